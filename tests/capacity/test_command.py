@@ -14,23 +14,26 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "facts"),
     [
-        (["--slo", "mean < 5us"], "'mean < 5us' is not a share of packets"),
-        (["--slo", "p99.9 < 5"], "the limit '5' is not a time such as 50us"),
-        (["--width", "wide"], "invalid width 'wide', expected 2% or 0.02"),
-        (["--budget", "10x"], "invalid budget '10x', expected a time such as 90s, 20min or 2h"),
-        (["--budget", "0min"], "invalid budget '0min', expected more than 0"),
-        (["--budget", "5s"], "NDR: cannot be decided within 5 s"),
-        (["--search", "size"], "invalid --search 'size', expected load or burst"),
+        (["--slo", "mean < 5us"], ("'mean < 5us'", "share of packets")),
+        (["--slo", "p99.9 < 5"], ("limit '5'", "50us")),
+        (["--width", "wide"], ("width 'wide'", "2%", "0.02")),
+        (["--budget", "10x"], ("budget '10x'", "90s", "20min", "2h")),
+        (["--budget", "0min"], ("budget '0min'", "more than 0")),
+        (["--budget", "5s"], ("NDR: ", "within 5 s")),
+        (["--search", "size"], ("--search 'size'", "load or burst")),
     ],
 )
-def test_wrong_input_is_one_error(tmp_path: Path, options: list[str], told: str) -> None:
+def test_wrong_input_is_one_error(
+    tmp_path: Path, options: list[str], facts: tuple[str, ...]
+) -> None:
     command = [sys.executable, "-m", "tailtrim.cli", "capacity", str(plan(tmp_path)), *options]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert done.returncode == 2
     first, *rest = done.stderr.splitlines()
     assert first.startswith("error: ")
-    assert told in first
+    for fact in facts:
+        assert fact in first
     assert all(line.startswith("hint: ") for line in rest)
     assert not (tmp_path / "results").exists()

@@ -84,7 +84,7 @@ def test_a_search_that_has_ended_has_nothing_to_go_on_with(
 def test_other_goals_are_another_search(searching: Callable[..., Searching]) -> None:
     searching(Simulated())
     gc.collect()
-    with pytest.raises(OutputError, match="a search with different goals"):
+    with pytest.raises(OutputError, match="different goals"):
         searching(Simulated(), resume=True, slo="p99 < 20ms")
 
 
@@ -94,7 +94,7 @@ def test_an_experiment_that_is_no_search_is_left_alone(
     searching(Simulated())
     gc.collect()
     (tmp_path / "out" / "capacity.json").unlink()
-    with pytest.raises(OutputError, match="not a search of capacity"):
+    with pytest.raises(OutputError, match="not a search"):
         searching(Simulated(), resume=True)
 
 
@@ -102,21 +102,21 @@ def test_a_damaged_record_is_told(searching: Callable[..., Searching], tmp_path:
     searching(Simulated())
     gc.collect()
     (tmp_path / "out" / "capacity.json").write_text("{}", encoding="utf-8")
-    with pytest.raises(RunDirectoryError, match="not the record of a search"):
+    with pytest.raises(RunDirectoryError, match=r"capacity\.json: not the record"):
         searching(Simulated(), resume=True)
 
 
 def test_what_the_taps_drop_is_their_limit_not_loss(searching: Callable[..., Searching]) -> None:
     device = Simulated()
-    device.invalid = ("the egress tap dropped 3 frames",)
+    device.invalid = ("tap dropped 3",)
     made = searching(device)
     for one in made.capacity.found:
         assert (one.lower, one.upper, one.ended) == (None, None, Ended.GENERATOR)
-        assert one.limit == "the egress tap dropped 3 frames"
+        assert one.limit == device.invalid[0]
 
 
 def test_trials_that_all_fail_end_the_search(searching: Callable[..., Searching]) -> None:
     device = Simulated()
     device.failed = "dut: died with exit code 1"
-    with pytest.raises(RunError, match="3 trials in a row failed, the last: dut: died"):
+    with pytest.raises(RunError, match=r"^3 trials .*dut: died with exit"):
         searching(device)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -102,12 +103,17 @@ def test_the_prediction_stands_beside_what_was_found(
     assert r_max["value"] == pytest.approx(WORLD.r_max_pps, rel=0.05)
     notes = " ".join(capacity_wording.notes(told))
     assert f"R_max: predicted {r_max['value'] / 1e3:.1f} (" in notes
-    assert "from run-001 at 10.0 kpkt/s, found" in notes
-    assert "found 19.0 to 19.5 kpkt/s (PDR)." in notes
-    assert "p99 < 2ms: predicted up to 1" in notes
-    assert "found at least 17.0 kpkt/s." in notes
-    assert "a packet took the device 51.02 to 51.55 µs in the trials there (2)" in notes
-    assert "it was able to forward 19.4 to 19.6 kpkt/s" in notes
+    for fact in (
+        "from run-001",
+        "at 10.0 kpkt/s",
+        "19.0 to 19.5 kpkt/s (PDR)",
+        "at least 17.0 kpkt/s",
+        "51.02 to 51.55 µs",
+        "trials there (2)",
+        "19.4 to 19.6 kpkt/s",
+    ):
+        assert fact in notes
+    assert re.search("p99 < 2ms: predicted .* 1", notes)
     record.write(tmp_path, told)
     known = record.read(tmp_path)
     assert known is not None
@@ -145,12 +151,15 @@ def test_the_trial_that_warms_up_has_no_place_on_the_curve() -> None:
 def test_what_cannot_be_predicted_is_told(experiment: RecordedExperiment) -> None:
     rare = CONDITION | {"text": "p99.999 < 2ms"}
     told = prediction_of(experiment, capacity(rare))
-    assert "the quantile needs 1,000,000 packets" in told["promise_problem"]
+    assert "needs 1,000,000 packets" in told["promise_problem"]
     assert told["promise"] is None
     none = replace(capacity(), found=())
-    assert prediction_of(experiment, none) == {"problem": "no load below the bounds was measured"}
-    notes = capacity_wording.notes(replace(none, prediction=prediction_of(experiment, none)))
-    assert notes[0] == "Not predicted: no load below the bounds was measured."
+    told = prediction_of(experiment, none)
+    assert list(told) == ["problem"]
+    assert "no load below" in told["problem"]
+    notes = capacity_wording.notes(replace(none, prediction=told))
+    assert notes[0].startswith("Not predicted: ")
+    assert told["problem"] in notes[0]
 
 
 def test_of_bursts_the_largest_one_is_predicted(experiment: RecordedExperiment) -> None:
@@ -164,9 +173,9 @@ def test_of_bursts_the_largest_one_is_predicted(experiment: RecordedExperiment) 
     assert told.prediction is not None
     most = round(told.prediction["promise"]["burst"]["value"])
     notes = capacity_wording.notes(told)
-    (said,) = (note for note in notes if note.startswith("p99 < 2ms: predicted up to"))
-    assert said.startswith(f"p99 < 2ms: predicted up to {most} (")
-    assert said.endswith("found at least 20 packets in a burst.")
+    (said,) = (note for note in notes if note.startswith("p99 < 2ms: predicted"))
+    for fact in (f" {most} (", "at least 20 packets", "burst"):
+        assert fact in said
     figure = with_bounds(replace(measured(), key="sweep-burst"), told)
     assert "predicted" in " ".join(rule.label for rule in figure.panels[0].uprights)
 

@@ -30,7 +30,8 @@ def test_the_page_has_the_bounds_and_the_curve(
     assert "<h2>Capacity</h2>" in page
     for told in ("NDR (none lost)", "PDR (0.5 % lost)", "p99 &lt; 30ms (95 % confidence)"):
         assert told in page
-    assert "Dashed upright: the highest load that meets each goal" in page
+    for fact in ("Dashed upright", "meets each goal"):
+        assert fact in page
     figure = (tmp_path / "report" / "figures" / "sweep-rate.svg").read_text("utf-8")
     assert "NDR, PDR" in figure
     assert "p99 &lt; 30ms" in figure
@@ -54,40 +55,39 @@ def test_bounds_are_told_in_thousands() -> None:
     (row,) = capacity_wording.rows(Capacity(SEARCH, (), (FOUND,)))
     assert (row.goal, row.lower, row.upper) == ("NDR (none lost)", "120.0", "122.4")
     assert (row.throughput, row.width) == ("120.0", "2.0 %")
-    assert row.trials == "3 of 3 good in 6 s, 0 of 3 good in 6 s"
+    lower, upper = row.trials.split(", ")
+    for told, good in ((lower, 3), (upper, 0)):
+        assert told.startswith(f"{good} of 3 good")
+        assert "6 s" in told
 
 
 @pytest.mark.parametrize(
-    ("found", "told"),
+    ("found", "facts"),
     [
         (
             replace(FOUND, upper=None, ended=Ended.GENERATOR, limit="the generator was late"),
-            (
-                "NDR: at least 120.0 kpkt/s: the generator's or the taps' limit, not the device's"
-                " (the generator was late)."
-            ),
+            ("at least 120.0 kpkt/s", "not the device's", "(the generator was late)"),
         ),
         (
             replace(FOUND, upper=None, ended=Ended.HIGHEST),
-            "NDR: at least 120.0 kpkt/s: the highest load of the plan.",
+            ("at least 120.0 kpkt/s", "highest load", "plan"),
         ),
         (
             replace(FOUND, lower=None, ended=Ended.LOWEST),
-            "NDR: not met at the lowest load, 0.3 kpkt/s.",
+            ("not met", "lowest load", "0.3 kpkt/s"),
         ),
         (
             replace(FOUND, ended=Ended.NOT_DECIDED, not_decided=(121_000,)),
-            (
-                "NDR: loads between the bounds were measured and not decided (121.0 kpkt/s): the"
-                " share of bad packets is too near to the limit, or bad packets come in clusters,"
-                " so that few tell little."
-            ),
+            ("between the bounds", "not decided", "(121.0 kpkt/s)", "near", "clusters"),
         ),
         (
             replace(FOUND, lower=replace(BOUND, verified=False)),
-            "NDR: measured again at the end, the lower bound 120.0 kpkt/s was different.",
+            ("measured again", "lower bound 120.0 kpkt/s", "different"),
         ),
     ],
 )
-def test_what_the_bounds_do_not_say_is_told(found: Found, told: str) -> None:
-    assert notes(found)[0] == told
+def test_what_the_bounds_do_not_say_is_told(found: Found, facts: tuple[str, ...]) -> None:
+    told = notes(found)[0]
+    assert told.startswith("NDR: ")
+    for fact in facts:
+        assert fact in told

@@ -79,7 +79,7 @@ def test_round_trips_have_a_capacity(tmp_path: Path) -> None:
         ("repeat: 2", "2 runs"),
         ("loop: {rate: [1000, 2000]}\ntraffic: {rate_pps: $rate, duration_s: 1}", "2 runs"),
         ("trace: both", "2 runs"),
-        ("by_minute: true", "by_minute: not with a search of capacity"),
+        ("by_minute: true", "by_minute: .*search of capacity"),
     ],
 )
 def test_a_plan_of_what_is_no_trial_is_refused(tmp_path: Path, text: str, problem: str) -> None:
@@ -100,16 +100,14 @@ def test_options_without_sense_are_refused(tmp_path: Path, options: dict[str, An
 
 def test_what_a_promise_takes_is_told_beforehand(tmp_path: Path) -> None:
     lines = list(told(of(tmp_path, slo="p99.999 < 1ms")))
-    assert lines[0] == (
-        "p99.999 < 1ms: takes 368,887 independent packets a load or more, 184.4 s at the highest"
-        " load, 3,688.9 s at a twentieth of it"
-    )
+    for fact in ("p99.999 < 1ms: ", " 368,887 independent packets", " 184.4 s", "3,688.9 s"):
+        assert fact in lines[0]
     assert lines[1].startswith("about ")
 
 
 def test_what_the_budget_cannot_decide_is_refused_with_what_it_takes(tmp_path: Path) -> None:
     asked = of(tmp_path, slo="p99.999 < 1ms", budget_s=300)
-    with pytest.raises(PlanError, match=r"p99.999 < 1ms: cannot be decided within 300 s") as error:
+    with pytest.raises(PlanError, match=r"p99\.999 < 1ms: .*300 s") as error:
         refuse_undecidable(asked.search)
     assert "budget" in error.value.__notes__[0]
     refuse_undecidable(of(tmp_path, slo="p99 < 1ms", budget_s=300).search)

@@ -14,8 +14,8 @@ from tailtrim.errors import PlanError
 
 ROOT = Path(__file__).parents[2]
 STATEMENTS = (
-    "expected such as 'p99.99 < 50us', 'p99.9 = 104.1 us ± 0.1 us', 'p99.9 prints 104.1 us',"
-    " 'samples = 289992', 'lost = 0' or 'p99 of A < p99 of B'"
+    *("'p99.99 < 50us'", "'p99.9 = 104.1 us ± 0.1 us'", "'p99.9 prints 104.1 us'"),
+    *("'samples = 289992'", "'lost = 0'", "'p99 of A < "),
 )
 
 
@@ -28,7 +28,7 @@ def mistakes(folder: Path, text: str) -> list[str]:
 
 
 def test_all_mistakes_of_a_file_are_told_at_once(tmp_path: Path) -> None:
-    assert mistakes(
+    told = mistakes(
         tmp_path,
         """\
 - claim: one
@@ -60,33 +60,37 @@ def test_all_mistakes_of_a_file_are_told_at_once(tmp_path: Path) -> None:
   expect: loss prints 3 us
 - just text
 """,
-    ) == [
+    )
+    for one, facts in zip(
+        told,
         (
-            "line 2: were: unknown key, expected one of claim, expect, where, a, b, confidence (did"
-            " you mean where?)"
+            ("line 2: were: unknown", "claim, expect, where,", "a, b, confidence", "mean where?"),
+            ("line 5: expect: ", *STATEMENTS, "not 'p99 below 1ms'"),
+            ("line 6: claim: ", "missing"),
+            ("line 11: confidence: ", "less than 1", "95.0"),
+            ("line 12: claim: 'three' ", "twice"),
+            ("line 15: expect: ", "unknown quantity 'p101'", *STATEMENTS, "not 'p101 < 1ms'"),
+            ("line 17: expect: ", "same quantile", "not 'p99 of A < ", "p99.9 of B'"),
+            ("line 19: expect: ", "compares A with B", "a and b"),
+            ("line 22: a: ", "only for comparisons", "'p99 of A < "),
+            (
+                *("line 25: expect: ", "tolerance", "'p99 = 104.1 us ± 0.1 us'"),
+                *("'p99 prints 104.1 us'", "rounding", "not 'p99 = 104.1 us'"),
+            ),
+            ("line 27: expect: ", "share such as 0.1 %", "not 'loss prints 3 us'"),
+            ("line 28: ", "claim, where, expect"),
         ),
-        f"line 5: expect: {STATEMENTS}, not 'p99 below 1ms'",
-        "line 6: claim: is missing",
-        "line 11: confidence: expected less than 1, not 95.0",
-        "line 12: claim: 'three' is there twice",
-        f"line 15: expect: unknown quantity 'p101', {STATEMENTS}, not 'p101 < 1ms'",
-        "line 17: expect: expected the same quantile of A and of B, not 'p99 of A < p99.9 of B'",
-        "line 19: expect: compares A with B, so a and b have to say which runs",
-        "line 22: a: only for comparisons, such as 'p99 of A < p99 of B'",
-        (
-            "line 25: expect: expected a tolerance, as in 'p99 = 104.1 us ± 0.1 us', or 'p99 prints"
-            " 104.1 us', which compares after rounding, not 'p99 = 104.1 us'"
-        ),
-        "line 27: expect: expected a share such as 0.1 %, not 'loss prints 3 us'",
-        "line 28: expected keys such as claim, where, expect",
-    ]
+        strict=True,
+    ):
+        for fact in facts:
+            assert fact in one
 
 
 @pytest.mark.parametrize("text", ["", "claim: one\nexpect: p99 < 1ms\n", "3\n"])
 def test_a_file_without_a_list_is_refused(tmp_path: Path, text: str) -> None:
-    assert mistakes(tmp_path, text) == [
-        "expected a list of entries with keys such as claim, where, expect"
-    ]
+    (told,) = mistakes(tmp_path, text)
+    for fact in ("expected a list", "claim, where, expect"):
+        assert fact in told
 
 
 def test_a_key_that_is_given_twice_is_told_with_its_line(tmp_path: Path) -> None:
@@ -107,13 +111,14 @@ def test_the_published_schema_is_that_of_the_code() -> None:
 @pytest.mark.parametrize("expect", ["[]", "[lost = 0, p99 of A < p99 of B]"])
 def test_a_list_has_statements_of_one_kind(tmp_path: Path, expect: str) -> None:
     (told,) = mistakes(tmp_path, f"- claim: one\n  expect: {expect}\n")
-    expected = "expected at least one statement, and none beside comparisons"
-    assert told.startswith(f"line 2: expect: {expected}")
+    for fact in ("line 2: expect: ", "at least one statement", "none beside comparisons"):
+        assert fact in told
 
 
 def test_a_wrong_statement_of_a_list_is_told(tmp_path: Path) -> None:
     (told,) = mistakes(tmp_path, "- claim: one\n  expect: [lost = 0, p99 below 1ms]\n")
-    assert told == f"line 2: expect: {STATEMENTS}, not ['lost = 0', 'p99 below 1ms']"
+    for fact in ("line 2: expect: ", *STATEMENTS, "not ['lost = 0', ", "'p99 below 1ms']"):
+        assert fact in told
 
 
 @given(

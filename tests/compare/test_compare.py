@@ -108,7 +108,7 @@ def test_experiments_are_compared_by_combination(measured: Path, tmp_path: Path)
         {"dut": "forward", "rate": 1},
         {"dut": "forward", "rate": 1, "repetition": 1},
         {"dut": "forward", "rate": 2},
-        {"dut": "forward", "rate": 2, "invalid": ["the generator was late"]},
+        {"dut": "forward", "rate": 2, "invalid": ["too late"]},
         # Invalid, and not possible when it was to be done again: its result is that of before.
         {"dut": "forward", "rate": 2, "skipped": "no BPF"},
     ]
@@ -124,7 +124,7 @@ def test_experiments_are_compared_by_combination(measured: Path, tmp_path: Path)
     assert wire.floor
     assert twice.resampling == "repetitions"
     assert twice.a.runs == ("run-001", "run-002")
-    assert once.a.left_out == ("run-004: the generator was late", "run-005: skipped: no BPF")
+    assert once.a.left_out == ("run-004: too late", "run-005: skipped: no BPF")
     kernel = next(one for one in once.differences if one.what == "kernel" and one.where == "host")
     assert (kernel.a, kernel.b) == ("6.1", "6.12")
 
@@ -217,7 +217,7 @@ def test_the_worst_point_of_the_curve_is_listed(published: Path, tmp_path: Path)
     page = tmp_path / "c.html"
     result = run("compare", *sides, "--html", page)
     for text in (" ".join(result.stdout.split()), page.read_text("utf-8")):
-        assert "Worst point of the curve: p" in text
+        assert "Worst point" in text
         assert f"B / A {worst:.3f}" in text
 
 
@@ -268,7 +268,7 @@ def test_a_lost_packet_is_later_than_any(
     (equal,) = compare(measured, measured)
     assert equal.sent == ()
     printed = run("compare", measured, tmp_path / "lossy")
-    assert "Of all packets sent, lost ones infinitely late" in printed.stdout
+    assert "lost ones infinitely late" in printed.stdout
     assert max(map(len, printed.stdout.splitlines())) <= 80
     page = tmp_path / "lossy.html"
     assert run("compare", measured, tmp_path / "lossy", "--html", page).exit_code == 0
@@ -351,7 +351,8 @@ def test_without_a_run_of_b_nothing_is_decided(measured: Path, tmp_path: Path) -
     a, b = (experiment(tmp_path / name, measured, [{"dut": "wire", "rate": 1}]) for name in "ab")
     result = run("compare", a, b, "--assert", "max < 1s")
     assert result.exit_code == 5
-    assert "there is no run that the objectives are for" in result.stderr
+    for fact in ("no run", "objectives"):
+        assert fact in result.stderr
 
 
 def test_captures_are_analysed_with_the_quantiles_of_objectives(
@@ -376,24 +377,22 @@ def test_everything_is_printed_and_written(measured: Path, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "facts"),
     [
-        (["nowhere", "nowhere"], "nowhere: nothing to compare"),
-        (["{run}"], "only one side given, expected A and B"),
-        (["{run}", "{run}", "--margin", "much"], "invalid margin 'much'"),
-        (["{run}", "{run}", "--margin", "2"], "margin 2 is out of range"),
-        (["{run}", "{run}", "--quantile", "x"], "invalid quantile 'x'"),
-        (["{run}", "{run}", "--confidence", "100%"], "confidence `100%`: expected less than 1"),
-        (
-            ["{run}", "{run}", "--figure", "c.png"],
-            "expected a name that ends in .svg, .pdf or .csv",
-        ),
+        (["nowhere", "nowhere"], ("nowhere: nothing to compare",)),
+        (["{run}"], ("one side", "A and B")),
+        (["{run}", "{run}", "--margin", "much"], ("invalid margin 'much'",)),
+        (["{run}", "{run}", "--margin", "2"], ("margin 2 ", "range")),
+        (["{run}", "{run}", "--quantile", "x"], ("invalid quantile 'x'",)),
+        (["{run}", "{run}", "--confidence", "100%"], ("confidence `100%`", "less than 1")),
+        (["{run}", "{run}", "--figure", "c.png"], (".svg", ".pdf", ".csv")),
     ],
 )
 def test_wrong_requests_get_one_clear_error(
-    measured: Path, arguments: list[str], message: str
+    measured: Path, arguments: list[str], facts: tuple[str, ...]
 ) -> None:
     result = run("compare", *(one.format(run=measured) for one in arguments))
     assert result.exit_code == 2
-    assert message in result.stderr
+    for fact in facts:
+        assert fact in result.stderr
     assert "Traceback" not in result.output

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import time
 from typing import TYPE_CHECKING, Any
@@ -133,35 +134,36 @@ def test_what_is_below_the_resolution_has_no_price(slow: Path, tmp_path: Path) -
     (found,) = compare(slow, b)
     loaded = rows_of(found)["loaded"]
     assert loaded.verdict == "not_resolved"
-    assert loaded.why is not None
-    assert "blocks a side would resolve it" in loaded.why
+    assert re.search(r"\d blocks a side", loaded.why or "")
     (price,) = found.energy.prices
     assert price.us_per_watt is None
-    assert price.why == "the difference of the powers is below what is resolved"
+    assert "below what is resolved" in (price.why or "")
     coarse = [
         side(tmp_path / f"coarse{watts}", seed, loaded_w=watts, blocks=(0.0, 0.0), resolution_w=4.0)
         for seed, watts in ((4, 45.0), (5, 46.0))
     ]
     (found,) = compare(*coarse)
-    why = "no number of blocks would resolve it: the meters leave ± 3.3 W"
-    assert rows_of(found)["loaded"].why == why
+    for fact in ("no number of blocks", "meters leave ± 3.3 W"):
+        assert fact in (rows_of(found)["loaded"].why or "")
 
 
 def test_nothing_is_traded_where_one_side_is_better_in_both(fast: Path, tmp_path: Path) -> None:
     worse = side(tmp_path / "worse", 6, loaded_w=65.0, slower=2.0)
     (found,) = compare(fast, worse)
-    assert found.energy.prices[0].why == "B takes more power and is slower: nothing is traded"
+    for fact in ("B takes more power", "slower"):
+        assert fact in (found.energy.prices[0].why or "")
     (found,) = compare(worse, fast)
-    assert found.energy.prices[0].why == "B takes less power and is faster: nothing is traded"
+    for fact in ("B takes less power", "faster"):
+        assert fact in (found.energy.prices[0].why or "")
 
 
 def test_one_run_a_side_says_what_is_missing(slow: Path, fast: Path) -> None:
     (found,) = compare(slow / "run-000", fast / "run-000")
     loaded = rows_of(found)["loaded"]
     assert (loaded.difference, loaded.verdict) == (None, "not_known")
-    assert loaded.why == (
-        "A: 1 block, expected 2 or more: raise repeat; B: 1 block, expected 2 or more: raise repeat"
-    )
+    for told, name in zip((loaded.why or "").split("; "), "AB", strict=True):
+        assert told.startswith(f"{name}: 1 block, expected 2")
+        assert "repeat" in told
     assert found.energy.prices[0].us_per_watt is None
 
 
@@ -169,7 +171,8 @@ def test_a_side_without_a_meter_is_told(slow: Path, tmp_path: Path) -> None:
     without = side(tmp_path / "without", 7, loaded_w=0, metered=False)
     (found,) = compare(slow, without)
     assert found.energy.rows == ()
-    assert found.energy.remarks == ("dut: B has no meter there, so that energy is not compared",)
+    (remark,) = found.energy.remarks
+    assert remark.startswith("dut: B has no meter")
     (found,) = compare(without, without)
     assert found.energy.remarks == ()
 
@@ -177,9 +180,8 @@ def test_a_side_without_a_meter_is_told(slow: Path, tmp_path: Path) -> None:
 def test_energy_is_on_the_terminal_in_json_and_on_the_page(slow: Path, fast: Path) -> None:
     called = CliRunner().invoke(app, ["compare", str(slow), str(fast)], env={"COLUMNS": "120"})
     assert called.exit_code == 0, called.output
-    assert "Power and energy of dut:" in called.stdout
-    assert "whole, mJ" in called.stdout
-    assert "µs of p99.9 a watt" in called.stdout
+    for fact in ("energy of dut:", "whole, mJ", "of p99.9 a watt"):
+        assert fact in called.stdout
     called = CliRunner().invoke(app, ["compare", str(slow), str(fast), "--json"])
     (told,) = json.loads(called.stdout)["comparisons"]
     assert [row["what"] for row in told["energy"]["rows"]] == [
@@ -190,8 +192,8 @@ def test_energy_is_on_the_terminal_in_json_and_on_the_page(slow: Path, fast: Pat
     ]
     found = compare(slow, fast)
     page = comparison_page.render(found).decode()
-    assert "Power and energy of dut:" in page
-    assert "µs of p99.9 a watt" in page
+    for fact in ("energy of dut:", "of p99.9 a watt"):
+        assert fact in page
     table = found.to_arrow("energy").to_pydict()
     assert table["verdict"] == ["not_resolved", "more", "more", "more"]
 

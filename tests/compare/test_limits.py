@@ -30,4 +30,4 @@ def test_limits_of_objectives_are_lines_in_both_tails(measured: Path, tmp_path: 
 def test_halves_have_no_b_for_objectives(measured: Path) -> None:
     result = CliRunner().invoke(app, ["compare", str(measured), "--halves", "--assert", "max < 1s"])
     assert (result.exit_code, result.stdout) == (2, "")
-    assert "with --halves there is no B" in result.stderr
+    assert "--halves there is no B" in result.stderr

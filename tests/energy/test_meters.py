@@ -67,7 +67,7 @@ def test_a_reading_on_a_measured_cpu_is_as_seldom_as_wraps_allow(tree: sensor_tr
     with meter.opened(tree.start, busy=[2]) as reader:
         # Half of what DRAM's counter takes to wrap at 3,680 W.
         assert reader.every_s == pytest.approx(65_712.999613 / (2 * 3_680))
-        assert reader.why == "a reading interrupts CPU 2, which is measured"
+        assert "CPU 2" in (reader.why or "")
 
 
 def test_a_machine_without_zones_is_told(tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_counters_that_only_root_may_read_are_told(tree: sensor_tree.Tree) -> No
 def test_a_zone_that_goes_is_told(tree: sensor_tree.Tree) -> None:
     with METER.validate_python({"kind": "powercap"}).opened(tree.start) as reader:
         (tree.root / "sys/class/powercap/intel-rapl:0/energy_uj").unlink()
-        with pytest.raises(HostError, match="package-0 cannot be read any more"):
+        with pytest.raises(HostError, match="package-0 cannot be read"):
             reader.read()
 
 
@@ -141,7 +141,7 @@ def test_a_sensor_of_hwmon_is_found_by_file_or_label(tree: sensor_tree.Tree) -> 
 
 def test_a_sensor_that_is_not_there_is_told_with_those_that_are(tree: sensor_tree.Tree) -> None:
     tree.sensor(0, "power_meter", "power1_average", 1)
-    with pytest.raises(HostError, match="expected one of power_meter power1_average"):
+    with pytest.raises(HostError, match=r"expected .*power_meter power1_average"):
         _hwmon(sensor="power2_average").opened(tree.start)
 
 
@@ -192,13 +192,13 @@ def test_what_an_outlet_tells_beside_its_power(emulator: Emulator) -> None:
 
 def test_an_outlet_without_a_meter_is_told(emulator: Emulator) -> None:
     emulator.watts = None
-    with pytest.raises(HostError, match=r"expected the power of this outlet|HTTP 404") as refused:
+    with pytest.raises(HostError, match=r"expected the power|HTTP 404") as refused:
         outlet(emulator).opened(nothing)
     assert PASSWORD not in str(refused.value)
 
 
 def test_an_outlet_that_is_not_there_is_told(emulator: Emulator) -> None:
-    with pytest.raises(HostError, match=r"outlet 9: (expected the power of this|HTTP [45]\d\d)"):
+    with pytest.raises(HostError, match=r"outlet 9: (expected the power|HTTP [45]\d\d)"):
         outlet(emulator, outlet=9).opened(nothing)
 
 
@@ -206,7 +206,7 @@ def test_a_value_that_a_shelly_does_not_trust_is_refused() -> None:
     told = '{"power": 5000, "is_valid": false}'
     with (
         Emulator("shelly-gen1", instead=(200, told)) as emulator,
-        pytest.raises(HostError, match="expected the power of this outlet"),
+        pytest.raises(HostError, match="expected the power"),
     ):
         outlet(emulator).opened(nothing)
 
@@ -269,7 +269,7 @@ def test_one_of_several_chassis_has_to_be_named() -> None:
 def test_a_chassis_that_tells_no_power_is_told() -> None:
     with (
         redfish_chassis.Controller(watts=None) as controller,
-        pytest.raises(HostError, match="tells no power, expected PowerWatts"),
+        pytest.raises(HostError, match="no power, expected PowerWatts"),
     ):
         redfish(controller).opened(nothing)
 
@@ -313,19 +313,19 @@ class TestSnmp:
         assert "wrong-one" not in str(refused.value)
 
     def test_an_object_that_is_not_there_is_told(self, agent: Any) -> None:
-        with pytest.raises(HostError, match="expected a whole number, not"):
+        with pytest.raises(HostError, match="expected a whole number"):
             self.made(agent.port, oid="1.3.6.1.2.1.1.1.0").opened(nothing)
 
     def test_text_is_not_a_power(self, agent: Any) -> None:
         agent.value = "42 W"
-        with pytest.raises(HostError, match="expected a whole number, not 42 W"):
+        with pytest.raises(HostError, match="whole number, not 42 W"):
             self.made(agent.port).opened(nothing)
 
 
 @pytest.mark.parametrize(
     ("said", "told"),
     [
-        ({"kind": "perf"}, "does not match any of the expected tags"),
+        ({"kind": "perf"}, "'perf'.*union_tag_invalid"),
         ({"kind": "powercap", "accuracy_percent": 0}, "greater than 0"),
         ({"kind": "powercap", "resolution_w": 1}, "should be None"),
         ({"kind": "snmp", "host": "pdu", "oid": "power", "community": {"file": "c"}}, "oid"),

@@ -41,7 +41,7 @@ def test_a_counter_that_wraps_goes_on() -> None:
 
 
 def test_a_decrease_that_is_no_wrap_is_refused() -> None:
-    with pytest.raises(RunError, match=r"package-0: its counter fell .* without a wrap"):
+    with pytest.raises(RunError, match=r"package-0: .* fell .*without a wrap"):
         counted((0, 130_000), (1, 10)).joules(0, 1)
     without = Channel("energy1", counts=True, resolution=1e-6)
     with pytest.raises(RunError, match="it was reset"):
@@ -71,13 +71,13 @@ def test_power_is_integrated_by_trapezoids() -> None:
 
 @pytest.mark.parametrize(("begin", "end"), [(-1, 2), (1, 4), (2, 2), (3, 1)])
 def test_a_time_without_readings_around_it_is_refused(begin: float, end: float) -> None:
-    with pytest.raises(RunError, match="not read at its begin and end"):
+    with pytest.raises(RunError, match="begin and end"):
         told((0, 40), (1, 40), (2, 40), (3, 40)).joules(begin, end)
 
 
 def test_a_hole_in_the_readings_is_refused_and_a_lost_answer_is_not() -> None:
     assert told((0, 40), (1, 40), (4, 40)).joules(0, 4) == [pytest.approx(160)]
-    with pytest.raises(RunError, match=r"could not be read for 9\.0 s"):
+    with pytest.raises(RunError, match=r"not be read .*9\.0 s"):
         told((0, 40), (9, 40), (10, 40)).joules(0, 10)
 
 
@@ -143,7 +143,7 @@ def test_readings_that_fail_are_counted_and_end_nothing() -> None:
     assert failed
     assert set(failed) == {"no answer"}
     (stretch,) = recorder.stretches
-    with pytest.raises(RunError, match="not read at its begin and end"):
+    with pytest.raises(RunError, match="begin and end"):
         series.joules(stretch.begin_s, stretch.end_s)
     assert recorder.meters["gen"][1].joules(stretch.begin_s, stretch.end_s)
 

@@ -86,11 +86,10 @@ def test_what_is_not_resolved_is_refused_with_the_rate_that_would_be_needed() ->
     found = cost([run({READY: 47.0, LOADED: 47.2}, type_b=1 / math.sqrt(12)) for _ in range(5)])
     assert found.above_ready_j is None
     told = found.refused["above_ready_j_per_packet"]
-    assert told.startswith("0.2 W ± 0.82 W above ready: below what is resolved")
-    assert "at most 0.0001 J a packet" in told
+    assert told.startswith("0.2 W ± 0.82 W above ready: ")
     # 2 · sqrt(2/12) W is 0.816 W: 4.08 times as much as 10,000 packets/s make.
-    assert "no number of blocks does" in told
-    assert "more than about 40,825 packets/s would" in told
+    for fact in ("at most 0.0001 J ", "no number of blocks", " 40,825 packets/s"):
+        assert fact in told
 
 
 def test_what_is_not_resolved_is_refused_with_the_blocks_that_would_be_needed() -> None:
@@ -99,7 +98,8 @@ def test_what_is_not_resolved_is_refused_with_the_blocks_that_would_be_needed() 
     assert found.above_ready_j is None
     told = found.refused["above_ready_j_per_packet"]
     needed = estimate([0.5 + one for one in noise], 0).blocks_for(0.5)
-    assert f"about {needed} blocks would resolve it (repeat: {needed})" in told
+    for fact in (f" {needed} blocks ", f"repeat: {needed})"):
+        assert fact in told
     assert needed is not None
     deviation = math.sqrt(4 / 3)
     assert Estimate(0.5, deviation / math.sqrt(needed), 0, needed).expanded <= 0.5
@@ -117,22 +117,24 @@ def test_one_block_says_nothing_of_how_blocks_differ() -> None:
     assert found.watts == TABLE_3
     assert not found.uncertain
     assert found.above_ready_j is found.whole_j is None
-    assert found.refused["whole_j_per_packet"] == "1 block, expected 2 or more: raise repeat"
+    for fact in ("1 block", "expected 2 or more", "repeat"):
+        assert fact in found.refused["whole_j_per_packet"]
 
 
 def test_without_the_state_ready_only_the_whole_is_known() -> None:
     found = cost([run({LOADED: 45.0 + one}) for one in (0.0, 0.1)])
     assert found.whole_j is not None
-    assert "no block has the state ready" in found.refused["above_ready_j_per_packet"]
+    for fact in ("no block", "state ready"):
+        assert fact in found.refused["above_ready_j_per_packet"]
 
 
 def test_a_state_that_was_not_measured_is_told_and_left_out() -> None:
-    broken = State(None, 0.0, 10.0, "the meter could not be read for 9.0 s")
+    broken = State(None, 0.0, 10.0, "not read for 9.0 s")
     measured = Measured("dut", "gude outlet 1", None, {LOADED: broken})
     found = cost([run(TABLE_3), run(TABLE_3), RunEnergy(10_000, (measured,))])
     assert found.blocks == 3
     assert found.uncertain[LOADED].blocks == 2
-    assert "loaded: the meter could not be read for 9.0 s" in found.remarks
+    assert f"loaded: {broken.problem}" in found.remarks
     assert any("no accuracy_percent" in one for one in found.remarks)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -74,7 +75,7 @@ def test_a_kernel_that_allows_no_kexec_is_told(machine: Machine) -> None:
     with pytest.raises(HostError, match=r"^dut: kexec --load .*Operation not permitted"):
         reboot(machine.reach, Kexec(), LINE, within_s=1)
     machine.plays("kexec", "")
-    with pytest.raises(HostError, match=r"kexec_loaded is not 1, expected it after kexec --load"):
+    with pytest.raises(HostError, match=r"kexec_loaded is not 1,.* kexec --load"):
         reboot(machine.reach, Kexec(), LINE, within_s=1)
 
 
@@ -90,7 +91,7 @@ def test_a_refused_kexec_is_unloaded(machine: Machine) -> None:
 def test_a_missing_file_is_told(machine: Machine, way: Way, missing: str) -> None:
     files = {"kernel": LINE.kernel, "initrd": LINE.initrd or "", missing: "/boot/none"}
     line = BootLine(files["kernel"], files["initrd"], WORDS, "6.12")
-    with pytest.raises(HostError, match=r"^dut: /boot/none is missing, expected a file to boot"):
+    with pytest.raises(HostError, match=r"^dut: /boot/none is missing"):
         reboot(machine.reach, way, line, within_s=1)
 
 
@@ -125,11 +126,11 @@ def test_an_entry_that_grub_refuses_is_taken_back(machine: Machine) -> None:
 @pytest.mark.parametrize(
     ("file", "text", "told"),
     [
-        ("media/below", "lvm\n", "is on lvm, where GRUB cannot write"),
-        ("media/below", "diskfilter mdraid1x\n", "is on diskfilter mdraid1x, where GRUB cannot"),
-        ("media/filesystem", "btrfs\n", "is on btrfs, where GRUB cannot write"),
-        ("boot/grub/grub.cfg", "set next_entry=\n", "grub.cfg does not read custom.cfg"),
-        ("boot/grub/grub.cfg", "source custom.cfg\n", "grub.cfg does not read next_entry"),
+        ("media/below", "lvm\n", "on lvm, where GRUB cannot"),
+        ("media/below", "diskfilter mdraid1x\n", "on diskfilter mdraid1x,"),
+        ("media/filesystem", "btrfs\n", "on btrfs, where GRUB cannot"),
+        ("boot/grub/grub.cfg", "set next_entry=\n", "grub.cfg does not .*custom.cfg"),
+        ("boot/grub/grub.cfg", "source custom.cfg\n", "grub.cfg does not .*next_entry"),
     ],
 )
 def test_a_grub_that_would_not_fall_back_is_refused(
@@ -144,13 +145,13 @@ def test_a_grub_that_would_not_fall_back_is_refused(
 
 def test_a_kernel_that_grub_does_not_read_is_refused(machine: Machine) -> None:
     line = BootLine("/run/systemd/system", None, WORDS, "6.12")
-    with pytest.raises(HostError, match="expected it in /boot, which GRUB reads"):
+    with pytest.raises(HostError, match=r"/run/systemd/system.*expected it in /boot"):
         reboot(machine.reach, Grub(), line, within_s=1)
 
 
 def test_a_host_that_does_not_come_up_falls_back_by_its_next_reset(machine: Machine) -> None:
     machine.hangs = True
-    with pytest.raises(HostError, match=r"expected a new boot within 0\.1 s, last: dut: no route"):
+    with pytest.raises(HostError, match=r"new boot within 0\.1 s, .*dut: no route"):
         reboot(machine.reach, Grub(), LINE, within_s=0.1)
     machine.reset()
     assert Seen.of(machine).release == "6.1"
@@ -162,7 +163,7 @@ def test_a_host_that_does_not_come_up_falls_back_by_its_next_reset(machine: Mach
 def test_power_is_cycled_once_where_allowed(machine: Machine, way: Way) -> None:
     machine.hangs = True
     plug = Plug(machine=machine)
-    expected = r"uname -r is 6\.1, expected 6\.12, after its power was cycled since it did not come"
+    expected = r"uname -r is 6\.1, expected 6\.12, .*power was cycled"
     with pytest.raises(HostError, match=expected):
         reboot(machine.reach, way, LINE, within_s=0.1, power=plug)
     assert machine.resets == (2 if isinstance(way, Grub) else 1)
@@ -171,28 +172,26 @@ def test_power_is_cycled_once_where_allowed(machine: Machine, way: Way) -> None:
 
 def test_a_machine_that_never_reboots_is_told(machine: Machine) -> None:
     machine.plays("systemctl", "")
-    with pytest.raises(HostError, match=r"within 0\.1 s, last: it is in the old one"):
+    with pytest.raises(HostError, match=r"within 0\.1 s, .*in the old one"):
         reboot(machine.reach, Kexec(), LINE, within_s=0.1)
 
 
 @pytest.mark.parametrize(
     ("release", "words", "told"),
     [
-        ("6.1", WORDS, "uname -r is 6.1, expected 6.12"),
+        ("6.1", WORDS, r"uname -r is 6\.1, expected 6\.12"),
         ("6.12", WORDS[1:], "/proc/cmdline lacks root=/dev/sda1"),
         ("6.12", (*WORDS, "quiet"), "/proc/cmdline also has quiet"),
-        ("6.12", ("ro", *WORDS[1:]), "/proc/cmdline lacks root=/dev/sda1 and also has ro"),
-        ("6.12", WORDS[::-1], "/proc/cmdline has the words in another order"),
-        ("6.12", WORDS, None),
+        ("6.12", ("ro", *WORDS[1:]), "/proc/cmdline lacks root=/dev/sda1 .*has ro"),
+        ("6.12", WORDS[::-1], "/proc/cmdline .*another order"),
+        ("6.12", WORDS, ""),
     ],
 )
-def test_what_is_not_as_asked_is_told(
-    release: str, words: tuple[str, ...], told: str | None
-) -> None:
-    assert LINE.difference(Seen("1", release, words)) == told
+def test_what_is_not_as_asked_is_told(release: str, words: tuple[str, ...], told: str) -> None:
+    assert re.fullmatch(told, LINE.difference(Seen("1", release, words)) or "")
 
 
 @pytest.mark.parametrize("word", ["a b", "a\n", "", 'dyndbg="file x +p"', "it's", "back\\slash"])
 def test_a_word_that_would_not_arrive_is_refused(word: str) -> None:
-    with pytest.raises(HostError, match="expected a word without white space, quotes and"):
+    with pytest.raises(HostError, match="without white space, quotes"):
         BootLine("/boot/vmlinuz", None, ("ro", word), "6.12")

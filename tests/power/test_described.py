@@ -39,23 +39,25 @@ def test_each_kind_is_read(said: dict[str, Any], kind: type[Power]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changed", "told"),
+    ("changed", "kind", "told"),
     [
-        ({"kind": "wake"}, "expected tags: 'redfish', 'ipmi', 'outlet', 'person'"),
-        ({"secret": "x"}, "Extra inputs are not permitted"),
-        ({"port": 0}, "greater than or equal to 1"),
-        ({"host": "-H"}, "should match pattern"),
-        ({"deadline_s": 0}, "greater than 0"),
-        ({"password": {}}, "expected {environment: NAME} or {file: PATH}, not a password"),
+        ({"kind": "wake"}, "union_tag_invalid", "'redfish', 'ipmi', 'outlet', 'person'"),
+        ({"secret": "x"}, "extra_forbidden", "secret"),
+        ({"port": 0}, "greater_than_equal", "port"),
+        ({"host": "-H"}, "string_pattern_mismatch", "host"),
+        ({"deadline_s": 0}, "greater_than", "deadline_s"),
+        ({"password": {}}, "value_error", "{environment: NAME} or {file: PATH}"),
         (
             {"password": {"environment": "A", "file": "b"}},
-            "expected {environment: NAME} or {file: PATH}, not a password",
+            "value_error",
+            "{environment: NAME} or {file: PATH}",
         ),
     ],
 )
-def test_a_mistake_is_told(changed: dict[str, Any], told: str) -> None:
+def test_a_mistake_is_told(changed: dict[str, Any], kind: str, told: str) -> None:
     with pytest.raises(ValidationError) as refused:
         POWER.validate_python(IPMI | changed)
+    assert [mistake["type"] for mistake in refused.value.errors()] == [kind]
     assert told in str(refused.value)
 
 
@@ -84,7 +86,7 @@ def test_what_is_no_address_is_refused(url: str) -> None:
 
 def test_user_and_password_come_together() -> None:
     said = {"kind": "outlet", "model": "gude", "url": "http://pdu", "outlet": 1, "user": "admin"}
-    with pytest.raises(ValidationError, match="expected user and password, or neither"):
+    with pytest.raises(ValidationError, match="user and password, or neither"):
         POWER.validate_python(said)
 
 
@@ -105,17 +107,17 @@ def test_a_password_that_is_not_there_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("BMC", raising=False)
-    with pytest.raises(HostError, match=r"^environment variable BMC: expected a password$"):
+    with pytest.raises(HostError, match=r"^environment variable BMC: "):
         Secret(environment="BMC").read()
     file = tmp_path / "password"
-    with pytest.raises(HostError, match=r"expected a password: No such file or directory$"):
+    with pytest.raises(HostError, match=rf"{file}: .*No such file"):
         Secret(file=str(file)).read()
     file.write_text("\n")
     file.chmod(0o600)
-    with pytest.raises(HostError, match=r"expected a password in its first line$"):
+    with pytest.raises(HostError, match=rf"{file}: .*in its first line"):
         Secret(file=str(file)).read()
     file.write_bytes(b"\xff\n")
-    with pytest.raises(HostError, match=r"expected a password: not text$"):
+    with pytest.raises(HostError, match=rf"{file}: .*not text"):
         Secret(file=str(file)).read()
 
 
@@ -123,5 +125,5 @@ def test_a_password_that_others_may_read_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "password"
     file.write_text("said\n")
     file.chmod(0o640)
-    with pytest.raises(HostError, match=r"has mode 640, expected 600: it has a password"):
+    with pytest.raises(HostError, match=rf"{file}.* mode 640, expected 600"):
         Secret(file=str(file)).read()

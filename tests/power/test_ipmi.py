@@ -76,9 +76,11 @@ def test_a_chassis_is_switched(controller: Ipmi) -> None:
 def test_a_system_that_ignores_the_button_is_told(controller: Ipmi) -> None:
     controller.on()
     late = controller.model_copy(update={"deadline_s": 0.5})
-    with pytest.raises(HostError, match=r"expected off within 0\.5 s, last: it is on") as refused:
+    with pytest.raises(HostError, match=r"expected off within 0\.5 s, .* on\b") as refused:
         late.off()
-    assert refused.value.__notes__ == ["its system may ignore the power button: switch it off hard"]
+    (note,) = refused.value.__notes__
+    for fact in ("power button", "off hard"):
+        assert fact in note
     controller.off(hard=True)
     assert controller.state() is State.OFF
 
@@ -90,13 +92,13 @@ def test_the_boot_source_is_set_and_read_back(controller: Ipmi) -> None:
 
 @pytest.mark.parametrize("controller", ["forgets the boot source"], indirect=True)
 def test_a_boot_source_that_was_not_taken_is_told(controller: Ipmi) -> None:
-    with pytest.raises(HostError, match=r"boot flags say No override, expected Force PXE"):
+    with pytest.raises(HostError, match=r"No override, expected Force PXE"):
         controller.boot_next("pxe")
 
 
 def test_a_wrong_password_is_told(controller: Ipmi, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BMC_PASSWORD", "wrong-one")
-    with pytest.raises(HostError, match=r"chassis power status: .*Unable to establish") as refused:
+    with pytest.raises(HostError, match=r"power status: .*Unable to establish") as refused:
         controller.state()
     assert "wrong-one" not in str(refused.value)
 
@@ -105,13 +107,13 @@ def test_silence_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ipmi_module, "_COMMAND_S", 0.5)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
         silent.bind(("127.0.0.1", 0))
-        with pytest.raises(HostError, match=r"chassis power status: no end after 0\.5 s"):
+        with pytest.raises(HostError, match=r"power status: .* 0\.5 s"):
             made(silent.getsockname()[1]).state()
 
 
 def test_a_host_without_ipmitool_is_told(controller: Ipmi, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(host, "find", lambda _: None)
-    with pytest.raises(HostError, match=r"^ipmitool is not installed, expected Debian package"):
+    with pytest.raises(HostError, match=r"^ipmitool is not installed"):
         controller.state()
 
 

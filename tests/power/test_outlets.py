@@ -69,7 +69,7 @@ def test_a_cycle_ends_on(emulator: Emulator) -> None:
 def test_a_stuck_relay_is_found(emulator: Emulator) -> None:
     emulator.stuck = True
     outlet = made(emulator)
-    with pytest.raises(HostError, match=r"outlet \d: expected on within 1 s, last: it is off"):
+    with pytest.raises(HostError, match=r"outlet \d: expected on within 1 s, .* off\b"):
         outlet.on()
 
 
@@ -83,26 +83,29 @@ def test_a_wrong_password_is_told_and_not_repeated(
 
 
 def test_a_missing_outlet_is_told(emulator: Emulator) -> None:
-    with pytest.raises(HostError, match=r"outlet 9: (expected the state of this|HTTP [45]\d\d)"):
+    with pytest.raises(HostError, match=r"outlet 9: (expected the state|HTTP [45]\d\d)"):
         made(emulator, outlet=9).state()
 
 
 @pytest.mark.parametrize(
-    ("instead", "told"),
+    ("instead", "facts"),
     [
-        ((200, "<html>"), "expected JSON, not '<html>'"),
-        ((200, '{"other": 1}'), "expected the state of this outlet, not {'other': 1}"),
-        ((200, "[]"), "expected the state of this outlet, not []"),
-        ((200, "null"), "expected the state of this outlet, not None"),
-        ((302, "{}"), "HTTP 302, expected 200"),
-        ((503, "{}"), "HTTP 503, expected 200"),
+        ((200, "<html>"), ("expected JSON", "not '<html>'")),
+        ((200, '{"other": 1}'), ("expected the state", "not {'other': 1}")),
+        ((200, "[]"), ("expected the state", "not []")),
+        ((200, "null"), ("expected the state", "not None")),
+        ((302, "{}"), ("HTTP 302", "expected 200")),
+        ((503, "{}"), ("HTTP 503", "expected 200")),
     ],
 )
-def test_another_answer_is_told(emulator: Emulator, instead: tuple[int, str], told: str) -> None:
+def test_another_answer_is_told(
+    emulator: Emulator, instead: tuple[int, str], facts: tuple[str, ...]
+) -> None:
     emulator.instead = instead
     with pytest.raises(HostError) as refused:
         made(emulator).state()
-    assert str(refused.value) == f"{made(emulator).place}: {told}"
+    for fact in (f"{made(emulator).place}: ", *facts):
+        assert fact in str(refused.value)
 
 
 def test_silence_ends(emulator: Emulator, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,17 +120,18 @@ def test_a_closed_port_is_told_without_the_password(emulator: Emulator) -> None:
         url = f"http://127.0.0.1:{closed.getsockname()[1]}"
     with pytest.raises(HostError) as refused:
         made(emulator, url=url).state()
-    assert str(refused.value).endswith("cannot be reached: Connection refused")
+    assert str(refused.value).endswith("Connection refused")
+    assert PASSWORD not in str(refused.value)
     assert refused.value.__suppress_context__
 
 
 def test_it_cannot_shut_a_system_down(emulator: Emulator) -> None:
     outlet = made(emulator)
     outlet.on()
-    with pytest.raises(HostError, match="an outlet cannot shut a system down, expected hard"):
+    with pytest.raises(HostError, match=r"cannot shut .*, expected hard"):
         outlet.off()
     assert outlet.state() is State.ON
-    with pytest.raises(HostError, match=r"cannot choose what the node boots from \(pxe\)"):
+    with pytest.raises(HostError, match=r"cannot choose .*pxe"):
         outlet.boot_next("pxe")
 
 
@@ -137,7 +141,7 @@ def test_a_certificate_is_checked_unless_said_otherwise(
     files = certificates.made(tmp_path)
     monkeypatch.setenv("OUTLET_PASSWORD", PASSWORD)
     with Emulator("gude", certificate=files) as emulator:
-        with pytest.raises(HostError, match="its certificate is not trusted"):
+        with pytest.raises(HostError, match="certificate is not trusted"):
             made(emulator).state()
         assert not emulator.asked
         made(emulator, ca_file=str(files.certificate)).on()

@@ -33,6 +33,7 @@ class Terminal:
 
     def __init__(self, does: str, deadline_s: float = 20) -> None:
         self._own, other = pty.openpty()
+        self._shown = ""
         self._process = subprocess.Popen(
             [sys.executable, "-c", _PROGRAM, does, str(deadline_s)],
             stdin=other,
@@ -48,11 +49,11 @@ class Terminal:
         os.close(self._own)
 
     def sees(self, text: str) -> None:
-        """Wait until the terminal shows this."""
-        shown = ""
-        while text not in shown:
-            assert select.select([self._own], [], [], 20)[0], shown
-            shown += os.read(self._own, 4_096).decode()
+        """Wait until the terminal shows this after what it was seen to show."""
+        while text not in self._shown:
+            assert select.select([self._own], [], [], 20)[0], self._shown
+            self._shown += os.read(self._own, 4_096).decode()
+        self._shown = self._shown.partition(text)[2]
 
     def types(self, text: str) -> None:
         os.write(self._own, text.encode())
@@ -76,46 +77,53 @@ def on(terminals: list[Terminal], does: str, deadline_s: float = 20) -> Terminal
 
 def test_it_waits_for_enter(terminals: list[Terminal]) -> None:
     terminal = on(terminals, "person.on()")
-    terminal.sees("Switch rack 3 on, and see that it is on. Then press Enter: ")
+    for words in ("Switch rack 3 on", "press Enter: "):
+        terminal.sees(words)
     terminal.types("\n")
     assert terminal.ends() == "done None"
 
 
 def test_a_cycle_asks_twice(terminals: list[Terminal]) -> None:
     terminal = on(terminals, "person.cycle()")
-    terminal.sees("Switch rack 3 off by taking its power away, and see that it is off. ")
+    for words in ("Switch rack 3 off", "taking its power away"):
+        terminal.sees(words)
     terminal.types("\n")
-    terminal.sees("Switch rack 3 on, and see that it is on. ")
+    terminal.sees("Switch rack 3 on")
     terminal.types("\n")
     assert terminal.ends() == "done None"
 
 
 def test_it_asks_for_the_state_until_the_answer_is_one(terminals: list[Terminal]) -> None:
     terminal = on(terminals, "person.state()")
-    terminal.sees("Is rack 3 on or off? ")
+    terminal.sees("rack 3 on or off?")
     terminal.types("yes\n")
-    terminal.sees("Is rack 3 on or off? ")
+    terminal.sees("rack 3 on or off?")
     terminal.types("OFF\n")
     assert terminal.ends() == "done off"
 
 
 def test_it_asks_for_the_boot_source(terminals: list[Terminal]) -> None:
     terminal = on(terminals, "person.boot_next('pxe')")
-    terminal.sees("Have rack 3 boot from the network (PXE) the next time. ")
+    for words in ("rack 3", "PXE"):
+        terminal.sees(words)
     terminal.types("\n")
     assert terminal.ends() == "done None"
 
 
 def test_no_answer_ends(terminals: list[Terminal]) -> None:
     terminal = on(terminals, "person.on()", 0.2)
-    assert terminal.ends() == "refused person at rack 3: no answer within 0.2 s"
+    told = terminal.ends()
+    assert told.startswith("refused person at rack 3: ")
+    assert "no answer within 0.2 s" in told
 
 
 def test_a_closed_terminal_ends(terminals: list[Terminal]) -> None:
     terminal = on(terminals, "person.on()")
     terminal.sees("press Enter: ")
     terminal.types("\x04")
-    assert terminal.ends() == "refused person at rack 3: the terminal was closed, expected Enter"
+    told = terminal.ends()
+    for fact in ("refused person at rack 3: ", "closed", "expected Enter"):
+        assert fact in told
 
 
 def test_no_terminal_is_refused() -> None:
@@ -127,4 +135,5 @@ def test_no_terminal_is_refused() -> None:
         text=True,
         check=True,
     )
-    assert ended.stdout == "refused person at rack 3: no terminal to ask on, expected /dev/tty\n"
+    for fact in ("refused person at rack 3: ", "no terminal", "/dev/tty"):
+        assert fact in ended.stdout

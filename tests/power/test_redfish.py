@@ -115,7 +115,7 @@ def test_a_system_is_switched(bmc: str) -> None:
 
 def test_a_state_that_comes_too_late_is_told(bmc: str) -> None:
     made(bmc).off(hard=True)
-    with pytest.raises(HostError, match=r"expected on within 0\.01 s, last: it is off"):
+    with pytest.raises(HostError, match=r"expected on within 0\.01 s, .* off\b"):
         made(bmc, deadline_s=0.01).on()
     made(bmc).on()
 
@@ -134,9 +134,11 @@ def test_a_wrong_password_is_told(bmc: str, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_one_of_several_systems_has_to_be_named(chassis: str) -> None:
-    with pytest.raises(HostError, match="System count is not exactly one") as refused:
+    with pytest.raises(HostError, match="not exactly one") as refused:
         made(chassis).state()
-    assert refused.value.__notes__ == ["system says which one, such as /redfish/v1/Systems/1"]
+    (note,) = refused.value.__notes__
+    for fact in ("system", "/redfish/v1/Systems/1"):
+        assert fact in note
     named, other = made(chassis, system=SYSTEM), made(chassis, system=SYSTEM.replace("1", "2", 1))
     assert other.place != named.place
     named.on()

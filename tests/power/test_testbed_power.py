@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -59,11 +60,12 @@ def test_a_node_is_switched(tmp_path: Path, outlet: Emulator) -> None:
     for words, told, on in (
         (("dut", "state"), "dut is off", False),
         (("dut", "on"), "dut is on", True),
-        (("dut", "cycle"), "dut was off and is on", True),
+        (("dut", "cycle"), "dut was off .* on", True),
         (("dut", "off", "--hard"), "dut is off", False),
     ):
         ended = power(tmp_path, outlet, *words)
-        assert (ended.returncode, ended.stdout.strip()) == (0, told), ended.stderr
+        assert ended.returncode == 0, ended.stderr
+        assert re.fullmatch(told, ended.stdout.strip())
         assert outlet.states[1] is on
     assert [one.body["Outputs"][0]["Action"] for one in outlet.asked if one.body] == [1, 0, 1, 0]
 
@@ -75,7 +77,8 @@ def test_what_the_testbed_file_does_not_allow(
     outlet.states[1] = True
     ended = power(tmp_path, outlet, "dut", *words, may=["bootline", "tune"])
     assert ended.returncode == 2
-    assert "node dut may not be rebooted or switched off, add reboot to nodes.dut" in ended.stderr
+    for fact in ("node dut may not", "add reboot to nodes.dut"):
+        assert fact in ended.stderr
     assert outlet.asked == []
 
 
@@ -84,21 +87,23 @@ def test_reading_the_state_takes_no_permission(tmp_path: Path, outlet: Emulator)
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "facts"),
     [
-        ([], "expected NODE and state, on, off, cycle, next pxe or next disk"),
-        (["dut", "reset"], "next pxe or next disk, not 'dut reset'"),
-        (["dut", "cycle", "--hard"], "--hard belongs to off"),
-        (["gen", "state"], "node gen has no power: in the testbed file, add nodes.gen.power"),
-        (["dot", "state"], "unknown node 'dot', expected one of "),
+        ([], ("NODE", "state, on, off, cycle,", "next pxe", "next disk")),
+        (["dut", "reset"], ("next pxe", "next disk", "not 'dut reset'")),
+        (["dut", "cycle", "--hard"], ("--hard belongs to off",)),
+        (["gen", "state"], ("node gen has no power", "add nodes.gen.power")),
+        (["dot", "state"], ("unknown node 'dot'", "dut")),
     ],
 )
 def test_words_that_are_wrong(
-    tmp_path: Path, outlet: Emulator, words: list[str], told: str
+    tmp_path: Path, outlet: Emulator, words: list[str], facts: tuple[str, ...]
 ) -> None:
     ended = power(tmp_path, outlet, *words)
     assert ended.returncode == 2
-    assert told in " ".join(ended.stderr.split())
+    told = " ".join(ended.stderr.split())
+    for fact in facts:
+        assert fact in told
 
 
 @pytest.mark.parametrize("words", [["off"], ["next", "disk"]])

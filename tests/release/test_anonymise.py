@@ -51,7 +51,7 @@ def test_anonymised_captures_give_the_same_numbers(experiment: Path, anonymised:
     out = anonymised
     found = levels(out)
     assert [one.wrong for one in found.values() if one.wrong] == []
-    assert found["numbers"].told == "2 runs from captures, 0 from samples"
+    assert re.fullmatch("2 .*captures, 0 .*samples", found["numbers"].told)
     before = packets(experiment / "run-001" / "ingress.pcap")
     after = packets(out / RUN / "ingress.pcap")
     assert [len(one) for one in before] == [len(one) for one in after]
@@ -107,5 +107,5 @@ def test_packets_that_are_cut_keep_their_length(length: int) -> None:
 def test_captures_of_another_format_are_refused(experiment: Path, tmp_path: Path) -> None:
     mine = Path(shutil.copytree(experiment, tmp_path / "experiment"))
     (mine / "run-000" / "ingress.pcap").write_bytes(b"\x0a\x0d\x0d\x0a" + bytes(100))
-    with pytest.raises(ReleaseError, match="only pcap files of Ethernet can be anonymised"):
+    with pytest.raises(ReleaseError, match=r"run-000/ingress\.pcap: .*pcap files of Ethernet"):
         release(mine, tmp_path / "out", Wanted(anonymise=True))

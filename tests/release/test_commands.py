@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
@@ -28,11 +29,11 @@ def test_an_experiment_is_released_and_verified(experiment: Path, tmp_path: Path
     assert made.stdout == "Release: out\nWebsite: out/index.html\n"
     assert "left out: run-001/ingress.pcap\n" in made.stderr
     page = (tmp_path / "out/index.html").read_text("utf-8")
-    assert "<dt>Captures</dt><dd>none; the samples of each run are here</dd>" in page
+    assert re.search("<dt>Captures</dt><dd>none; .*samples.*</dd>", page)
     done = tailtrim("verify", "out", "--level", "numbers", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
-    assert "pass     numbers   0 runs from captures, 2 from samples" in done.stdout
-    assert "skipped  figures   was not asked for" in done.stdout
+    assert re.search("pass +numbers +0 .*captures, 2 .*samples", done.stdout)
+    assert re.search("skipped +figures .*not asked for", done.stdout)
 
 
 def test_what_is_missing_is_told_with_its_options(experiment: Path, tmp_path: Path) -> None:
@@ -41,8 +42,8 @@ def test_what_is_missing_is_told_with_its_options(experiment: Path, tmp_path: Pa
     done = tailtrim("release", ".", "--out", "out", cwd=tmp_path)
     assert done.returncode == 2
     assert done.stderr.startswith("error: LICENSE and CITATION.cff: missing")
-    assert "hint: --license FILE names the text of the licence" in done.stderr
-    assert "hint: --citation FILE names a citation file" in done.stderr
+    for hint in ("hint: --license FILE ", "hint: --citation FILE "):
+        assert hint in done.stderr
 
 
 def test_what_differs_is_told_and_the_exit_code_says_so(copied: Path) -> None:
@@ -67,13 +68,15 @@ def test_what_is_unsafe_is_one_error(copied: Path) -> None:
     done = tailtrim("verify", copied, cwd=copied.parent)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.count("\n") == 1
-    assert "'link' is a symbolic link" in done.stderr
+    for fact in ("'link'", "symbolic link"):
+        assert fact in done.stderr
 
 
 def test_an_unknown_level_is_told(released: Path) -> None:
     done = tailtrim("verify", released, "--level", "looks", cwd=released.parent)
     assert done.returncode == 2
-    assert "unknown level 'looks', expected one of files, grid" in done.stderr
+    for fact in ("unknown level 'looks'", "files, grid"):
+        assert fact in done.stderr
 
 
 def test_results_that_are_there_are_not_measured_over(released: Path, tmp_path: Path) -> None:
@@ -81,5 +84,5 @@ def test_results_that_are_there_are_not_measured_over(released: Path, tmp_path: 
     words = ("--level", "rerun", "--rerun", "1", "--out", "mine")
     done = tailtrim("verify", released, *words, cwd=tmp_path)
     assert done.returncode == 2
-    assert "error: mine: exists, and runs are measured anew" in done.stderr
+    assert "error: mine: exists" in done.stderr
     assert "hint: choose another --out" in done.stderr

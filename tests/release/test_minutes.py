@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -51,8 +52,9 @@ def test_what_they_do_not_tell_is_skipped_and_told(hours: Path, tmp_path: Path) 
     assert release(hours, out, Wanted()) == []
     found = level(out, "numbers")
     assert (found.verdict, found.wrong) == ("skipped", ())
-    assert found.told == "0 runs from captures, 0 from samples"
-    assert found.skipped == ("run-000 and 1 more: kept by minute, without captures and samples",)
+    assert re.fullmatch("0 .*captures, 0 .*samples", found.told)
+    (skipped,) = found.skipped
+    assert skipped.startswith("run-000 and 1 more: kept by minute")
     for place in PLACES:
         for name in AROUND:
             assert (out / "experiment" / place / name).is_file()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import threading
@@ -55,7 +56,7 @@ def test_a_release_on_a_mirror_is_verified(served: str) -> None:
     command = (sys.executable, "-m", "tailtrim.cli", "verify", served, "--level", "numbers")
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
-    assert "pass     numbers   2 runs from captures, 0 from samples" in ended.stdout
+    assert re.search("pass +numbers +2 .*captures, 0 .*samples", ended.stdout)
 
 
 def test_all_files_of_the_checksums_are_fetched(served: str, copied: Path, tmp_path: Path) -> None:
@@ -75,18 +76,18 @@ def test_a_file_that_a_mirror_lacks_or_changed_is_told(
     (copied / "README.md").write_text("other")
     wrong = failed(fetched(served, tmp_path / "here"))["files"]
     assert "LICENSE: missing" in wrong
-    assert "README.md: changed, its SHA-256 is not that of SHA256SUMS" in wrong
+    assert any(one.startswith("README.md: changed") and "SHA256SUMS" in one for one in wrong)
 
 
 def test_checksums_do_not_lead_out_of_the_folder(served: str, copied: Path, tmp_path: Path) -> None:
     (copied / "SHA256SUMS").write_text(f"{'0' * 64}  ../outside\n")
-    with pytest.raises(ReleaseError, match=r"line 1: '\.\./outside' is outside of"):
+    with pytest.raises(ReleaseError, match=r"SHA256SUMS: line 1: '\.\./outside'"):
         fetched(served, tmp_path / "here")
     assert not (tmp_path / "outside").exists()
 
 
 def test_what_is_not_a_release_or_not_there_is_one_error(served: str, tmp_path: Path) -> None:
-    with pytest.raises(ReleaseError, match="not there, expected the address of a release"):
+    with pytest.raises(ReleaseError, match="site/SHA256SUMS: not there"):
         fetched(f"{served}/site", tmp_path / "site")
     with pytest.raises(ReleaseError, match="cannot be fetched: "):
         fetched("http://127.0.0.1:9/x", tmp_path / "nobody")

@@ -84,12 +84,12 @@ def test_a_missing_licence_and_citation_are_asked_for(experiment: Path, tmp_path
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("title: T\nmessage: M\n", "lacks cff-version, authors, expected a CITATION.cff"),
-        ("- 1\n", "lacks cff-version, message, title, authors, expected a CITATION.cff"),
+        ("title: T\nmessage: M\n", "lacks cff-version, authors, expected"),
+        ("- 1\n", "lacks cff-version, message, title, authors"),
         ("a: [\n", "not YAML"),
         (
             "cff-version: 1.2.0\nmessage: M\ntitle: T\nauthors: [Jane]\n",
-            "each of authors needs family-names, or the name of an organisation",
+            "authors needs family-names",
         ),
     ],
 )
@@ -102,7 +102,7 @@ def test_a_wrong_citation_is_told(experiment: Path, tmp_path: Path, text: str, t
 
 def test_a_folder_that_is_there_is_not_touched(experiment: Path, tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("mine")
-    with pytest.raises(OutputError, match="exists, and a release is made anew"):
+    with pytest.raises(OutputError, match=f"{re.escape(str(tmp_path))}: exists"):
         release(experiment, tmp_path, Wanted())
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
 
@@ -122,11 +122,13 @@ def test_a_release_that_would_not_hold_is_not_made(experiment: Path, tmp_path: P
     record = json.loads((mine / "experiment.json").read_text())
     record["versions"]["tailtrim"] = "0.0.1"
     (mine / "experiment.json").write_text(json.dumps(record))
-    with pytest.raises(ReleaseError, match="the release would not hold") as error:
+    with pytest.raises(ReleaseError, match="would not hold") as error:
         release(mine, tmp_path / "out", Wanted())
-    told = f"run-000/summary.json: ingress.lost: 0 in the release, {lost} derived again"
-    assert told in str(error.value)
-    assert error.value.__notes__ == [f"the experiment is of tailtrim 0.0.1, this is {VERSION}"]
+    for fact in ("run-000/summary.json: ingress.lost: 0 ", f" {lost} derived again"):
+        assert fact in str(error.value)
+    (note,) = error.value.__notes__
+    for version in ("of tailtrim 0.0.1", f"this is {VERSION}"):
+        assert version in note
     assert not (tmp_path / "out").exists()
     assert not list(tmp_path.glob(".out*"))
 
@@ -142,8 +144,10 @@ def test_without_captures_latencies_are_derived_from_samples(
     ]
     assert not list(out.rglob("*.pcap"))
     found = level(out, "numbers")
-    assert (found.wrong, found.told) == ((), "0 runs from captures, 2 from samples")
-    assert "outcomes of packets, gaps and seconds are not" in found.skipped[0]
+    assert found.wrong == ()
+    assert re.fullmatch("0 .*captures, 2 .*samples", found.told)
+    for fact in ("outcomes of packets", "gaps", "seconds"):
+        assert fact in found.skipped[0]
     place = out / RUN / "summary.json"
     place.write_text(place.read_text().replace('"max": 4', '"max": 5', 1))
     (told,) = level(out, "numbers").wrong
@@ -220,7 +224,7 @@ def test_a_signature_holds_until_something_changes(
     release(experiment, out, Wanted(captures=False, sign=mine))
     found = level(out, "files")
     assert found.wrong == ()
-    assert re.fullmatch(r"signed by the key SHA256:\S+, of the release: compare it", found.notes[0])
+    assert re.search(r"key SHA256:\S+, of the release", found.notes[0])
     signers = tmp_path / "signers"
     for public, holds in ((mine, True), (other, False)):
         words = public.with_suffix(".pub").read_text().split()[:2]
@@ -231,9 +235,7 @@ def test_a_signature_holds_until_something_changes(
     (out / RUN / "outcome.json").write_text("{}")
     sealed(out)
     told = level(out, "files").wrong
-    assert any(
-        one.endswith("does not hold for SHA256SUMS") or "SHA256SUMS.sig" in one for one in told
-    )
+    assert any("SHA256SUMS.sig: does not hold" in one for one in told)
     (out / "SHA256SUMS.sig").unlink()
     assert "SHA256SUMS.sig: missing" in level(out, "files").wrong
 
@@ -241,7 +243,7 @@ def test_a_signature_holds_until_something_changes(
 def test_a_wheel_of_another_version_is_refused(experiment: Path, tmp_path: Path) -> None:
     wheel = tmp_path / "tailtrim-9.9.9-py3-none-any.whl"
     wheel.write_bytes(b"")
-    with pytest.raises(ReleaseError, match=f"expected the wheel of tailtrim {VERSION}"):
+    with pytest.raises(ReleaseError, match=rf"9\.9\.9.*tailtrim {re.escape(VERSION)}"):
         release(experiment, tmp_path / "out", Wanted(wheel=wheel))
 
 
@@ -300,8 +302,9 @@ def test_the_website_shows_what_came_of_each_run(tmp_path: Path) -> None:
     page = (tmp_path / "out" / "site" / "run-001.html").read_text()
     assert "failed: &lt;b&gt;it broke&lt;/b&gt;" in page
     assert "<b>" not in page
-    notes = level(tmp_path / "out", "grid").notes
-    assert notes == ("run-001 (forward rate=20000): failed: <b>it broke</b>",)
+    (note,) = level(tmp_path / "out", "grid").notes
+    for fact in ("run-001 (forward rate=20000)", "failed: <b>it broke</b>"):
+        assert fact in note
 
 
 def test_an_experiment_with_factors_has_their_page(tmp_path: Path) -> None:
@@ -319,7 +322,8 @@ def test_negative_latencies_are_not_derived_from_samples(tmp_path: Path) -> None
     release(mine, out, Wanted(captures=False))
     found = level(out, "numbers")
     assert found.wrong == ()
-    assert "run-000 and 1 more: no captures, and negative latencies" in found.skipped[0]
+    for fact in ("run-000 and 1 more", "no captures", "negative latencies"):
+        assert fact in found.skipped[0]
 
 
 def test_runs_without_samples_are_released(tmp_path: Path) -> None:
@@ -345,7 +349,7 @@ def test_a_boot_line_that_is_not_that_of_the_plan_is_found(tmp_path: Path, seale
     place = out / RUN / "nodes.json"
     place.write_text(place.read_text().replace('"quiet"', '"debug"'))
     sealed(out)
-    assert "run-001: nodes.json: the node booted without quiet" in wrong(out)
+    assert any(re.match("run-001: nodes.json: .*without quiet", one) for one in wrong(out))
 
 
 def test_where_the_meter_of_this_machine_is_stays_with_its_owner() -> None:

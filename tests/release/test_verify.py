@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,6 +36,13 @@ def failed(root: Path, only: Sequence[str] = QUICK) -> dict[str, tuple[str, ...]
     return {name: level.wrong for name, level in levels(root, only).items() if level.wrong}
 
 
+def tells(told: Sequence[str], *expected: tuple[str, ...]) -> None:
+    """Assert that there are as many findings as expected, each with its facts, in order."""
+    for one, facts in zip(told, expected, strict=True):
+        for fact in facts:
+            assert fact in one
+
+
 def changed(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
     record = json.loads(path.read_text())
     change(record)
@@ -48,7 +56,7 @@ def test_a_release_is_verified_elsewhere(copied: Path, monkeypatch: pytest.Monke
     found = levels(Path("..") / copied.name, LEVELS)
     verdicts = [found[name].verdict for name in LEVELS]
     assert verdicts == [Verdict.PASS] * 5 + [Verdict.SKIPPED] * 2
-    assert found["numbers"].told == "2 runs from captures, 0 from samples"
+    assert re.fullmatch("2 .*captures, 0 .*samples", found["numbers"].told)
     assert not list(empty.iterdir())
 
 
@@ -58,8 +66,7 @@ def test_a_changed_byte_is_found(copied: Path) -> None:
     content[-1] ^= 1
     place.write_bytes(content)
     wrong = failed(copied)
-    name = f"{RUN}/egress.pcap"
-    assert wrong["files"] == (f"{name}: changed, its SHA-256 is not that of SHA256SUMS",)
+    tells(wrong["files"], (f"{RUN}/egress.pcap: changed", "SHA256SUMS"))
     assert wrong["numbers"][0].startswith("run-001/summary.json: ingress.matched: ")
 
 
@@ -75,14 +82,10 @@ def test_a_changed_number_is_found_with_new_checksums(
     sealed(copied)
     wrong = failed(copied, LEVELS)
     assert "files" not in wrong
-    assert wrong["numbers"] == (
-        (
-            f"run-001/summary.json: latency_ns.quantiles p 0.99.value: {value - 1} in the release,"
-            f" {value} derived again"
-        ),
-    )
+    where = "run-001/summary.json: latency_ns.quantiles p 0.99.value: "
+    tells(wrong["numbers"], (f"{where}{value - 1} ", f" {value} derived"))
     # The figures were drawn from the number that it was.
-    assert "site/run-001.html: not what is drawn from the data" in wrong["figures"]
+    assert any(one.startswith("site/run-001.html: not ") for one in wrong["figures"])
 
 
 def test_a_changed_row_of_a_table_is_found(copied: Path, sealed: Callable[[Path], None]) -> None:
@@ -92,16 +95,19 @@ def test_a_changed_row_of_a_table_is_found(copied: Path, sealed: Callable[[Path]
     counts[3] += 1
     pq.write_table(table.set_column(1, table.schema.field(1), pa.array(counts)), place)
     sealed(copied)
-    told = f"count: {counts[3]} in the release, {counts[3] - 1} derived again"
-    assert failed(copied)["numbers"] == (f"run-001/histogram.parquet: row 3, {told}",)
+    facts = (
+        "run-001/histogram.parquet: row 3, ",
+        f"count: {counts[3]} ",
+        f" {counts[3] - 1} derived",
+    )
+    tells(failed(copied)["numbers"], facts)
 
 
 def test_a_removed_run_is_found(copied: Path, sealed: Callable[[Path], None]) -> None:
     shutil.rmtree(copied / RUN)
     sealed(copied)
-    assert failed(copied)["grid"] == (
-        "run-001 (forward rate=20000): missing, its folder has no result",
-    )
+    facts = ("run-001 (forward rate=20000)", "missing", "no result")
+    tells(failed(copied)["grid"], facts)
 
 
 def test_a_run_removed_from_the_record_is_found(
@@ -110,9 +116,8 @@ def test_a_run_removed_from_the_record_is_found(
     shutil.rmtree(copied / RUN)
     changed(copied / "experiment" / "experiment.json", lambda record: record["outcomes"].pop())
     sealed(copied)
-    assert failed(copied)["grid"] == (
-        "run-001 (forward rate=20000): missing, the record has no outcome of it",
-    )
+    facts = ("run-001 (forward rate=20000)", "missing", "record has no outcome")
+    tells(failed(copied)["grid"], facts)
 
 
 def test_a_run_that_is_not_of_the_plan_is_found(
@@ -120,15 +125,16 @@ def test_a_run_that_is_not_of_the_plan_is_found(
 ) -> None:
     shutil.copytree(copied / RUN, copied / "experiment" / "run-002")
     sealed(copied)
-    assert failed(copied)["grid"] == ("run-002: not a run of the plan",)
+    tells(failed(copied)["grid"], ("run-002: not ", "plan"))
 
 
 def test_a_replaced_figure_is_found(copied: Path, sealed: Callable[[Path], None]) -> None:
     figures = copied / "site" / "report" / "figures"
     shutil.copyfile(figures / "hdr.svg", figures / "cdf.svg")
     sealed(copied)
-    name = "site/report/figures/cdf.svg"
-    assert failed(copied, LEVELS) == {"figures": (f"{name}: not what is drawn from the data",)}
+    wrong = failed(copied, LEVELS)
+    assert list(wrong) == ["figures"]
+    tells(wrong["figures"], ("site/report/figures/cdf.svg: not ", "drawn"))
 
 
 def test_changed_values_of_a_figure_are_found_with_other_versions(
@@ -142,9 +148,8 @@ def test_changed_values_of_a_figure_are_found_with_other_versions(
     changed(copied / "release.json", lambda told: told["versions"].update(matplotlib="3.1"))
     sealed(copied)
     found = levels(copied, ["figures"])["figures"]
-    assert found.wrong == (
-        f"site/report/figures/hdr.csv: line 3: {lines[2]!r} in the release, {was!r} derived again",
-    )
+    facts = ("site/report/figures/hdr.csv: line 3: ", f"{lines[2]!r} in the", f"{was!r} derived")
+    tells(found.wrong, facts)
     assert "matplotlib" in found.skipped[0]
 
 
@@ -153,17 +158,15 @@ def test_a_script_in_a_page_is_found(copied: Path, sealed: Callable[[Path], None
     place.write_text(place.read_text().replace("</body>", "<script>alert(1)</script></body>"))
     (copied / "site" / "more.html").write_text("<script>alert(1)</script>")
     sealed(copied)
-    assert failed(copied, ["figures"])["figures"] == (
-        "site/more.html: not of the website",
-        "index.html: not what is drawn from the data",
-    )
+    told = failed(copied, ["figures"])["figures"]
+    tells(told, ("site/more.html: not of the",), ("index.html: not ", "drawn"))
 
 
 def test_an_additional_file_is_found(copied: Path, sealed: Callable[[Path], None]) -> None:
     (copied / "install.sh").write_text("echo\n")
     assert failed(copied)["files"][0] == "install.sh: not in SHA256SUMS"
     sealed(copied)
-    assert "install.sh: not of a release" in failed(copied)["files"]
+    assert any(one.startswith("install.sh: not of") for one in failed(copied)["files"])
 
 
 def test_an_invalid_run_told_as_valid_is_found(
@@ -171,20 +174,15 @@ def test_an_invalid_run_told_as_valid_is_found(
 ) -> None:
     changed(copied / RUN / "generator.json", lambda told: told.update(refused=990, sent=10))
     sealed(copied)
-    assert failed(copied)["validity"][0] == (
-        "run-001: is told as valid in this: the generator's port refused 990 packets"
-    )
+    facts = ("run-001: ", "told as valid", "refused 990 packets")
+    tells(failed(copied)["validity"][:1], facts)
 
 
 def test_a_changed_environment_is_found(copied: Path, sealed: Callable[[Path], None]) -> None:
     changed(copied / RUN / "nodes.json", lambda told: told["nodes"]["local"].update(kernel="5.4"))
     sealed(copied)
-    assert failed(copied)["validity"] == (
-        (
-            "run-001: is told as valid in this: the environment changed since the first run:"
-            " local: kernel was 6.12.0, is 5.4"
-        ),
-    )
+    facts = ("run-001: ", "told as valid", "environment changed", "kernel was 6.12.0, is 5.4")
+    tells(failed(copied)["validity"], facts)
 
 
 def test_packages_that_are_missing_changed_or_of_no_node_are_found(
@@ -195,35 +193,35 @@ def test_packages_that_are_missing_changed_or_of_no_node_are_found(
     place.write_text(place.read_text().replace("3.134", "3.135"))
     place.with_name("other.txt").write_text("adduser 3.134\n")
     sealed(copied)
-    assert failed(copied)["files"] == (
-        "ro-crate-metadata.json: lacks experiment/packages/other.txt",
-        f"{name}: not the packages of local, their sum is another one",
-        "experiment/packages/other.txt: the packages of no node",
+    tells(
+        failed(copied)["files"],
+        ("ro-crate-metadata.json: lacks experiment/packages/other.txt",),
+        (f"{name}: not ", "packages of local", "sum"),
+        ("experiment/packages/other.txt: ", "of no node"),
     )
     place.with_name("other.txt").unlink()
     place.unlink()
     sealed(copied)
-    assert failed(copied)["files"] == (f"{name}: missing, the packages of local",)
+    tells(failed(copied)["files"], (f"{name}: missing", "packages of local"))
 
 
 def test_a_changed_plan_is_found(copied: Path, sealed: Callable[[Path], None]) -> None:
     place = copied / "experiment" / "plan.yml"
     place.write_text(place.read_text().replace("trim_s: 0.01", "trim_s: 0.02"))
     sealed(copied)
-    wrong = failed(copied)
-    assert wrong["validity"] == (
-        "experiment.json: plan.trim_s: not what plan.yml says",
-        "run-000: summary.json: 0.01 s were trimmed, in the plan 0.02 s",
-        "run-001: summary.json: 0.01 s were trimmed, in the plan 0.02 s",
+    tells(
+        failed(copied)["validity"],
+        ("experiment.json: plan.trim_s: not ", "plan.yml"),
+        ("run-000: summary.json: 0.01 s ", "plan 0.02 s"),
+        ("run-001: summary.json: 0.01 s ", "plan 0.02 s"),
     )
 
 
 def test_changed_loop_variables_are_found(copied: Path, sealed: Callable[[Path], None]) -> None:
     changed(copied / RUN / "loop.json", lambda told: told["loop"].update(rate=30_000))
     sealed(copied)
-    assert failed(copied)["grid"] == (
-        "run-001/loop.json: loop is {'rate': 30000}, in the plan {'rate': 20000}",
-    )
+    facts = ("run-001/loop.json: loop is {'rate': 30000}", "plan {'rate': 20000}")
+    tells(failed(copied)["grid"], facts)
 
 
 def test_invalid_skipped_and_repeated_runs_are_told(
@@ -254,25 +252,25 @@ def refused(root: Path) -> str:
 
 
 def test_what_is_not_a_release_is_refused(tmp_path: Path) -> None:
-    assert refused(tmp_path) == "DIR: not a release, expected one with a release.json"
+    told = refused(tmp_path)
+    assert told.startswith("DIR: not a release")
+    assert "release.json" in told
 
 
 def test_a_symbolic_link_is_refused(copied: Path) -> None:
     (copied / RUN / "dut.log").symlink_to("/etc/hostname")
-    found = f"DIR: '{RUN}/dut.log' is a symbolic link, expected only files and folders"
-    assert refused(copied) == found
+    assert refused(copied).startswith(f"DIR: '{RUN}/dut.log' is a symbolic link")
 
 
 def test_a_pipe_is_refused(copied: Path) -> None:
     os.mkfifo(copied / RUN / "dut.log")
-    found = f"DIR: '{RUN}/dut.log' is not a file with a plain name"
-    assert refused(copied).startswith(found)
+    assert refused(copied).startswith(f"DIR: '{RUN}/dut.log' is not a file")
 
 
 def test_a_path_outside_is_refused(copied: Path) -> None:
     with (copied / "SHA256SUMS").open("a") as file:
         file.write(f"{'0' * 64}  ../secret\n")
-    assert refused(copied).endswith("'../secret' is outside of DIR")
+    assert "'../secret' is outside" in refused(copied)
 
 
 def test_a_run_outside_is_refused(copied: Path) -> None:
@@ -280,7 +278,9 @@ def test_a_run_outside_is_refused(copied: Path) -> None:
         record["outcomes"][0]["run"] = "../../run-000"
 
     changed(copied / "experiment" / "experiment.json", elsewhere)
-    assert "'../../run-000' is not the name of a run" in refused(copied)
+    told = refused(copied)
+    for fact in ("experiment.json", "'../../run-000' is not"):
+        assert fact in told
 
 
 def test_a_capture_outside_is_an_error_of_its_run(
@@ -293,7 +293,8 @@ def test_a_capture_outside_is_an_error_of_its_run(
     sealed(copied)
     (found,) = failed(copied)["numbers"]
     assert found.startswith("run-001/summary.json: taps.ingress.capture: ")
-    assert '"../run-000/ingress.pcap" in the release, "ingress.pcap" derived again' in found
+    for fact in ('"../run-000/ingress.pcap" in the release', '"ingress.pcap" derived'):
+        assert fact in found
 
 
 def test_a_testbed_outside_is_not_read(copied: Path, sealed: Callable[[Path], None]) -> None:
@@ -301,13 +302,14 @@ def test_a_testbed_outside_is_not_read(copied: Path, sealed: Callable[[Path], No
         file.write("testbed: /etc/testbed.yml\n")
     sealed(copied)
     (found,) = failed(copied)["grid"]
-    assert found.endswith("plan.yml: testbed: expected local or testbed.yml")
+    for fact in ("plan.yml: testbed: ", "expected local or testbed.yml"):
+        assert fact in found
 
 
 def test_a_huge_record_is_refused(copied: Path) -> None:
     place = copied / RUN / "nodes.json"
     os.truncate(place, 300 << 20)
-    assert refused(copied) == f"DIR/{RUN}/nodes.json: more than 268,435,456 bytes, too large"
+    assert refused(copied).startswith(f"DIR/{RUN}/nodes.json: more than 268,435,456 bytes")
 
 
 def test_a_damaged_table_is_an_error_of_its_run(
@@ -315,7 +317,9 @@ def test_a_damaged_table_is_an_error_of_its_run(
 ) -> None:
     (copied / RUN / "histogram.parquet").write_bytes(b"PAR1")
     sealed(copied)
-    assert "histogram.parquet: the table cannot be read" in failed(copied)["numbers"][0]
+    told = failed(copied)["numbers"][0]
+    for fact in ("run-001", "histogram.parquet: ", "cannot be read"):
+        assert fact in told
 
 
 def test_a_byte_that_makes_a_summary_unreadable_is_found_by_the_name_of_its_file(
@@ -324,10 +328,8 @@ def test_a_byte_that_makes_a_summary_unreadable_is_found_by_the_name_of_its_file
     place = copied / RUN / "summary.json"
     place.write_text(place.read_text().replace('"ingress"', '"ingresx"', 1))
     found = failed(copied)
-    assert found["files"] == (
-        f"{RUN}/summary.json: changed, its SHA-256 is not that of SHA256SUMS",
-    )
-    assert found["numbers"] == (f"{place}: the summary lacks 'ingress'",)
+    tells(found["files"], (f"{RUN}/summary.json: changed", "SHA256SUMS"))
+    tells(found["numbers"], (f"{place}: ", "lacks 'ingress'"))
 
 
 def test_checksums_are_those_of_sha256sum(released: Path) -> None:

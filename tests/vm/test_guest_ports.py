@@ -115,5 +115,5 @@ def test_without_a_card_the_guest_gets_no_driver(
 def test_a_kernel_without_the_driver_is_told(
     bzimage: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(HostError, match=r"kernel 6\.1\.0-own: no module mlx5_core, expected a"):
+    with pytest.raises(HostError, match=r"6\.1\.0-own: no module mlx5_core"):
         taken(bzimage, ["mlx5_core"], monkeypatch)

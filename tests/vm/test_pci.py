@@ -69,18 +69,21 @@ def test_no_iommu(fake: FakeHost) -> None:
     for group in (fake.root / pci._GROUPS).iterdir():  # noqa: SLF001 - emptied as without one
         group.rename(fake.root / group.name)
     told = refused(fake)
-    assert "no IOMMU: /sys/kernel/iommu_groups is empty; switch on VT-d or AMD-Vi" in told
-    assert told.endswith("boot with intel_iommu=on")
+    for fact in ("no IOMMU", "/sys/kernel/iommu_groups", "VT-d", "AMD-Vi"):
+        assert fact in told
+    assert told.endswith("with intel_iommu=on")
     fake.write("proc/cpuinfo", "vendor_id\t: AuthenticAMD\n")
-    assert refused(fake).endswith("boot without amd_iommu=off and iommu=off")
+    told = refused(fake)
+    for fact in ("without amd_iommu=off", " iommu=off"):
+        assert fact in told
 
 
 def test_no_root(fake: FakeHost, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TAILTRIM_USER_NAMESPACE", "1")
-    assert refused(fake) == "passing through a PCI device needs root"
+    assert "PCI device needs root" in refused(fake)
     monkeypatch.delenv("TAILTRIM_USER_NAMESPACE")
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    assert refused(fake) == "passing through a PCI device needs root"
+    assert "PCI device needs root" in refused(fake)
 
 
 def test_no_vfio_pci(fake: FakeHost) -> None:
@@ -92,30 +95,34 @@ def test_no_vfio_pci(fake: FakeHost) -> None:
 
 def test_no_such_device(fake: FakeHost) -> None:
     told = refused(fake, {"in": AskedPort("0000:09:00.0", "eth4")})
-    assert told.startswith("vm.ports.in.pci: no device 0000:09:00.0, expected one of")
+    assert told.startswith("vm.ports.in.pci: no device 0000:09:00.0")
     assert f"{IN} (eth2)" in told
 
 
 def test_a_device_that_is_no_network_card(fake: FakeHost) -> None:
     fake.device("0000:05:00.0", SOUND, group=20, driver="snd_hda_intel")
     told = refused(fake, {"out": AskedPort("0000:05:00.0", "eth4")})
-    assert told.startswith("vm.ports.out.pci: 0000:05:00.0 is not a network card, expected ")
+    for fact in ("vm.ports.out.pci: 0000:05:00.0 ", "not a network card"):
+        assert fact in told
 
 
 def test_a_card_without_its_network_driver(fake: FakeHost) -> None:
     fake.device("0000:05:00.0", NETWORK, group=20)
     told = refused(fake, {"in": AskedPort("0000:05:00.0", "eth4")})
-    assert "has no network interface (without a driver)" in told
+    for fact in ("0000:05:00.0", "no network interface", "without a driver"):
+        assert fact in told
     fake.device("0000:06:00.0", NETWORK, group=21, driver="vfio-pci")
     told = refused(fake, {"in": AskedPort("0000:06:00.0", "eth4")})
-    assert "is bound to vfio-pci already, so its MAC address is not known" in told
+    for fact in ("bound to vfio-pci", "MAC address"):
+        assert fact in told
     assert "echo 0000:06:00.0 > /sys/bus/pci/drivers_probe" in told
 
 
 def test_another_device_in_its_group(fake: FakeHost) -> None:
     fake.device("0000:05:00.0", SOUND, group=12)
     told = refused(fake)
-    assert told.startswith(f"vm.ports.in.pci: IOMMU group 12 of {IN} also has 0000:05:00.0; ")
+    for fact in ("vm.ports.in.pci: ", f"IOMMU group 12 of {IN} ", "also has 0000:05:00.0;"):
+        assert fact in told
 
 
 def test_a_group_with_a_bridge_or_of_both_ports(fake: FakeHost) -> None:
@@ -148,10 +155,10 @@ def member(fake: FakeHost, interface: str) -> None:
 @pytest.mark.parametrize(
     ("needing", "told"),
     [
-        (default_route, "the default route is through it"),
-        (default_route_6, "the default route is through it"),
-        (address, "it has the address 192.0.2.7/24; if that is unused: ip address flush dev"),
-        (member, "it is part of br0"),
+        (default_route, "default route"),
+        (default_route_6, "default route"),
+        (address, "address 192.0.2.7/24"),
+        (member, "part of br0"),
     ],
 )
 @pytest.mark.parametrize(
@@ -166,7 +173,11 @@ def test_an_interface_that_this_host_needs(
     where: str,
 ) -> None:
     needing(fake, interface)
-    assert refused(fake).startswith(f"{where}, which this host needs: {told}")
+    refusal = refused(fake)
+    assert refusal.startswith(f"{where}, which this host needs: ")
+    assert told in refusal
+    if needing is address:
+        assert f"ip address flush dev {interface}" in refusal
 
 
 def test_an_address_of_the_link_alone_needs_nothing(fake: FakeHost) -> None:
@@ -177,12 +188,12 @@ def test_an_address_of_the_link_alone_needs_nothing(fake: FakeHost) -> None:
 
 def test_a_cable_to_nowhere(fake: FakeHost) -> None:
     told = refused(fake, {"in": AskedPort(IN, "eth9")})
-    assert told.startswith("vm.ports.in.cable: eth9 does not exist, expected the interface")
+    assert told.startswith("vm.ports.in.cable: eth9 does not exist")
     (fake.root / "sys/class/net/br0").mkdir()
     told = refused(fake, {"in": AskedPort(IN, "br0")})
-    assert told.startswith("vm.ports.in.cable: br0 is not a port of hardware")
+    assert told.startswith("vm.ports.in.cable: br0 is not a port")
     told = refused(fake, {"in": AskedPort(IN, "eth3"), "out": AskedPort(OUT, "eth5")})
-    assert told.startswith("vm.ports.in.cable: eth3 is passed through itself")
+    assert told.startswith("vm.ports.in.cable: eth3 is passed through")
 
 
 def test_memory_that_may_not_be_locked(fake: FakeHost, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,7 +201,8 @@ def test_memory_that_may_not_be_locked(fake: FakeHost, monkeypatch: pytest.Monke
     limits = [8 << 20, 8 << 20]
     monkeypatch.setattr(resource, "getrlimit", lambda _: tuple(limits))
     told = refused(fake)
-    assert told.startswith("vm.memory_mib: 512 MiB have to be locked in memory, the limit is 8.0")
+    for fact in ("vm.memory_mib: 512 MiB ", "locked in memory", "limit is 8.0 MiB", "ulimit -l"):
+        assert fact in told
     limits[0] = resource.RLIM_INFINITY
     assert found(fake)
     limits[0] = 8 << 20

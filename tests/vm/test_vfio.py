@@ -111,7 +111,7 @@ def test_a_device_that_does_not_come_back_is_told(
 ) -> None:
     monkeypatch.setenv("FAKE_BUSY", f"drivers/{DRIVER}/bind")
     with (
-        pytest.raises(HostError, match=r"vm\.ports: not as it was before: .*/ixgbe/bind: cannot"),
+        pytest.raises(HostError, match=r"vm\.ports: not as it was.*/ixgbe/bind"),
         Bound(PORTS, PARKING, fake.root),
     ):
         pass
@@ -121,7 +121,7 @@ def test_a_group_that_may_not_be_used_is_told_and_given_back(
     fake: FakeHost, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_NO_NODE", "yes")
-    with pytest.raises(HostError, match=r"vm\.ports: 0000:03:00\.0: .*/dev/vfio/12 cannot be read"):
+    with pytest.raises(HostError, match=r"vm\.ports: 0000:03:00\.0: .*/dev/vfio/12 cannot"):
         Bound(PORTS, PARKING, fake.root)
     assert [fake.bound(address) for address in (IN, OUT)] == [DRIVER, DRIVER]
 
