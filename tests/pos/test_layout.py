@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tailtrim.pos.layout import Layout, Published
+from tailtrim.pos.layout import Layout, Pair, Published, Unclear
 from tailtrim.pos.naming import of_run, run_of, run_suffix, side_of
 
 if TYPE_CHECKING:
@@ -50,12 +50,43 @@ def test_captures_are_paired_by_their_names_and_runs(tmp_path: Path, published: 
         place.parent.mkdir(parents=True, exist_ok=True)
         place.touch()
     found = [
-        (pair.run, pair.name, pair.ingress.name, pair.egress.name) for pair in layout.captures()
+        (pair.run, pair.name, pair.ingress.name, pair.egress.name)
+        for pair in layout.captures()
+        if isinstance(pair, Pair)
     ]
     assert found == [
         (0, "latencies", "latencies-pre_run0.pcap.zst", "latencies-post_run0.pcap.zst"),
         (1, "", "ingress_run1.pcap", "egress_run1.pcap"),
     ]
+
+
+def test_captures_of_one_name_on_two_nodes_are_not_mixed(tmp_path: Path) -> None:
+    layout = Layout(tmp_path, Published.NEW)
+    for node, name in (
+        # Each has a pair.
+        ("one", "x-pre_run0.pcap"),
+        ("one", "x-post_run0.pcap"),
+        ("two", "x-pre_run0.pcap"),
+        ("two", "x-post_run0.pcap"),
+        # One has a pair, the other a copy of one side.
+        ("one", "x-pre_run1.pcap"),
+        ("one", "x-post_run1.pcap"),
+        ("two", "x-pre_run1.pcap"),
+        # Which ingress capture is it?
+        ("one", "x-pre_run2.pcap"),
+        ("two", "x-pre_run2.pcap"),
+        ("three", "x-post_run2.pcap"),
+    ):
+        place = layout.files(node) / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.touch()
+    found = [*layout.captures()]
+    pairs = [one for one in found if isinstance(one, Pair)]
+    assert [(pair.run, pair.name) for pair in pairs] == [(0, "one-x"), (0, "two-x"), (1, "x")]
+    assert all(pair.ingress.parent == pair.egress.parent for pair in pairs)
+    (unclear,) = (one for one in found if isinstance(one, Unclear))
+    assert unclear.run == 2
+    assert {path.parent.name for path in unclear.captures} == {"one", "two", "three"}
 
 
 def test_a_run_behind_the_suffix_is_read_as_well() -> None:
@@ -87,4 +118,5 @@ def test_captures_of_interrupted_attempts_are_not_those_of_a_run(tmp_path: Path)
         for side in ("pre", "post"):
             (tmp_path / place / f"x-{side}_run0.pcap").touch()
     (pair,) = Layout(tmp_path, Published.OLD).captures()
+    assert isinstance(pair, Pair)
     assert {pair.ingress.parent.name, pair.egress.parent.name} == {"node"}

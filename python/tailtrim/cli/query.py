@@ -133,7 +133,7 @@ def _stream(batches: Iterator[pa.RecordBatch], form: RowFormat, file: object) ->
     for batch in batches:
         if form is RowFormat.JSON:
             rows = (_finite(row) for row in batch.to_pylist())
-            lines = (json.dumps(row, default=str, ensure_ascii=False) for row in rows)
+            lines = (json.dumps(row, default=_plain, ensure_ascii=False) for row in rows)
             sink.write(escaped("".join(f"{line}\n" for line in lines)).encode())
             continue
         if writer is None:
@@ -143,6 +143,13 @@ def _stream(batches: Iterator[pa.RecordBatch], form: RowFormat, file: object) ->
     if writer is not None:
         writer.close()
     sink.flush()
+
+
+def _plain(value: object) -> object:
+    """Return what JSON has for a value: numbers for decimals, such as sums of 64-bit integers."""
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    return str(value)
 
 
 def _finite(value: object) -> object:

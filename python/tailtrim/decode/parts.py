@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from tailtrim.decode.dataset import COLUMNS
+from tailtrim.rundir.replacing import settle
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -72,7 +73,7 @@ class Part:
                 self._writers[bucket] = None
         for draft, path in self._drafts:
             if draft.exists():
-                draft.rename(path)
+                settle(draft, path)
 
     def __enter__(self) -> Self:
         """Return the part."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tailtrim.analysis.options import MASKS, known_masks
 from tailtrim.errors import DecodedError, OutputError
+from tailtrim.rundir.replacing import replacing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -132,10 +133,6 @@ class Work:
 
     @staticmethod
     def write(path: Path, text: str) -> None:
-        """Write a file that is whole or not there, also after the power fails."""
-        draft = path.with_name(f"{path.name}.draft")
-        with draft.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.rename(path)
+        """Write a file that is whole or not there."""
+        with replacing(path) as file:
+            file.write(text.encode())

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 import ibis
+import pyarrow as pa
 
 from tailtrim.engines.expressions import ASKED, PACKET
 from tailtrim.engines.session import BATCH_ROWS, Session, integers
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     import ibis.expr.types as ir
-    import pyarrow as pa
 
     from tailtrim.decode import Captured, Decoded
     from tailtrim.engines.choice import EngineOptions
@@ -138,7 +138,11 @@ class DuckDb(Session):
             try:
                 relation = self.connection.sql(text)
                 if relation is not None:
-                    yield from relation.to_arrow_reader(BATCH_ROWS)
+                    reader = relation.to_arrow_reader(BATCH_ROWS)
+                    # Without rows there are columns still.
+                    first = next(reader, None)
+                    yield first or pa.RecordBatch.from_pylist([], schema=reader.schema)
+                    yield from reader
             except (duckdb.ProgrammingError, duckdb.DataError) as error:
                 raise QueryError(f"duckdb: {_first_line(error)}") from error
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager, suppress
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 import ibis
@@ -91,6 +92,24 @@ def _first(error: Exception) -> str:
     return str(error).strip().split("\n", 1)[0] or type(error).__name__
 
 
+#: Types of columns by their numbers in PostgreSQL's pg_type; all others are text.
+_TYPES: dict[int, pa.DataType] = {
+    16: pa.bool_(),
+    17: pa.binary(),
+    20: pa.int64(),
+    21: pa.int64(),
+    23: pa.int64(),
+    26: pa.int64(),
+    700: pa.float64(),
+    701: pa.float64(),
+    1082: pa.date32(),
+    1114: pa.timestamp("us"),
+    1184: pa.timestamp("us", "UTC"),
+    # numeric, such as sums of bigint: how many digits it has is not known before the last row.
+    1700: pa.float64(),
+}
+
+
 class Postgres(Session):
     """A session at a server. What it makes is temporary, but for :meth:`load`."""
 
@@ -169,11 +188,14 @@ class Postgres(Session):
                 self._execute(f"SET LOCAL search_path TO {SCHEMA}, public")
             with _wrong_query(), self._connection.cursor(name="tailtrim_query") as cursor:
                 cursor.execute(text.strip().rstrip(";").encode())
-                names = [column.name for column in cursor.description or ()]
+                columns = [
+                    pa.field(column.name, _TYPES.get(column.type_code, pa.string()))
+                    for column in cursor.description or ()
+                ]
                 first = True
                 while (rows := cursor.fetchmany(BATCH_ROWS)) or first:
                     first = False
-                    yield _arrow(names, rows)
+                    yield _arrow(pa.schema(columns), rows)
 
     def load(self, decoded: Decoded) -> None:
         """Copy a decoded directory into ``tailtrim.packet``, whole or not at all."""
@@ -253,6 +275,16 @@ def _placed(batch: pa.RecordBatch, number: int, bucket: int) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([*constant, *batch.columns], names=names)
 
 
-def _arrow(names: list[str], rows: list[tuple[object, ...]]) -> pa.RecordBatch:
-    columns = list(zip(*rows, strict=True)) if rows else [()] * len(names)
-    return pa.RecordBatch.from_arrays([pa.array(list(column)) for column in columns], names=names)
+def _arrow(schema: pa.Schema, rows: list[tuple[object, ...]]) -> pa.RecordBatch:
+    columns = list(zip(*rows, strict=True)) if rows else [()] * len(schema)
+    arrays = [
+        pa.array([_value(value, kind) for value in column], kind)
+        for column, kind in zip(columns, schema.types, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _value(value: object, kind: pa.DataType) -> object:
+    if pa.types.is_string(kind) and value is not None:
+        return str(value)
+    return float(value) if isinstance(value, Decimal) else value

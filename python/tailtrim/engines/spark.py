@@ -207,7 +207,8 @@ class Spark(Session):
         plan = frame._plan.to_proto(client)  # noqa: SLF001 - as toLocalIterator does it
         for part in client.to_table_as_iterator(plan, {}):
             if isinstance(part, pa.Table):
-                yield from part.to_batches()
+                # Without rows there are columns still.
+                yield from part.to_batches() or [pa.RecordBatch.from_pylist([], schema=part.schema)]
             elif not isinstance(part, StructType):
                 raise EngineError(f"spark: sent a {type(part).__name__}, expected rows")
 

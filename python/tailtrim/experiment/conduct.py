@@ -36,6 +36,7 @@ from tailtrim.plan import COUNTED, TRACED
 from tailtrim.roundtrip.log import leave_runs
 from tailtrim.rundir import DEPARTURES, DISTURBED, EVENTS, INTERRUPTS, RunDirectory
 from tailtrim.rundir.layout import WORST_EXPLAINED
+from tailtrim.rundir.replacing import settle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -355,7 +356,7 @@ def _untraced(trace: dict[str, Any] | None) -> str | None:
 def _put(result: Path, place: Path) -> None:
     if place.exists():
         shutil.rmtree(place)
-    result.rename(place)
+    settle(result, place)
 
 
 def explained(result: Path) -> dict[str, Any]:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from tailtrim.errors import OutputError
 from tailtrim.nodes.packages import listed, sum_of
+from tailtrim.rundir.replacing import replacing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -49,11 +49,5 @@ def keep(experiment: Path, told: Iterable[tuple[Node, Mapping[str, Any]]]) -> No
         if sum_of(packages) != environment["packages"]:
             # Installed just now. The environment of the next run tells it.
             continue
-        place = experiment / name
-        try:
-            place.parent.mkdir(exist_ok=True)
-            draft = place.with_name(f".{place.name}.draft")
-            draft.write_text(packages, encoding="utf-8")
-            draft.rename(place)
-        except OSError as error:
-            raise OutputError(f"{place}: cannot be written: {error.strerror}") from error
+        with replacing(experiment / name) as file:
+            file.write(packages.encode())

@@ -17,6 +17,7 @@ from tailtrim.experiment.locked import lock
 from tailtrim.nodes.environment import changes
 from tailtrim.nodes.testbeds import testbed_for
 from tailtrim.rundir import RunDirectory
+from tailtrim.rundir.replacing import replacing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -196,9 +197,5 @@ def outcome_of(raw: dict[str, Any]) -> Outcome:
 
 def write_json(path: Path, value: Any) -> None:
     """Write a file that is whole at any time."""
-    try:
-        draft = path.with_name(f".{path.name}.draft")
-        draft.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")
-        draft.rename(path)
-    except OSError as error:
-        raise OutputError(f"{path}: cannot be written: {error.strerror}") from error
+    with replacing(path) as file:
+        file.write((json.dumps(value, indent=2) + "\n").encode())

@@ -12,6 +12,7 @@ from tailtrim.analysis import analyze
 from tailtrim.errors import CaptureError
 from tailtrim.experiment.record import RECORD, SCHEMA, Outcome, write_json
 from tailtrim.nodes import host
+from tailtrim.pos.layout import Unclear
 from tailtrim.pos.naming import FINISHED
 
 if TYPE_CHECKING:
@@ -53,11 +54,14 @@ def analyse(
     """
     outcomes, runs = [], _runs(journal, ended.allocations)
     captured = any(pair is not None for _, pair, _ in runs.values())
-    for folder, (number, pair, known) in runs.items():
+    for folder, (number, found, known) in runs.items():
         failed = _failed(known, number)
         loop = dict(known.get("loop", {}))
         label = ", ".join(f"{key}={value}" for key, value in loop.items()) or "run"
-        if pair is not None and failed is None:
+        pair = None if isinstance(found, Unclear) else found
+        if isinstance(found, Unclear):
+            failed = failed or _unclear(found)
+        elif pair is not None and failed is None:
             told(f"analysing {folder} ({label})")
             failed = _analyse(journal.folder / folder, pair, about.trim_s, loop)
         elif failed is None and captured:
@@ -73,6 +77,12 @@ def analyse(
     return outcomes
 
 
+def _unclear(captures: Unclear) -> str:
+    """Say that it is not told which captures belong together."""
+    told = ", ".join(f"{place.parent.name}/{place.name}" for place in captures.captures)
+    return f"several captures of one name and side: {told}; expected a name for each pair"
+
+
 def _clocks(pair: Pair, nodes: Provider) -> tuple[str, ...]:
     """Say that the captures of a pair have the stamps of two clocks, if so."""
     one, other = (nodes.clock(place.parent.name) for place in (pair.ingress, pair.egress))
@@ -83,13 +93,13 @@ def _clocks(pair: Pair, nodes: Provider) -> tuple[str, ...]:
 
 def _runs(
     journal: Journal, allocations: Sequence[Allocation]
-) -> dict[str, tuple[int | None, Pair | None, dict[str, Any]]]:
+) -> dict[str, tuple[int | None, Pair | Unclear | None, dict[str, Any]]]:
     """Return the runs by the names of their run directories."""
-    found: dict[str, tuple[int | None, Pair | None, dict[str, Any]]] = {}
+    found: dict[str, tuple[int | None, Pair | Unclear | None, dict[str, Any]]] = {}
     several = len(allocations) > 1
     for allocation in allocations:
         known = {n: run for (of, n), run in journal.runs.items() if of == allocation.number}
-        pairs: dict[int | None, list[Pair]] = {}
+        pairs: dict[int | None, list[Pair | Unclear]] = {}
         for one in allocation.layout.captures():
             pairs.setdefault(one.run, []).append(one)
         digits = len(str(max(known, default=0)))
@@ -99,7 +109,7 @@ def _runs(
             of_run = pairs.get(number, [])
             about = known.get(number, {}) if number is not None else {}
             base = f"run-{before}{'alone' if number is None else f'{number:0{digits}d}'}"
-            either: list[Pair | None] = [*of_run]
+            either: list[Pair | Unclear | None] = [*of_run]
             for pair in either or [None]:
                 more = f"-{pair.name}" if pair is not None and pair.name and len(of_run) > 1 else ""
                 found[base + more] = (number, pair, about)

@@ -7,6 +7,7 @@ import itertools
 import random
 import signal
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -90,6 +91,8 @@ class Job:
         #: The files of what it printed, without their suffix; of a repeated one, of its last run.
         self.base: Path | None = None
         self.task: asyncio.Task[None] | None = None
+        #: Why it could not run, or not to its end.
+        self.problem = ""
 
     @property
     def failed(self) -> bool:
@@ -103,8 +106,8 @@ class Job:
         return self.layout.read_printed(self.base.with_name(f"{self.base.name}.{kind}"))
 
     def last_lines(self) -> str:
-        """Return the end of what it printed, in one line."""
-        text = (self.printed() + self.printed("stderr"))[-_LAST_BYTES:]
+        """Return the end of what it printed, or why it printed nothing, in one line."""
+        text = (self.printed() + self.printed("stderr"))[-_LAST_BYTES:] or self.problem
         lines = [line.strip() for line in text.splitlines() if line.strip()]
         return " | ".join(lines[-_LAST_LINES:])
 
@@ -188,18 +191,18 @@ class Jobs:
             async with machine.queue:
                 job.status = "running"
                 await (self._runs(job) if job.launch.looped else self._alone(job))
-        except RunError as error:
-            job.status = names.ERROR
-            if job.base is not None:
-                _say(job.base, str(error))
-                if not job.launch.looped:
-                    _status(job.base, job.status)
         except asyncio.CancelledError:
             job.status = ABORTED
             raise
-        except BaseException:
+        except Exception as error:  # noqa: BLE001 - whatever it is, the command failed by it
             job.status = names.ERROR
-            raise
+            job.problem = str(error) or type(error).__name__
+            # On a full disk that cannot be written either.
+            with suppress(OSError):
+                if job.base is not None:
+                    _say(job.base, job.problem)
+                    if not job.launch.looped:
+                        _status(job.base, job.status)
         finally:
             if job.launch.looped:
                 machine.run = None
@@ -318,7 +321,8 @@ class Jobs:
                 raise RunError("[Errno 8] Exec format error: the script has no #! line")
             put = 'cat >"$1" && chmod 755 "$1"'
             place = f"/tmp/{job.number}"  # noqa: S108 - on the node, as pos does
-            node.call("sh", "-c", put, "sh", place, given=job.launch.script.encode())
+            given = job.launch.script.encode()
+            await asyncio.to_thread(node.call, "sh", "-c", put, "sh", place, given=given)
             command = [place]
         outputs = [base.with_name(f"{base.name}.{kind}") for kind in ("stdout", "stderr")]
         with outputs[0].open("wb") as output, outputs[1].open("wb") as errors:

@@ -50,6 +50,14 @@ class Pair(NamedTuple):
     egress: Path
 
 
+class Unclear(NamedTuple):
+    """Captures of a run of which more than one is of the same side and name, on several nodes."""
+
+    run: int | None
+    name: str
+    captures: tuple[Path, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Layout:
     """Where the files of an allocation are."""
@@ -92,22 +100,41 @@ class Layout:
         """Return the loop variables of a run as they are stored."""
         return json.dumps(values, indent=2 if self.published is Published.NEW else None)
 
-    def captures(self) -> Iterator[Pair]:
+    def captures(self) -> Iterator[Pair | Unclear]:
         """Yield the pairs of captures that the names of files tell, in the order of the runs.
 
-        The captures of a pair may be of different nodes.
+        Captures of one node belong together; what is left is a pair of two nodes, if it is one.
         """
-        sides: dict[tuple[int | None, str], dict[str, Path]] = {}
+        sides: dict[tuple[int | None, str], dict[str, list[Path]]] = {}
         top = self.folder / FILES if self.published is Published.NEW else self.folder
         for path in sorted(top.rglob("*")) if top.is_dir() else ():
             if INTERRUPTED in path.relative_to(self.folder).parts[:1]:
                 continue
             side = side_of(path.name) if path.is_file() else None
             if side is not None:
-                sides.setdefault((run_of(path.name)[0], side[1]), {}).setdefault(side[0], path)
+                known = sides.setdefault((run_of(path.name)[0], side[1]), {})
+                known.setdefault(side[0], []).append(path)
         for (run, name), found in sorted(sides.items(), key=_by_run):
-            if len(found) == 2:  # noqa: PLR2004 - both sides
-                yield Pair(run, name, found["ingress"], found["egress"])
+            yield from _pairs(run, name, found.get("ingress", []), found.get("egress", []))
+
+
+def _pairs(
+    run: int | None, name: str, ingress: list[Path], egress: list[Path]
+) -> Iterator[Pair | Unclear]:
+    """Yield the pairs of a run and name: those of each folder, then what is left."""
+    folders = {path.parent: path for path in ingress}
+    beside = {path.parent: path for path in egress}
+    unique = len(folders) == len(ingress) and len(beside) == len(egress)
+    both = [folder for folder in folders if folder in beside] if unique else []
+    for folder in both:
+        # Several nodes: their names tell the pairs apart.
+        told = f"{folder.name}-{name}".strip("-") if len(both) > 1 else name
+        yield Pair(run, told, folders[folder], beside[folder])
+    one, other = ([path for path in side if path.parent not in both] for side in (ingress, egress))
+    if len(one) == len(other) == 1:
+        yield Pair(run, name, *one, *other)
+    elif one and other:
+        yield Unclear(run, name, (*one, *other))
 
 
 def _by_run(item: tuple[tuple[int | None, str], object]) -> tuple[int, str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import io
 import os
+import posixpath
 import signal
 import subprocess
 import tarfile
@@ -23,6 +24,7 @@ from tailtrim.errors import RunError
 from tailtrim.nodes import host
 from tailtrim.nodes.tool import Tool
 from tailtrim.pos.unpacking import unpack
+from tailtrim.rundir.replacing import settle
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -61,6 +63,8 @@ UNSHARED = (
     "sh",
 )
 _END_S = 5.0
+#: A node that does not do what takes milliseconds within this time hangs.
+_ANSWER_S = 30.0
 
 
 def script() -> str:
@@ -131,20 +135,31 @@ class PosNode(ABC):
         """
         return OnNode(await started(self.words(command, folder, environment), output, errors))
 
-    def call(self, *command: str, given: bytes = b"", folder: str = HOME) -> bytes:
-        """Run a command on the node to its end and return its output.
+    def call(
+        self,
+        *command: str,
+        given: bytes = b"",
+        folder: str = HOME,
+        limit_s: float | None = _ANSWER_S,
+    ) -> bytes:
+        """Run a short command on the node to its end and return its output.
 
         Raises:
-            RunError: it failed.
+            RunError: it failed, or did not end within the limit.
 
         """
-        ended = subprocess.run(
-            self.words(command, folder),
-            input=given,
-            capture_output=True,
-            check=False,
-            env=host.environment(),
-        )
+        try:
+            ended = subprocess.run(
+                self.words(command, folder),
+                input=given,
+                capture_output=True,
+                check=False,
+                env=host.environment(),
+                timeout=limit_s,
+            )
+        except subprocess.TimeoutExpired as error:
+            why = f"{command[0]} did not end within {limit_s:g} s: the node hangs"
+            raise RunError(f"{self.name}: {why}") from error
         if ended.returncode != 0:
             told = ended.stderr.decode("utf-8", "replace").strip().splitlines()
             raise RunError(told[0] if told else f"{command[0]}: ended with {ended.returncode}")
@@ -169,7 +184,8 @@ class PosNode(ABC):
         except OSError as error:
             raise RunError(f"{source}: {error.strerror}") from error
         unpack = 'mkdir -p "$1" && tar --extract --no-same-owner --file=- --directory="$1"'
-        self.call("sh", "-c", unpack, "sh", folder or HOME, given=archive.getvalue())
+        # As long as the files take.
+        self.call("sh", "-c", unpack, "sh", folder or HOME, given=archive.getvalue(), limit_s=None)
 
     def get(self, path: str, target: Path, *, folder: str = HOME) -> None:
         """Copy a file, or a folder with all that it holds, from the node to a new place here.
@@ -178,7 +194,7 @@ class PosNode(ABC):
             RunError: there is none, or it cannot be written here.
 
         """
-        way, name = os.path.split(str(Path(folder) / path).rstrip("/"))
+        way, name = posixpath.split(posixpath.normpath(posixpath.join(folder, path)))
         draft = target.with_name(f".{target.name}.draft")
         pack = ("tar", "--create", "--file=-", "--", name)
         try:
@@ -193,7 +209,7 @@ class PosNode(ABC):
                 tarfile.open(fileobj=packing.stdout, mode="r|") as files,
             ):
                 unpack(files, draft)
-            (draft / name).rename(target)
+            settle(draft / name, target)
             draft.rmdir()
         except (OSError, tarfile.TarError) as error:
             raise RunError(f"{target}: cannot be written: {error}") from error

@@ -149,8 +149,14 @@ class Session:
                 await work()
 
         task = asyncio.ensure_future(queued())
+
+        def ended(task: asyncio.Task[None]) -> None:
+            self._later.discard(task)
+            if not task.cancelled() and (error := task.exception()) is not None:
+                self.note(machine, str(error) or type(error).__name__)
+
         self._later.add(task)
-        task.add_done_callback(self._later.discard)
+        task.add_done_callback(ended)
         return task
 
     def note(self, machine: Machine, doubt: str) -> None:
@@ -181,6 +187,8 @@ class Session:
                     machine.allocation.barriers.ended(machine.name, why)
             tasks = [job.task for job in active if job.task]
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        if self._later:
+            await asyncio.wait(self._later)
 
     async def end(self) -> None:
         """End everything."""

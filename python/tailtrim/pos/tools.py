@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import posixpath
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -194,11 +195,15 @@ async def _upload(machine: Machine, asked: Asked, call: Call) -> Reply:
         raise PlanError("pos_upload: --outfile takes one PATH")
     target = machine.allocated().layout.files(machine.name)
     for path in call.arguments:
-        if not machine.node.has(path, folder=asked.folder):
+        node, here = machine.node, asked.folder
+        if not await asyncio.to_thread(node.has, path, folder=here):
             raise RunError(f"{path}: No such file or directory")
-        if machine.node.is_folder(path, folder=asked.folder) and not call.has("recursive"):
+        is_folder = await asyncio.to_thread(node.is_folder, path, folder=here)
+        if is_folder and not call.has("recursive"):
             raise RunError(f"{path}: Is a directory (--recursive uploads it)")
-        name = call.options.get("outfile") or Path(path).name
+        # A folder such as . has its name where it is.
+        there = posixpath.normpath(posixpath.join(here, path))
+        name = call.options.get("outfile") or posixpath.basename(there)
         if call.has("loop") and machine.run:
             name = naming.of_run(name, machine.run[2])
         place = _below(target, name)
@@ -207,7 +212,7 @@ async def _upload(machine: Machine, asked: Asked, call: Call) -> Reply:
         place.parent.mkdir(parents=True, exist_ok=True)
         if call.has("loop"):
             machine.left(place)
-        await asyncio.to_thread(machine.node.get, path, place, folder=asked.folder)
+        await asyncio.to_thread(node.get, path, place, folder=here)
     return Reply()
 
 
@@ -288,6 +293,8 @@ def _below(folder: Path, name: str) -> Path:
     place = folder / name
     if Path(name).is_absolute() or ".." in Path(name).parts:
         raise RunError(f"{name}: leads out of the results")
+    if place == folder:
+        raise RunError(f"{name or '/'}: is the folder of all results, expected a name within it")
     return place
 
 

@@ -40,6 +40,7 @@ from tailtrim.release.verifying import verify
 from tailtrim.release.versions import versions
 from tailtrim.release.withheld import Withheld
 from tailtrim.report import pictures
+from tailtrim.rundir.replacing import settle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -113,7 +114,7 @@ def release(
         if out.exists():
             out.rmdir()
         draft.chmod(0o755)
-        draft.rename(out)
+        settle(draft, out)
     except OSError as error:
         raise OutputError(f"{out}: cannot be written: {error.strerror}") from error
     finally:

@@ -55,7 +55,9 @@ def by_minute(directory: Path) -> bool:
 
 
 def minutes(directory: Path) -> list[Minute]:
-    """Return the minutes with samples or losses, in order; nothing where a run was not kept by minute.
+    """Return the minutes with samples or losses, in order.
+
+    Nothing where a run was not kept by minute.
 
     Raises:
         RunDirectoryError: the file is damaged. A last line that was not written to its end is left

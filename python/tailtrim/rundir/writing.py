@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Self
 from tailtrim._native import VERSION
 from tailtrim.errors import OutputError
 from tailtrim.rundir.layout import ANALYSIS, PROVENANCE, SUMMARY
+from tailtrim.rundir.replacing import settle
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -84,7 +85,7 @@ class Draft:
             self._check_replaceable()
             if self.place.exists():
                 shutil.rmtree(self.place)
-            self.path.rename(self.place)
+            settle(self.path, self.place)
         except OSError as error:
             raise OutputError(f"{self.place}: cannot be written: {error.strerror}") from error
 

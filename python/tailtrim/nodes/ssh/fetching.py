@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import re
-import shutil
 import tempfile
 import zlib
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from tailtrim.errors import RunError
+from tailtrim.rundir.replacing import replacing
 
 if TYPE_CHECKING:
     from tailtrim.nodes.ssh.session import Session
@@ -43,6 +44,10 @@ tail -c "+$((offset + 1))" "$place" | $4
 """
 
 
+class _MissingError(Exception):
+    """The node does not have the file."""
+
+
 def fetched(session: Session, place: str, mark: str, target: Path) -> bool:
     """Fetch a file; return whether the node has it.
 
@@ -53,20 +58,20 @@ def fetched(session: Session, place: str, mark: str, target: Path) -> bool:
         target: where it goes here, whole or not at all; its folder is made.
 
     Raises:
+        OutputError: it cannot be written here.
         RunError: it does not arrive whole, or the node cannot be reached any more.
 
     """
     packed = place.endswith(_PACKED)
     expected: tuple[str, ...] | None = None
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}-") as part:
+    with suppress(_MissingError), replacing(target) as part:
         while True:
             began = part.tell()
             how = "cat" if packed else "gzip -1 -c"
             words = ("sh", "-c", _READ, "sh", place, mark, str(began), how)
-            lost, told, code = _read(session, words, part.file, unpacked=packed)
+            lost, told, code = _read(session, words, part, unpacked=packed)
             if code == _MISSING:
-                return False
+                raise _MissingError
             if found := _SUM.search(told):
                 expected = expected or found.groups()
                 if found.groups() != expected:
@@ -79,8 +84,8 @@ def fetched(session: Session, place: str, mark: str, target: Path) -> bool:
             raise RunError(
                 f"{session.name}: {place} did not arrive whole: {' '.join(told.split())}"
             )
-        shutil.copyfile(part.name, target)
-    return True
+        return True
+    return False
 
 
 def _read(

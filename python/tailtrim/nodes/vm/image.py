@@ -20,6 +20,7 @@ from tailtrim.errors import HostError, OutputError
 from tailtrim.nodes import agent, host
 from tailtrim.nodes.tool import Tool
 from tailtrim.nodes.vm import kernel, root
+from tailtrim.rundir.replacing import settle
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -307,7 +308,7 @@ def _kept(place: Path, make: Callable[[Path], None]) -> Path:
         make(draft)
         draft.chmod(0o755)
         if not place.is_dir():
-            draft.rename(place)
+            settle(draft, place)
     except OSError as error:
         raise OutputError(f"{place}: cannot be written: {error.strerror}") from error
     finally:
