@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -32,7 +33,8 @@ def test_analyze_prints_a_table(testpmd: tuple[Path, Path]) -> None:
     assert "\x1b" not in result.stdout
     assert max(map(len, result.stdout.splitlines())) <= 80
     assert "ingress    40,000 = 30,717 matched + 0 lost + 9,283 trimmed" in result.stdout
-    assert "not supported by 30,717 samples, 368,887 are needed" in result.stdout
+    for fact in ("not supported", "30,717 samples", "368,887 are needed"):
+        assert fact in result.stdout
 
 
 def test_json_has_the_promised_form(testpmd: tuple[Path, Path]) -> None:
@@ -80,8 +82,8 @@ def test_swapped_captures_are_an_error(program: str, testpmd: tuple[Path, Path])
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (result.returncode, result.stdout) == (2, "")
     told = " ".join(result.stderr.split())
-    assert "packets left before they entered (median latency -" in told
-    assert "hint: give the ingress capture first, or use --allow-negative" in told
+    for fact in ("median latency -", "hint: ", "ingress capture first", "--allow-negative"):
+        assert fact in told
     allowed = subprocess.run([*command, "--allow-negative"], capture_output=True, check=False)
     assert allowed.returncode == 0
 
@@ -90,7 +92,7 @@ def test_one_capture_twice_is_an_error(testpmd: tuple[Path, Path], tmp_path: Pat
     ingress, _ = testpmd
     result = tailtrim("analyze", ingress, ingress, "--out", tmp_path / "run")
     assert result.returncode == 2
-    assert "ingress and egress are copies of one capture" in result.stderr
+    assert "copies of one capture" in result.stderr
     assert list(tmp_path.iterdir()) == []
 
 
@@ -102,8 +104,8 @@ def test_behind_a_dead_device_everything_is_lost(
     result = tailtrim("analyze", ingress, tmp_path / "dead.pcap")
     assert result.returncode == 1
     told = " ".join(result.stdout.split())
-    assert "40,000 of 40,000 packets (100.0 %) were not delivered" in told
-    assert "the egress capture has no packets" in told
+    for fact in ("40,000 of 40,000 packets (100.0 %)", "not delivered", "egress capture has no"):
+        assert fact in told
 
 
 def _pcap_header(capture: Path) -> bytes:
@@ -123,7 +125,7 @@ def test_an_objective_decides_the_exit_code(testpmd: tuple[Path, Path], tmp_path
     assert (undecided.returncode, undecided.stderr.split(":")[0]) == (5, "not decided")
     wrong = tailtrim("analyze", *testpmd, "--assert", "p99 > 1s")
     assert wrong.returncode == 2
-    assert "'p99 > 1s' is not an objective, expected terms such as" in wrong.stderr
+    assert "'p99 > 1s' is not" in wrong.stderr
 
 
 def test_percentiles_are_read_as_people_write_them(testpmd: tuple[Path, Path]) -> None:
@@ -137,22 +139,19 @@ def test_nothing_matched_is_a_negative_answer(testpmd: tuple[Path, Path]) -> Non
     router = Path(__file__).parents[1] / "data" / "router"
     result = tailtrim("analyze", testpmd[0], router / "egress.pcap.zst")
     assert result.returncode == 1
-    assert "the captures do not overlap in time" in " ".join(result.stdout.split())
+    assert "do not overlap" in " ".join(result.stdout.split())
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["missing.pcap", "missing.pcap"], "missing.pcap: cannot be opened: No such file"),
-        (["text", "text"], "text: byte 0: magic number 68 65 6c 6c, expected a pcap"),
-        (
-            ["empty", "empty"],
-            "empty: the file is empty, expected a capture (pcap, pcapng or mscap)",
-        ),
-        (["cut", "cut"], "cut: byte 24: the capture ends 4 bytes into a record header"),
-        (["text", "text", "--trim", "soon"], "invalid trim 'soon', expected a time such as 5s"),
-        (["text", "text", "--quantile", "2"], "`2` is not a probability: expected more than 0"),
-        (["text", "text", "--signature", "x"], 'signature "x": no colon in "x", expected OFFSET'),
+        (["missing.pcap", "missing.pcap"], "missing.pcap: .*No such file"),
+        (["text", "text"], "text: byte 0: .*68 65 6c 6c, .*pcap"),
+        (["empty", "empty"], r"empty: .*is empty, .*\(pcap, pcapng or mscap\)"),
+        (["cut", "cut"], "cut: byte 24: .*ends 4 bytes .*record header"),
+        (["text", "text", "--trim", "soon"], ".*trim 'soon', .*5s"),
+        (["text", "text", "--quantile", "2"], ".*`2` .*probability: .*more than 0"),
+        (["text", "text", "--signature", "x"], 'signature "x": no colon .*OFFSET'),
     ],
 )
 def test_bad_input_gets_one_clear_error(tmp_path: Path, arguments: list[str], message: str) -> None:
@@ -164,7 +163,7 @@ def test_bad_input_gets_one_clear_error(tmp_path: Path, arguments: list[str], me
     assert result.returncode == 2
     assert result.stdout == ""
     first, *rest = result.stderr.splitlines()
-    assert first.startswith(f"error: {message}")
+    assert re.match(f"error: {message}", first)
     assert all(line.startswith("hint: ") for line in rest)
 
 
@@ -192,7 +191,7 @@ def test_out_report_and_convert(tmp_path: Path, testpmd: tuple[Path, Path]) -> N
         assert all(Path(line).is_file() for line in converted.stdout.splitlines())
     no_ping = tailtrim("convert", run, "--to", "hpct")
     assert no_ping.returncode == 2
-    assert "hint: tailtrim ping --out DIR leaves such a run" in no_ping.stderr.splitlines()
+    assert no_ping.stderr.splitlines()[-1].startswith("hint: tailtrim ping --out DIR")
 
 
 def test_what_is_no_run_directory_is_not_replaced(
@@ -201,7 +200,8 @@ def test_what_is_no_run_directory_is_not_replaced(
     (tmp_path / "thesis.tex").write_text("years of work")
     result = tailtrim("analyze", *testpmd, "--out", tmp_path)
     assert result.returncode == 2
-    assert "exists and is not a run directory, so it is not replaced" in result.stderr
+    for fact in (str(tmp_path), "not a run directory", "not replaced"):
+        assert fact in result.stderr
     assert (tmp_path / "thesis.tex").read_text() == "years of work"
 
 

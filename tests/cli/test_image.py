@@ -29,13 +29,15 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_kernel_that_is_nowhere(tmp_path: Path) -> None:
     told = built(str(tmp_path / "out"), "--kernel", "trixie/realtime")
-    assert "kernel trixie/realtime: neither RELEASE/amd64, RELEASE/cloud, RELEASE/rt of" in told
+    for fact in ("kernel trixie/realtime: ", "RELEASE/amd64, RELEASE/cloud, RELEASE/rt"):
+        assert fact in told
 
 
 def test_a_file_that_is_no_kernel(tmp_path: Path) -> None:
     (tmp_path / "notes").write_text("not a kernel")
     told = built(str(tmp_path / "out"), "--kernel", str(tmp_path / "notes"))
-    assert "not a kernel, expected a bzImage" in told
+    for fact in ("vmlinuz: not a kernel", "bzImage"):
+        assert fact in told
     assert not (tmp_path / "out").exists()
     assert not list((tmp_path / "cache").rglob("vmlinuz"))
 
@@ -51,11 +53,11 @@ def test_the_release_is_read_from_the_kernel(tmp_path: Path) -> None:
 
 
 def test_an_image_without_its_files(tmp_path: Path) -> None:
-    with pytest.raises(HostError, match=r"image.json: cannot be read: No such file"):
+    with pytest.raises(HostError, match=r"image\.json: .*No such file"):
         image.opened(tmp_path)
     (tmp_path / "image.json").write_text('{"schema": "tailtrim.image/1"}')
-    with pytest.raises(HostError, match=r"image.json: not the record of an image"):
+    with pytest.raises(HostError, match=r"image\.json: not the record"):
         image.opened(tmp_path)
     (tmp_path / "image.json").write_text('{"schema": "other"}')
-    with pytest.raises(HostError, match=r"the schema is 'other', expected 'tailtrim.image/1'"):
+    with pytest.raises(HostError, match=r"'other', expected 'tailtrim\.image/1'"):
         image.opened(tmp_path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -51,15 +52,14 @@ def test_a_command_that_draws_says_how_to_install_what_is_missing(
     done = without(["matplotlib"], *(run if word == "RUN" else word for word in words))
     assert done.returncode == 2
     assert done.stdout == ""
-    assert done.stderr.splitlines() == [
-        "error: pages and figures need matplotlib, which is not installed",
-        "hint: pip install 'tailtrim[pictures]'",
-    ]
+    error, hint = done.stderr.splitlines()
+    assert re.match("error: .*matplotlib.* not installed", error)
+    assert hint == "hint: pip install 'tailtrim[pictures]'"
 
 
 def test_all_that_is_missing_is_named(run: Path) -> None:
     done = without(["matplotlib", "jinja2"], "report", run)
-    assert "need jinja2 and matplotlib, which are not installed" in done.stderr
+    assert "need jinja2 and matplotlib" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -135,7 +135,7 @@ def test_targets_of_one_name_are_told_apart(echo: Echo, tmp_path: Path) -> None:
     [
         (("--assert", "p99 > 5us"), "is not an objective"),
         (("--junit", "slo.xml"), "expected --assert"),
-        (("--assert",), "--assert: expected a value after it"),
+        (("--assert",), "--assert: expected a value"),
     ],
 )
 def test_a_wrong_objective_is_told_before_anything_is_sent(

@@ -46,7 +46,7 @@ def test_workers_that_can(spark_cluster: Cluster, testpmd: tuple[Path, Path]) ->
 def test_a_capture_that_is_not_here(spark_cluster: Cluster) -> None:
     ended = asked("missing.pcap", "--server", spark_cluster.url)
     assert ended.returncode == 2
-    assert ended.stderr.endswith("missing.pcap: No such file or directory\n")
+    assert "missing.pcap: No such file" in ended.stderr.splitlines()[-1]
 
 
 def test_a_server_that_is_not_there() -> None:
@@ -65,9 +65,10 @@ def test_what_keeps_a_worker_from_matching(tmp_path: Path, monkeypatch: pytest.M
     told = json.loads(work(0))
     assert told["matcher"] is None
     matcher, size, unreadable = told["problems"]
-    assert matcher.startswith("the matcher does not run there: ")
+    assert "matcher does not run" in matcher
     assert size == f"{here}: has 4 bytes there, 5 here"
-    assert unreadable == f"{missing}: cannot be read there: No such file or directory"
+    assert unreadable.startswith(f"{missing}: ")
+    assert "No such file" in unreadable
     worker = checking.Worker(**{**told, "problems": tuple(told["problems"])})
     assert not checking.can_match([worker])
     assert not checking.can_match([])

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -52,19 +53,20 @@ def test_the_same_bytes(testpmd: tuple[Path, Path], decoded: Path, native: str) 
 def test_hints_name_options(testpmd: tuple[Path, Path], decoded: Path, tmp_path: Path) -> None:
     no_file = tailtrim("load", decoded, "--engine", "duckdb")
     assert no_file.returncode == 3
-    assert "hint: name one with --server WHERE" in no_file.stderr.splitlines()
+    assert re.search("^hint: .*--server WHERE$", no_file.stderr, re.MULTILINE)
     assert tailtrim("decode", *testpmd, testpmd[0], "--out", tmp_path / "three").returncode == 0
     three = tailtrim("analyze", tmp_path / "three")
     assert three.returncode == 2
-    hint = "hint: name ingress (DIR:0) and egress (DIR:1) by their numbers"
-    assert hint in three.stderr.splitlines()
+    hint = r"^hint: .*ingress \(DIR:0\) .*egress \(DIR:1\)"
+    assert re.search(hint, three.stderr, re.MULTILINE)
 
 
 def test_postgres(decoded: Path, native: str, postgres_dsn: str) -> None:
     at = ("--engine", "postgres", "--server", postgres_dsn)
     assert tailtrim("analyze", decoded, *at, "--json").stdout == native
     result = tailtrim("load", decoded, *at)
-    assert "80,000 packets of 2 captures are in tailtrim.packet" in result.stdout
+    for fact in ("80,000 packets", "2 captures", "tailtrim.packet"):
+        assert fact in result.stdout
     assert tailtrim("analyze", decoded, *at, "--json").stdout == native
     counted = (
         "SELECT name, count(*) AS packets FROM packet JOIN capture USING (capture) GROUP BY name"
@@ -98,7 +100,7 @@ def test_query(testpmd: tuple[Path, Path], decoded: Path, tmp_path: Path) -> Non
     ("arguments", "code", "told"),
     [
         (("query", "SELECT 1", "--engine", "native"), 2, "has no SQL"),
-        (("query", "SELECT 1", "--format", "parquet"), 2, "name a file with --out"),
+        (("query", "SELECT 1", "--format", "parquet"), 2, "file with --out"),
         (("analyze", "one.pcap"), 2, "expected ingress and egress"),
         (("analyze", "/nowhere:0", "/nowhere:1", "--engine", "duckdb"), 2, "error: "),
         (("analyze", "a", "b", "--engine", "duckdb", "--jobs", "2"), 2, "for the native matcher"),
@@ -126,7 +128,8 @@ def test_a_typo_in_sql_is_a_wrong_request(text: str) -> None:
 def test_native_does_not_read_what_is_decoded(decoded: Path) -> None:
     result = tailtrim("analyze", decoded, "--engine", "native")
     assert result.returncode == 2
-    assert "engine native cannot read decoded captures" in result.stderr
+    for fact in ("engine native cannot", "decoded captures"):
+        assert fact in result.stderr
 
 
 def test_options_of_decode_come_too_late(decoded: Path) -> None:

@@ -101,7 +101,7 @@ def test_a_killed_decoder_goes_on(tmp_path: Path, delay_s: float) -> None:
 
 def test_nothing_else_is_replaced(testpmd: tuple[Path, Path], tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(DecodedError, match="nothing in it is replaced"):
+    with pytest.raises(DecodedError, match=r"nothing .*is replaced"):
         decode(testpmd, tmp_path)
     decode(testpmd, tmp_path / "decoded")
     with pytest.raises(DecodedError, match="other captures"):
@@ -118,7 +118,7 @@ def test_an_interrupted_one_of_something_else(testpmd: tuple[Path, Path], tmp_pa
     )
     with pytest.raises(TailtrimError, match="ends"):
         decode([broken], tmp_path / "decoded")
-    with pytest.raises(DecodedError, match="interrupted decoding of other captures"):
+    with pytest.raises(DecodedError, match=r"interrupted .*other captures"):
         decode(testpmd, tmp_path / "decoded")
 
 

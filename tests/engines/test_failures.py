@@ -60,7 +60,7 @@ def test_an_engine_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_an_unknown_engine() -> None:
-    with pytest.raises(EngineError, match="expected one of duckdb, postgres, spark"):
+    with pytest.raises(EngineError, match="duckdb, postgres, spark"):
         engines.connect("oracle")
 
 
@@ -80,7 +80,7 @@ def test_a_postgres_that_is_not_there(server: str, told: str) -> None:
 @pytest.mark.engines
 def test_a_spark_without_a_url() -> None:
     pytest.importorskip("pyspark", reason="Spark needs pyspark")
-    with pytest.raises(EngineError, match="not a Spark Connect URL"):
+    with pytest.raises(EngineError, match="Spark Connect URL"):
         engines.connect("spark")
 
 
@@ -152,7 +152,7 @@ def test_a_role_without_rights(postgres_dsn: str, decoded: Decoded) -> None:
     try:
         guest = postgres_dsn.replace("user=tester", "user=guest")
         with engines.connect("postgres", EngineOptions(server=guest)) as at:
-            with pytest.raises(EngineError, match="no right to load captures") as raised:
+            with pytest.raises(EngineError, match=r"no right .*load captures") as raised:
                 engines.load(at, decoded)
             assert "GRANT CREATE, TEMPORARY" in raised.value.__notes__[0]
             with pytest.raises(EngineError, match="no right to"):

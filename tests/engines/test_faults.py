@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -80,8 +81,8 @@ def test_a_disk_that_is_full(
     done = in_namespace(DISK_FULL, disk, size, sys.executable, *captures, tmp_path / "copy")
     assert done.returncode == 0, (done.returncode, done.stderr)
     assert done.stderr.count("error: ") == 1
-    assert "No space left on device" in done.stderr
-    assert "run the same command again to continue" in done.stderr
+    for fact in ("No space left", "the same command again"):
+        assert fact in done.stderr
     assert "Traceback" not in done.stderr
     for number in (0, 1):
         assert rows(Decoded(tmp_path / "copy"), number) == rows(decoded, number)
@@ -141,11 +142,10 @@ def test_a_backend_that_is_killed(
 
     with monkeypatch.context() as patched, engines.connect("postgres", options) as at:
         patched.setattr(binary, "encode", kill)
-        with pytest.raises(
-            EngineError, match="the server ended the work to load captures"
-        ) as raised:
+        with pytest.raises(EngineError, match=r"server ended .*load captures") as raised:
             engines.load(at, decoded)
-        assert raised.value.__notes__ == ["nothing half-done is left there: try again"]
+        (note,) = raised.value.__notes__
+        assert re.match("nothing half-done .*try again", note)
     answering(own_server)
     assert loaded(own_server) == (0, 0)
     with engines.connect("postgres", options) as at:
@@ -171,9 +171,9 @@ def test_a_full_disk_of_postgres(decoded: Decoded, tmp_path: Path) -> None:
         small = f"{dsn} options='-c default_tablespace=small -c temp_tablespaces=small'"
         with engines.connect("postgres", EngineOptions(server=small)) as at:
             for work in (engines.load, engines.analyze):
-                with pytest.raises(EngineError, match="the server has no room to") as raised:
+                with pytest.raises(EngineError, match="server has no room") as raised:
                     work(at, decoded)
-                assert "free space and try again" in raised.value.__notes__[0]
+                assert "free space" in raised.value.__notes__[0]
         assert loaded(dsn) == (0, 0)
         with psycopg.connect(dsn) as connection:
             (left,) = connection.execute("SELECT pg_tablespace_size('small')").fetchone()
@@ -220,8 +220,8 @@ def test_a_full_scratch_disk(
 ) -> None:
     """It is full when the engine's file is made, or when pairs are put there."""
     told, result = scratch_full(decoded, tmp_path, size)
-    assert "No space left on device" in told
-    assert "--scratch DIR names a disk with more room" in told
+    for fact in ("No space left", "--scratch DIR"):
+        assert fact in told
     assert result == tailtrim.analyze(*captures, trim_s=0).summary.text
 
 
@@ -243,5 +243,5 @@ def test_a_scratch_disk_that_packets_fill(tmp_path: Path) -> None:
 
 
 def test_a_scratch_folder_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(OutputError, match=r"nowhere: cannot be written: No such file"):
+    with pytest.raises(OutputError, match=r"nowhere: .*No such file"):
         engines.connect("duckdb", EngineOptions(scratch=tmp_path / "nowhere"))

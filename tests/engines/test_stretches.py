@@ -237,7 +237,8 @@ def test_the_command_says_what_it_matched_here(
         for words in ([*command, *asked], command)
     )
     # Compressed captures cannot be cut.
-    assert "note: matched on this host, since these captures cannot be cut" in there.stderr
+    for fact in ("note: matched on this host", "cannot be cut"):
+        assert fact in there.stderr
     assert there.stdout == here.stdout
 
 
@@ -247,5 +248,6 @@ def test_samples_are_not_sent(testpmd: tuple[Path, Path], tmp_path: Path) -> Non
     # No server listens there: the command does not connect.
     asked = ["--engine", "spark", "--server", "sc://127.0.0.1:9", "--out", str(tmp_path / "run")]
     ended = subprocess.run([*command, *asked], check=True, text=True, capture_output=True)
-    assert "note: matched on this host, since to send the samples" in ended.stderr
+    for fact in ("note: matched on this host", "send the samples"):
+        assert fact in ended.stderr
     assert (tmp_path / "run" / "sample.parquet").exists()

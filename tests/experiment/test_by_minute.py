@@ -94,5 +94,5 @@ def test_stalls_of_the_generator_are_told_since_they_are_not_set_aside(
     ((_, outcome, _),) = conducted(made)
     assert (outcome.failed, outcome.invalid) == (None, ())
     (told,) = made.notices
-    assert told.startswith("run-000: the generator stood still once in the middle of sending")
-    assert "for 90 µs at most; by_minute does not set the packets behind it aside" in told
+    for fact in ("run-000: the generator", "once in the middle", "90 µs at most", "by_minute"):
+        assert fact in told

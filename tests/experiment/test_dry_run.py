@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -67,12 +68,12 @@ def test_each_host_is_told_what_is_done_to_it(tmp_path: Path) -> None:
         assert has(node, "reserve", "for dry")
         assert has(node, "copy agent", "~/.cache/tailtrim")
     line = "root=/dev/sda1 ro isolcpus=1"
-    assert has(steps["dut"], "boot", f"by kexec, kernel 6.12.48-rt, line: {line}")
-    assert has(steps["dut"], "ports", "enp1s0f0, enp1s0f1: into a network namespace of the dut")
+    assert has(steps["dut"], "boot", "kexec", "kernel 6.12.48-rt", f"line: {line}")
+    assert has(steps["dut"], "ports", "enp1s0f0, enp1s0f1: ", "namespace of the dut")
     assert has(steps["dut"], "set up", "ip address add 198.18.0.254/24 dev enp1s0f0")
     assert has(steps["dut"], "set up", "ip neighbour replace 198.19.0.1 lladdr 02:00:00:00:07:02")
-    assert has(steps["dut"], "power", "off and on once if the node dies (person at rack 3)")
-    assert has(steps["gen"], "power", "not switched (no power in the testbed file)")
+    assert has(steps["dut"], "power", "off and on once", "(person at rack 3)")
+    assert has(steps["gen"], "power", "not switched (no power")
     # Its file names the CPUs of the generator, and not those of the timestamper.
     assert has(steps["gen"], "start", "generate --port enp1s0f0", "--cpu 2", "--stop-after 2.0")
     taps = "--tap ingress=enp1s0f0 --tap egress=enp2s0f0"
@@ -82,7 +83,7 @@ def test_each_host_is_told_what_is_done_to_it(tmp_path: Path) -> None:
 def test_power_that_may_not_be_used_is_told(tmp_path: Path) -> None:
     plan = {"testbed": hosts(power=POWER, may=[]), "dut": {"preset": "wire"}}
     _, steps = told(tmp_path, plan)
-    assert has(steps["dut"], "power", "not switched (no reboot in may in the testbed file)")
+    assert has(steps["dut"], "power", "not switched (no reboot")
 
 
 def test_steps_have_the_runs_that_they_are_for(tmp_path: Path) -> None:
@@ -108,9 +109,10 @@ def test_a_device_that_is_kept_is_started_and_warmed_up_once(tmp_path: Path) -> 
         for node in would["nodes"]
     }
     (forwards,) = (of for what, of in runs["dut"].items() if "tailtrim-agent forward" in what)
-    warm = "packets as in run-001, 5 s at a time, until the device is steady, for 30 s at most"
+    (warm,) = (what for kind, what in steps["dut"] if kind == "warm up")
+    for fact in ("as in run-001, 5 s", "is steady", "30 s at most"):
+        assert fact in warm
     assert forwards == runs["dut"][warm] == runs["loadgen"][warm] == ["run-001"]
-    assert has(steps["dut"], "warm up", warm)
     (captures,) = (of for what, of in runs["timestamper"].items() if "agent capture" in what)
     assert captures == ["run-000", "run-001", "run-002", "run-003"]
 
@@ -132,7 +134,7 @@ def test_minutes_of_taps_on_two_nodes_are_refused_before_anything_runs(tmp_path:
     place.write_text(yaml.safe_dump(plan | {"by_minute": True}), "utf-8")
     loaded, (run,) = load(place)
     why = lacking(loaded, run, Bare(), {})
-    assert str(why).startswith("by_minute: the taps are on stamp and gen, expected one node")
+    assert re.match("by_minute: .*taps .*stamp and gen, .*one node", str(why))
     place.write_text(yaml.safe_dump(plan), "utf-8")
     loaded, (run,) = load(place)
     assert lacking(loaded, run, Bare(), {}) is None
@@ -142,8 +144,7 @@ def test_a_second_timestamper_is_told(tmp_path: Path) -> None:
     _, steps = told(tmp_path, {"testbed": two_taps(), "dut": {"preset": "wire"}})
     assert has(steps["stamp"], "start", "capture --tap ingress=enp1s0f0", "--stamps STAMPS")
     assert has(steps["gen"], "start", "capture --tap egress=enp2s0f0", "--stamps STAMPS")
-    into = "enp2s0f0, enp2s0f1: into a network namespace of the timestamper_out"
-    assert has(steps["gen"], "ports", into)
+    assert has(steps["gen"], "ports", "enp2s0f0, enp2s0f1: ", "namespace of the timestamper_out")
     assert has(steps["gen"], "start", "generate --port enp1s0f0", "--dst-mac MAC")
 
 
@@ -155,12 +156,12 @@ def test_a_second_timestamper_is_told(tmp_path: Path) -> None:
         ({"preset": "suricata"}, "start", "suricata -c $RUN/suricata.yaml"),
         ({"preset": "snort"}, "start", "snort -Q --daq afpacket -i d0:d1"),
         ({"preset": "nftables"}, "set up", "nft -f -"),
-        ({"preset": "xdp"}, "set up", "attach an XDP program to d0"),
+        ({"preset": "xdp"}, "set up", "XDP program to d0"),
         ({"preset": "command", "command": "x {in} {out}"}, "start", "x d0 d1"),
         (
             {"preset": "forward", "node": "container", "container": {"cpu.max": "50000 100000"}},
             "container",
-            "this machine's files, read-only; cpu.max 50000 100000",
+            "files, read-only; cpu.max 50000 100000",
         ),
         ({"preset": "forward", "disturb": "stop:2ms,100ms"}, "start", "disturb stop:2ms,100ms"),
     ],
@@ -198,7 +199,7 @@ def test_a_virtual_machine_is_told_with_its_boot(tmp_path: Path) -> None:
     assert would["boots"] == 1
     line = f"{COMMON} quiet"
     guest = steps["dut (virtual machine)"]
-    assert has(guest, "boot", f"QEMU, kernel trixie/rt, line: {line}")
+    assert has(guest, "boot", "QEMU", "kernel trixie/rt", f"line: {line}")
     assert has(guest, "set up", "ip link set d0 master br0")
 
 
@@ -218,10 +219,10 @@ def test_a_pci_device_that_would_be_passed_through_is_told(
     fake = FakeHost(tmp_path, monkeypatch)
     monkeypatch.setattr(pci, "ROOT", fake.root)
     _, steps = told(tmp_path, PASSED)
-    told_of = "d0: 0000:03:00.0 (eth2, 02:00:00:00:0a:02, IOMMU group 12) from ixgbe to vfio-pci"
-    assert has(steps[MACHINE], "ports", told_of)
-    assert has(steps[MACHINE], "ports", "d1: virtio-net, on taps of the timestamper")
-    assert has(steps["timestamper"], "ports", "eth4: into a network namespace of the timestamper")
+    passed = "d0: 0000:03:00.0 (eth2, 02:00:00:00:0a:02, IOMMU group 12)"
+    assert has(steps[MACHINE], "ports", passed, "from ixgbe to vfio-pci")
+    assert has(steps[MACHINE], "ports", "d1: virtio-net, ", "taps of the timestamper")
+    assert has(steps["timestamper"], "ports", "eth4: ", "namespace of the timestamper")
     assert has(steps["timestamper"], "set up", "redirect dev eth4")
     assert fake.writes == []
 
@@ -232,4 +233,4 @@ def test_why_a_pci_device_cannot_be_passed_through_is_told(
     monkeypatch.setattr(pci, "ROOT", tmp_path / "nothing")
     monkeypatch.setattr("os.geteuid", lambda: 0)
     _, steps = told(tmp_path, PASSED)
-    assert has(steps[MACHINE], "ports", "in 0000:03:00.0: cannot be passed through here: no IOMMU")
+    assert has(steps[MACHINE], "ports", "in 0000:03:00.0: ", "no IOMMU")

@@ -82,29 +82,20 @@ def test_what_does_not_boot_is_done_as_often_and_knows_no_kernel(tmp_path: Path)
     [
         ('boot: {kernel: $kernel, cmdline: "isolcpus=$cpus quiet"}\n', "", "dut.node: vm needs"),
         ("rate_pps: $rate}", "rate_pps: $rate}\ntrace: true", "line 5: trace: not with dut.node"),
-        (
-            "rate_pps: $rate}",
-            "rate_pps: $rate}\nrepeat: 2",
-            "line 5: repeat: with boot, boots says",
-        ),
-        ("preset: router", "preset: xdp", "dut.node: preset xdp is not possible"),
+        ("rate_pps: $rate}", "rate_pps: $rate}\nrepeat: 2", "line 5: repeat: .*boots"),
+        ("preset: router", "preset: xdp", "dut.node: preset xdp"),
         ("isolcpus=$cpus quiet", "isolcpus=$cpus\\nquiet", "boot.cmdline: expected at most"),
-        ("where: [vm, bare]", "where: [bare]", "boot: the device's node does not boot"),
-        (
-            "where: [vm, bare]",
-            "where: [vm, host]",
-            "expected 'bare', 'container' or 'vm', not 'host'",
-        ),
-        ("kernel: $kernel,", "kernel: trixie/rt,", "$kernel is not used in dut, traffic or boot"),
+        ("where: [vm, bare]", "where: [bare]", "boot: .*does not boot"),
+        ("where: [vm, bare]", "where: [vm, host]", "'bare', 'container' or 'vm'.*'host'"),
+        ("kernel: $kernel,", "kernel: trixie/rt,", r"\$kernel is not used"),
         ("loop:", "vm: {cpus: 0}\nloop:", "vm.cpus: "),
-        ("loop:", "vm: {packages: [a b]}\nloop:", "invalid name of a Debian package: 'a b'"),
+        ("loop:", "vm: {packages: [a b]}\nloop:", "Debian package: 'a b'"),
     ],
 )
 def test_errors_of_boots(tmp_path: Path, found: str, replaced: str, told: str) -> None:
     assert found in PLAN
-    with pytest.raises(PlanError) as raised:
+    with pytest.raises(PlanError, match=told):
         load(tmp_path, PLAN.replace(found, replaced))
-    assert told in str(raised.value)
 
 
 def test_a_record_of_a_plan_is_the_plan(tmp_path: Path) -> None:
@@ -139,12 +130,11 @@ def test_a_record_without_pci_devices_is_that_of_before_there_were_any(tmp_path:
         ("03:00.0", "3:0.0", "vm.ports.in.pci"),
         (", cable: eth4", "", "vm.ports.in.cable"),
         ("cable: eth4", "cable: ../x", "vm.ports.in.cable"),
-        ("in:", 'out: {pci: "0000:03:00.0", cable: eth5}, in:', "pci 0000:03:00.0 is that of both"),
-        ("in:", 'out: {pci: "03:00.1", cable: eth4}, in:', "cable eth4 is that of both"),
+        ("in:", 'out: {pci: "0000:03:00.0", cable: eth5}, in:', "pci 0000:03:00.0 .*both"),
+        ("in:", 'out: {pci: "03:00.1", cable: eth4}, in:', "cable eth4 .*both"),
     ],
 )
 def test_errors_of_pci_devices(tmp_path: Path, found: str, replaced: str, told: str) -> None:
     assert found in PASSED
-    with pytest.raises(PlanError) as raised:
+    with pytest.raises(PlanError, match=told):
         load(tmp_path, PLAN.replace("loop:", PASSED.replace(found, replaced, 1)))
-    assert told in str(raised.value)

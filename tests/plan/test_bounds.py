@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from itertools import pairwise
@@ -39,8 +40,8 @@ def refused(folder: Path, text: str) -> str:
 
 
 TEN = "[?, ?, ?, ?, ?, ?, ?, ?, ?, ?]"
-MANY = "more than 101,000 keys and values, aliases written out: too many for a plan"
-DEEP = "nested more than 16 deep, aliases written out"
+MANY = ".*101,000 keys"
+DEEP = "nested more than 16 "
 
 
 @pytest.mark.parametrize(
@@ -49,8 +50,8 @@ DEEP = "nested more than 16 deep, aliases written out"
         pytest.param(chained("[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]", TEN), f"line 5: {MANY}", id="bomb"),
         pytest.param(chained("{k: 1}", f"{{<<: {TEN}}}"), f"line 6: {MANY}", id="merged"),
         pytest.param(chained("[[[0]]]", "[[[?]]]"), f"line 5: {DEEP}", id="deep by aliases"),
-        pytest.param("a: &a [*a]", "line 1: alias *a is part of what it stands for", id="itself"),
-        pytest.param("a: &a {<<: *a}", "line 1: alias *a is part of what it", id="merges itself"),
+        pytest.param("a: &a [*a]", r"line 1: alias \*a .*part", id="itself"),
+        pytest.param("a: &a {<<: *a}", r"line 1: alias \*a .*part", id="merges itself"),
         pytest.param("a: [" + "0, " * 101_000 + "]", f"line 1: {MANY}", id="many"),
         pytest.param("[" * 100_000, f"line 1: {DEEP}", id="brackets"),
         pytest.param("{a: " * 100_000, f"line 1: {DEEP}", id="braces"),
@@ -59,39 +60,37 @@ DEEP = "nested more than 16 deep, aliases written out"
         pytest.param(
             "".join(" " * depth + "a:\n" for depth in range(500)), f"line 16: {DEEP}", id="indented"
         ),
-        pytest.param(
-            "#" * tree.MOST_BYTES + "\n", "more than 4,194,304 bytes, too long", id="long"
-        ),
-        pytest.param("a: *b", "line 1: found undefined alias 'b', expected YAML", id="no anchor"),
-        pytest.param("a:\n  2001-02-30", "line 2: timestamp cannot have this value", id="day"),
-        pytest.param("a: " + "9" * 5_000, "line 1: int cannot have this value", id="digits"),
+        pytest.param("#" * tree.MOST_BYTES + "\n", "more than 4,194,304 bytes", id="long"),
+        pytest.param("a: *b", "line 1: .*undefined alias 'b'", id="no anchor"),
+        pytest.param("a:\n  2001-02-30", "line 2: timestamp cannot have", id="day"),
+        pytest.param("a: " + "9" * 5_000, "line 1: int cannot have", id="digits"),
         pytest.param("a: " + "1:" * 5_000 + "1", "line 1: int cannot have", id="sexagesimal"),
-        pytest.param("a: !!int x", "line 1: int cannot have this value", id="int"),
-        pytest.param("a: !!int", "line 1: int cannot have this value", id="no digits"),
-        pytest.param("a: !!bool x", "line 1: bool cannot have this value", id="bool"),
+        pytest.param("a: !!int x", "line 1: int cannot have", id="int"),
+        pytest.param("a: !!int", "line 1: int cannot have", id="no digits"),
+        pytest.param("a: !!bool x", "line 1: bool cannot have", id="bool"),
         pytest.param("a: !!timestamp x", "line 1: timestamp cannot have", id="timestamp"),
-        pytest.param("a:\nb: \x01", "line 2: special characters are not allowed", id="control"),
+        pytest.param("a:\nb: \x01", "line 2: special characters", id="control"),
         pytest.param("k: 1\n" + "[a]: 1", "line 2: found unhashable key", id="key"),
         pytest.param(
             HEAD + "loop: {rate: [1, 2, ..., 1000000000000]}",
-            "line 5: loop.rate: more than 100,000 values: too many for a plan",
+            "line 5: loop.rate: .*100,000 values",
             id="range",
         ),
         pytest.param(
             HEAD + "repeat: 0\nloop: {rate: [1, 2, ..., 100000], a: [1, 2, ..., 100000]}",
-            "line 6: loop: makes 10,000,000,000 runs, expected at most 100,000",
+            "line 6: loop: .* 10,000,000,000 runs, .* 100,000",
             id="never repeated",
         ),
         pytest.param(
             HEAD + "loop:\n" + "".join(f"  v{n}: [1, 2, 3]\n" for n in range(9_000)),
-            "line 5: loop: makes more than 1,000,000,000,000,000 runs, expected at most 100,000",
+            "line 5: loop: .*more than 1,000,000,000,000,000 runs, .* 100,000",
             id="variables",
         ),
         pytest.param(f"name: {'x' * 100_000}", "line 1: name: expected text", id="long name"),
     ],
 )
 def test_more_than_a_plan_can_be(tmp_path: Path, text: str, told: str) -> None:
-    assert refused(tmp_path, text).startswith(told)
+    assert re.match(told, refused(tmp_path, text))
 
 
 def test_the_command_says_it_in_one_error(tmp_path: Path) -> None:
@@ -104,7 +103,8 @@ def test_the_command_says_it_in_one_error(tmp_path: Path) -> None:
         check=False,
     )
     assert ended.returncode == 2
-    assert ended.stderr == f"error: {path}: line 1: {DEEP}\n"
+    (error,) = ended.stderr.splitlines()
+    assert error.startswith(f"error: {path}: line 1: {DEEP}")
 
 
 @pytest.mark.long
@@ -137,7 +137,7 @@ def test_anchors_and_merge_keys_of_honest_plans(tmp_path: Path) -> None:
         "limits: {<<: {ready_s: 7.0, sent_share: 0.5}, sent_share: 0.25}\n"
         "trim_s: *time\n"
     )
-    with pytest.raises(PlanError, match=r"line 8: trim_s: must be below traffic\.duration_s"):
+    with pytest.raises(PlanError, match=r"line 8: trim_s: .*traffic\.duration_s"):
         plans.load(path)
     path.write_text(path.read_text().replace("trim_s: *time\n", ""))
     plan, runs = plans.load(path)
@@ -147,8 +147,8 @@ def test_anchors_and_merge_keys_of_honest_plans(tmp_path: Path) -> None:
     merged = "limits:\n  <<:\n    ready_s: {}\n    sent_share: 5.0\n  sent_share: {}\n"
     text = path.read_text().partition("limits")[0]
     path.write_text(text + merged.format("-7.0", "0.25"))
-    with pytest.raises(PlanError, match=r"line 9: limits.ready_s: expected greater than 0"):
+    with pytest.raises(PlanError, match=r"line 9: limits\.ready_s: .*greater than 0"):
         plans.load(path)
     path.write_text(text + merged.format("7.0", "3.0"))
-    with pytest.raises(PlanError, match=r"line 11: limits.sent_share: expected less than"):
+    with pytest.raises(PlanError, match=r"line 11: limits\.sent_share: .*less than"):
         plans.load(path)

@@ -36,8 +36,8 @@ def test_a_record_names_it_where_it_is_asked_for_only(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "told"),
     [
-        ("keep_captures: true\n", "keep_captures: not with by_minute, which keeps little"),
-        ("trace: both\n", "trace: both is not possible with by_minute, expected true or false"),
+        ("keep_captures: true\n", "keep_captures: not with by_minute"),
+        ("trace: both\n", "trace: both .*by_minute, .*true or false"),
     ],
 )
 def test_what_grows_with_the_hours_is_refused(tmp_path: Path, more: str, told: str) -> None:
@@ -46,5 +46,5 @@ def test_what_grows_with_the_hours_is_refused(tmp_path: Path, more: str, told: s
 
 
 def test_round_trips_are_not_kept_by_minute(tmp_path: Path) -> None:
-    with pytest.raises(PlanError, match="by_minute: not with round trips"):
+    with pytest.raises(PlanError, match=r"by_minute: .*round trips"):
         _load(tmp_path, plan=_PLAN.replace("forward", "reflector"))

@@ -54,7 +54,7 @@ def test_the_grandmaster_is_not_away_from_itself() -> None:
 def test_ptp_of_a_nic_says_nothing_of_the_kernels_clock() -> None:
     found = difference(parsed(ptp()), parsed(ptp()), "kernel")
     assert found.ns is None
-    assert found.why.endswith("there runs ptp4l and ptp4l")
+    assert found.why.endswith("ptp4l and ptp4l")
 
 
 def test_software_ptp_bounds_the_kernels_clock_only() -> None:

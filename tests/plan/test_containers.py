@@ -80,20 +80,19 @@ def test_bare_container_and_virtual_machine_are_one_plan(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
-        ("[bare, container]", "[bare]", "dut.container: no device is in it, expected dut.node: c"),
-        ("max, 20000 100000", "max, 20000 9000000", "cpu.max: expected max, or a time in µs of at"),
-        ("max, 20000 100000", "max, 999", "cpu.max: expected max, or a time in µs of at least 1,0"),
-        ("64M", "lots", "memory.max: expected max or a number of bytes, such as 512M, not 'lots'"),
-        ("memory.max: 64M", "io.max: 5M", "io.max: expected a device and limits, such as 8:0 rbps"),
-        ("memory.max: 64M", "cpu.weight: 0", "cpu.weight: expected greater than or equal to 1"),
-        ("memory.max: 64M", "cpu.wight: 9", "unknown key, expected one of root, packages, mounts"),
-        ("memory.max: 64M", "mounts: [rules]", "expected a path that begins with /, not 'rules'"),
-        ("memory.max: 64M", "packages: [nftables]", "packages: possible with a Debian release as"),
+        ("[bare, container]", "[bare]", "dut.container: .*dut.node: container"),
+        ("max, 20000 100000", "max, 20000 9000000", "cpu.max: .* max, .*µs"),
+        ("max, 20000 100000", "max, 999", "cpu.max: .* max, .*µs .*1,000"),
+        ("64M", "lots", "memory.max: .* max .*512M, not 'lots'"),
+        ("memory.max: 64M", "io.max: 5M", "io.max: .*device and limits, .*8:0 rbps"),
+        ("memory.max: 64M", "cpu.weight: 0", "cpu.weight: .*greater than .*1"),
+        ("memory.max: 64M", "cpu.wight: 9", "cpu.wight: unknown key.* root, packages, mounts"),
+        ("memory.max: 64M", "mounts: [rules]", "begins with /, not 'rules'"),
+        ("memory.max: 64M", "packages: [nftables]", "packages: .*Debian release"),
         ("preset: forward", "preset: forward\n  disturb: quota:2ms,100ms", "disturb: quota is not"),
     ],
 )
 def test_what_makes_no_sense(tmp_path: Path, old: str, new: str, told: str) -> None:
     assert old in PLAN
-    with pytest.raises(PlanError) as raised:
+    with pytest.raises(PlanError, match=told):
         load(tmp_path, PLAN.replace(old, new))
-    assert told in str(raised.value)

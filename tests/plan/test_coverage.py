@@ -21,11 +21,8 @@ def noted(folder: Path, traffic: str) -> list[str]:
 
 def test_a_constant_rate_that_keeps_to_the_tick_is_told_once(tmp_path: Path) -> None:
     (note,) = noted(tmp_path, "rate_pps: 10000, duration_s: 20")
-    assert note.startswith(
-        "schedule cbr at 10,000 packets/s for 20 s meets few phases of some clocks (16 % of"
-    )
-    assert "16 % of 250 Hz" in note
-    assert note.endswith("schedule golden meets them evenly")
+    for fact in ("cbr", "10,000 packets/s", "20 s", "(16 % of", "16 % of 250 Hz", "golden"):
+        assert fact in note
 
 
 @pytest.mark.parametrize(

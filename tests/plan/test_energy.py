@@ -62,7 +62,7 @@ def test_hosts_have_the_meters_of_their_file_with_and_without_states(tmp_path: P
 
 def test_states_without_any_meter_are_refused(tmp_path: Path) -> None:
     plan = load(tmp_path, testbed=hosts(tmp_path), energy={})
-    with pytest.raises(HostError, match="none of the nodes has a meter: dut, gen, stamp"):
+    with pytest.raises(HostError, match="meter: dut, gen, stamp"):
         meters_of(plan)
 
 
@@ -73,24 +73,20 @@ def test_a_plan_without_energy_is_recorded_as_before(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "told"),
     [
-        ({"energy": {}}, "energy: with testbed local: needs meter"),
+        ({"energy": {}}, "energy: .*local: needs meter"),
         ({"energy": {"meter": OUTLET, "settle_s": 5}}, "energy.settle_s: must be below"),
         (
             {"energy": {"meter": {"kind": "perf"}}},
-            "energy.meter.kind: expected 'powercap', 'hwmon', 'ipmi', 'redfish'",
+            "energy.meter.kind: .*'powercap', 'hwmon', 'ipmi', 'redfish'",
         ),
-        ({"energy": {"meter": {"kind": "hwmon"}}}, "energy.meter: chip: kind hwmon needs one"),
+        ({"energy": {"meter": {"kind": "hwmon"}}}, "energy.meter: chip: kind hwmon"),
         ({"energy": {"meter": OUTLET | {"plug": 1}}}, "energy.meter.plug: unknown key"),
-        (
-            {"energy": {"meter": OUTLET}, "dut": {"preset": "reflector"}},
-            "energy: not with round trips",
-        ),
+        ({"energy": {"meter": OUTLET}, "dut": {"preset": "reflector"}}, "energy: .*round trips"),
     ],
 )
 def test_a_mistake_is_told(tmp_path: Path, more: dict[str, Any], told: str) -> None:
-    with pytest.raises(PlanError) as refused:
+    with pytest.raises(PlanError, match=told):
         load(tmp_path, **more)
-    assert told in str(refused.value)
 
 
 def test_a_power_of_another_kind_is_told_without_a_traceback(tmp_path: Path) -> None:
@@ -101,5 +97,5 @@ def test_a_power_of_another_kind_is_told_without_a_traceback(tmp_path: Path) -> 
 
 def test_a_meter_of_hosts_stands_in_their_file(tmp_path: Path) -> None:
     testbed = hosts(tmp_path, meter=OUTLET)
-    with pytest.raises(PlanError, match="stands in the testbed file"):
+    with pytest.raises(PlanError, match="in the testbed file"):
         load(tmp_path, testbed=testbed, energy={"meter": OUTLET})

@@ -78,13 +78,13 @@ def test_without_lengths_nothing_is_corrected(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("found", "by", "told"),
     [
-        (", cable_m: 3", "", "expected the length of the splitter to stamp.b0"),
-        ("cable: dut.left}", "cable: dut.left, split_m: 1}", "only for dut_in and dut_out"),
+        (", cable_m: 3", "", "length .*to stamp.b0"),
+        ("cable: dut.left}", "cable: dut.left, split_m: 1}", "for dut_in and dut_out"),
         ("cable_m: 3", "cable_m: -3", "cable_m"),
         (
             "cable: dut.left}",
             "cable: dut.left, cable_m: 9}",
-            "the cable to dut.left has two lengths: 8 and 9 m",
+            "dut.left .*8 and 9 m",
         ),
     ],
 )

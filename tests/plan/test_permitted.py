@@ -55,12 +55,11 @@ def test_a_host_boots_where_its_file_allows_it(tmp_path: Path) -> None:
 def test_what_is_not_allowed_is_told_with_the_word_to_add(tmp_path: Path) -> None:
     written(tmp_path, may=["tune"])
     reboot, line, begin = mistakes(tmp_path, PLAN)
-    added = "of the testbed file"
-    told = "line 5: boot: node dut may not be rebooted or switched off"
-    assert reboot == f"{told}, add reboot to nodes.dut.may {added}"
-    told = "line 5: boot: node dut may not be booted with another boot line"
-    assert line == f"{told}, add bootline to nodes.dut.may {added}"
-    assert "add nodes.dut.boot.line to the testbed file, such as root=/dev/sda1 ro" in begin
+    for told, word in ((reboot, "reboot"), (line, "bootline")):
+        assert told.startswith("line 5: boot: node dut ")
+        assert f"add {word} to nodes.dut.may" in told
+    for fact in ("add nodes.dut.boot.line", "root=/dev/sda1 ro"):
+        assert fact in begin
     written(tmp_path, may=["reboot"], boot=BOOT)
     (told,) = mistakes(tmp_path, PLAN)
     assert "add bootline to nodes.dut.may" in told
@@ -73,15 +72,16 @@ def test_a_host_that_may_not_be_tuned(tmp_path: Path) -> None:
     plan["loop"] = {"preemption": ["as-is", "full"]}
     plan["traffic"] = {"rate_pps": 100, "duration_s": 2, "frame_bytes": 100}
     (told,) = mistakes(tmp_path, plan)
-    assert "node dut may not be tuned, add tune to nodes.dut.may of the testbed file" in told
+    for fact in ("node dut ", "add tune to nodes.dut.may"):
+        assert fact in told
 
 
 @pytest.mark.parametrize(
     ("kernel", "line", "told"),
     [
-        ("trixie/rt", "", "expected a kernel that dut has, such as 6.12.48-rt-amd64, the release"),
-        ("./bzImage", "", "expected a kernel that dut has"),
-        ("6.1", 'dyndbg="file x"', "expected a word without white space, quotes and"),
+        ("trixie/rt", "", "dut has, such as 6.12.48-rt-amd64"),
+        ("./bzImage", "", "kernel that dut has"),
+        ("6.1", 'dyndbg="file x"', "without white space, quotes"),
     ],
 )
 def test_what_a_host_cannot_boot(tmp_path: Path, kernel: str, line: str, told: str) -> None:
@@ -105,7 +105,8 @@ def test_paths_of_power_begin_where_the_file_is(tmp_path: Path) -> None:
 def test_a_password_in_a_testbed_file_is_refused_and_not_told(tmp_path: Path) -> None:
     with pytest.raises(PlanError) as raised:
         plans.load_testbed(written(tmp_path, power=IPMI | {"password": "hunter2"}))
-    assert "expected {environment: NAME} or {file: PATH}, not a password" in str(raised.value)
+    for fact in ("{environment: NAME}", "{file: PATH}", "not a password"):
+        assert fact in str(raised.value)
     assert "hunter2" not in str(raised.value)
 
 
@@ -113,11 +114,11 @@ def test_power_is_used_where_the_file_allows_it(tmp_path: Path) -> None:
     described = plans.load_testbed(written(tmp_path, power=IPMI, may=[]))
     assert described.nodes["dut"].cycled_by is None
     assert power_of(described, "dut") == described.nodes["dut"].power
-    with pytest.raises(PlanError, match="node dut may not be rebooted or switched off, add reboot"):
+    with pytest.raises(PlanError, match=r"node dut .*add reboot"):
         switchable(described, "dut")
-    with pytest.raises(PlanError, match=r"node gen has no power: in the testbed file, add nodes\."):
+    with pytest.raises(PlanError, match=r"gen has no power: .*add nodes\.gen\.power"):
         power_of(described, "gen")
-    with pytest.raises(PlanError, match="unknown node 'dot', expected one of gen, stamp, dut"):
+    with pytest.raises(PlanError, match=r"node 'dot', .* gen, stamp, dut"):
         power_of(described, "dot")
     allowed = plans.load_testbed(written(tmp_path, power=IPMI, may=["reboot"]))
     assert allowed.nodes["dut"].cycled_by is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from textwrap import dedent
 
@@ -73,70 +74,52 @@ def test_all_mistakes_are_told_at_once_with_what_may_be_meant(tmp_path: Path) ->
     said = replaced("may: [tune]", "may: [tun]").replace("user: root}", "usr: root}", 1)
     said = said.replace('mac: "02:00:00:00:07:01"', "mac: nothing")
     said = said.replace("a1: {interface: enp1s0f1", "a1: {interfaces: enp1s0f1")
-    assert mistakes(tmp_path, said) == [
+    told = (
+        ("line 9: nodes.gen.ssh.usr: ", "host, port, user, jump, key, known_hosts", "mean user?"),
+        ("line 13: nodes.gen.ports.out.mac: ", " ^([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}$"),
         (
-            "line 9: nodes.gen.ssh.usr: unknown key, expected one of host, port, user, jump, key,"
-            " known_hosts (did you mean user?)"
+            "line 19: nodes.stamp.ports.a1.interfaces: ",
+            "interface, mac, pci, cable, cable_m, split_m",
+            "mean interface?",
         ),
         (
-            "line 13: nodes.gen.ports.out.mac: expected text that"
-            " ^([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}$ matches"
+            "line 24: nodes.dut.may.0: ",
+            "'tune', 'reboot' or 'bootline'",
+            "not 'tun'",
+            "mean tune?",
         ),
-        (
-            "line 19: nodes.stamp.ports.a1.interfaces: unknown key, expected one of interface, mac,"
-            " pci, cable, cable_m, split_m (did you mean interface?)"
-        ),
-        (
-            "line 24: nodes.dut.may.0: expected 'tune', 'reboot' or 'bootline', not 'tun' (did you"
-            " mean tune?)"
-        ),
-    ]
+    )
+    for mistake, facts in zip(mistakes(tmp_path, said), told, strict=True):
+        for fact in facts:
+            assert fact in mistake
 
 
 def test_names_that_are_not_there(tmp_path: Path) -> None:
     said = replaced("node: gen, send: out", "node: gn, send: out")
     said = said.replace("tap_in: a0", "tap_in: a9").replace("cable: dut.right", "cable: dot.right")
-    assert mistakes(tmp_path, said) == [
-        (
-            "line 20: nodes.stamp.ports.b0.cable: unknown node 'dot', expected one of gen, stamp,"
-            " dut (did you mean dut?)"
-        ),
-        (
-            "line 29: roles.loadgen.node: unknown node 'gn', expected one of gen, stamp, dut (did"
-            " you mean gen?)"
-        ),
-        "line 30: roles.timestamper.tap_in: stamp has no port 'a9', expected one of a0, a1, b0, b1",
-    ]
+    told = (
+        ("line 20: nodes.stamp.ports.b0.cable: ", "'dot'", "gen, stamp, dut", "mean dut?"),
+        ("line 29: roles.loadgen.node: ", "'gn'", "gen, stamp, dut", "mean gen?"),
+        ("line 30: roles.timestamper.tap_in: ", "stamp has no port 'a9'", "a0, a1, b0, b1"),
+    )
+    for mistake, facts in zip(mistakes(tmp_path, said), told, strict=True):
+        for fact in facts:
+            assert fact in mistake
 
 
 @pytest.mark.parametrize(
     ("found", "by", "told"),
     [
-        (
-            "cable: stamp.a0",
-            "cable: stamp.a1",
-            "stamp.a1 has two cables, to gen.out and dut.left",
-        ),
-        (
-            ", cable: stamp.a0",
-            "",
-            "send goes nowhere, expected to stamp.a0 (inline) or dut.left (the taps get copies)",
-        ),
-        (
-            "tap_out: b0",
-            "tap_out: b1",
-            (
-                "sink goes to stamp.b1, expected a cable to one more port of the timestamper, which"
-                " is inline"
-            ),
-        ),
-        ("b1: {interface: enp2s0f1}", "b1: {interface: enp2s0f0}", "enp2s0f0 is port b0 already"),
-        ("host: gen.example.org", "host: -oProxyCommand=sh", "expected a name of letters"),
+        ("cable: stamp.a0", "cable: stamp.a1", "stamp.a1 .*gen.out and dut.left"),
+        (", cable: stamp.a0", "", "send goes nowhere.*stamp.a0 .*dut.left"),
+        ("tap_out: b0", "tap_out: b1", "sink goes to stamp.b1.*timestamper.*inline"),
+        ("b1: {interface: enp2s0f1}", "b1: {interface: enp2s0f0}", "enp2s0f0 is port b0"),
+        ("host: gen.example.org", "host: -oProxyCommand=sh", "name of letters"),
         ("cable: stamp.a0", "cable: stamp", "expected NODE.PORT, not 'stamp'"),
     ],
 )
 def test_what_does_not_fit_together(tmp_path: Path, found: str, by: str, told: str) -> None:
-    assert told in "; ".join(mistakes(tmp_path, replaced(found, by)))
+    assert re.search(told, "; ".join(mistakes(tmp_path, replaced(found, by))))
 
 
 def test_a_testbed_that_is_no_file(tmp_path: Path) -> None:
@@ -150,7 +133,7 @@ def test_a_testbed_that_is_no_file(tmp_path: Path) -> None:
         """
     )
     plan.write_text(text, "utf-8")
-    with pytest.raises(PlanError, match="line 2: testbed: expected local, a testbed file such as"):
+    with pytest.raises(PlanError, match=r"line 2: testbed: .*local, .*testbed file"):
         plans.load(plan)
 
 

@@ -58,20 +58,19 @@ def test_the_schema_has_what_fits_each_device() -> None:
 @pytest.mark.parametrize(
     ("dut", "told"),
     [
-        ("forward", "line 2: dut: expected {preset: wire} or another one, not 'forward'"),
+        ("forward", r"line 2: dut: .*\{preset: wire\}.*not 'forward'"),
         ("{batch: 3}", "line 2: dut.preset: is missing"),
-        ("{preset: 5}", "line 2: dut.preset: expected 'wire', 'forward', "),
+        ("{preset: 5}", "line 2: dut.preset: .*'wire', 'forward', "),
         (
             "{preset: forward, bach: 3}",
-            "dut.bach: unknown key, expected one of preset, node, container, lifetime, disturb, ",
+            "dut.bach: .* preset, node, container, lifetime, disturb, ",
         ),
-        ("{preset: wire, rules: 3}", "preset wire has none, it belongs to nftables, reflector"),
+        ("{preset: wire, rules: 3}", "preset wire .*nftables, reflector"),
     ],
 )
 def test_errors_of_devices(tmp_path: Path, dut: str, told: str) -> None:
-    with pytest.raises(PlanError) as raised:
+    with pytest.raises(PlanError, match=told):
         load(tmp_path, f"name: x\ndut: {dut}\ntraffic: {{rate_pps: 1}}\n")
-    assert told in str(raised.value)
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,8 @@ def test_no_node_passes_before_the_last_has_arrived() -> None:
         first = asyncio.ensure_future(barriers.arrive(TAG, BOTH, "a", None))
         await asyncio.sleep(0.05)
         assert not first.done()
-        assert "waits 0 s at barrier 'start': b is missing: b prints things" in barriers.waits("a")
+        for fact in ("0 s at barrier 'start'", "b is missing", "b prints things"):
+            assert fact in barriers.waits("a")
         await barriers.arrive(TAG, BOTH, "b", None)
         await first
 
@@ -52,9 +53,8 @@ def test_a_barrier_in_vain_names_who_is_missing_and_what_that_node_printed() -> 
     async def body(barriers: Barriers, _: object) -> None:
         with pytest.raises(RunError) as error:
             await barriers.arrive(TAG, BOTH, "a", 0.05)
-        assert str(error.value) == (
-            "barrier 'start': not all arrived within 0.05 s: b is missing: b prints things"
-        )
+        for fact in ("barrier 'start'", "within 0.05 s", "b is missing", "b prints things"):
+            assert fact in str(error.value)
         # Who gave up has not arrived.
         with pytest.raises(RunError):
             await barriers.arrive(TAG, BOTH, "b", 0.05)
@@ -66,7 +66,7 @@ def test_different_members_under_one_tag_are_told_at_once() -> None:
     async def body(barriers: Barriers, _: object) -> None:
         waiting = asyncio.ensure_future(barriers.arrive(TAG, BOTH, "a", None))
         await asyncio.sleep(0)
-        with pytest.raises(RunError, match=r"b names other members \(b, c\) than a \(a, b\)"):
+        with pytest.raises(RunError, match=r"b names .*\(b, c\) than a \(a, b\)"):
             await barriers.arrive(TAG, frozenset({"b", "c"}), "b", None)
         assert not waiting.done()
         waiting.cancel()
@@ -76,7 +76,7 @@ def test_different_members_under_one_tag_are_told_at_once() -> None:
 
 def test_a_node_that_is_no_member_is_told() -> None:
     async def body(barriers: Barriers, _: object) -> None:
-        with pytest.raises(RunError, match="c is not among its members: a, b"):
+        with pytest.raises(RunError, match=r"c is not .*members: a, b"):
             await barriers.arrive(TAG, BOTH, "c", None)
         await asyncio.gather(*(barriers.arrive(TAG, BOTH, node, None) for node in BOTH))
 
@@ -128,7 +128,7 @@ def test_who_is_killed_while_it_waits_has_not_arrived() -> None:
 def test_runs_have_barriers_of_their_own() -> None:
     async def body(barriers: Barriers, _: object) -> None:
         first = asyncio.ensure_future(barriers.arrive(("start", 1), BOTH, "a", None))
-        with pytest.raises(RunError, match="barrier 'start' of run 2: not all arrived"):
+        with pytest.raises(RunError, match="barrier 'start' of run 2"):
             await barriers.arrive(("start", 2), BOTH, "b", 0.05)
         assert not first.done()
         first.cancel()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -75,12 +76,13 @@ def once(run_of: PosRun) -> PosRun:
 def test_a_run_with_a_node_that_died_is_repeated_once(once: PosRun) -> None:
     assert once.ended is not None
     assert once.ended.returncode == 0, once.ended.stderr
-    assert "(repeated: b: the node has died)" in once.ended.stderr
+    assert "(repeated: b: " in once.ended.stderr
     assert statuses(once) == [["finished"] * 3] * 2
     lines = (once.out / "pos.jsonl").read_text("utf-8").splitlines()
     events = [json.loads(line) for line in lines]
     (repeated,) = (event for event in events if event["event"] == "repeated")
-    assert (repeated["run"], repeated["why"]) == (1, "b: the node has died")
+    assert repeated["run"] == 1
+    assert re.match("b: .*node .*died", repeated["why"])
     assert once.left() == []
 
 

@@ -91,14 +91,14 @@ def test_what_is_begun_twice_or_never_is_told(machine: Machine) -> None:
     assert (reply.code, "energy is not measured" in reply.stderr) == (1, True)
     assert tool(machine, "start", "--filename", "one").code == 0
     reply = tool(machine, "start", "--filename", "two")
-    assert (reply.code, "energy is measured already, for one.csv" in reply.stderr) == (1, True)
+    assert (reply.code, "already, for one.csv" in reply.stderr) == (1, True)
     tool(machine, "stop")
 
 
 @pytest.mark.usefixtures("outlet")
 def test_a_name_must_not_leave_the_results(machine: Machine) -> None:
     reply = tool(machine, "start", "--filename", "../../measurement")
-    assert (reply.code, "leads out of the results" in reply.stderr) == (1, True)
+    assert (reply.code, "out of the results" in reply.stderr) == (1, True)
     assert machine.measuring is None
 
 
@@ -125,4 +125,4 @@ def test_readings_that_fail_are_told(machine: Machine, outlet: Emulator) -> None
     outlet.instead = (503, "{}")
     reply = tool(machine, "stop")
     assert reply.code == 0
-    assert re.match(r"WARNING  \d readings failed: gude .* HTTP 503", reply.stderr)
+    assert re.match(r"WARNING  \d readings .*gude .* HTTP 503", reply.stderr)

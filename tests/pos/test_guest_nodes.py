@@ -87,7 +87,7 @@ def test_an_interrupted_boot_ends_its_machine_at_once(monkeypatch: pytest.Monkey
 
 def test_a_node_without_a_live_image_is_not_booted() -> None:
     wanted = Boot("host", [], ["ada"], Path())
-    with pytest.raises(HostError, match="ada: no live image for 'host', expected one of debian-x"):
+    with pytest.raises(HostError, match=r"ada: no live image .*'host', .*debian-x"):
         asyncio.run(machines("debian-x").prepare("ada", wanted, None))
 
 
@@ -106,10 +106,12 @@ def test_live_images_are_for_all_nodes(run_of: PosRun) -> None:
     words = ("a", "b", "--image", "debian-x=/nowhere", "--image", "debian-y")
     ended = run_of.go("wrong", *words)
     assert ended.returncode == 2
-    assert "--image NAME=KERNEL is for all nodes, and not for --testbed FILE" in ended.stderr
+    for fact in ("--image NAME=KERNEL", "for all nodes", "--testbed FILE"):
+        assert fact in ended.stderr
 
 
 def test_a_live_image_that_is_missing_is_told(run_of: PosRun) -> None:
     ended = run_of.go("wrong", "a", "b", "--image", "debian-x=/nowhere")
     assert ended.returncode == 3
-    assert "/nowhere/image.json: cannot be read: No such file or directory" in ended.stderr
+    for fact in ("/nowhere/image.json: ", "No such file"):
+        assert fact in ended.stderr

@@ -139,7 +139,7 @@ def test_another_experiment_is_not_resumed(four_runs: PosRun) -> None:
     assert "holds an experiment already" in again.stderr
     other = four_runs.go("four", "a", "c", "--resume")
     assert other.returncode == 2
-    assert "holds another experiment: arguments differs" in other.stderr
+    assert "another experiment: arguments differs" in other.stderr
     same = four_runs.go("four", "a", "b", "--resume")
     assert same.returncode == 0
     assert "run 0 (" not in same.stderr

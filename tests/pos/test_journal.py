@@ -66,12 +66,12 @@ def test_only_what_the_same_run_of_the_same_command_left_is_set_aside(tmp_path: 
 
 def test_a_directory_of_something_else_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").touch()
-    with pytest.raises(OutputError, match="is not an experiment of pos"):
+    with pytest.raises(OutputError, match="not an experiment of"):
         Journal(tmp_path, ABOUT, resume=False)
 
 
 def test_two_processes_do_not_work_in_one_directory(tmp_path: Path) -> None:
     first = Journal(tmp_path / "x", ABOUT, resume=False)
-    with pytest.raises(OutputError, match="another process is running it"):
+    with pytest.raises(OutputError, match="another process is running"):
         Journal(tmp_path / "x", ABOUT, resume=True)
     assert first.runs == {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import subprocess
 from typing import TYPE_CHECKING, Any
 
@@ -50,7 +51,8 @@ def test_an_experiment_is_repeated_from_its_log(run_of: PosRun, tmp_path: Path, 
     folder = results(tmp_path, experiment(), name)
     ended = replay(run_of, folder, "--image", "debian-*", "--trim", "0s")
     assert ended.returncode == 0, ended.stderr
-    assert "12 entries: 11 replayed, 1 not needed here, 0 unknown" in ended.stderr
+    for fact in ("12 entries", "11 replayed", "1 not needed", "0 unknown"):
+        assert fact in ended.stderr
     assert run_of.printed("setup.stdout", "riga") == "riga says it's; $(false)\n"
     for number, size in enumerate(["64", "256"]):
         assert run_of.printed(f"measurement_run{number}.status", "riga") == "finished"
@@ -78,8 +80,9 @@ def test_what_is_unknown_is_told_before_anything_runs(run_of: PosRun, tmp_path: 
     folder = results(tmp_path, log)
     ended = replay(run_of, folder, "--image", "debian-*")
     assert ended.returncode == 2
-    assert "entry 5: /nodes/bootparameter/riga: unknown request, expected one of" in ended.stderr
-    assert "13 entries: 11 replayed, 1 not needed here, 1 unknown" in ended.stderr
+    unknown = "entry 5: /nodes/bootparameter/riga: unknown request"
+    for fact in (unknown, "13 entries", "11 replayed", "1 not needed", "1 unknown"):
+        assert fact in ended.stderr
     assert not run_of.out.exists()
     assert replay(run_of, folder, "--no-scan", "--image", "debian-*").returncode == 0
 
@@ -90,31 +93,32 @@ def test_scripts_of_the_log_are_scanned(run_of: PosRun, tmp_path: Path) -> None:
     folder = results(tmp_path, [entry("/allocations/allocate?nodes=a"), launch("a", "s", script)])
     ended = replay(run_of, folder)
     assert ended.returncode == 2
-    assert "experiment_recording.json: 0002-s:3: apt: nodes reach no network" in ended.stderr
+    for fact in ("experiment_recording.json: 0002-s:3: apt: ", "no network"):
+        assert fact in ended.stderr
     assert not run_of.out.exists()
 
 
 UNKNOWN = [
-    (["nothing"], "no request: expected {timestamp, request, data}"),
+    (["nothing"], "no request: .*{timestamp, request, data}"),
     ([entry("http://[1")], "invalid request"),
     ([entry("http://x.org/nodes/image/a", {"image": "x"})], "unknown request"),
-    ([ALLOCATE], "a second allocation, expected one"),
-    ([entry("/nodes/image/c", {"image": "x"})], "'c' is not a node that the log allocates"),
+    ([ALLOCATE], "second allocation"),
+    ([entry("/nodes/image/c", {"image": "x"})], "'c' is not .*allocates"),
     ([entry("/nodes/image", {"image": "x"})], "names no node"),
-    ([entry("/nodes/image/a", {"image": "--user"})], "expected the name of an image"),
-    ([entry("/nodes/image/a", {"image": "x", "user": "y"})], "unknown key 'user', expected one of"),
+    ([entry("/nodes/image/a", {"image": "--user"})], "name of an image"),
+    ([entry("/nodes/image/a", {"image": "x", "user": "y"})], "unknown key 'user'"),
     ([entry("/nodes/reset/a")], "has no data"),
     ([reset("a") | {"more": 1}], "unknown key 'more'"),
     ([variables("a", {}) | {"data": {"global": True, "loop": True, "variables": {}}}], "global or"),
-    ([awaiting("a", "x")], "waits for a command that no entry before launched"),
-    ([launch("a", "x", SETUP, type="command")], "a command of type 'command'"),
-    ([launch("a", "../../x", SETUP)], "the name '../../x' is not one of a file"),
-    ([launch("a", "-x", SETUP)], "the name '-x' is not one of a file"),
+    ([awaiting("a", "x")], "waits .*no entry before"),
+    ([launch("a", "x", SETUP, type="command")], "type 'command'"),
+    ([launch("a", "../../x", SETUP)], "name '../../x' is not"),
+    ([launch("a", "-x", SETUP)], "name '-x' is not"),
     ([launch("a", "x", SETUP, file=None)], "has no file"),
-    ([launch("a", "x", SETUP, file="BOxz hX>Ko")], "the file is not text in base85"),
-    ([launch("a", "x", SETUP, file="\u00e9")], "the file is not text in base85"),
+    ([launch("a", "x", SETUP, file="BOxz hX>Ko")], "not text in base85"),
+    ([launch("a", "x", SETUP, file="\u00e9")], "not text in base85"),
     ([launch("a", "x", SETUP, file=base64.b85encode(b"\xff\xff").decode())], "not text in base85"),
-    ([launch("a", "x", SETUP, file="BOxzhX")], "it is not what its bytes are encoded to"),
+    ([launch("a", "x", SETUP, file="BOxzhX")], "bytes are encoded"),
     ([launch("a", "x", SETUP, file="0" * 1_250_006)], "longer than 1,000,000 bytes"),
     ([launch("a", "x", SETUP, loop_variables=True, loop_only=[1, 2])], "loop_only: several runs"),
     ([launch("a", "x", SETUP, loop_variables=True, loop_from="0")], "expected numbers of runs"),
@@ -125,16 +129,15 @@ UNKNOWN = [
 def test_an_unknown_entry_is_named_and_counted(tmp_path: Path, log: list[Any], told: str) -> None:
     found = recording.read(results(tmp_path, [ALLOCATE, *log]))
     (problem,) = found.problems
-    assert problem.startswith("entry 2: ")
-    assert told in problem
+    assert re.match(f"entry 2: .*{told}", problem)
     assert found.outcomes == {recording.Outcome.REPLAYED: 1, recording.Outcome.UNKNOWN: 1}
 
 
 WITHOUT = [
-    ("{}", "expected a list of at most 10,000 requests"),
+    ("{}", "list .*at most 10,000"),
     ("[", "not JSON"),
     ("[" * 100_000, "not JSON"),
-    (json.dumps([ALLOCATE] * 10_001), "expected a list of at most 10,000 requests"),
+    (json.dumps([ALLOCATE] * 10_001), "list .*at most 10,000"),
     (json.dumps([reset("a")]), "allocates no nodes"),
     (json.dumps([entry("/allocations/allocate?nodes=../x")]), "allocates no nodes"),
 ]
@@ -147,13 +150,13 @@ def test_what_is_no_log_is_one_clear_error(tmp_path: Path, text: str, told: str)
 
 
 def test_a_folder_without_a_log_says_where_one_would_be(tmp_path: Path) -> None:
-    with pytest.raises(PlanError, match=r"expected scripts/experiment.json or experiment_rec"):
+    with pytest.raises(PlanError, match=r"scripts/experiment\.json or experiment_rec"):
         recording.read(tmp_path)
 
 
 def test_too_few_nodes_are_refused(tmp_path: Path) -> None:
     found = recording.read(results(tmp_path, [ALLOCATE]))
-    with pytest.raises(PlanError, match=r"1 nodes, expected 2, for a, b"):
+    with pytest.raises(PlanError, match=r"1 nodes, expected 2, .*a, b"):
         replaying.renamed(found, ["x", "x"])
 
 

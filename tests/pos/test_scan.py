@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -80,59 +81,58 @@ def test_what_is_supported_is_not_told(
     assert found(tmp_path, f"#!/bin/bash\n{text}\n") == []
 
 
-NETWORK = "nodes reach no network but their cables, so nothing can be fetched"
 LACKING = [
-    ("pos nodes image $DUT debian-buster", "unknown image 'debian-buster', expected one of host"),
+    ("pos nodes image $DUT debian-buster", "unknown image 'debian-buster', .* host"),
     ("I=debian-buster@2021-12-21T04:04:35+00:00\npos nodes image $DUT $I", "unknown image 'debian"),
-    ("pos nodes spawn_vm $HOST -c 1", "pos nodes spawn_vm: not supported: nodes start no"),
+    ("pos nodes spawn_vm $HOST -c 1", "pos nodes spawn_vm: not supported"),
     ("pos nodes stop $DUT", "pos nodes stop: not supported"),
-    ("pos calendar list", "pos calendar list: not supported: this host has no calendar"),
-    ("pos results publish --x", "pos results publish: not supported: nothing is sent"),
+    ("pos calendar list", "pos calendar list: not .*calendar"),
+    ("pos results publish --x", "pos results publish: not .*sent"),
     ("pos hooks add", "pos hooks add: not supported"),
     ("pos jobs list", "pos jobs list: not supported"),
     ("pos images list", "pos images list: not supported"),
-    ("pos nodes explode $DUT", "pos nodes explode: unknown, expected one of list, show, image"),
-    ("pos frobnicate", "pos frobnicate: unknown, expected one of allocations, nodes"),
+    ("pos nodes explode $DUT", "pos nodes explode: unknown.* list, show, image"),
+    ("pos frobnicate", "pos frobnicate: unknown.* allocations, nodes"),
     ("pos --version", "pos --version: expected a group"),
     ("pos commands launch --turbo $DUT", "pos commands launch: unknown option --turbo"),
-    ("pos commands launch --infile", "pos commands launch: --infile lacks its value"),
+    ("pos commands launch --infile", "pos commands launch: --infile lacks"),
     ("pos commands launch --loop=3 a", "--loop takes no value"),
     ("pos allocations show", "pos allocations show: 0 arguments, expected 1"),
-    ("pos commands launch a -- nosuchprogram", "nosuchprogram: not installed on this host"),
-    ("pos_teleport x", "pos_teleport: unknown tool, expected one of pos_get_variable"),
+    ("pos commands launch a -- nosuchprogram", "nosuchprogram: not installed"),
+    ("pos_teleport x", "pos_teleport: unknown tool.* pos_get_variable"),
     ("pos_run_rest_blocking x", "pos_run_rest_blocking: unknown tool"),
     ("pos_sync --taag x", "pos_sync: unknown option --taag"),
     ("pos_get_variable", "pos_get_variable: 0 arguments, expected 1"),
-    ("pos_run gen -- nosuchprogram -x", "nosuchprogram: not installed on this host"),
-    ("if ! nosuchprogram; then :; fi", "nosuchprogram: not installed on this host"),
-    ("X=$(sudo nosuchprogram)", "nosuchprogram: not installed on this host"),
-    ("/opt/no/such/program", "/opt/no/such/program: not installed on this host"),
-    ("DEBIAN_FRONTEND=x apt-get -y install vim", f"apt-get: {NETWORK}"),
-    ("git clone --depth 1 https://x.org/y", f"git: {NETWORK}"),
-    ("wget https://example.org/x", f"wget: {NETWORK}"),
-    ("pip3 install x", f"pip3: {NETWORK}"),
-    ('scp file root@"$DUT":', "scp: nodes are reached by pos only, not by SSH"),
-    ("ssh root@$DUT true", "ssh: nodes are reached by pos only, not by SSH"),
-    ("modprobe vfio-pci", "modprobe: would change the kernel of the host"),
-    ("sysctl -w vm.nr_hugepages=512", "sysctl: would change the kernel of the host"),
-    ("reboot", "reboot: nodes cannot be switched"),
-    ("echo 512 > /sys/kernel/mm/hugepages/x", "/sys of the host cannot be written"),
+    ("pos_run gen -- nosuchprogram -x", "nosuchprogram: not installed"),
+    ("if ! nosuchprogram; then :; fi", "nosuchprogram: not installed"),
+    ("X=$(sudo nosuchprogram)", "nosuchprogram: not installed"),
+    ("/opt/no/such/program", "/opt/no/such/program: not installed"),
+    ("DEBIAN_FRONTEND=x apt-get -y install vim", "apt-get: .*no network"),
+    ("git clone --depth 1 https://x.org/y", "git: .*no network"),
+    ("wget https://example.org/x", "wget: .*no network"),
+    ("pip3 install x", "pip3: .*no network"),
+    ('scp file root@"$DUT":', "scp: .*not by SSH"),
+    ("ssh root@$DUT true", "ssh: .*not by SSH"),
+    ("modprobe vfio-pci", "modprobe: .*kernel of the host"),
+    ("sysctl -w vm.nr_hugepages=512", "sysctl: .*kernel of the host"),
+    ("reboot", "reboot: .*cannot be switched"),
+    ("echo 512 > /sys/kernel/mm/hugepages/x", "/sys .*cannot be written"),
     ("echo 2 | tee /proc/irq/9/smp_affinity", "/proc/irq/9/smp_affinity: interrupts are those"),
-    ("rsync -a /srv/testbed/results/me/x .", "/srv/testbed/results/me/x: is a folder of a pos"),
+    ("rsync -a /srv/testbed/results/me/x .", "/srv/testbed/results/me/x: .*folder"),
 ]
 
 
 @pytest.mark.parametrize(("text", "told"), LACKING)
 def test_what_is_lacking_is_told_once_with_its_line(tmp_path: Path, text: str, told: str) -> None:
     (finding,) = found(tmp_path, f"#!/bin/bash\n\n{text}\n")
-    assert told in finding
-    assert finding.startswith(f"{2 + text.count(chr(10)) + 1}: ")
+    assert re.match(f"{2 + text.count(chr(10)) + 1}: .*{told}", finding)
 
 
 def test_images_that_a_user_names_are_known(tmp_path: Path) -> None:
     text = "pos nodes image $A debian-buster\npos nodes image $B alpine\n"
     (finding,) = found(tmp_path, text, images=("debian-*",))
-    assert finding.startswith("2: unknown image 'alpine', expected one of host, debian-*")
+    assert finding.startswith("2: unknown image 'alpine'")
+    assert "host, debian-*" in finding
 
 
 def test_scripts_of_nodes_are_scanned_too(tmp_path: Path) -> None:
@@ -147,13 +147,14 @@ def test_scripts_of_nodes_are_scanned_too(tmp_path: Path) -> None:
 def test_a_launched_script_without_its_first_line_is_told(tmp_path: Path) -> None:
     (tmp_path / "setup.sh").write_text("true\n", "utf-8")
     (finding,) = found(tmp_path, "pos commands launch --infile setup.sh $DUT")
-    assert finding == "1: setup.sh: has no #! line, so that nodes cannot start it"
+    assert finding.startswith("1: setup.sh: has no #! line")
 
 
 def test_loop_variables_that_make_no_sense_are_told(tmp_path: Path) -> None:
     (tmp_path / "loop.yml").write_text("rate: [1, 3, ..., 8]\n", "utf-8")
     (finding,) = found(tmp_path, "pos allocations set_variables $A loop.yml --as-loop")
-    assert finding == "1: loop.yml: rate: from 1 in steps of 2 the range never reaches 8"
+    for fact in ("1: loop.yml: rate: from 1 ", "steps of 2", "never reaches 8"):
+        assert fact in finding
 
 
 @pytest.mark.parametrize(

@@ -38,25 +38,23 @@ def test_ranges_are_written_out() -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("rate: 5", "rate: expected a list of values"),
-        ("rate: []", "rate: expected a list of values"),
-        ("rate: [1, 3, ..., 8]", "from 1 in steps of 2 the range never reaches 8"),
-        ("rate: [1, ..., 8]", "a range is [first, second, ..., last]"),
-        ("rate: [1, 2, ..., 8, 9]", "a range is [first, second, ..., last]"),
+        ("rate: 5", "rate: expected a list"),
+        ("rate: []", "rate: expected a list"),
+        ("rate: [1, 3, ..., 8]", "from 1 .*steps of 2 .*never reaches 8"),
+        ("rate: [1, ..., 8]", r"\[first, second, \.\.\., last\]"),
+        ("rate: [1, 2, ..., 8, 9]", r"\[first, second, \.\.\., last\]"),
         ("rate: [1, 1, ..., 8]", "never reaches 8"),
         ("- 1", "expected names with values"),
         ("rate: [1", "cannot be read"),
     ],
 )
 def test_a_loop_that_makes_no_sense_is_told(text: str, told: str) -> None:
-    with pytest.raises(PlanError) as error:
+    with pytest.raises(PlanError, match=f"^loop.yml: .*{told}"):
         variables.read_loop(variables.read(text, "loop.yml"), "loop.yml")
-    assert str(error.value).startswith("loop.yml: ")
-    assert told in str(error.value)
 
 
 def test_too_many_runs_are_told() -> None:
-    with pytest.raises(PlanError, match="1,000,000 runs, expected at most 100,000"):
+    with pytest.raises(PlanError, match=r"1,000,000 runs, .* 100,000"):
         variables.grid({"a": list(range(1000)), "b": list(range(1000))})
 
 

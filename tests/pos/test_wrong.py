@@ -122,6 +122,6 @@ def test_a_command_that_waits_when_the_script_has_ended_is_told_and_ended(run_of
     assert ended.returncode == 4
     assert "waiting for alone on a" in ended.stderr
     printed = run_of.printed("alone.stderr")
-    for fact in ("b is missing", "no command", "script has ended"):
+    for fact in ("barrier of all nodes: b ", "no command", "script has ended"):
         assert fact in printed
     assert run_of.left() == []

@@ -26,7 +26,7 @@ def test_report_makes_the_page_of_an_experiment_again(
 ) -> None:
     result = run("report", reported_experiment, "--out", tmp_path, "--assert", "p90 < 5us")
     assert result.exit_code == 1, result.output
-    assert "forward rate=40000: failed: p90 < 5us" in result.stderr
+    assert "rate=40000: failed: p90 < 5us" in result.stderr
     assert "wire" not in result.stderr
     assert "forward rate=40000" in (tmp_path / "report.html").read_text("utf-8")
     assert (tmp_path / "figures" / "sweep-rate.csv").exists()
@@ -60,4 +60,5 @@ def test_an_experiment_without_a_complete_run_is_an_error(
     (tmp_path / "experiment.json").write_text(json.dumps(record))
     result = run(*command, tmp_path)
     assert result.exit_code == 2
-    assert "no run of the experiment is complete" in result.stderr
+    for fact in ("no run", "is complete"):
+        assert fact in result.stderr

@@ -100,7 +100,8 @@ def test_an_invalid_run_is_a_cross_that_is_not_joined(make_experiment: Callable[
     assert lines["p50"].x.tolist() == [10, 40]
     assert lines["invalid run"].draw == "points"
     assert set(lines["invalid run"].x) == {20}
-    assert "1 invalid run is shown as crosses" in figure.caption
+    for fact in ("1 invalid run", "crosses"):
+        assert fact in figure.caption
 
 
 def test_repetitions_are_their_median_and_range(make_experiment: Callable[..., Path]) -> None:
@@ -209,7 +210,7 @@ def test_many_runs_have_no_cards_and_their_shortages_are_told_once(
 ) -> None:
     text = text_of(html_of(reported_experiment))
     assert "is not supported by" not in text
-    assert text.count("No upper bound: too few") == 1
+    assert text.count("No upper bound") == 1
 
 
 def test_a_narrow_screen_names_each_percentile_in_each_row(reported_experiment: Path) -> None:
@@ -250,7 +251,7 @@ def test_an_objective_far_off_the_axis_is_told(
     run = make_run(latencies(3_000))
     page, *_ = write([run], run.path / "out", objectives=objectives("p90 < 100s"))
     html = page.read_text("utf-8")
-    assert "Off the axis: p90 &lt; 100s" in html
+    assert "axis: p90 &lt; 100s" in html
     assert figure_of(html, "hdr")["panels"][0]["rules"] == []
 
 

@@ -137,7 +137,7 @@ def test_without_the_table_of_the_curve_there_are_bars(
 def test_a_damaged_table_of_the_curve_is_an_error(make_run: Callable[..., RunDirectory]) -> None:
     run = make_run([5_000] * 50)
     (run.path / "quantile.parquet").write_bytes(b"PAR1")
-    with pytest.raises(RunDirectoryError, match=r"quantile\.parquet: the table cannot be read"):
+    with pytest.raises(RunDirectoryError, match=r"quantile\.parquet: the table cannot"):
         percentiles.percentiles([ReportedRun(0, "run", run)])
 
 
@@ -236,15 +236,16 @@ def test_worst_packets_of_many_runs_are_thinned_and_the_caption_says_so(
     assert figure is not None
     assert {line.x.size for line in figure.panels[0].lines} == {2_000}
     assert min(line.y.min() for line in figure.panels[0].lines) == 6, "the highest are kept"
-    assert "The 2,000 packets with the highest latency of each run" in figure.caption
-    assert "Of the 3,000 that worst.parquet has, the others are left out" in figure.caption
+    for fact in ("2,000 packets", "highest latency of each run", "3,000 that worst.parquet has"):
+        assert fact in figure.caption
 
 
 def test_bands_of_many_runs_do_not_hide_each_other(testpmd: RunDirectory) -> None:
     names = ["a", "b", "c", "d", "e"]
     figure = percentiles.percentiles([ReportedRun(i, n, testpmd) for i, n in enumerate(names)])
     assert figure is not None
-    assert "With more than 4 runs in view, bands are left out" in figure.caption
+    for fact in ("more than 4 runs", "bands are left out"):
+        assert fact in figure.caption
     svg = drawing.render(figure, names)["svg"].decode()
     assert not re.findall(r"(?:fill-)?opacity: 0\.[01]", svg)
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import re
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -75,7 +76,8 @@ def test_a_lost_packet_is_infinitely_late(make_run: Callable[..., RunDirectory])
     assert row(text, "10.0").split()[1] == "2.0"
     assert row(text, "adj.") == "adj. 5.0 µs 5.0 µs ∞* ∞"
     assert "980 matched + 20 lost" in text
-    assert "20 of 1,000 packets (2.0 %) were not delivered" in text
+    for fact in ("20 of 1,000 packets (2.0 %)", "not delivered"):
+        assert fact in text
 
 
 @pytest.mark.parametrize("width", [80, 40])
@@ -97,9 +99,10 @@ def test_copies_by_the_device_are_in_the_table_where_there_are_any(
 
 def test_what_the_samples_do_not_support_is_said(make_run: Callable[..., RunDirectory]) -> None:
     text = printed(make_run([5_000 + number for number in range(100)]), width=120)
-    assert row(text, "99.9 %") == "99.9 % not supported by 100 samples, 3,688 are needed"
-    beyond = "Too few samples to tell 99.9, 99.99, 99.999, 99.9999 from Max."
-    assert beyond in " ".join(text.split())
+    for fact in ("not supported", "100 samples", "3,688 are needed"):
+        assert fact in row(text, "99.9 %")
+    beyond = "Too few samples .*99.9, 99.99, 99.999, 99.9999 from Max"
+    assert re.search(beyond, " ".join(text.split()))
 
 
 def test_without_a_match_there_is_no_table(make_run: Callable[..., RunDirectory]) -> None:
@@ -128,7 +131,7 @@ def test_names_do_not_reach_the_terminal_raw(make_run: Callable[..., RunDirector
 
 
 def test_names_and_summaries_are_as_many(testpmd: RunDirectory) -> None:
-    with pytest.raises(ReportError, match="2 names were given for 1 runs"):
+    with pytest.raises(ReportError, match=r"2 names .*1 run"):
         render([testpmd.summary], ["a", "b"])
 
 

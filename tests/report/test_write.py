@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 import resource
 import signal
 from typing import TYPE_CHECKING, Any
@@ -135,7 +136,7 @@ def test_a_page_without_the_table_of_the_curve_has_bars(
     panel = panel_of(tmp_path / "out", "hdr")
     assert panel["bands"] == []
     assert all(mark["bars"] for mark in panel["intervals"])
-    assert "Bars are the 95 % confidence intervals" in page_of(tmp_path / "out").text
+    assert re.search("Bars .*95 % confidence intervals", page_of(tmp_path / "out").text)
 
 
 def test_a_percentile_without_a_column_is_explained_once(
@@ -144,7 +145,7 @@ def test_a_percentile_without_a_column_is_explained_once(
     # 30,717 samples: 99.99 is a column, though it has no upper bound.
     assert testpmd.summary.samples < 100_000
     text = page_of(report).text
-    assert "p99.999, p99.9999: too few samples" in text
+    assert "p99.999, p99.9999: too few" in text
     assert "p99.999 is not supported" not in text
     assert "p99.9999 is not supported" not in text
     assert "p99.99 is not supported" in text
@@ -185,7 +186,7 @@ def test_warnings_of_one_kind_are_told_once(
     write(runs, tmp_path / "three")
     text = page_of(tmp_path / "three").text
     assert "1 of egress went astray" in text
-    assert "0 went astray (numbers of the first run; the others' are in their summary.json)" in text
+    assert re.search(r"0 went astray \(.*first run.*summary\.json", text)
     assert "1 went astray" not in text
     write(runs[:2], tmp_path / "two")
     text = page_of(tmp_path / "two").text
@@ -236,9 +237,9 @@ def test_directories_of_one_name_are_called_by_their_paths(
 
 
 def test_nothing_to_report_on_is_an_error(testpmd: RunDirectory, tmp_path: Path) -> None:
-    with pytest.raises(ReportError, match="there is no run to report on"):
+    with pytest.raises(ReportError, match="no run to report"):
         write([], tmp_path)
-    with pytest.raises(ReportError, match="2 names were given for 1 runs"):
+    with pytest.raises(ReportError, match=r"2 names .*1 run"):
         write([testpmd], tmp_path, names=["a", "b"])
 
 
@@ -247,7 +248,7 @@ def test_a_missing_table_is_an_error_and_leaves_nothing(
 ) -> None:
     run = make_run([5_000] * 50)
     (run.path / "worst.parquet").unlink()
-    with pytest.raises(RunDirectoryError, match=r"worst\.parquet: the table cannot be read"):
+    with pytest.raises(RunDirectoryError, match=r"worst\.parquet: the table cannot"):
         write([run], tmp_path / "out")
     assert not (tmp_path / "out").exists()
 

@@ -192,7 +192,7 @@ def test_a_search_is_not_taken_up_with_other_candidates(
         ("changed: 4}", "changed: 400}", "batch"),
         ("work_ns: $work", "work_ns: 1", r"\$work is not used"),
         ("trim:\n", "repeat: 2\ntrim:\n", "one combination"),
-        ("trim:\n", "by_minute: true\ntrim:\n", "by_minute: not with tailtrim trim"),
+        ("trim:\n", "by_minute: true\ntrim:\n", "by_minute: .*tailtrim trim"),
         ("trim:\n", "trim:\n  quantile: p101\n", "quantile"),
         ("dut: {", "dut: {node: vm, ", "needs boot"),
     ],
@@ -224,14 +224,15 @@ def test_boot_lines_are_tried_and_what_is_kept_is_left(
     result = Loop(Planned(plan), tmp_path / "out", _settings()).go(_ignore, _ignore)
 
     assert result.kept == ("line",)
-    verdicts = {one.name: (one.verdict, one.reason) for one in result.found}
-    assert verdicts["more"] == (Verdict.UNTRIED, "it could not be tried: no boot")
+    more = next(one for one in result.found if one.name == "more")
+    assert more.verdict is Verdict.UNTRIED
+    assert more.reason.endswith(": no boot")
     *lines, last = [" ".join(line.split()) for line in Booted.lines]
     assert lines[:3].count("quiet panics") == 1
     assert set(lines[3:]) == {"quiet", "quiet isolcpus=1"}
     assert len(lines) == len(trials)
     assert last == "quiet isolcpus=1"
-    assert any("dut-1 is in what is kept" in one for one in result.notices)
+    assert any("dut-1 is in what" in one for one in result.notices)
 
 
 def test_a_node_that_boots_without_changes_only_is_put_back(
@@ -259,7 +260,7 @@ def test_a_node_that_does_not_boot_without_changes_ends_the_search(
 @pytest.mark.parametrize("words", ["mitigations=off", "quiet nosmt=force"])
 def test_a_risk_is_taken_only_if_it_is_named(plan: Path, words: str) -> None:
     plan.write_text(BOOTING.replace("isolcpus=1", words))
-    with pytest.raises(PlanError, match="takes away CPUs or protection"):
+    with pytest.raises(PlanError, match="away CPUs or protection"):
         Planned(plan)
 
     named = words.rsplit(maxsplit=1)[-1].partition("=")[0]
@@ -292,7 +293,7 @@ def test_a_host_that_the_plan_does_not_name_is_not_touched(
     journal = tuned()
     monkeypatch.setattr("socket.gethostname", lambda: "another")
 
-    with pytest.raises(HostError, match="names 'dut-1', this host is 'another'"):
+    with pytest.raises(HostError, match=r"'dut-1', .*host is 'another'"):
         Planned(plan)
     assert not journal.exists()
 
@@ -303,7 +304,7 @@ def test_changes_that_a_user_applied_are_left_alone(
     journal = tuned()
     journal.write_text("mine")
 
-    with pytest.raises(HostError, match="are applied on this host"):
+    with pytest.raises(HostError, match="applied on this host"):
         Loop(Planned(plan), tmp_path / "out", _settings())
     assert journal.read_text() == "mine"
 

