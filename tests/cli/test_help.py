@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -72,3 +73,18 @@ def test_the_version_loads_none_of_the_libraries_that_take_long() -> None:
     assert ended.stdout == "tailtrim 0.1.0\n"
     slow = {"numpy", "pyarrow", "pydantic", "typer", "rich", "matplotlib", "asyncio"}
     assert slow & set(ended.stderr.split()) == set()
+
+
+def test_ctrl_c_while_a_command_is_loaded_is_no_traceback() -> None:
+    kill = "os.kill(os.getpid(), signal.SIGINT) if name == 'typer' else None"
+    interrupt = f"lambda name, *_: {kill}"
+    finder = f"sys.meta_path.insert(0, type('', (), {{'find_spec': staticmethod({interrupt})}}))"
+    run = "from tailtrim.cli import main; sys.argv[1:] = ['run', 'demo']; main()"
+    ended = subprocess.run(
+        [sys.executable, "-c", f"import os, signal, sys; {finder}; {run}"],
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert ended.returncode == -signal.SIGINT
+    assert (ended.stdout, ended.stderr) == ("", "")

@@ -12,7 +12,7 @@ from typer.core import TyperGroup
 
 from tailtrim.cli.catalogue import BY_AGENT, CATALOGUE
 from tailtrim.cli.command import Command
-from tailtrim.cli.console import BROKEN, INTERRUPTED, USAGE, complain, say
+from tailtrim.cli.console import BROKEN, complain, exit_code, say
 from tailtrim.cli.delegated import candidates, delegate
 from tailtrim.errors import TailtrimError
 
@@ -160,9 +160,7 @@ def run() -> None:
         app()
     except TailtrimError as error:
         complain(error)
-        sys.exit(USAGE)
-    except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
+        sys.exit(exit_code(error))
     except OSError as error:
         # A disk or a mounted store that does not answer when a command only looks what is there.
         name = error.filename or "standard output, or another open file"

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tailtrim.cli.budget import budget_s
-from tailtrim.cli.console import BROKEN, IMPOSSIBLE, NEGATIVE, UNDECIDED, USAGE, complain, say
+from tailtrim.cli.console import BROKEN, NEGATIVE, UNDECIDED, complain, exit_code, say
 from tailtrim.cli.ending import ending_orderly
-from tailtrim.errors import HostError, PicturesError, RunError, TailtrimError
+from tailtrim.errors import PicturesError, RunError, TailtrimError
 from tailtrim.plan import examples
 from tailtrim.report import units
 
@@ -103,7 +103,7 @@ def command(  # noqa: PLR0913 - one parameter an option
         raise typer.Exit(BROKEN) from error
     except (TailtrimError, ValueError) as error:
         complain(error)
-        raise typer.Exit(IMPOSSIBLE if isinstance(error, HostError) else USAGE) from error
+        raise typer.Exit(exit_code(error)) from error
     _finish(_predicted(searching.capacity, place), place, json=json)
 
 

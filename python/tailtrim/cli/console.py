@@ -7,7 +7,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from tailtrim.errors import PlanError, Remedy
+from tailtrim.errors import HostError, PlanError, Remedy, RunError
 from tailtrim.report import units
 
 if TYPE_CHECKING:
@@ -23,7 +23,18 @@ USAGE = 2
 IMPOSSIBLE = 3
 BROKEN = 4
 UNDECIDED = 5
-INTERRUPTED = 130
+
+
+def exit_code(error: Exception) -> int:
+    """Return the exit code of an error that ends a command."""
+    match error:
+        case HostError():
+            return IMPOSSIBLE
+        case RunError():
+            return BROKEN
+        case _:
+            return USAGE
+
 
 #: What a user types for the arguments that errors name.
 TYPED = {

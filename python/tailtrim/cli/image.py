@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from tailtrim.cli.console import IMPOSSIBLE, USAGE, complain, say
-from tailtrim.errors import HostError, TailtrimError
+from tailtrim.cli.console import complain, exit_code, say
+from tailtrim.errors import TailtrimError
 from tailtrim.nodes.vm import image
 from tailtrim.nodes.vm.kernel import FLAVOURS
 
@@ -72,7 +72,7 @@ def command(  # noqa: PLR0913 - one parameter an option
         made = image.copied(built, out)
     except TailtrimError as error:
         complain(error)
-        raise typer.Exit(IMPOSSIBLE if isinstance(error, HostError) else USAGE) from error
+        raise typer.Exit(exit_code(error)) from error
     sums = made.record["sha256"]
     say(f"Image:   {made.folder}")
     if kernel is not None:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from tailtrim.cli import pos_replay
-from tailtrim.cli.console import BROKEN, IMPOSSIBLE, USAGE, complain, say
-from tailtrim.errors import HostError, PicturesError, PlanError, TailtrimError
+from tailtrim.cli.console import BROKEN, USAGE, complain, exit_code, say
+from tailtrim.errors import PicturesError, PlanError, TailtrimError
 from tailtrim.pos.layout import Published
 from tailtrim.report import units
 
@@ -181,7 +181,7 @@ def command(  # noqa: PLR0913 - one parameter an option
             failed = _conduct(script, words, journal, given, Experiment(name, nodes, trim))
     except (TailtrimError, ValueError) as error:
         complain(error)
-        raise typer.Exit(IMPOSSIBLE if isinstance(error, HostError) else USAGE) from error
+        raise typer.Exit(exit_code(error)) from error
     if failed:
         raise typer.Exit(BROKEN)
 

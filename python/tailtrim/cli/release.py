@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from tailtrim.cli.console import IMPOSSIBLE, USAGE, complain, say
-from tailtrim.errors import HostError, TailtrimError
+from tailtrim.cli.console import complain, exit_code, say
+from tailtrim.errors import TailtrimError
 from tailtrim.report import units
 
 EXAMPLES = """\b
@@ -88,7 +88,7 @@ def command(  # noqa: PLR0913 - one parameter an option
         left_out = release(experiment, out, wanted, lambda what: say(f"{what} …", err=True))
     except TailtrimError as error:
         complain(error)
-        raise typer.Exit(IMPOSSIBLE if isinstance(error, HostError) else USAGE) from error
+        raise typer.Exit(exit_code(error)) from error
     for name in left_out:
         say(f"left out: {units.printable(name)}", err=True)
     say(f"Release: {out}\nWebsite: {out / 'index.html'}")

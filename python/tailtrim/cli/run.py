@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tailtrim.cli import asserting
-from tailtrim.cli.console import BROKEN, IMPOSSIBLE, NEGATIVE, USAGE, complain, say
+from tailtrim.cli.console import BROKEN, NEGATIVE, complain, exit_code, say
 from tailtrim.cli.ending import ending_orderly
-from tailtrim.errors import HostError, OutputError, PicturesError, PlanError, TailtrimError
+from tailtrim.errors import PicturesError, TailtrimError
 from tailtrim.plan import examples
 from tailtrim.report import units
 
@@ -99,9 +99,9 @@ def command(  # noqa: PLR0913 - one parameter an option
         with ending_orderly():
             _conduct(experiment, json=json)
         failed = _finish(experiment, objectives, json=json)
-    except (HostError, PlanError, OutputError, TailtrimError) as error:
+    except TailtrimError as error:
         complain(error)
-        raise typer.Exit(IMPOSSIBLE if isinstance(error, HostError) else USAGE) from error
+        raise typer.Exit(exit_code(error)) from error
     if failed:
         raise typer.Exit(BROKEN)
     done = recorded(experiment.path)

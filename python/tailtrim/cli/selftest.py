@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tailtrim.cli.console import BROKEN, IMPOSSIBLE, NEGATIVE, USAGE, complain, say
+from tailtrim.cli.console import BROKEN, NEGATIVE, complain, exit_code, say
 from tailtrim.cli.ending import ending_orderly
-from tailtrim.errors import HostError, TailtrimError
+from tailtrim.errors import TailtrimError
 from tailtrim.report.units import NONE, printable
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def command(
             result = evaluate(_conducted("selftest", out, stack, quiet=json))
     except TailtrimError as error:
         complain(error)
-        raise typer.Exit(IMPOSSIBLE if isinstance(error, HostError) else USAGE) from error
+        raise typer.Exit(exit_code(error)) from error
     if json:
         say(jsons.dumps(result.as_dict()))
     else:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tailtrim.cli.budget import budget_s
-from tailtrim.cli.console import IMPOSSIBLE, NEGATIVE, USAGE, complain, say
+from tailtrim.cli.console import NEGATIVE, complain, exit_code, say
 from tailtrim.cli.ending import ending_orderly
-from tailtrim.errors import HostError, PicturesError, TailtrimError
+from tailtrim.errors import PicturesError, TailtrimError
 from tailtrim.plan import examples
 from tailtrim.report import units
 
@@ -93,7 +93,7 @@ def command(  # noqa: PLR0913 - one parameter an option
         _search(planned, None if resume else settings, json=json)
     except (TailtrimError, ValueError) as error:
         complain(error)
-        raise typer.Exit(IMPOSSIBLE if isinstance(error, HostError) else USAGE) from error
+        raise typer.Exit(exit_code(error)) from error
 
 
 def _asked(

@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tailtrim.cli.console import (
-    IMPOSSIBLE,
     NEGATIVE,
     UNDECIDED,
-    USAGE,
     Progress,
     complain,
+    exit_code,
     say,
 )
-from tailtrim.errors import HostError, TailtrimError
+from tailtrim.errors import TailtrimError
 from tailtrim.report import units
 
 if TYPE_CHECKING:
@@ -101,7 +100,7 @@ def command(  # noqa: PLR0913 - one parameter an option
         levels = _verified(place, signers, again, level or ())
     except (TailtrimError, ValueError) as error:
         complain(error)
-        raise typer.Exit(IMPOSSIBLE if isinstance(error, HostError) else USAGE) from error
+        raise typer.Exit(exit_code(error)) from error
     if json:
         say(encoding.dumps({"schema": SCHEMA, "levels": [_level(one) for one in levels]}))
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import select
 import tempfile
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -35,6 +36,10 @@ class Facts:
     cpus: int
     root: bool
     model: str = ""
+
+
+#: What says that it is ready does so within this time, or hangs.
+_READY_S = 15.0
 
 
 class Host(ABC):
@@ -337,6 +342,14 @@ class Node(Shell):
             HostError: the node's kernel, or its user, may not.
 
         """
+
+
+def first_line(process: Process, within_s: float = _READY_S) -> str:
+    """Return the first line of a process that says when it is ready; empty if it does not."""
+    output = process.stdout
+    if output is None or not select.select([output], [], [], within_s)[0]:
+        return ""
+    return output.readline().strip()
 
 
 def errors_file() -> IO[str]:

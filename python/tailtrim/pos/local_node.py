@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from tailtrim.errors import HostError, RunError
 from tailtrim.nodes import agent, wiring
 from tailtrim.nodes.namespace import Namespace
-from tailtrim.nodes.node import errors_file
+from tailtrim.nodes.node import errors_file, first_line
 from tailtrim.pos.node import HOME, SCRIPT, TOOLS, UNSHARED, PosNode, child, inside, script
 
 if TYPE_CHECKING:
@@ -51,7 +51,8 @@ class LocalNode(PosNode):
 
     def _held(self, shared: Path) -> tuple[subprocess.Popen[str], int]:
         # As a file: among the processes of the node, its text would match what scripts look for.
-        place = shared / SCRIPT
+        # Beside the folder that the node has: whatever is in there, the node may have put there.
+        place = shared.with_name(f"{shared.name}.{SCRIPT}")
         place.write_text(script())
         wanted = (sys.base_prefix, str(Path(agent.program()).resolve()))
         with errors_file() as errors:
@@ -60,7 +61,7 @@ class LocalNode(PosNode):
                 output=subprocess.PIPE,
                 errors=errors,
             )
-            if not (process.stdout and process.stdout.readline()):
+            if not first_line(process):
                 process.kill()
                 process.wait()
                 errors.seek(0)

@@ -73,6 +73,8 @@ for path; do
 done
 mkdir -p run/tailtrim
 mount --bind "$shared" run/tailtrim
+# What is written there, from outside, a node must not redirect by a link.
+mount -o remount,bind,ro run/tailtrim
 for tool in run/tailtrim/bin/*; do
     ln -sf "/$tool" usr/local/bin/ 2>/dev/null || break
 done

@@ -8,7 +8,6 @@ with the connection, and so with this process, whatever ends that.
 from __future__ import annotations
 
 import io
-import select
 import subprocess
 import tarfile
 from contextlib import suppress
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from tailtrim.errors import HostError, RunError
 from tailtrim.nodes import wiring
-from tailtrim.nodes.node import errors_file
+from tailtrim.nodes.node import errors_file, first_line
 from tailtrim.nodes.ssh.node import SshNode
 from tailtrim.pos.node import (
     HOME,
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
     from tailtrim.nodes.ssh.process import RemoteProcess
     from tailtrim.nodes.ssh.session import Session
 
-_READY_S, _END_S = 15.0, 5.0
+_END_S = 5.0
 # The socket is made by the login user's sshd; the folder goes with the session.
 _SHARE = """
 place=$(mktemp -d "$1/node-XXXXXXXX") && chown "${SUDO_UID:-0}" "$place" && chmod 711 "$1" &&
@@ -112,9 +111,7 @@ class SshPosNode(PosNode):
         with errors_file() as errors:
             words = (*UNSHARED, *here)
             holder = self._network.open(*words, output=subprocess.PIPE, errors=errors)
-            output = holder.stdout
-            ready = output is not None and select.select([output], [], [], _READY_S)[0]
-            if not (ready and output is not None and output.readline()):
+            if not first_line(holder):
                 holder.kill()
                 errors.seek(0)
                 told = errors.read().strip().splitlines()

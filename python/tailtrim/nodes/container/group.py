@@ -13,7 +13,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Self
 
 from tailtrim.errors import HostError
-from tailtrim.nodes.node import errors_file
+from tailtrim.nodes.node import errors_file, first_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,6 +45,8 @@ _COUNTED = {
 }
 # Not a sum over time.
 _PEAK = "memory_peak_bytes"
+#: So long it may take to remove a group in which nothing runs.
+_END_S = 5.0
 
 _JOIN = """
 while [ "$1" != -- ]; do echo $$ >"$1/cgroup.procs" || exit 126; shift; done
@@ -100,9 +102,15 @@ class ControlGroup:
             # It removes the group when this process has ended.
             tidies_up=True,
         )
-        name = self._process.stdout.readline().strip() if self._process.stdout else ""
+        name = first_line(self._process)
         if not name:
-            self._process.wait()
+            # With its input it removes what it made so far.
+            if self._process.stdin:
+                self._process.stdin.close()
+            try:
+                self._process.wait(_END_S)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
             self._errors.seek(0)
             told = self._errors.read().strip() or "no answer"
             self.__exit__()

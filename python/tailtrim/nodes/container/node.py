@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Any, Self
 from tailtrim.errors import HostError
 from tailtrim.nodes import host
 from tailtrim.nodes.container.group import ControlGroup
-from tailtrim.nodes.node import Node, errors_file
+from tailtrim.nodes.node import Node, errors_file, first_line
 from tailtrim.nodes.tool import Tool
 
 if TYPE_CHECKING:
@@ -80,7 +80,8 @@ class Container(Node):
             errors=errors,
         )
         stack.callback(_ended, holder)
-        if not (holder.stdout and holder.stdout.readline()):
+        if not first_line(holder):
+            holder.kill()
             holder.wait()
             errors.seek(0)
             told = errors.read().strip().splitlines()

@@ -17,6 +17,8 @@ from tailtrim.nodes.power.web import Web
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+#: One for all: a logger keeps what it is given.
+_UNHEARD = logging.NullHandler()
 #: What sushy itself gives a controller for one answer.
 _ANSWER_S = 60.0
 
@@ -47,7 +49,7 @@ class RedfishController(Web):
         """
         sushy = required("sushy")
         # What goes wrong is told once, as an error.
-        logging.getLogger("sushy").addHandler(logging.NullHandler())
+        logging.getLogger("sushy").addHandler(_UNHEARD)
         try:
             # Basic authentication leaves no session behind on the controller, of which it has few.
             auth = sushy.auth.BasicAuth(self.user, self.password.read())

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import json
 import queue
-import select
 import subprocess
 import threading
 from contextlib import ExitStack, contextmanager, suppress
 from typing import IO, TYPE_CHECKING, Self
 
 from tailtrim.errors import HostError, RunError
-from tailtrim.nodes.node import Clocks, Node, errors_file
+from tailtrim.nodes.node import Clocks, Node, errors_file, first_line
 from tailtrim.nodes.ports import REMEMBER
 from tailtrim.nodes.program import Contained
 from tailtrim.nodes.ssh.fetching import MARK, fetched
@@ -120,11 +119,9 @@ class SshNode(Node):
         for stream in (holder.stdin, holder.stdout, holder.stderr):
             if stream:
                 self._stack.enter_context(stream)
-        output = holder.stdout
-        if output is not None and select.select([output], [], [], _READY_S)[0]:
-            told = output.readline().strip()
-            if told.isdecimal():
-                return holder, int(told)
+        told = first_line(holder)
+        if told.isdecimal():
+            return holder, int(told)
         holder.kill()
         problem = holder.communicate()[1].strip().splitlines() or ["no answer"]
         session.check()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 
 from tailtrim.errors import HostError
 from tailtrim.nodes import host
-from tailtrim.nodes.node import errors_file
+from tailtrim.nodes.node import errors_file, first_line
 from tailtrim.nodes.ports import REMEMBER
 from tailtrim.nodes.vm.pci import ROOT
 
@@ -56,8 +56,7 @@ class Bound:
             # Ctrl-C is for this process, and not for what brings devices back.
             start_new_session=True,
         )
-        told = self._process.stdout.readline().strip() if self._process.stdout else ""
-        if told != _BOUND:
+        if first_line(self._process) != _BOUND:
             raise HostError(f"vm.ports: {self._ended()[1]}")
         for port in ports:
             node = root / "dev/vfio" / str(port.iommu_group)
