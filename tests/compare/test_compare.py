@@ -230,6 +230,19 @@ def test_two_comparisons_of_one_combination_differ_in_name(measured: Path, tmp_p
     assert len(set(names)) == len(names) == 2
 
 
+def test_nothing_recorded_is_not_told_as_no_difference(measured: Path, tmp_path: Path) -> None:
+    for side in ("a", "b"):
+        shutil.copytree(measured, tmp_path / side)
+        for record in (tmp_path / side).rglob("*.json"):
+            if record.name != "summary.json":
+                record.unlink()
+    (found,) = compare(tmp_path / "a", tmp_path / "b")
+    assert (found.settings, found.differences) == (0, ())
+    shown = run("compare", tmp_path / "a", tmp_path / "b")
+    assert "not recorded" in shown.output
+    assert "settings differ" not in shown.output
+
+
 def test_an_audit_beside_a_run_tells_what_differs(measured: Path, tmp_path: Path) -> None:
     for side, verdict in (("a", "ok"), ("b", "fail")):
         shutil.copytree(measured, tmp_path / side)
@@ -238,6 +251,7 @@ def test_an_audit_beside_a_run_tells_what_differs(measured: Path, tmp_path: Path
         (tmp_path / side / "audit.json").write_text(json.dumps(audit))
     (found,) = compare(tmp_path / "a", tmp_path / "b")
     (difference,) = found.differences
+    assert found.settings > 0
     assert (difference.what, difference.a, difference.b) == (
         "CPU-001 isolated",
         "ok: 2-3",

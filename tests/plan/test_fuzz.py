@@ -27,7 +27,15 @@ TOKENS = [
     *("!!binary ", "!!timestamp ", "!!python/tuple ", "---\n", "...", "...\n", "%YAML 1.1\n"),
     *("$rate", "${", "$$", "${rate}", "$", "loop: ", "factors: ", "together: ", "repeat: "),
     *("1_000", "0x10", "1e999", ".inf", ".nan", "1:2:3", "null", "yes", "2001-01-01", "-1", "0"),
-    *("9" * 30, "[1, 2, ..., 9]", "[1, 2, ..., 99999999999]", "burst:", "replay:", "imix"),
+    *(
+        "9" * 30,
+        "[1, 2, ..., 9]",
+        "[1, 2, ..., 99999999999]",
+        "[..., ..., ..., ...]",
+        "burst:",
+        "replay:",
+        "imix",
+    ),
     *("\x00", "\x1b", "\x7f", "\x85", "\u2028", "\ufeff", "\ud7ff", "\U0001f600"),
 ]
 #: A part that is taken out, and what is put there.

@@ -357,3 +357,20 @@ def test_where_the_meter_of_this_machine_is_stays_with_its_owner() -> None:
     withheld = Withheld({"testbed": "local", "energy": {"meter": meter}})
     told = withheld.text("energy: {meter: {url: https://pdu.lab.example.org}}")
     assert told == "energy: {meter: {url: https://meter.invalid}}"
+
+
+@pytest.mark.parametrize(
+    ("word", "kept"),
+    [
+        ("/home/me/plan.yml", "plan.yml"),
+        ("--out=/home/me/results", "--out=results"),
+        ("-o/home/me/results", "-oresults"),
+        ("loadgen:/srv/in.pcap", "loadgen:in.pcap"),
+        ("ingress=/srv/in.pcap,/srv/more.pcap", "ingress=in.pcap,more.pcap"),
+        ("https://example.org/a/b", "https://example.org/a/b"),
+        ("results/run-000", "results/run-000"),
+    ],
+)
+def test_a_published_command_has_no_paths_of_the_machine(word: str, kept: str) -> None:
+    withheld = Withheld({"testbed": "local"})
+    assert withheld.record({"command": ["tailtrim", "run", word]})["command"][2] == kept

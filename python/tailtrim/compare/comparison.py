@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tailtrim import _native
 from tailtrim.compare.comparisons import Comparisons
-from tailtrim.compare.configuration import Difference, differences
+from tailtrim.compare.configuration import Difference, compared, differences
 from tailtrim.compare.energy import Energy, EnergyRow, Tail, energy_of
 from tailtrim.compare.energy import P as PRICED
 from tailtrim.compare.naming import named_apart
@@ -134,7 +134,8 @@ class Comparison(Tabular):
     what differs from run to run is not in the intervals. ``drifts`` where a run changes over its
     own length; then only a difference beyond what that may come to by the next run is shown.
     ``sent`` has the quantiles of all packets sent where any was lost: those of delivered ones say
-    little where a side loses its latest.
+    little where a side loses its latest. ``settings`` is how many settings of host, device and
+    traffic both sides record; ``differences`` has the settings that differ.
     """
 
     label: str
@@ -152,6 +153,7 @@ class Comparison(Tabular):
     curve: tuple[CurvePoint, ...]
     losses: Losses | None
     energy: Energy
+    settings: int
     differences: tuple[Difference, ...]
     groups: tuple[Group, Group]
 
@@ -315,6 +317,7 @@ def _compared(  # noqa: PLR0913 - what compare was given
         curve=tuple(CurvePoint(**point) for point in found["curve"]),
         losses=lost,
         energy=energy_of(a, b, _tail(rows)),
+        settings=compared(a, b),
         differences=differences(a, b),
         groups=(a, b),
     )

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 _SAME_RATE = 0.01
 #: Parts of a plan that the runs themselves tell better, or that are names.
 _RESOLVED = ("name", "dut", "traffic", "loop", "repeat", "order", "seed")
+#: Where settings of the analysis are, which every run directory has.
+_ANALYSIS = "analysis"
 _AUDIT = "tailtrim.audit/1"
 
 
@@ -47,6 +49,13 @@ def differences(a: Group, b: Group) -> tuple[Difference, ...]:
             if left[where].get(key) != right[where].get(key)
         ]
     return (*found, *_rates(a, b))
+
+
+def compared(a: Group, b: Group) -> int:
+    """Return how many settings of what was measured both sides record."""
+    left, right = _settings(a), _settings(b)
+    both = left.keys() & right.keys() - {_ANALYSIS}
+    return sum(len(left[where].keys() & right[where].keys()) for where in both)
 
 
 def _settings(group: Group) -> dict[str, dict[str, str]]:
@@ -85,11 +94,11 @@ def _of_run(repetition: Repetition) -> Iterator[tuple[str, str, str]]:
             for key, value in _flat(loop.get(part)):
                 yield part, key, value
     summary = repetition.summary
-    yield "analysis", "trim", f"{summary.trim_ns / 1e9:g} s"
-    yield "analysis", "window", f"{summary.window_ns / 1e9:g} s"
+    yield _ANALYSIS, "trim", f"{summary.trim_ns / 1e9:g} s"
+    yield _ANALYSIS, "window", f"{summary.window_ns / 1e9:g} s"
     signature = summary.signature
-    yield "analysis", "signature", str(signature.selection or signature.bytes)
-    yield "analysis", "masks", " ".join(signature.masks) or "none"
+    yield _ANALYSIS, "signature", str(signature.selection or signature.bytes)
+    yield _ANALYSIS, "masks", " ".join(signature.masks) or "none"
 
 
 def _of_audit(audit: dict[str, Any]) -> Iterator[tuple[str, str, str]]:

@@ -53,11 +53,11 @@ def _values(values: list[Any], where: Place, source: Source) -> list[Scalar]:
         if len(set(map(repr, values))) < len(values):
             source.fail(where, "value given twice: use repeat to run it again")
         return values
-    numbers = [value for value in values if value != "..."]
-    plain = all(type(value) is int for value in numbers)
-    if len(values) != 4 or values[2] != "..." or not plain:  # noqa: PLR2004 - a, b, ..., z
-        source.fail(where, "a range is [first, second, ..., last] with whole numbers")
-    first, second, last = numbers
+    match values:
+        case [int(first), int(second), "...", int(last)] if bool not in map(type, values):
+            pass
+        case _:
+            source.fail(where, "a range is [first, second, ..., last] with whole numbers")
     step = second - first
     if step == 0 or (last - first) % step or (last - first) // step < 1:
         source.fail(where, f"from {first} in steps of {step} the range never reaches {last}")

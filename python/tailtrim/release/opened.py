@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -18,14 +19,16 @@ from tailtrim.release.layout import EXPERIMENT, PLAN, RECORD, SCHEMA, SEARCHES, 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    import pyarrow.parquet as pq
+
     from tailtrim.experiment import RecordedExperiment
     from tailtrim.nodes.description import TestbedDescription
     from tailtrim.plan import Plan, Run
 
 _RUN = re.compile(r"run-[0-9]{3,9}")
 _TEXTS = (".json", ".yml", ".csv")
-#: What a table may take unpacked: 24 bytes a sample, a billion samples, and as much again.
-_MOST_TABLE_BYTES = 48_000_000_000
+#: Bytes of a value by its physical type in Parquet.
+_WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBLE": 8}
 
 
 class Opened:
@@ -78,9 +81,10 @@ class Opened:
             about = pq.read_metadata(place)
         except (OSError, pa.ArrowException):
             return  # that it is damaged, its level says
-        size = sum(about.row_group(n).total_byte_size for n in range(about.num_row_groups))
-        if size > _MOST_TABLE_BYTES:
-            raise ReleaseError(f"{place}: {size:,} bytes unpacked, too large")
+        size = _unpacked_bytes(about)
+        if size > (most := _most_bytes()):
+            told = f"{place}: up to {size:,} bytes unpacked, too large"
+            raise ReleaseError(f"{told}: expected at most {most:,}, half of this machine's memory")
 
     @cached_property
     def experiment(self) -> RecordedExperiment:
@@ -147,3 +151,24 @@ class Opened:
         """The versions by which it was made."""
         found: Any = self.record.get("versions")
         return dict(found) if isinstance(found, dict) else {}
+
+
+def _unpacked_bytes(about: pq.FileMetaData) -> int:
+    """Return the most that the values of a table can take.
+
+    What Parquet tells of itself is the size of encoded values: a value that repeats a billion times
+    takes a few bytes there.
+    """
+    size = 0
+    for number in range(about.num_row_groups):
+        group = about.row_group(number)
+        for at in range(group.num_columns):
+            column = group.column(at)
+            # Of any length: none is longer than all that is encoded.
+            width = _WIDTHS.get(column.physical_type, column.total_uncompressed_size)
+            size += column.num_values * width
+    return size
+
+
+def _most_bytes() -> int:
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2

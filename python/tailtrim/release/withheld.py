@@ -27,6 +27,10 @@ _PLACES = ("host", "jump", "key", "known_hosts", "url", "ca_file", "file")
 _OUT = ("ssh", "power", "meter")
 
 
+#: A path of a machine up to its name, alone or behind an option, a host or another path; no URL.
+_PATH = re.compile(r"(^-\w|^|[=:,])/(?!/)(?:[^/=:,]*/)*")
+
+
 class Withheld:
     """What is withheld of an experiment.
 
@@ -113,7 +117,7 @@ def name_of(capture: str) -> str:
 
 def _name(word: str) -> str:
     """Return a word of a command line; of a path of that machine only its name."""
-    return PurePosixPath(word).name if word.startswith("/") else word
+    return _PATH.sub(r"\1", word)
 
 
 def _places(value: Any) -> Iterator[str]:

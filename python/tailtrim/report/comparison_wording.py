@@ -135,6 +135,13 @@ def notes(comparison: Comparison) -> Iterator[str]:
             yield f"{name} without {units.printable(left)}"
 
 
+def no_difference(comparison: Comparison) -> str:
+    """Say that no setting differs, as far as that is known."""
+    if comparison.settings == 0:
+        return "Host, device and traffic are not recorded on both sides: what differs is unknown."
+    return f"None of {units.count(comparison.settings)} recorded settings differs."
+
+
 def difference(one: Difference) -> str:
     """Return a setting and its two values in a line."""
     a, b = (units.printable(value or "not recorded") for value in (one.a, one.b))

@@ -17,6 +17,7 @@ from tailtrim.report.comparison_wording import (
     legend,
     losses,
     maxima,
+    no_difference,
     notes,
     sent_cells,
 )
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from tailtrim.compare import Comparison, Difference, Length
+    from tailtrim.compare import Comparison, Length
 
 _STYLES = {BETTER: "green", WORSE: "bold red", NO_DIFFERENCE: "", NOT_SUPPORTED: "dim"}
 _HOUR = 3_600
@@ -62,7 +63,7 @@ def _parts(comparison: Comparison, all_in: str) -> Iterator[RenderableType]:
     yield from _energy(comparison)
     for note in notes(comparison):
         yield Text(f"note: {note}")
-    yield from _differences(comparison.differences, all_in)
+    yield from _differences(comparison, all_in)
 
 
 def _table(comparison: Comparison) -> Table:
@@ -106,9 +107,10 @@ def _energy(comparison: Comparison) -> Iterator[RenderableType]:
         yield Text(units.printable(note))
 
 
-def _differences(found: Sequence[Difference], all_in: str) -> Iterator[RenderableType]:
+def _differences(comparison: Comparison, all_in: str) -> Iterator[RenderableType]:
+    found = comparison.differences
     if not found:
-        yield Text("No setting that is recorded differs.")
+        yield Text(no_difference(comparison))
         return
     yield Text("What was set up differently:")
     for one in found[:_LISTED]:
