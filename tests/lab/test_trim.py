@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import socket
 import subprocess
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import guests
 import pytest
+from fetched import FETCHED
 from test_ending import started, wait_until
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def test_boot_lines_are_tried_over_reboots_and_one_that_does_not_boot_is_left_ou
     lab: Lab,
 ) -> None:
     guests.made()
-    lab.environment["XDG_CACHE_HOME"] = os.environ["XDG_CACHE_HOME"]
+    lab.environment["XDG_CACHE_HOME"] = str(FETCHED.parent)
     isolated, panics = "isolcpus=1", "rdinit=/none root=/dev/none"
     changes = {name: {"baseline": "", "changed": name} for name in ("isolated", "panics")}
     changes["isolated"]["changed"], changes["panics"]["changed"] = isolated, panics

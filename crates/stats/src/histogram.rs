@@ -1,4 +1,4 @@
-//! The exact histogram of latencies.
+//! The histogram of latencies: exact, unless more different values come than memory is for.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -9,6 +9,12 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// So many values are counted in an array: 131 µs covers the body of every published trace, and
 /// 1 MB of counters of which a trace touches a few pages stays in the L1 and L2 caches.
 const DENSE: usize = 1 << 17;
+
+/// So many different values are counted outside the array, in some 150 MB; more of them are rounded.
+const EXACT: usize = 1 << 22;
+
+/// Binary digits of a value that is rounded: all that the array has, and 3 million values up to the largest of 64 bits.
+const DIGITS: u32 = DENSE.ilog2();
 
 /// Hashes one integer by a multiplication and one fold.
 ///
@@ -56,11 +62,12 @@ impl Hasher for IntegerHasher {
     }
 }
 
-/// Exact counts of integer values in nanoseconds, negative ones (clock error) included.
+/// Counts of integer values in nanoseconds, negative ones (clock error) included: exact up to 4 million different values
+/// beyond 131,072, and then [rounded](Self::is_rounded).
 ///
 /// Merging and recording commute: the result does not depend on the order of packets or shards.
 /// An empty histogram allocates nothing; the first value in `0..131072` allocates 1 MB. Its serde
-/// form is the ascending list of `[value_ns, count]` pairs.
+/// form is whether it is rounded, and the ascending list of `[value_ns, count]` pairs.
 #[derive(Clone, Default)]
 pub struct Histogram {
     /// Counters of `start_ns..start_ns + DENSE`; empty until one of them is needed.
@@ -69,6 +76,7 @@ pub struct Histogram {
     /// Counters of all other values, none of them zero.
     sparse: HashMap<i64, u64, IntegerHash>,
     count: u64,
+    rounded: bool,
 }
 
 impl Histogram {
@@ -148,10 +156,32 @@ impl Histogram {
                 }
                 &mut self.dense[index]
             }
-            None => self.sparse.entry(value_ns).or_insert(0),
+            None => self.sparse.entry(self.kept(value_ns)).or_insert(0),
         };
         *slot = slot.saturating_add(n);
         self.count = self.count.saturating_add(n);
+        if self.sparse.len() > EXACT && !self.rounded {
+            self.round();
+        }
+    }
+
+    /// Whether values were too many to be exact: those beyond 131,072 ns are rounded to 17 binary digits, within
+    /// 0.0008 % of what they are. That depends on the values alone, not on their order.
+    #[must_use]
+    pub fn is_rounded(&self) -> bool {
+        self.rounded
+    }
+
+    fn round(&mut self) {
+        self.rounded = true;
+        for (value_ns, n) in std::mem::take(&mut self.sparse) {
+            *self.sparse.entry(self.kept(value_ns)).or_insert(0) += n;
+        }
+    }
+
+    /// The value under which one is counted that the array does not have.
+    fn kept(&self, value_ns: i64) -> i64 {
+        if self.rounded { rounded(value_ns) } else { value_ns }
     }
 
     /// Takes one value back, for a pair of packets that turns out not to be one. Returns whether
@@ -159,14 +189,14 @@ impl Histogram {
     pub fn remove(&mut self, value_ns: i64) -> bool {
         let slot = match self.dense_index(value_ns) {
             Some(index) => self.dense.get_mut(index),
-            None => self.sparse.get_mut(&value_ns),
+            None => self.sparse.get_mut(&self.kept(value_ns)),
         };
         let Some(slot) = slot.filter(|slot| **slot > 0) else {
             return false;
         };
         *slot -= 1;
         if *slot == 0 && self.dense_index(value_ns).is_none() {
-            self.sparse.remove(&value_ns);
+            self.sparse.remove(&self.kept(value_ns));
         }
         self.count -= 1;
         true
@@ -215,6 +245,9 @@ impl Histogram {
 
     /// Adds all counts of `other`.
     pub fn merge(&mut self, other: &Self) {
+        if other.rounded && !self.rounded {
+            self.round();
+        }
         for (value_ns, n) in other.dense_pairs() {
             self.record_n(value_ns, n);
         }
@@ -227,6 +260,17 @@ impl Histogram {
         let slots = self.dense.iter().enumerate();
         slots.filter(|(_, n)| **n > 0).map(|(index, &n)| (self.start_ns + index as i64, n))
     }
+}
+
+/// The middle of the values that have the same first binary digits.
+fn rounded(value_ns: i64) -> i64 {
+    let magnitude = value_ns.unsigned_abs().min(i64::MAX.unsigned_abs());
+    let dropped = (u64::BITS - magnitude.leading_zeros()).saturating_sub(DIGITS);
+    if dropped == 0 {
+        return value_ns;
+    }
+    let middle = (magnitude >> dropped << dropped | 1 << (dropped - 1)).cast_signed();
+    if value_ns < 0 { -middle } else { middle }
 }
 
 impl PartialEq for Histogram {
@@ -246,13 +290,16 @@ impl fmt::Debug for Histogram {
 
 impl Serialize for Histogram {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.sorted().serialize(serializer)
+        (self.rounded, self.sorted()).serialize(serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for Histogram {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Vec::deserialize(deserializer).map(Self::from_pairs)
+        let (rounded, pairs) = <(bool, Vec<(i64, u64)>)>::deserialize(deserializer)?;
+        let mut histogram = Self { rounded, ..Self::default() };
+        pairs.into_iter().for_each(|(value_ns, n)| histogram.record_n(value_ns, n));
+        Ok(histogram)
     }
 }
 
@@ -347,6 +394,32 @@ mod tests {
             buckets.sort_unstable();
             buckets.dedup();
             assert!(buckets.len() > 400, "step {step}: {} buckets", buckets.len());
+        }
+    }
+
+    #[test]
+    fn too_many_values_are_rounded_whatever_their_order() {
+        let value = |at: usize| (at as i64 + 1) * 1_000_003;
+        let values = 0..=EXACT;
+        let mut upwards = Histogram::new();
+        values.clone().for_each(|at| upwards.record(value(at)));
+        let (mut early, mut late) = (Histogram::new(), Histogram::new());
+        values.clone().rev().for_each(|at| {
+            if at % 3 == 0 { &mut early } else { &mut late }.record(value(at));
+        });
+        assert!(upwards.is_rounded() && !early.is_rounded() && !late.is_rounded());
+        early.merge(&late);
+        assert_eq!(early, upwards);
+        assert!(upwards.sparse.len() < EXACT);
+        let near =
+            |exact: i64, kept: i64| (exact - kept).unsigned_abs() <= exact.unsigned_abs() >> 17;
+        let ranks = upwards.sorted().into_iter().flat_map(|(ns, n)| (0..n).map(move |_| ns));
+        assert!(ranks.zip(values).all(|(ns, at)| near(value(at), ns)));
+        assert!(upwards.remove(value(7)));
+        let told = serde_json::to_string(&Histogram { rounded: true, ..Histogram::new() }).unwrap();
+        assert!(serde_json::from_str::<Histogram>(&told).unwrap().is_rounded());
+        for edge in [0, 131_071, 131_072, i64::MAX, i64::MIN, -131_072, -5_000_000_000] {
+            assert_eq!(rounded(rounded(edge)), rounded(edge), "{edge}");
         }
     }
 }

@@ -23,6 +23,7 @@ pub(super) fn warnings(run: &Findings) -> Vec<Warning> {
     warnings.add_without_samples(run);
     warnings.add_ends(run);
     warnings.add_phases(run);
+    warnings.add_rounded(run);
     warnings.0
 }
 
@@ -188,6 +189,21 @@ impl Warnings {
                 interval_ns / 1e3,
                 missed.join(", "),
             ),
+        );
+    }
+
+    fn add_rounded(&mut self, run: &Findings) {
+        let histograms = [
+            &run.latencies.histogram,
+            &run.latencies.delay_variation,
+            &run.ingress_gaps,
+            &run.egress_gaps,
+        ];
+        self.add(
+            "rounded",
+            histograms.into_iter().filter(|histogram| histogram.is_rounded()).count() as u64,
+            "more than 4 million different values: those beyond 131 µs are rounded, within 0.0008 % of what they are"
+                .to_owned(),
         );
     }
 
