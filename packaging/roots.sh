@@ -46,12 +46,14 @@ unpacked() { # NAME PACKAGE…
     root=$1 variant=extract form=directory
     shift
     [ "$root" != bookworm-clean ] || variant=minbase form=tar
+    # One option each: a list that begins with a pattern is taken for one pattern.
+    for package; do set -- "$@" --include="$package" && shift; done
     rm -rf "$folder/$root.part"
     # All programs and libraries are below /usr, where packages of older releases have some beside it.
     mmdebstrap --quiet --variant=$variant --format=$form --aptopt="$folder/apt.conf" \
         --setup-hook=/usr/share/mmdebstrap/hooks/merged-usr/setup00.sh \
         --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
-        --dpkgopt='path-exclude=/usr/share/man/*' --include="$(echo "$*" | tr ' ' ,)" \
+        --dpkgopt='path-exclude=/usr/share/man/*' "$@" \
         "${root%%-*}" "$folder/$root.part" 2>"$folder/$root.log"
 }
 

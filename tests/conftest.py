@@ -22,6 +22,7 @@ FOLDERS = {"lab": "lab", "qemu": "guests"}
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options that choose tests."""
     parser.addoption("--suite", choices=SUITES, help="run the tests of one suite")
+    parser.addoption("--part", help="of its files only these: N/M, each M-th from the N-th on")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -30,7 +31,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if suite is None:
         return
     chosen = [item for item in items if suite_of(item) == suite]
-    config.hook.pytest_deselected(items=[item for item in items if suite_of(item) != suite])
+    if (part := config.getoption("--part")) is not None:
+        number, parts = map(int, part.split("/"))
+        files = {*sorted({item.path for item in chosen})[number - 1 :: parts]}
+        chosen = [item for item in chosen if item.path in files]
+    kept = {*chosen}
+    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
     items[:] = chosen
 
 

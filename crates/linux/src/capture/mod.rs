@@ -6,7 +6,7 @@ mod recent;
 
 pub use file::CaptureFile;
 pub use online::{Feed, Online, online};
-pub use recent::Recent;
+pub use recent::{Excerpt, Recent};
 
 use crate::last::Last;
 use crate::port::{Counters, Port, PortError, Received, Stamp, Stamping};

@@ -3,7 +3,9 @@
 use super::CaptureFile;
 use std::collections::VecDeque;
 use std::io;
+use std::ops::RangeInclusive;
 use std::path::Path;
+use std::sync::Arc;
 use tailtrim_tail::capture::write::{NO_STAMP_NS, header};
 
 /// Bytes that are kept at most: a second of 1.4 million packets of 64 bytes is 160 MB.
@@ -14,7 +16,8 @@ const HEAD: usize = 16;
 /// The last records of a tap.
 #[derive(Debug)]
 pub struct Recent {
-    blocks: VecDeque<Vec<u8>>,
+    /// Whole records, and their last stamp.
+    blocks: VecDeque<(i64, Arc<[u8]>)>,
     bytes: usize,
     most: usize,
     snap: u32,
@@ -41,15 +44,15 @@ impl Recent {
 
     /// Takes whole records, as of a pcap in nanoseconds.
     pub fn take(&mut self, block: &[u8]) {
-        self.newest_ns = last_ns(block).unwrap_or(i64::MIN).max(self.newest_ns);
+        let last_ns = last_ns(block).unwrap_or(i64::MIN);
+        self.newest_ns = last_ns.max(self.newest_ns);
         self.bytes += block.len();
-        self.blocks.push_back(block.to_vec());
-        while let Some(oldest) = self.blocks.front() {
-            let until_ns = last_ns(oldest).unwrap_or(i64::MIN);
-            if self.bytes <= self.most && until_ns >= self.newest_ns.saturating_sub(self.keep_ns) {
+        self.blocks.push_back((last_ns, block.into()));
+        while let Some((until_ns, oldest)) = self.blocks.front() {
+            if self.bytes <= self.most && *until_ns >= self.newest_ns.saturating_sub(self.keep_ns) {
                 break;
             }
-            self.dropped_until_ns = self.dropped_until_ns.max(until_ns);
+            self.dropped_until_ns = self.dropped_until_ns.max(*until_ns);
             self.bytes -= oldest.len();
             self.blocks.pop_front();
         }
@@ -61,23 +64,43 @@ impl Recent {
         self.newest_ns
     }
 
-    /// Writes the records of a time, both ends included, into a pcap that is compressed with zstd. Returns whether all of
-    /// them were still there.
+    /// The records of a time, both ends included, as far as they are still there.
+    #[must_use]
+    pub fn excerpt(&self, from_ns: i64, to_ns: i64) -> Excerpt {
+        let reaching = self.blocks.iter().filter(|(last_ns, _)| *last_ns >= from_ns);
+        Excerpt {
+            blocks: reaching.map(|(_, block)| Arc::clone(block)).collect(),
+            snap: self.snap,
+            span_ns: from_ns..=to_ns,
+            complete: self.dropped_until_ns < from_ns,
+        }
+    }
+}
+
+/// The records of a time at a tap, which share their memory with those that the tap keeps.
+#[derive(Debug)]
+pub struct Excerpt {
+    blocks: Vec<Arc<[u8]>>,
+    snap: u32,
+    span_ns: RangeInclusive<i64>,
+    /// Whether all of them were still there.
+    pub complete: bool,
+}
+
+impl Excerpt {
+    /// Writes them into a pcap that is compressed with zstd: a second or more for the most that a tap keeps.
     ///
     /// # Errors
     /// What the system says of the file.
-    pub fn write(&self, path: &Path, from_ns: i64, to_ns: i64) -> io::Result<bool> {
+    pub fn write(&self, path: &Path) -> io::Result<()> {
         let mut file = CaptureFile::create(path, true)?;
         file.write_all(&header(self.snap))?;
-        for block in &self.blocks {
-            for (ns, record) in records(block) {
-                if (from_ns..=to_ns).contains(&ns) {
-                    file.write_all(record)?;
-                }
+        for (ns, record) in self.blocks.iter().flat_map(|block| records(block)) {
+            if self.span_ns.contains(&ns) {
+                file.write_all(record)?;
             }
         }
-        file.finish()?;
-        Ok(self.dropped_until_ns < from_ns)
+        file.finish()
     }
 }
 
@@ -115,10 +138,11 @@ mod tests {
     fn written(recent: &Recent, from_ns: i64, to_ns: i64) -> (Vec<i64>, bool) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("around.pcap.zst");
-        let complete = recent.write(&path, from_ns, to_ns).unwrap();
+        let excerpt = recent.excerpt(from_ns, to_ns);
+        excerpt.write(&path).unwrap();
         let bytes = zstd::decode_all(std::fs::File::open(&path).unwrap()).unwrap();
         let stamps = records(&bytes[header(96).len()..]).map(|(ns, _)| ns).collect();
-        (stamps, complete)
+        (stamps, excerpt.complete)
     }
 
     #[test]
