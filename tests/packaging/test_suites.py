@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -69,6 +70,35 @@ def test_a_step_that_fails_fails_its_suite(tmp_path: Path) -> None:
     assert ended.returncode == 1
     assert "1 passed, 0 failed, 0 skipped" in ended.stdout
     assert "exit code 3" in ended.stdout
+
+
+def test_parts_of_a_suite_are_all_of_it(tmp_path: Path) -> None:
+    for name in "abcde":
+        (tmp_path / f"test_{name}.py").write_text("def test_it(): pass")
+    shutil.copy(RUNNER.parent / "conftest.py", tmp_path)
+
+    def collected(part: str) -> set[str]:
+        ended = subprocess.run(
+            (
+                *PYTEST[:-1],
+                "--suite",
+                "fast",
+                "--part",
+                part,
+                "--collect-only",
+                "-q",
+                str(tmp_path),
+            ),
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return {line for line in ended.stdout.splitlines() if "::" in line}
+
+    parts = [collected(f"{number}/3") for number in (1, 2, 3)]
+    assert [len(part) for part in parts] == [2, 2, 1]
+    assert len(set.union(*parts)) == 5
 
 
 def test_an_unknown_suite_is_one_error(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 import subprocess
 import sys
@@ -111,6 +112,15 @@ def test_a_system_is_switched(bmc: str) -> None:
     assert redfish.state() is State.ON
     redfish.off()
     assert redfish.state() is State.OFF
+
+
+def test_questions_leave_no_handler_of_messages_behind(bmc: str) -> None:
+    # A hang of 48 hours asks some 100,000 times.
+    power = made(bmc)
+    power.state()
+    before = list(logging.getLogger("sushy").handlers)
+    power.state()
+    assert logging.getLogger("sushy").handlers == before
 
 
 def test_a_state_that_comes_too_late_is_told(bmc: str) -> None:

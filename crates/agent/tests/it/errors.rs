@@ -12,3 +12,15 @@ fn noise_on_a_cpu_that_is_not_there_blames_no_other_option() {
     assert!(told.starts_with("error: CPU 1023: "), "{told}");
     assert!(!told.contains("--cpu"), "{told}");
 }
+
+#[test]
+fn two_taps_of_one_name_would_write_one_file_and_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tailtrim-agent"));
+    command.args(["capture", "--tap", "one=lo", "--tap", "one=lo", "--out"]).arg(folder.path());
+    let output = command.output().unwrap();
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{told}");
+    assert!(told.contains("one name"), "{told}");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}

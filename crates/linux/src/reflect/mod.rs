@@ -35,8 +35,8 @@ pub struct Reflected {
     /// All requests, those that a program in the kernel answered or refused among them.
     #[serde(flatten)]
     pub counters: Counters,
-    /// Requests that the kernel dropped because the process did not fetch them in time, as far as it tells.
-    pub dropped: u64,
+    /// Requests that the kernel dropped because the process did not fetch them in time; `None` if it does not tell.
+    pub dropped: Option<u64>,
     /// Requests without a stamp of the kernel, for which T2 is when they were fetched.
     pub unstamped: u64,
     /// Requests whose stamp by the NIC was more than a millisecond from the kernel's: its clock is not kept on

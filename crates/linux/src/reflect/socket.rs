@@ -162,9 +162,8 @@ impl SocketReflector {
             self.reflected.counters += work.counters;
             self.reflected.xdp = Some(work);
         }
-        for socket in &self.sockets {
-            self.reflected.dropped += u64::from(socket.overflowed()?);
-        }
+        let overflowed = self.sockets.iter().map(Socket::overflowed);
+        self.reflected.dropped = overflowed.map(|count| count.ok().map(u64::from)).sum();
         Ok(self.reflected)
     }
 

@@ -119,7 +119,8 @@ impl NatReflector {
                 seen.store(self.counters()?.received, Ordering::Relaxed);
             }
         }
-        Ok(Reflected { counters: self.counters()?, ..Reflected::default() })
+        // The kernel answers at once: nothing waits for a process.
+        Ok(Reflected { counters: self.counters()?, dropped: Some(0), ..Reflected::default() })
     }
 
     /// What the rules counted. What was neither refused nor sent was dropped by other rules, or for want of a
