@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pytest
 import yaml
+from fetched import FETCHED
 from tools import KEYGEN, SSHD, need
 
 from tailtrim.nodes.namespace import Namespace
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 _BOOT = """
 mount --make-rprivate /
 mount -t proc proc /proc
+[ ! -d "$6" ] || mount --bind "$6" /mnt
 for place in /run /var/tmp /root; do mount -t tmpfs tmpfs "$place"; done
 mkdir /run/sshd
 mount --bind "$3" /etc/passwd
@@ -43,6 +45,8 @@ while :; do
     sleep 0.2
 done
 """
+#: Where a host has the user's cache folder, which its own hides.
+CACHE = "/mnt"
 _CONFIGURATION = """\
 Port 22
 HostKey {folder}/host_key
@@ -89,6 +93,7 @@ class Host:
                     users,
                     str(keys),
                     passwords,
+                    str(FETCHED.parent),
                 ),
             ],
             stdin=subprocess.DEVNULL,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from fetched import FETCHED
+from hosts import CACHE
 from releases import entering
 
 from tailtrim.nodes.clocks import ASK, parsed
@@ -70,10 +70,11 @@ def _start(hosts: Hosts, name: str, files: Mapping[str, str], words: str, asked:
     """Start a program of another release on a host, and have there what asks it."""
     host, inside = hosts.hosts[name], " ".join(entering("sid-peers"))
     host.run("mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", "/usr/local/sbin")
-    starter = f'#!/bin/sh\nXDG_CACHE_HOME={FETCHED.parent} exec {inside} {asked} "$@"\n'
+    cache = f"XDG_CACHE_HOME={CACHE}"
+    starter = f'#!/bin/sh\n{cache} exec {inside} {asked} "$@"\n'
     for path, text in {**files, f"/usr/local/sbin/{asked}": starter}.items():
         host.run("sh", "-c", 'printf %s "$1" >"$2" && chmod 755 "$2"', "sh", text, path)
-    host.run("sh", "-c", f"{inside} {words} >/run/{asked}.log 2>&1 &")
+    host.run("sh", "-c", f"{cache} {inside} {words} >/run/{asked}.log 2>&1 &")
 
 
 def _until_bound(hosts: Hosts, name: str, by: str) -> None:

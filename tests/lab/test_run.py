@@ -248,6 +248,7 @@ def test_an_independent_capture_sees_the_same_packets(lab: Lab, tmp_path: Path) 
     assert 0 < summary["latency_ns"]["min"] < 1_000_000
 
 
+@pytest.mark.alone
 def test_the_selftest_recovers_known_delays(lab: Lab) -> None:
     ended = lab.run("selftest", "--json")
     result = json.loads(ended.stdout)

@@ -196,6 +196,8 @@ def outcome_of(raw: dict[str, Any]) -> Outcome:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write a file that is whole at any time."""
+    """Write a file that is whole at any time, into a folder that is there."""
+    if not path.parent.is_dir():
+        raise OutputError(f"{path}: cannot be written: its folder is gone")
     with replacing(path) as file:
         file.write((json.dumps(value, indent=2) + "\n").encode())
