@@ -44,9 +44,13 @@ def _loaded(arguments: Sequence[str]) -> Callable[[], int | None]:
 
         return lambda: delegate(arguments[0], arguments[1:])
     if arguments in (["--version"], ["-V"]):
-        from tailtrim import __version__  # noqa: PLC0415 - other commands start without
-
-        return lambda: print(f"tailtrim {__version__}")  # noqa: T201 - all that it does
+        return _version
     from tailtrim.cli.application import run  # noqa: PLC0415 - see above
 
     return run
+
+
+def _version() -> None:
+    from tailtrim import __version__  # noqa: PLC0415 - other commands start without
+
+    sys.stdout.write(f"tailtrim {__version__}\n")

@@ -137,8 +137,9 @@ class _Follower:
         (self._place / INDEX).unlink(missing_ok=True)
         cpus = os.cpu_count() or 1
         with (
-            ThreadPoolExecutor(len(self._rotations)) as pool,
+            # The last to end: captures that are still decoded write by them.
             ThreadPoolExecutor(cpus) as writers,
+            ThreadPoolExecutor(len(self._rotations)) as pool,
         ):
             following = [
                 pool.submit(self._capture, number, rotation, signing, writers)
