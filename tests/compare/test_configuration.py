@@ -1,4 +1,4 @@
-"""What was set up differently on two sides, as far as it is recorded."""
+"""Settings that differ between two sides, as far as they are recorded."""
 
 from __future__ import annotations
 

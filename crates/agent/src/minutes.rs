@@ -109,7 +109,7 @@ impl Minutes {
     /// Ends minutes by the time until which all packets are known.
     fn pass(&mut self, now_ns: i64, lost: &dyn Fn() -> u64) -> io::Result<()> {
         self.over.extend(self.now.take_if(|minute| now_ns >= minute.begin_ns + MINUTE_NS));
-        // Before the first packet there is no time, and after the last one no end of it.
+        // The time is unknown before the first packet, and without an end after the last one.
         let begin_ns = match now_ns {
             i64::MIN | i64::MAX => self.begin_ns,
             now_ns => now_ns.div_euclid(MINUTE_NS) * MINUTE_NS,
@@ -150,7 +150,7 @@ impl Minutes {
         }
     }
 
-    /// How many of so many lost packets are in no line yet. Packets that return late are no longer lost.
+    /// Counts the lost packets that no line has yet, of so many. Packets that return late are not lost any more.
     fn newly(&mut self, lost: u64) -> u64 {
         let since = lost.saturating_sub(self.lost);
         self.lost = self.lost.max(lost);

@@ -76,7 +76,7 @@ impl NativeDecoder {
         Ok(self.state().decoding()?.signable())
     }
 
-    /// Stamp (ns), length and signature of the first packet of this file, `None` where there is none.
+    /// Stamp (ns), length and signature of the first packet of this file, `None` of an empty one.
     #[getter]
     fn first(&mut self) -> PyResult<Option<(i64, u32, i64, i64)>> {
         let first = self.state().decoding()?.first();

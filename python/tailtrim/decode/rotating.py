@@ -34,7 +34,7 @@ class File:
 
     @property
     def key(self) -> str:
-        """What tells it from what the ring has in its place later."""
+        """Name, time and size, which tell it from a later file in its place."""
         return f"{self.path.name} {self.changed_ns} {self.bytes}"
 
     @property

@@ -185,7 +185,7 @@ impl Matched {
 }
 
 impl Running {
-    /// What tells each second what it was like.
+    /// A function that tells what a second was like.
     pub(super) fn lines(
         &self,
         request: &Capture,

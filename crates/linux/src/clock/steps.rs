@@ -44,7 +44,7 @@ impl Offset {
         (1..TRIES).map(|_| once()).fold(once(), Self::min)
     }
 
-    /// How far another one is from this, if that is beyond what both readings may be wrong.
+    /// The distance to another one, if it is more than the errors of both readings.
     fn step_to(self, other: Self) -> Option<i64> {
         let by_ns = other.ns - self.ns;
         let within_ns =

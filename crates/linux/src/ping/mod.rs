@@ -150,7 +150,7 @@ pub fn ping<P>(
 
 struct Run {
     streams: Vec<Stream>,
-    /// That of the departures, from the start on.
+    /// The clock of the departures.
     clock: Unstepped,
     start_ns: i64,
     spin: bool,

@@ -18,7 +18,7 @@ const BATCH: usize = 64;
 /// Frames that may lie in the NIC's queue while the next are sent.
 const SEND_SLOTS: usize = 512;
 
-/// How often to ask for dropped frames: the kernel counts them in 32 bits, from one question to the next.
+/// Time between two questions for dropped frames, which the kernel counts in 32 bits from one to the next.
 const ASK_NS: u64 = 1_000_000_000;
 
 const NO_RIGHT: &str = " (needs root or CAP_NET_RAW; without, a user namespace: unshare -Urn)";

@@ -77,7 +77,7 @@ pub struct First {
     pub stamp_ns: i64,
     /// Bytes on the wire, without FCS.
     pub length: u32,
-    /// What identifies it, of all bytes that can be signed.
+    /// The signature of all bytes that can be signed.
     pub signature: Signature,
 }
 
