@@ -5,29 +5,17 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 import re
-import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 import pytest
+from command_line import tailtrim
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 pytest.importorskip("ibis", reason="engines need ibis-framework")
-
-
-def tailtrim(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "tailtrim.cli", *arguments],
-        check=False,
-        text=True,
-        capture_output=True,
-        env={**os.environ, "NO_COLOR": "1", "COLUMNS": "80"},
-    )
 
 
 @pytest.fixture(scope="module")

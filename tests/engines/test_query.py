@@ -3,27 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from command_line import tailtrim
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-
-def tailtrim(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "tailtrim.cli", *arguments],
-        check=False,
-        text=True,
-        capture_output=True,
-        env={**os.environ, "NO_COLOR": "1", "COLUMNS": "80"},
-    )
 
 
 ROWS = "SELECT 9007199254740993 AS n, sum(x) AS total, 1.5 AS f FROM (VALUES (1), (2)) AS t(x)"

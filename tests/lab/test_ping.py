@@ -104,7 +104,7 @@ def test_known_faults_are_counted_exactly(pair: Pair, level: str) -> None:
         stream = pair.measure(FAR, "--level", level, "--rate", "80pps", "-n", "200", *TIMEOUT)
     probes, replies = stream["probes"], stream["replies"]
     assert probes["due"] == 200
-    # Those of the last moments come when nobody listens any more: within the last 0.8 s of 2.5.
+    # Those of the last moments come after the end: within the last 0.8 s of 2.5.
     assert probes["late"] + probes["lost"] == 40
     assert 10 <= probes["late"] <= 20
     assert probes["answered"] == 160

@@ -97,10 +97,10 @@ class _Note:
     rows: int
     checkpoint: str
     facts: str
-    #: Its first packet, device and inode, and bytes.
-    first: list[int] | None
-    place: list[int]
-    bytes: int
+    #: Its first packet, device and inode, and bytes; notes of earlier versions do not have them.
+    first: list[int] | None = None
+    place: Sequence[int] = ()
+    bytes: int = 0
 
 
 class _Follower:
