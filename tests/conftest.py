@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from machine_state import Snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
 
 ROOT = Path(__file__).resolve().parent.parent
 #: A test is of one suite: that of its closest marker of these names (a parameter's is closer than
@@ -45,6 +46,26 @@ def suite_of(item: pytest.Item) -> str:
     markers = [*reversed(item.own_markers), *item.iter_markers()]
     named = (marker.name for marker in markers if marker.name in SUITES)
     return next(named, FOLDERS.get(item.path.parent.name, "fast"))
+
+
+BEGAN = pytest.StashKey[Snapshot]()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Note the state of the machine in which a test begins."""
+    item.stash[BEGAN] = Snapshot.taken()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Tell what had the CPUs while a test ran that failed."""
+    report = yield
+    if report.failed and (began := item.stash.get(BEGAN, None)) is not None:
+        report.sections.append(("the machine meanwhile", began.until(Snapshot.taken())))
+    return report
 
 
 @pytest.fixture(scope="session")

