@@ -5,7 +5,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -35,12 +34,6 @@ def holder(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], Path]]:
         process.kill()
 
 
-def age(path: Path) -> None:
-    """Make a draft older than the time that a process has to lock it."""
-    then = time.time() - 3600
-    os.utime(path, (then, then))
-
-
 def test_the_draft_of_a_killed_process_is_removed_by_the_next(
     tmp_path: Path, holder: tuple[subprocess.Popen[str], Path]
 ) -> None:
@@ -48,7 +41,6 @@ def test_the_draft_of_a_killed_process_is_removed_by_the_next(
     process.send_signal(signal.SIGKILL)
     process.wait()
     assert (abandoned / "half.parquet").exists()
-    age(abandoned)
     with Draft(tmp_path / "run") as draft:
         assert not abandoned.exists()
         assert draft.path.exists()
@@ -59,7 +51,6 @@ def test_the_draft_of_a_living_process_stays(
     tmp_path: Path, holder: tuple[subprocess.Popen[str], Path]
 ) -> None:
     _, alive = holder
-    age(alive)
     with Draft(tmp_path / "run"):
         assert (alive / "half.parquet").exists()
 
@@ -68,7 +59,6 @@ def test_what_is_no_draft_of_this_place_stays(tmp_path: Path) -> None:
     others = [tmp_path / name for name in (".run.backup", ".tailtrim-draft-other-1", "run-2")]
     for other in others:
         other.mkdir()
-        age(other)
     with Draft(tmp_path / "run"):
         assert all(other.exists() for other in others)
 

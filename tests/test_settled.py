@@ -9,7 +9,7 @@ import pytest
 
 from tailtrim.errors import OutputError
 from tailtrim.experiment.record import write_json
-from tailtrim.rundir.replacing import replacing, settle
+from tailtrim.rundir.drafts import replacing, settle
 
 #: What a disk that loses its power still has: contents that were synced, under names that were.
 Disk = dict[Path, bytes]

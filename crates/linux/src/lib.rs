@@ -32,4 +32,4 @@ pub mod trace;
 pub mod tune;
 mod work;
 
-pub use surroundings::{terminal_columns, today};
+pub use surroundings::{exchange, terminal_columns, today};

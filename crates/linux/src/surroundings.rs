@@ -1,6 +1,17 @@
-//! What a command line wants to know of where it runs.
+//! The day, the terminal and the files of a command.
 
 use crate::sys::{clock, terminal};
+use rustix::fs::{self, CWD, RenameFlags};
+use std::io;
+use std::path::Path;
+
+/// Lets two files or folders of one file system have each other's name, at once.
+///
+/// # Errors
+/// One of them is missing, or the file system cannot do that.
+pub fn exchange(one: &Path, other: &Path) -> io::Result<()> {
+    Ok(fs::renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE)?)
+}
 
 /// The date in UTC, as `2026-11-21`.
 #[must_use]

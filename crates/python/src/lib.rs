@@ -8,6 +8,7 @@ mod errors;
 mod explain;
 mod ledger;
 mod merge;
+mod names;
 mod probabilities;
 mod roundtrip;
 mod rows;
@@ -33,6 +34,9 @@ mod _native {
 
     #[pymodule_export]
     use crate::ledger::NativeLedger;
+
+    #[pymodule_export]
+    use crate::names::exchange;
 
     #[pymodule_export]
     use crate::probabilities::{confidence, quantile};

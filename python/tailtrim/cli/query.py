@@ -109,7 +109,7 @@ def command(  # noqa: PLR0913 - one parameter an option
 
 def _write(batches: Iterator[pa.RecordBatch], form: RowFormat, out: Path | None) -> None:
     """Write rows as they come; a file gets its name when it is whole."""
-    from tailtrim.rundir.replacing import replacing  # noqa: PLC0415 - others start without
+    from tailtrim.rundir.drafts import replacing  # noqa: PLC0415 - others start without
 
     if out is None:
         if form is RowFormat.TABLE:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from tailtrim.decode.dataset import COLUMNS
-from tailtrim.rundir.replacing import settle
+from tailtrim.rundir.drafts import settle
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tailtrim.analysis.options import MASKS, known_masks
 from tailtrim.errors import DecodedError, OutputError
-from tailtrim.rundir.replacing import replacing
+from tailtrim.rundir.drafts import replacing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -36,7 +36,7 @@ from tailtrim.plan import COUNTED, TRACED
 from tailtrim.roundtrip.log import leave_runs
 from tailtrim.rundir import DEPARTURES, DISTURBED, EVENTS, INTERRUPTS, RunDirectory
 from tailtrim.rundir.layout import WORST_EXPLAINED
-from tailtrim.rundir.replacing import settle
+from tailtrim.rundir.drafts import settle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from tailtrim.nodes.packages import listed, sum_of
-from tailtrim.rundir.replacing import replacing
+from tailtrim.rundir.drafts import replacing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

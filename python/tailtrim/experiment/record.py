@@ -17,7 +17,7 @@ from tailtrim.experiment.locked import lock
 from tailtrim.nodes.environment import changes
 from tailtrim.nodes.testbeds import testbed_for
 from tailtrim.rundir import RunDirectory
-from tailtrim.rundir.replacing import replacing
+from tailtrim.rundir.drafts import replacing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

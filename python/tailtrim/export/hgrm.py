@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from tailtrim.export import hdr, tables
 from tailtrim.export.conversion import Conversion
-from tailtrim.rundir.replacing import replacing
+from tailtrim.rundir.drafts import replacing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

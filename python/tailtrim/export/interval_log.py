@@ -22,7 +22,7 @@ import numpy as np
 
 from tailtrim.export import hdr, tables
 from tailtrim.export.conversion import Conversion
-from tailtrim.rundir.replacing import replacing
+from tailtrim.rundir.drafts import replacing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

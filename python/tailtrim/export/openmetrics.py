@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from tailtrim.export import histograms, tables
 from tailtrim.export.conversion import Conversion
-from tailtrim.rundir.replacing import replacing
+from tailtrim.rundir.drafts import replacing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

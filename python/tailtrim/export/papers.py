@@ -40,7 +40,7 @@ import numpy as np
 from tailtrim.errors import OutputError
 from tailtrim.export import tables
 from tailtrim.export.conversion import Conversion
-from tailtrim.rundir.replacing import replacing
+from tailtrim.rundir.drafts import replacing
 from tailtrim.rundir.summary import Notice
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from tailtrim.errors import RunError
 from tailtrim.nodes import host
 from tailtrim.nodes.tool import Tool
 from tailtrim.pos.unpacking import unpack
-from tailtrim.rundir.replacing import settle
+from tailtrim.rundir.drafts import settle
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

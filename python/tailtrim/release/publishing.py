@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import tempfile
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -40,7 +39,7 @@ from tailtrim.release.verifying import verify
 from tailtrim.release.versions import versions
 from tailtrim.release.withheld import Withheld
 from tailtrim.report import pictures
-from tailtrim.rundir.replacing import settle
+from tailtrim.rundir.drafts import draft_folder, settle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -103,22 +102,13 @@ def release(
         error.add_note(Remedy("choose another {out}"))
         raise error
     try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        draft = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
+        with draft_folder(out) as draft:
+            left_out = _made(experiment, draft, wanted, authored, told)
+            told("verifying")
+            _verified(draft)
+            settle(draft, out)
     except OSError as error:
         raise OutputError(f"{out}: cannot be written: {error.strerror}") from error
-    try:
-        left_out = _made(experiment, draft, wanted, authored, told)
-        told("verifying")
-        _verified(draft)
-        if out.exists():
-            out.rmdir()
-        draft.chmod(0o755)
-        settle(draft, out)
-    except OSError as error:
-        raise OutputError(f"{out}: cannot be written: {error.strerror}") from error
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
     return left_out
 
 

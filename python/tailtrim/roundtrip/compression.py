@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING
 
 from tailtrim.errors import RoundTripError
-from tailtrim.rundir.replacing import replacing
+from tailtrim.rundir.drafts import replacing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

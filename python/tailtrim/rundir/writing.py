@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import fcntl
-import glob
 import hashlib
 import json
 import os
-import shutil
 import sys
-import tempfile
-import time
-from contextlib import suppress
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from tailtrim._native import VERSION
 from tailtrim.errors import OutputError
 from tailtrim.rundir.layout import ANALYSIS, PROVENANCE, SUMMARY
-from tailtrim.rundir.replacing import settle
+from tailtrim.rundir.drafts import draft_folder, settle
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,20 +32,9 @@ class Draft:
         """Make a draft beside ``place``."""
         self.place = Path(place)
         self._check_replaceable()
-        try:
-            self.place.parent.mkdir(parents=True, exist_ok=True)
-            prefix = f".tailtrim-draft-{self.place.name}-"
-            _remove_abandoned(self.place.parent, prefix)
-            self.path = Path(tempfile.mkdtemp(prefix=prefix, dir=self.place.parent))
-            # The lock goes with the process, however that ends.
-            self._lock = os.open(self.path, os.O_RDONLY)
-            fcntl.flock(self._lock, fcntl.LOCK_EX)
-            # mkdtemp is private; a run directory is as open as any other.
-            umask = os.umask(0)
-            os.umask(umask)
-            self.path.chmod(0o777 & ~umask)
-        except OSError as error:
-            raise OutputError(f"{self.place}: cannot be written: {error.strerror}") from error
+        with ExitStack() as stack:
+            self.path = stack.enter_context(draft_folder(self.place))
+            self._left = stack.pop_all()
 
     def __enter__(self) -> Self:
         """Return the draft itself."""
@@ -58,8 +42,7 @@ class Draft:
 
     def __exit__(self, *_: object) -> None:
         """Remove what was not committed."""
-        shutil.rmtree(self.path, ignore_errors=True)
-        os.close(self._lock)
+        self._left.close()
 
     def _check_replaceable(self) -> None:
         if not self.place.exists():
@@ -83,28 +66,9 @@ class Draft:
             (self.path / PROVENANCE).write_text(text, encoding="utf-8")
             # Something may have been put there meanwhile.
             self._check_replaceable()
-            if self.place.exists():
-                shutil.rmtree(self.place)
             settle(self.path, self.place)
         except OSError as error:
             raise OutputError(f"{self.place}: cannot be written: {error.strerror}") from error
-
-
-#: A younger draft may belong to a process that has not locked it yet.
-_ABANDONED_AFTER_S = 60
-
-
-def _remove_abandoned(folder: Path, prefix: str) -> None:
-    """Remove drafts whose process is gone."""
-    for draft in folder.glob(f"{glob.escape(prefix)}*"):
-        with suppress(OSError):
-            lock = os.open(draft, os.O_RDONLY | os.O_DIRECTORY)
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if time.time() - draft.stat().st_mtime > _ABANDONED_AFTER_S:
-                    shutil.rmtree(draft)
-            finally:
-                os.close(lock)
 
 
 def provenance(inputs: Sequence[Path], hashes: Sequence[str | None]) -> dict[str, Any]:

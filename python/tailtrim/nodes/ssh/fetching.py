@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from tailtrim.errors import RunError
-from tailtrim.rundir.replacing import replacing
+from tailtrim.rundir.drafts import replacing
 
 if TYPE_CHECKING:
     from tailtrim.nodes.ssh.session import Session

@@ -20,7 +20,7 @@ from tailtrim.errors import HostError, OutputError
 from tailtrim.nodes import agent, host
 from tailtrim.nodes.tool import Tool
 from tailtrim.nodes.vm import kernel, root
-from tailtrim.rundir.replacing import settle
+from tailtrim.rundir.drafts import draft_folder, settle
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -301,19 +301,13 @@ def _kept(place: Path, make: Callable[[Path], None]) -> Path:
     """Return a folder of the cache, made if it is missing; it is whole at any time."""
     if place.is_dir():
         return place
-    draft = None
     try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        draft = Path(tempfile.mkdtemp(prefix=f".{place.name}-", dir=place.parent))
-        make(draft)
-        draft.chmod(0o755)
-        if not place.is_dir():
-            settle(draft, place)
+        with draft_folder(place) as draft:
+            make(draft)
+            if not place.is_dir():
+                settle(draft, place)
     except OSError as error:
         raise OutputError(f"{place}: cannot be written: {error.strerror}") from error
-    finally:
-        if draft is not None:
-            shutil.rmtree(draft, ignore_errors=True)
     return place
 
 
