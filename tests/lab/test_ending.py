@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from laboratory import Lab
 
 
+pytestmark = pytest.mark.faults
+
+
 @contextmanager
 def started(lab: Lab, *words: str, ignoring: str | None = None) -> Iterator[subprocess.Popen[str]]:
     """Start a command with signals at their default, whatever pytest has, or with one ignored."""

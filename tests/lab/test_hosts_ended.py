@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from hosts import Hosts
     from laboratory import Lab
 
+pytestmark = pytest.mark.faults
+
 #: Longer than it takes to reach all hosts, or until one that hears nothing has ended all.
 _GONE_S = 60.0
 #: What of the agent runs on a host in each phase.

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 CPUS = os.cpu_count() or 1
 pytestmark = [
+    pytest.mark.faults,
     pytest.mark.alone,
     pytest.mark.skipif(CPUS < 2, reason="isolating a CPU needs two"),
 ]

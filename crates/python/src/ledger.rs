@@ -28,7 +28,6 @@ pub(crate) struct NativeLedger {
     ledger: Option<Ledger>,
     /// Behind a lock because Python may share objects between threads and a Parquet writer may not be.
     sink: Mutex<SampleSink>,
-    place: PathBuf,
 }
 
 #[pymethods]
@@ -61,11 +60,11 @@ impl NativeLedger {
             ..signing(signature.as_deref(), &masks)?
         };
         let facts = |text: &str| serde_json::from_str::<Facts>(text).map_err(invalid);
-        let place = directory.clone().unwrap_or_default();
-        let sink = SampleSink::new(keep_samples, directory.as_deref())
-            .map_err(|error| output_failed(&place, &error))?;
+        let sink = SampleSink::new(keep_samples, directory.as_deref()).map_err(|error| {
+            output_failed(directory.as_deref().unwrap_or(Path::new("")), &error)
+        })?;
         let ledger = Ledger::new(facts(ingress)?, facts(egress)?, signature_bytes, options);
-        Ok(Self { ledger: Some(ledger), sink: Mutex::new(sink), place })
+        Ok(Self { ledger: Some(ledger), sink: Mutex::new(sink) })
     }
 
     /// To be added to the egress stamps.
@@ -114,7 +113,7 @@ impl NativeLedger {
         let pairs = rows::decided(&pairs.0)?;
         let (ledger, sink) = self.parts()?;
         let counted = py.detach(|| ledger.pairs(&pairs, sink));
-        counted.map_err(|error| self.sink_failed(&error))
+        counted.map_err(|error| sink_failed(&error))
     }
 
     /// Counts the pairs of several iterators of batches, each of which is in order.
@@ -125,7 +124,7 @@ impl NativeLedger {
             let rest = merge.read(py, &mut merged, MERGED)?;
             let (ledger, sink) = self.parts()?;
             let counted = py.detach(|| ledger.pairs(&merged, sink));
-            counted.map_err(|error| self.sink_failed(&error))?;
+            counted.map_err(|error| sink_failed(&error))?;
             py.check_signals()?;
             if !rest {
                 return Ok(());
@@ -137,7 +136,7 @@ impl NativeLedger {
     fn settle(&mut self, py: Python<'_>) -> PyResult<()> {
         let (ledger, sink) = self.parts()?;
         let settled = py.detach(|| ledger.settle(sink).and_then(|()| sink.close()));
-        settled.map_err(|error| self.sink_failed(&error))
+        settled.map_err(|error| sink_failed(&error))
     }
 
     /// The result. `outcomes` counts packets whose signature does not repeat, `gaps` and `loads` are of
@@ -194,13 +193,12 @@ impl NativeLedger {
         let sink = self.sink.get_mut().unwrap_or_else(PoisonError::into_inner);
         Ok((self.ledger.as_mut().ok_or_else(finished)?, sink))
     }
+}
 
-    fn sink_failed(&self, error: &io::Error) -> PyErr {
-        match error.get_ref().and_then(|inner| inner.downcast_ref::<LedgerError>()) {
-            Some(disorder) => TailtrimError::new_err(disorder.to_string()),
-            None if self.place == Path::new("") => OutputError::new_err(error.to_string()),
-            None => output_failed(&self.place, error),
-        }
+fn sink_failed(error: &io::Error) -> PyErr {
+    match error.get_ref().and_then(|inner| inner.downcast_ref::<LedgerError>()) {
+        Some(disorder) => TailtrimError::new_err(disorder.to_string()),
+        None => OutputError::new_err(error.to_string()),
     }
 }
 

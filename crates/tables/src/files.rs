@@ -4,11 +4,12 @@ use crate::batches;
 use arrow_schema::SchemaRef;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
+use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 use parquet::schema::types::ColumnPath;
 use std::fs::File;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use tailtrim_tail::analysis::{Analysis, Sample, Sink};
 
 /// Samples held before they are handed to the writer.
@@ -29,7 +30,18 @@ fn create(directory: &Path, table: &str, schema: SchemaRef) -> io::Result<ArrowW
             .set_column_dictionary_enabled(path.clone(), false)
             .set_column_encoding(path, Encoding::DELTA_BINARY_PACKED);
     }
-    Ok(ArrowWriter::try_new(file, schema, Some(properties.build()))?)
+    ArrowWriter::try_new(file, schema, Some(properties.build())).map_err(said)
+}
+
+/// What the system said, where it was that.
+fn said(error: ParquetError) -> io::Error {
+    match error {
+        ParquetError::External(cause) => match cause.downcast::<io::Error>() {
+            Ok(error) => *error,
+            Err(cause) => io::Error::other(cause),
+        },
+        error => error.into(),
+    }
 }
 
 /// Writes every table but the samples into `directory`.
@@ -39,8 +51,8 @@ fn create(directory: &Path, table: &str, schema: SchemaRef) -> io::Result<ArrowW
 pub fn write_tables(directory: &Path, analysis: &Analysis) -> io::Result<()> {
     for (name, batch) in batches::all(analysis).map_err(io::Error::other)? {
         let mut writer = create(directory, name, batch.schema())?;
-        writer.write(&batch)?;
-        writer.close()?;
+        writer.write(&batch).map_err(said)?;
+        writer.close().map_err(said)?;
     }
     Ok(())
 }
@@ -53,6 +65,7 @@ pub struct SampleSink {
 }
 
 struct SampleFile {
+    directory: PathBuf,
     writer: ArrowWriter<File>,
     buffer: Vec<Sample>,
 }
@@ -67,7 +80,8 @@ impl SampleSink {
             None => None,
             Some(directory) => {
                 let writer = create(directory, "sample", batches::sample_schema())?;
-                Some(SampleFile { writer, buffer: Vec::with_capacity(BATCH) })
+                let directory = directory.to_owned();
+                Some(SampleFile { directory, writer, buffer: Vec::with_capacity(BATCH) })
             }
         };
         Ok(Self { kept: keep.then(Vec::new), file })
@@ -76,11 +90,11 @@ impl SampleSink {
     /// Writes what is left and ends the file.
     ///
     /// # Errors
-    /// What the system says.
+    /// The directory, and what the system says.
     pub fn close(&mut self) -> io::Result<()> {
         if let Some(mut file) = self.file.take() {
             file.flush()?;
-            file.writer.close()?;
+            file.writer.close().map_err(|error| cannot_be_written(&file.directory, error))?;
         }
         Ok(())
     }
@@ -88,10 +102,16 @@ impl SampleSink {
 
 impl SampleFile {
     fn flush(&mut self) -> io::Result<()> {
-        self.writer.write(&batches::samples(&self.buffer).map_err(io::Error::other)?)?;
+        let samples = batches::samples(&self.buffer).map_err(io::Error::other)?;
+        self.writer.write(&samples).map_err(|error| cannot_be_written(&self.directory, error))?;
         self.buffer.clear();
         Ok(())
     }
+}
+
+fn cannot_be_written(directory: &Path, error: ParquetError) -> io::Error {
+    let error = said(error);
+    io::Error::new(error.kind(), format!("{}: cannot be written: {error}", directory.display()))
 }
 
 impl Sink for SampleSink {

@@ -35,8 +35,8 @@ from tailtrim.nodes.hosts import HostsTestbed
 from tailtrim.plan import COUNTED, TRACED
 from tailtrim.roundtrip.log import leave_runs
 from tailtrim.rundir import DEPARTURES, DISTURBED, EVENTS, INTERRUPTS, RunDirectory
-from tailtrim.rundir.layout import WORST_EXPLAINED
 from tailtrim.rundir.drafts import settle
+from tailtrim.rundir.layout import WORST_EXPLAINED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

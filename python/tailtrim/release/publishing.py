@@ -6,7 +6,6 @@ import json
 import shutil
 from dataclasses import dataclass
 from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tailtrim._native import VERSION
@@ -43,6 +42,7 @@ from tailtrim.rundir.drafts import draft_folder, settle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
 _NEEDED = ("rocrate",)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import sys
 from contextlib import ExitStack
 from pathlib import Path
@@ -12,10 +11,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 from tailtrim._native import VERSION
 from tailtrim.errors import OutputError
-from tailtrim.rundir.layout import ANALYSIS, PROVENANCE, SUMMARY
 from tailtrim.rundir.drafts import draft_folder, settle
+from tailtrim.rundir.layout import ANALYSIS, PROVENANCE, SUMMARY
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Sequence
 
 SCHEMA = "tailtrim.provenance/1"
@@ -40,9 +40,11 @@ class Draft:
         """Return the draft itself."""
         return self
 
-    def __exit__(self, *_: object) -> None:
-        """Remove what was not committed."""
+    def __exit__(self, _: object, error: BaseException | None, *__: object) -> None:
+        """Remove what was not committed; errors name the place, not the draft."""
         self._left.close()
+        if isinstance(error, OutputError) and str(self.path) in str(error):
+            raise OutputError(str(error).replace(str(self.path), str(self.place))) from error
 
     def _check_replaceable(self) -> None:
         if not self.place.exists():
