@@ -185,10 +185,10 @@ struct TaiOffset {
 
 impl TaiOffset {
     /// The offset at this time of `CLOCK_TAI`, at most a second old.
-    fn at(&mut self, tai_ns: i64) -> i64 {
+    fn at(&mut self, tai_ns: i64, read: impl FnOnce() -> i64) -> i64 {
         const AGE_NS: u64 = 1_000_000_000;
         if self.read_at_ns.is_none_or(|read_at_ns| tai_ns.abs_diff(read_at_ns) >= AGE_NS) {
-            self.offset_ns = clock::tai_offset_ns();
+            self.offset_ns = read();
             self.read_at_ns = Some(tai_ns);
         }
         self.offset_ns
@@ -271,7 +271,7 @@ impl Port for XdpPort {
         let (counters, tai) = (&mut self.counters, &mut self.tai);
         let mut pass = |bytes: &[u8], front| {
             let stamp = match stamp_tai_ns(front) {
-                Some(tai_ns) => Stamp { ns: tai_ns - tai.at(tai_ns), stamping: Stamping::Program },
+                Some(tai_ns) => Stamp { ns: tai_ns - tai.at(tai_ns, clock::tai_offset_ns), stamping: Stamping::Program },
                 None => {
                     counters.unstamped += 1;
                     Stamp { ns: clock::realtime_ns(), stamping: Stamping::Process }
@@ -377,5 +377,20 @@ impl Drop for XdpPort {
             }
             std::thread::yield_now();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::TaiOffset;
+
+    /// It was read once: stamps were 37 s late once a daemon had set it.
+    #[test]
+    fn the_offset_of_tai_is_read_again_each_second() {
+        let mut tai = TaiOffset::default();
+        let second = 1_000_000_000;
+        assert_eq!(tai.at(0, || 0), 0);
+        assert_eq!(tai.at(second - 1, || 37 * second), 0);
+        assert_eq!(tai.at(second, || 37 * second), 37 * second);
     }
 }
