@@ -1,4 +1,4 @@
-"""Benchmarks still run: each with its smallest numbers, in the environment that users measure in."""
+"""Benchmarks still run: each with its smallest numbers."""
 
 from __future__ import annotations
 

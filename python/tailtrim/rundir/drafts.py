@@ -35,7 +35,7 @@ def replacing(place: Path) -> Iterator[BinaryIO]:
     """
     draft, descriptor = _begun(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
     try:
-        with os.fdopen(descriptor, "wb") as file:
+        with open(draft, "wb", opener=lambda *_: descriptor) as file:
             yield file
             # A writer of tables closes what it is given.
             if not file.closed:
