@@ -12,15 +12,15 @@ target="$machine-unknown-linux-musl"
 if [ ! -d "$(rustc --print sysroot)/lib/rustlib/$target/lib" ]; then
     command -v rustup >/dev/null 2>&1 && tries 3 rustup target add "$target" || target="$machine-unknown-linux-gnu"
 fi
-cargo build --release --locked --package tailtrim-agent --target "$target"
+cargo build --profile dist --locked --package tailtrim-agent --target "$target"
 agent=packaging/tailtrim.data/scripts/tailtrim-agent
 mkdir -p "$(dirname "$agent")"
 # Debug information is five sixths of it, and stays in the target folder.
-strip --strip-debug -o "$agent" "${CARGO_TARGET_DIR:-target}/$target/release/tailtrim-agent"
+strip --strip-debug -o "$agent" "${CARGO_TARGET_DIR:-target}/$target/dist/tailtrim-agent"
 echo "agent: static, $target"
 version=$("$agent" --version | cut -d' ' -f2)
 rm -rf dist
-maturin build --release --locked --out dist
+maturin build --profile dist --locked --out dist
 cp "$agent" "dist/tailtrim-agent-$version-$(uname -m)"
 
 for program in dpkg-buildpackage dh help2man; do
