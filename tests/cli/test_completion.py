@@ -43,7 +43,7 @@ def offered(*words: str) -> list[str]:
         (("tailtrim", "analyze", "--sal"), ["--salvage"]),
         # These the agent knows.
         (("tailtrim", "audit", "--house"), ["--housekeeping"]),
-        (("tailtrim", "audit", "--format", "s"), ["sarif"]),
+        (("tailtrim", "audit", "--format", "j"), ["json", "junit"]),
         (("tailtrim", "tune", "ver"), ["verify"]),
         (("tailtrim", "tune", "plan", "--prof"), ["--profile"]),
         (("tailtrim", "tune", "plan", "--profile", "nfv-"), ["nfv-host", "nfv-guest"]),

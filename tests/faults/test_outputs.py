@@ -23,7 +23,7 @@ WRITING = {
 #: States of each command at which it is killed, evenly spread, beside the first and the last.
 STATES = 3
 #: Dates and durations differ.
-DIFFERING = {"provenance.json", "report.html", "summary.json", "metrics.prom"}
+DIFFERING = {"decode.json", "provenance.json", "report.html", "summary.json", "metrics.prom"}
 
 Files = dict[str, bytes]
 

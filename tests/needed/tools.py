@@ -21,11 +21,8 @@ from tailtrim.nodes.vm import debian, image, machine
 PING = Tool("ping", "iputils-ping")
 SOCKPERF = Tool("sockperf", "sockperf")
 #: What reads the agent's exports.
-VIRT_XML_VALIDATE = Tool("virt-xml-validate", "libvirt-clients")
-XMLLINT = Tool("xmllint", "libxml2-utils")
 #: Debian's tuned imports its Python module, and does not depend on it.
 PERF = Tool("perf", "linux-perf")
-ANSIBLE = Tool("ansible-playbook", "ansible-core")
 #: What systemd says of units.
 SYSTEMD_ANALYZE = Tool("systemd-analyze", "systemd")
 #: Guests of tests of boot lines, with kernels of packaging/kernels.sh.
@@ -65,7 +62,7 @@ JAVA = Tool("java", "default-jre-headless")
 S3FS = Tool("s3fs", "s3fs")
 
 ALL = (
-    *(PING, SOCKPERF, VIRT_XML_VALIDATE, XMLLINT, ANSIBLE, SYSTEMD_ANALYZE, QEMU, BUSYBOX, CPIO),
+    *(PING, SOCKPERF, SYSTEMD_ANALYZE, QEMU, BUSYBOX, CPIO),
     *(CHROMIUM, TCPDUMP, SETCAP, MMDEBSTRAP, PROMTOOL, DPKG, DEBHELPER, HELP2MAN, LINTIAN),
     *(BUILDAH, SSHD, KEYGEN, SUDO, *GRUB, GRUB_MKIMAGE, GRUB_BIOS, MKFS, KEXEC, OPENSSL),
     *(POSTGRESQL, JAVA, PERF, S3FS),

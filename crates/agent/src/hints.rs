@@ -4,7 +4,6 @@ use crate::called::name;
 use crate::output::Message;
 use std::fmt::Display;
 use tailtrim_host::audit::{IntentError, SelectionError};
-use tailtrim_host::tune::export::LibvirtError;
 use tailtrim_host::tune::{Cut, DivisionError, JournalError, Owner, PlanError};
 use tailtrim_linux::inspect::ArchiveError;
 use tailtrim_linux::reflect::{PrivilegeError, ReflectError};
@@ -105,15 +104,6 @@ impl Hint for Cut {
             "taskset -c {} starts it there; --without {} takes the change out",
             self.kept, self.change
         ))
-    }
-}
-
-impl Hint for LibvirtError {
-    fn hint(&self) -> Option<String> {
-        Some(match self {
-            Self::NoCpus => "--profile nfv-host, or --workload vm".to_owned(),
-            Self::NoDevice(..) | Self::NotPci(..) => "name another interface with --nic".to_owned(),
-        })
     }
 }
 

@@ -116,12 +116,6 @@ enum Format {
     Sysctl,
     /// A drop-in for /etc/default/grub.d
     Grub,
-    /// Tasks of Ansible
-    Ansible,
-    /// A domain of libvirt
-    Libvirt,
-    /// A PerformanceProfile of OpenShift
-    Openshift,
     /// A unit and files of systemd
     Systemd,
 }
@@ -293,7 +287,7 @@ fn in_journal(state: &Path, error: &impl Hint) -> Message {
 }
 
 fn run_export(args: &ExportArgs) -> Exit {
-    let (host, plan) = match planned(&args.wanted, &args.root) {
+    let (_, plan) = match planned(&args.wanted, &args.root) {
         Ok(planned) => planned,
         Err(exit) => return exit,
     };
@@ -301,12 +295,6 @@ fn run_export(args: &ExportArgs) -> Exit {
         Format::Tuned => export::tuned(&plan),
         Format::Sysctl => export::sysctl(&plan),
         Format::Grub => export::grub(&plan),
-        Format::Ansible => export::ansible(&plan),
-        Format::Libvirt => match export::libvirt(&plan, &host) {
-            Ok(files) => files,
-            Err(error) => return failed(&error.told(), Exit::Usage),
-        },
-        Format::Openshift => export::openshift(&plan),
         Format::Systemd => export::systemd(&plan),
     };
     show::files(&files, args.out.as_deref())

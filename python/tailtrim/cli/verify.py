@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json as encoding
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 EXAMPLES = """\b
 Examples:
   tailtrim verify demo-release
-  tailtrim verify https://mirror.example/demo-release  # fetched first, into a temporary folder
   tailtrim verify demo-release --json
   tailtrim verify demo-release --level files --level numbers
   tailtrim verify demo-release --signers my-allowed-signers
@@ -43,12 +41,7 @@ SCHEMA = "tailtrim.verification/1"
 
 
 def command(  # noqa: PLR0913 - one parameter an option
-    place: Annotated[
-        str,
-        typer.Argument(
-            metavar="DIR|URL", help="A release, written by release, or its address on a mirror."
-        ),
-    ],
+    place: Annotated[Path, typer.Argument(metavar="DIR", help="A release, written by release.")],
     *,
     signers: Annotated[
         Path | None,
@@ -113,10 +106,10 @@ def command(  # noqa: PLR0913 - one parameter an option
 
 
 def _verified(
-    place: str, signers: Path | None, again: Rerun | None, only: Sequence[str]
+    place: Path, signers: Path | None, again: Rerun | None, only: Sequence[str]
 ) -> list[Level]:
     from tailtrim.cli.ending import ending_orderly  # noqa: PLC0415 - the help does without
-    from tailtrim.release import mirror, verify  # noqa: PLC0415
+    from tailtrim.release import verify  # noqa: PLC0415
 
     def told(what: str) -> None:
         if again is not None:
@@ -124,14 +117,8 @@ def _verified(
         else:
             progress(None)
 
-    with (
-        ending_orderly(),
-        Progress("verifying") as progress,
-        TemporaryDirectory(prefix="tailtrim-") as folder,
-    ):
-        url = mirror.is_url(place)
-        root = mirror.fetched(place, Path(folder), told) if url else Path(place)
-        return verify(root, signers=signers, again=again, only=only, told=told)
+    with ending_orderly(), Progress("verifying") as progress:
+        return verify(place, signers=signers, again=again, only=only, told=told)
 
 
 def _level(level: Level) -> dict[str, object]:

@@ -178,16 +178,13 @@ class HostTuning:
             raise error
 
     def export(self, changes: frozenset[str], folder: Path) -> list[Path]:
-        """Write changes as a profile of tuned and tasks of Ansible; returns the folders."""
+        """Write changes as a profile of tuned; returns its folder."""
         only = [word for name in sorted(changes) for word in ("--only", name)]
-        written = []
-        for form in ("tuned", "ansible"):
-            place = folder / form
-            done = _agent("export", *self._request, *only, "--format", form, "--out", str(place))
-            if done.returncode:
-                raise HostError(f"tailtrim tune export: {_last(done)}")
-            written.append(place)
-        return written
+        place = folder / "tuned"
+        done = _agent("export", *self._request, *only, "--format", "tuned", "--out", str(place))
+        if done.returncode:
+            raise HostError(f"tailtrim tune export: {_last(done)}")
+        return [place]
 
 
 def _agent(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -1,6 +1,5 @@
 //! The answers for continuous integration and monitoring.
 
-use crate::exit::Exit;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 use tailtrim_host::audit::{Asked, AuditReport, CheckStatus};
@@ -121,45 +120,4 @@ pub(super) fn prometheus(report: &AuditReport, out: &mut dyn Write) -> io::Resul
         )?;
     }
     Ok(())
-}
-
-/// Nagios: a status line with what failed first, and performance data.
-pub(super) fn nagios(report: &AuditReport, out: &mut dyn Write) -> io::Result<()> {
-    let counts = report.counts();
-    let word = match nagios_exit(report) {
-        Exit::Usage => "CRITICAL",
-        Exit::Negative => "WARNING",
-        Exit::Impossible => "UNKNOWN",
-        _ => "OK",
-    };
-    let first: Vec<&str> = report.of(CheckStatus::Fail).take(3).map(|one| one.check.id).collect();
-    let named = if first.is_empty() {
-        String::new()
-    } else {
-        format!(" ({}{})", first.join(", "), if counts.fail > 3 { ", …" } else { "" })
-    };
-    writeln!(
-        out,
-        "AUDIT {word} - {} fail{named}, {} warn, {} unknown, {} ok | fail={};0;0 warn={} unknown={} ok={} waived={}",
-        counts.fail,
-        counts.warn,
-        counts.unknown,
-        counts.ok,
-        counts.fail,
-        counts.warn,
-        counts.unknown,
-        counts.ok,
-        counts.waived
-    )
-}
-
-/// Nagios has its own exit codes: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN.
-pub(super) fn nagios_exit(report: &AuditReport) -> Exit {
-    let counts = report.counts();
-    match (counts.fail, counts.warn, counts.ok) {
-        (1.., ..) => Exit::Usage,
-        (0, 1.., _) => Exit::Negative,
-        (0, 0, 0) => Exit::Impossible,
-        _ => Exit::Success,
-    }
 }

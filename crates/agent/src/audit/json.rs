@@ -1,7 +1,6 @@
 //! The answers for programs: everything as JSON, and SARIF.
 
 use serde::Serialize;
-use serde_json::{Value, json};
 use std::io::{self, Write};
 use tailtrim_host::audit::{
     Asked, AuditReport, CheckStatus, Counts, Evidence, Intent, Reference, Waiver,
@@ -85,67 +84,4 @@ pub(super) fn write(report: &AuditReport, out: &mut dyn Write) -> io::Result<()>
     };
     serde_json::to_writer_pretty(&mut *out, &whole)?;
     writeln!(out)
-}
-
-/// Prints SARIF 2.1.0: a rule for each check, a result for each answer that is not a plain ok.
-pub(super) fn sarif(report: &AuditReport, out: &mut dyn Write) -> io::Result<()> {
-    let rules: Vec<Value> = report
-        .asked
-        .iter()
-        .map(|one| {
-            let check = one.check;
-            json!({
-                "id": check.id,
-                "shortDescription": {"text": check.title},
-                "fullDescription": {"text": check.why},
-                "help": {"text": format!("wanted: {}\nnow: {}\nat boot: {}\nundo: {}\nsource: {}",
-                    report.intent.fill(check.wanted), report.intent.fill(check.set_now),
-                    report.intent.fill(check.set_boot), check.undo, check.source)},
-                "properties": {"importance": check.importance.word(), "family": check.family()},
-            })
-        })
-        .collect();
-    let results: Vec<Value> =
-        report.asked.iter().enumerate().map(|(index, one)| result(index, one)).collect();
-    let log = json!({
-        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
-        "version": "2.1.0",
-        "runs": [{
-            "tool": {"driver": {
-                "name": "tailtrim-agent audit",
-                "semanticVersion": env!("CARGO_PKG_VERSION"),
-                "rules": rules,
-            }},
-            "results": results,
-        }],
-    });
-    serde_json::to_writer_pretty(&mut *out, &log)?;
-    writeln!(out)
-}
-
-fn result(index: usize, one: &Asked) -> Value {
-    let finding = &one.finding;
-    let (kind, level) = match finding.verdict {
-        CheckStatus::Fail => ("fail", "error"),
-        CheckStatus::Warn => ("fail", "warning"),
-        CheckStatus::Unknown => ("open", "none"),
-        CheckStatus::Ok => ("pass", "none"),
-        CheckStatus::NotApplicable => ("notApplicable", "none"),
-    };
-    let path = finding.evidence.first().map_or("/", |evidence| evidence.path.as_str());
-    let uri = path.trim_start_matches('/');
-    let mut result = json!({
-        "ruleId": one.check.id,
-        "ruleIndex": index,
-        "kind": kind,
-        "level": level,
-        "message": {"text": finding.said},
-        "locations": [{"physicalLocation": {"artifactLocation": {
-            "uri": if uri.is_empty() { "proc/cmdline" } else { uri }}}}],
-    });
-    if let Some(waiver) = &one.waived {
-        result["suppressions"] = json!([{"kind": "external", "status": "accepted",
-            "justification": format!("{} (until {})", waiver.reason, waiver.until)}]);
-    }
-    result
 }

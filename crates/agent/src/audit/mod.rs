@@ -83,21 +83,16 @@ enum Format {
     Table,
     /// Complete, for programs
     Json,
-    /// SARIF 2.1.0, for code scanning
-    Sarif,
     /// JUnit XML, for continuous integration
     Junit,
     /// Text exposition, for the node exporter's textfile collector
     Prometheus,
-    /// One line and performance data, for Nagios and Icinga
-    Nagios,
 }
 
 const HELP: &str = "Evidence: asked (boot line, configuration), set (reported by the kernel), seen (counters that \
     were watched).
 
-Exit codes: 0 no check failed, 1 a check failed, 2 invalid arguments or input, 3 this host cannot be read. \
-With --format nagios: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN.
+Exit codes: 0 no check failed, 1 a check failed, 2 invalid arguments or input, 3 this host cannot be read.
 
 Examples:
   tailtrim-agent audit
@@ -246,9 +241,6 @@ fn judge(
     }
     report.waive(waivers, &today());
     print(request, &report, from.as_deref(), out).map_err(Failure::impossible)?;
-    if request.format() == Format::Nagios {
-        return Ok(formats::nagios_exit(&report));
-    }
     let failed = report.asked.iter().any(audit::Asked::fails);
     Ok(if failed { Exit::Negative } else { Exit::Success })
 }
@@ -265,10 +257,8 @@ fn print(
             table::write(report, from, style, out)
         }
         Format::Json => json::write(report, out),
-        Format::Sarif => json::sarif(report, out),
         Format::Junit => formats::junit(report, out),
         Format::Prometheus => formats::prometheus(report, out),
-        Format::Nagios => formats::nagios(report, out),
     }
 }
 

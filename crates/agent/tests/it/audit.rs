@@ -169,15 +169,6 @@ fn links_of_a_captured_host_do_not_lead_to_this_one() {
 fn every_format_is_what_it_claims() {
     let folder = host();
     let run = |format: &str| audit(&["--root", "root", "--format", format], folder.path());
-    let sarif: Value = serde_json::from_slice(&run("sarif").stdout).unwrap();
-    assert_eq!(sarif["version"], "2.1.0");
-    let (rules, results) =
-        (&sarif["runs"][0]["tool"]["driver"]["rules"], &sarif["runs"][0]["results"]);
-    assert_eq!(rules.as_array().unwrap().len(), results.as_array().unwrap().len());
-    for (index, result) in results.as_array().unwrap().iter().enumerate() {
-        assert_eq!(rules[index]["id"], result["ruleId"]);
-        assert!(result["kind"] == "fail" || result["level"] == "none");
-    }
     let junit = text(&run("junit").stdout);
     assert_eq!(junit.matches("<testcase ").count(), all().count());
     assert_eq!(junit.matches("<failure ").count().to_string(), attribute(&junit, "failures"));
@@ -186,13 +177,6 @@ fn every_format_is_what_it_claims() {
     assert!(prometheus.lines().any(
         |line| line.starts_with("tailtrim_audit_check{id=\"MEM-005\"") && line.ends_with("} 2")
     ));
-    let nagios = run("nagios");
-    assert_eq!(nagios.status.code(), Some(2));
-    assert_eq!(text(&nagios.stdout).lines().count(), 1);
-    assert!(
-        text(&nagios.stdout).starts_with("AUDIT CRITICAL - ")
-            && text(&nagios.stdout).contains(" | fail=")
-    );
 }
 
 fn attribute(xml: &str, name: &str) -> String {

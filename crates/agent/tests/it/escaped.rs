@@ -75,7 +75,7 @@ fn host() -> TempDir {
 #[test]
 fn a_hostile_host_is_audited() {
     let folder = host();
-    for format in ["table", "json", "sarif", "junit", "prometheus", "nagios"] {
+    for format in ["table", "json", "junit", "prometheus"] {
         let (told, _) =
             shown(&["audit", "--root", "root", "--all", "--format", format], folder.path());
         assert!(!told.is_empty());
@@ -100,7 +100,7 @@ fn a_hostile_host_is_planned_for() {
     let (_, wrong) =
         shown(&[&["tune", "plan", "--nic", "x"], &on_root[..]].concat(), folder.path());
     assert!(wrong.contains("e\\nth\\x1b[2J"), "{wrong}");
-    for format in ["tuned", "sysctl", "grub", "ansible", "systemd"] {
+    for format in ["tuned", "sysctl", "grub", "systemd"] {
         shown(&[&["tune", "export", "--format", format], &on_root[..]].concat(), folder.path());
     }
     let state = format!("no\nfolder{HOSTILE}");

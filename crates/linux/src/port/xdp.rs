@@ -271,7 +271,10 @@ impl Port for XdpPort {
         let (counters, tai) = (&mut self.counters, &mut self.tai);
         let mut pass = |bytes: &[u8], front| {
             let stamp = match stamp_tai_ns(front) {
-                Some(tai_ns) => Stamp { ns: tai_ns - tai.at(tai_ns, clock::tai_offset_ns), stamping: Stamping::Program },
+                Some(tai_ns) => Stamp {
+                    ns: tai_ns - tai.at(tai_ns, clock::tai_offset_ns),
+                    stamping: Stamping::Program,
+                },
                 None => {
                     counters.unstamped += 1;
                     Stamp { ns: clock::realtime_ns(), stamping: Stamping::Process }

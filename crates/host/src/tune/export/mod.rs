@@ -1,17 +1,11 @@
 //! The same in the language of other tools. What a tool has no word for is named in its file.
 
-mod ansible;
 mod files;
-mod libvirt;
-mod openshift;
 mod settings;
 mod systemd;
 mod tuned;
 
-pub use ansible::ansible;
 pub use files::{grub, grub_file, sysctl};
-pub use libvirt::{LibvirtError, libvirt};
-pub use openshift::openshift;
 pub use systemd::systemd;
 pub use tuned::tuned;
 

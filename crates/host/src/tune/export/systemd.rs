@@ -1,11 +1,9 @@
 //! A unit that applies a plan at each start and takes it back, and the CPUs of services.
 
 use super::ExportedFile;
-use super::settings::Settings;
 use crate::Workload;
 use crate::tune::plan::Plan;
 use crate::tune::request::{Boot, Request, Smt, Turbo};
-use std::fmt::Write;
 
 /// For `/etc/systemd`.
 #[must_use]
@@ -46,18 +44,9 @@ pub(super) fn services_cpus(plan: &Plan) -> Option<String> {
 }
 
 /// A drop-in with the CPUs of services.
-pub(super) fn cpu_affinity(plan: &Plan) -> Option<String> {
+fn cpu_affinity(plan: &Plan) -> Option<String> {
     let cpus = services_cpus(plan)?;
     Some(format!("# Written by tailtrim-agent tune export.\n[Manager]\nCPUAffinity={cpus}\n"))
-}
-
-/// Files in `/sys`, as `systemd-tmpfiles` writes them.
-pub(super) fn tmpfiles(settings: &Settings<'_>) -> String {
-    let mut text = String::from("# Written by tailtrim-agent tune export.\n");
-    for (path, value) in &settings.files {
-        let _ = writeln!(text, "w {path} - - - - {value}");
-    }
-    text
 }
 
 /// The options that say the same.

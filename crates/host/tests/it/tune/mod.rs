@@ -46,13 +46,10 @@ fn what_other_tools_read() {
     golden("tuned.conf", &one(export::tuned(&poll)));
     golden("99-tailtrim.conf", &one(export::sysctl(&poll)));
     golden("99-tailtrim.cfg", &one(export::grub(&poll)));
-    golden("ansible.yml", &one(export::ansible(&poll)));
-    let (host, nfv) = on_server(|request| {
+    let (_, nfv) = on_server(|request| {
         request.profile = Profile::NfvHost;
         request.workload = Workload::Vm;
     });
-    golden("domain.xml", &one(export::libvirt(&nfv, &host).unwrap()));
-    golden("performance-profile.yaml", &one(export::openshift(&nfv)));
     let units = export::systemd(&nfv);
     assert_eq!(units.len(), 2);
     golden("tailtrim-tune.service", &units[0].content);
@@ -66,14 +63,12 @@ fn what_is_left_out_is_not_exported() {
     };
     let one_setting = only(&["vm.stat_interval"]);
     golden("only-tuned.conf", &one(export::tuned(&one_setting)));
-    golden("only-ansible.yml", &one(export::ansible(&one_setting)));
     assert_eq!(export::systemd(&one_setting).len(), 1);
     golden("only-interrupts-tuned.conf", &one(export::tuned(&only(&["IRQ-002"]))));
     golden("only-default-tuned.conf", &one(export::tuned(&only(&["irq.default"]))));
     let services = only(&["isolation.systemd"]);
     golden("only-services-tuned.conf", &one(export::tuned(&services)));
     assert_eq!(export::systemd(&services).len(), 2);
-    assert!(one(export::openshift(&services)).contains("more than the changes"));
 }
 
 #[test]
