@@ -41,12 +41,12 @@ _CONNECT_S = 10
 #: Authentication and jump hosts included.
 _READY_S = 30.0
 _END_S = 5.0
-_LOST_S = 0.2
+_LOST_S = 2.0
 #: A command that runs to its end may take so long; the slowest is an audit on an emulated CPU, with
 #: tens of seconds.
 CALL_S = 120.0
 #: The exit code of ssh for its own errors.
-_OF_SSH = 255
+OF_SSH = 255
 
 #: Stands in a command for the number of the process there that serves this connection.
 SERVER = "@server@"
@@ -246,7 +246,7 @@ class Connection:
         except subprocess.TimeoutExpired as error:
             message = f"{self.name}: {shlex.join(command)}: no end within {within_s:g} s"
             raise RunError(message) from error
-        if ended.returncode == _OF_SSH:
+        if ended.returncode == OF_SSH:
             self.check()
         return ended
 
@@ -328,6 +328,6 @@ class Connection:
             env=host.environment(),
             start_new_session=True,
         )
-        if ended.returncode == _OF_SSH:
+        if ended.returncode == OF_SSH:
             self.check()
         return ended

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from tailtrim.errors import RunError
+from tailtrim.nodes.ssh.connection import OF_SSH
 from tailtrim.rundir.drafts import replacing
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ MARK = ".fetching"
 KEPT_S = 60
 #: Files that are compressed already.
 _PACKED = (".zst", ".gz", ".parquet")
+#: Connections in a row by which nothing came.
+_STUCK = 3
 #: The script's, for a file that is not there.
 _MISSING = 66
 _BLOCK = 1 << 20
@@ -65,6 +68,7 @@ def fetched(session: Session, place: str, mark: str, target: Path) -> bool:
     packed = place.endswith(_PACKED)
     expected: tuple[str, ...] | None = None
     with suppress(_MissingError), replacing(target) as part:
+        stuck = 0
         while True:
             began = part.tell()
             how = "cat" if packed else "gzip -1 -c"
@@ -76,7 +80,8 @@ def fetched(session: Session, place: str, mark: str, target: Path) -> bool:
                 expected = expected or found.groups()
                 if found.groups() != expected:
                     raise RunError(f"{session.name}: {place} changed while it was fetched")
-            if not lost:
+            stuck = stuck + 1 if part.tell() == began else 0
+            if not lost or stuck == _STUCK:
                 break
             session.go_on()
         part.flush()
@@ -99,7 +104,8 @@ def _read(
             lost, told, code = True, "", -1
         else:
             told = ended.stderr.decode(errors="replace")
-            lost, code = False, ended.returncode
+            # A busy host may learn late that its connection was lost; the script never ends so.
+            lost, code = ended.returncode == OF_SSH, ended.returncode
         raw.seek(0)
         unzip = zlib.decompressobj(_GZIP)
         while block := raw.read(_BLOCK):
