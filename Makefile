@@ -70,7 +70,7 @@ demo: setup
 	@rm -rf demo
 	tailtrim run demo --out demo
 
-dist: setup
+dist: $(VENV)/requirements.stamp
 	packaging/prerequisites.sh dist
 	packaging/dist.sh
 
