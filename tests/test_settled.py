@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from tailtrim.errors import OutputError
 from tailtrim.experiment.record import write_json
+from tailtrim.rundir import drafts
 from tailtrim.rundir.drafts import replacing, settle
 
 #: What a disk that loses its power still has: contents that were synced, under names that were.
@@ -78,3 +82,48 @@ def test_a_full_disk_is_one_error(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(OutputError, match=r"file/record.json: cannot be written"):
         write_json(tmp_path / "file" / "record.json", 1)
+
+
+@pytest.mark.parametrize("can_exchange", [True, False])
+def test_a_folder_takes_the_place_of_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, can_exchange: bool
+) -> None:
+    """The earlier one was removed before: who was killed then had neither."""
+    place = tmp_path / "run"
+    place.mkdir()
+    (place / "summary.json").write_text("earlier")
+
+    def not_here(*_: Path) -> None:
+        raise OSError(errno.EINVAL, "Invalid argument")
+
+    if not can_exchange:
+        monkeypatch.setattr(drafts, "exchange", not_here)
+    with drafts.draft_folder(place) as draft:
+        (draft / "summary.json").write_text("later")
+        settle(draft, place)
+        assert (draft / "summary.json").read_text() == "earlier"
+    assert (place / "summary.json").read_text() == "later"
+    assert list(tmp_path.iterdir()) == [place]
+
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from tailtrim.rundir.drafts import replacing
+with replacing(Path(sys.argv[1])) as file:
+    print(file.name, flush=True)
+    time.sleep(600)
+"""
+
+
+def test_the_next_writer_removes_what_a_killed_one_left_and_nothing_else(tmp_path: Path) -> None:
+    place = tmp_path / "record.json"
+    command = [sys.executable, "-c", HOLD, str(place)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        draft = Path(process.stdout.readline().strip())
+        write_json(place, 1)
+        assert {*tmp_path.iterdir()} == {place, draft}
+        process.kill()
+    write_json(place, 2)
+    assert list(tmp_path.iterdir()) == [place]
