@@ -65,6 +65,7 @@ def main() -> None:
     parser.add_argument(
         "--packets", type=number_of, help="of a stretch; default: at most a quarter"
     )
+    parser.add_argument("--agent", type=Path, default=AGENT, metavar="FILE")
     parser.add_argument("--scratch", type=Path, default=Path(tempfile.gettempdir()))
     at = parser.parse_args()
     print("| pairs | | wall, s | CPU, s | CPU s per million pairs | from the workers |")
@@ -73,10 +74,10 @@ def main() -> None:
         with tempfile.TemporaryDirectory(prefix="tailtrim-stretches-", dir=at.scratch) as place:
             # Captures of fewer than one and a half stretches are left to one host.
             packets = at.packets or min(PACKETS, pairs // 4)
-            compare(pairs, at.repeat, packets, Path(place))
+            compare(pairs, at.repeat, packets, Path(place), at.agent)
 
 
-def compare(pairs: int, repeat: int, packets: int, folder: Path) -> None:
+def compare(pairs: int, repeat: int, packets: int, folder: Path, agent: Path) -> None:
     """Print the rows of so many pairs."""
     case = synthetic.Case(60, pairs, "file")
     paths = synthetic.generate(SYNTHESIZE, case, folder)
@@ -101,7 +102,7 @@ def compare(pairs: int, repeat: int, packets: int, folder: Path) -> None:
     else:
         # It computes the histogram alone.
         process("lean C, one core", [str(peer), *map(str, paths)], folder / "peer.json")
-    command = [str(AGENT), "analyze", *map(str, paths), "--trim", f"{TRIM_S}s"]
+    command = [str(agent), "analyze", *map(str, paths), "--trim", f"{TRIM_S}s"]
     # What two cores of this machine can do at most.
     one = [*command, "--jobs", "1"]
     row("two processes at once, --jobs 1 each", Took(at_once(one, repeat, folder), math.nan))

@@ -25,7 +25,7 @@ SMALLEST = {
     "run.py": "--quick --only agent,naive,duckdb --scratch {out} --runs {out} --agent {agent}",
     "scale.py": "--pairs 100k --engine duckdb --scratch {out}",
     "startup.py": "--turns 1",
-    "stretches.py": "--pairs 1M --repeat 1 --scratch {out}",
+    "stretches.py": "--pairs 3M --repeat 1 --scratch {out} --agent {agent}",
     "trim_killed.py": "--kills 1 --within-s 5",
     "trim_search.py": "--searches 1",
 }

@@ -69,7 +69,7 @@ def decode(  # noqa: PLR0913 - keyword-only options, each with a default
 
     Raises:
         CaptureError: a capture cannot be read.
-        DecodedError: ``out`` holds something else, or another decoder works on it.
+        DecodedError: ``out`` holds something else.
         OutputError: ``out`` cannot be written.
         ValueError: an option makes no sense.
 

@@ -70,7 +70,7 @@ def follow(  # noqa: PLR0913 - keyword-only options, each with a default
 
     Raises:
         CaptureError: a file cannot be read, or a ring took it away too soon.
-        DecodedError: ``out`` holds something else, or another decoder works on it.
+        DecodedError: ``out`` holds something else.
         OutputError: ``out`` cannot be written.
         ValueError: an option makes no sense.
 

@@ -1,10 +1,8 @@
-"""What decoding and following have in common: options, a lock, notes of what is done."""
+"""Options, lock and notes of parts, common to decoding and following."""
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
 import uuid
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 from tailtrim.analysis.options import MASKS, known_masks
 from tailtrim.errors import DecodedError, OutputError
 from tailtrim.rundir.drafts import replacing
+from tailtrim.rundir.locked import locked
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Iterator, Sequence
 
 MOST_BUCKETS = 512
@@ -52,31 +52,20 @@ def checked(  # noqa: PLR0913 - keyword-only options
 
 @contextmanager
 def occupied(out: str | os.PathLike[str]) -> Iterator[Path]:
-    """Make the directory, and keep other decoders out of it.
+    """Make the directory, and keep other processes out of it.
 
     Raises:
-        DecodedError: another decoder is at work there.
-        OutputError: it cannot be written, now or within the block.
+        OutputError: another process has it, or it cannot be written, now or within the block.
 
     """
     place = Path(out)
-    try:
-        place.mkdir(parents=True, exist_ok=True)
-        lock = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
-    except OSError as error:
-        raise OutputError(f"{place}: cannot be written: {error.strerror}") from error
-    try:
+    with locked(place):
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise DecodedError(f"{place}: another decoder is running here") from error
-        yield place
-    except OSError as error:
-        failure = OutputError(f"{place}: cannot be written: {error.strerror or error}")
-        failure.add_note("what was written is kept: run the same command again to continue")
-        raise failure from error
-    finally:
-        os.close(lock)
+            yield place
+        except OSError as error:
+            failure = OutputError(f"{place}: cannot be written: {error.strerror or error}")
+            failure.add_note("what was written is kept: run the same command again to continue")
+            raise failure from error
 
 
 class Work:

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 from tailtrim._native import VERSION
 from tailtrim.errors import HostError, OutputError, Remedy
 from tailtrim.experiment import unfinished
-from tailtrim.experiment.locked import lock
 from tailtrim.nodes.environment import changes
 from tailtrim.nodes.testbeds import testbed_for
 from tailtrim.rundir import RunDirectory
 from tailtrim.rundir.drafts import replacing
+from tailtrim.rundir.locked import lock
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,8 +13,8 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from tailtrim.errors import HostError
-from tailtrim.experiment.locked import locked
 from tailtrim.nodes.agent import program
+from tailtrim.rundir.locked import locked
 from tailtrim.trim import state as records
 from tailtrim.trim.trial import Candidate
 from tailtrim.trim.verdict import Found, Verdict

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Self
 
 from tailtrim.errors import OutputError, RunDirectoryError
 from tailtrim.experiment import Outcome
-from tailtrim.experiment.locked import lock
 from tailtrim.plan.watched import load_watched
 from tailtrim.rundir import RunDirectory
+from tailtrim.rundir.locked import lock
 from tailtrim.trim import state as records
 from tailtrim.trim.asked import Asked
 from tailtrim.trim.observed import observation
