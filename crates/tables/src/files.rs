@@ -33,7 +33,7 @@ fn create(directory: &Path, table: &str, schema: SchemaRef) -> io::Result<ArrowW
     ArrowWriter::try_new(file, schema, Some(properties.build())).map_err(said)
 }
 
-/// What the system said, where it was that.
+/// The error of the system in one of the Parquet writer.
 fn said(error: ParquetError) -> io::Error {
     match error {
         ParquetError::External(cause) => match cause.downcast::<io::Error>() {
