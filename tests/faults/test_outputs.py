@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 
 PROGRAM = str(Path(sys.executable).with_name("tailtrim"))
-#: Arguments of each command, and what it writes. {run}: a run directory; {in}, {out}: captures.
+#: Arguments of each command. {run}: a run directory; {in}, {out}: captures.
 WRITING = {
-    "analyze": ("analyze {in} {out} --out result", "result"),
-    "decode": ("decode {in} {out} --out result", "result"),
-    "csv": ("convert {run} --to csv --out result", "result"),
-    "openmetrics": ("convert {run} --to openmetrics --out result", "result"),
-    "hgrm": ("convert {run} --to hgrm --out result", "result"),
-    "report": ("report {run} --out result", "result"),
-    "query": ("query 'select * from sample' {run} --format parquet --out result", "result"),
+    "analyze": "analyze {in} {out} --out result",
+    "decode": "decode {in} {out} --out result",
+    "csv": "convert {run} --to csv --out result",
+    "openmetrics": "convert {run} --to openmetrics --out result",
+    "hgrm": "convert {run} --to hgrm --out result",
+    "report": "report {run} --out result",
+    "query": "query 'select * from sample' {run} --format parquet --out result",
 }
 #: States of each command at which it is killed, evenly spread, beside the first and the last.
 STATES = 3
@@ -37,8 +37,7 @@ def run(testpmd: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) ->
 
 @pytest.fixture(params=WRITING)
 def line(request: pytest.FixtureRequest, testpmd: tuple[Path, Path], run: Path) -> str:
-    words, _ = WRITING[request.param]
-    return f"{PROGRAM} {words}".format(run=run, **{"in": testpmd[0], "out": testpmd[1]})
+    return f"{PROGRAM} {WRITING[request.param]}".format(run=run, **{"in": testpmd[0], "out": testpmd[1]})
 
 
 def files(folder: Path) -> Files:

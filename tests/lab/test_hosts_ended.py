@@ -23,6 +23,8 @@ pytestmark = pytest.mark.faults
 
 #: Longer than it takes to reach all hosts, or until one that hears nothing has ended all.
 _GONE_S = 60.0
+#: Duration of a run whose device falls silent: longer than silence is borne.
+_SILENT_S = 40
 #: What of the agent runs on a host in each phase.
 _PHASES = {
     # Not the shell that started it, whose script has the other words as well.
@@ -104,7 +106,7 @@ def test_a_host_that_falls_silent_ends_what_runs_there(lab: Lab, three_hosts: Ho
     """Pull the cable of the controller: neither side hears that the other has gone."""
     plan = lab.plan(
         testbed=described(three_hosts),
-        traffic={"rate_pps": 2_000, "flows": 4, "duration_s": 300},
+        traffic={"rate_pps": 2_000, "flows": 4, "duration_s": _SILENT_S},
     )
     words = lab.command("run", str(plan), "--out", "out", "--json")
     generator, dut = three_hosts.hosts["gen"], three_hosts.hosts["dut"]
@@ -113,17 +115,21 @@ def test_a_host_that_falls_silent_ends_what_runs_there(lab: Lab, three_hosts: Ho
     ) as running:
         _until(lambda: generator.find("generate --port"))
         dut.run("ip", "link", "set", "control", "down")
-        # 8 s of silence tell that it is lost; without that, the generator would go on for minutes.
+        silent = time.monotonic()
+        # 8 s of silence tell that it is lost; without that, the generator would go on to its end.
         _until(lambda: not generator.find("generate --port"))
+        assert time.monotonic() - silent < _SILENT_S - 10
         # Then it is asked once more whether it is there.
         _, told = running.communicate(timeout=60)
     assert running.returncode == 4, told
     assert "the connection" in told
     _until(lambda: not dut.left())
     dut.run("ip", "link", "set", "control", "up")
-    short = lab.plan(testbed=described(three_hosts))
-    again = lab.run("run", str(short), "--out", "again", "--json")
+    failed = lab.folder / "out" / "failed"
+    assert list(failed.glob("run-000/*")), "logs of a run that failed are kept"
+    again = lab.run("run", str(plan), "--out", "out", "--resume", "--json")
     assert again.returncode == 0, again.stderr
+    assert not failed.exists()
 
 
 def _until(reached: Callable[[], int | bool | None]) -> int:

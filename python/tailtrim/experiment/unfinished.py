@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 from typing import TYPE_CHECKING
 
@@ -87,3 +88,5 @@ def forget(experiment: Path, run: str) -> None:
     failed = experiment / _FAILED
     for place in (failed / run, *failed.glob(f"{run}.*")):
         shutil.rmtree(place, ignore_errors=True)
+    with contextlib.suppress(OSError):
+        failed.rmdir()
