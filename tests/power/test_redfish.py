@@ -15,7 +15,8 @@ import pytest
 from ports import reserved_port
 
 from tailtrim.errors import HostError
-from tailtrim.nodes.power import Redfish, State
+from tailtrim.nodes.power import State
+from tailtrim.nodes.power.redfish import Redfish
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,10 +29,10 @@ bcrypt = pytest.importorskip("bcrypt", reason="sushy-tools is not installed: no 
 PASSWORD = "pass word&1"  # noqa: S105 - of an emulator
 SYSTEM = "/redfish/v1/Systems/11111111-1111-1111-1111-111111111111"
 _START_S = 30.0
-# Its fake systems change their state after up to 11 s; here after 1 s.
+# Its fake systems change their state after up to 11 s; here within 1 s, or when they are told to.
 _CONFIGURATION = """
 import random
-random.randint = lambda first, last: first
+random.randint = lambda first, last: {changes_after_s}
 SUSHY_EMULATOR_AUTH_FILE = {users!r}
 SUSHY_EMULATOR_STATE_DIR = {folder!r}
 SUSHY_EMULATOR_FAKE_SYSTEMS = [
@@ -44,12 +45,17 @@ SUSHY_EMULATOR_FAKE_SYSTEMS = [
 
 @contextmanager
 def emulator(
-    folder: Path, systems: str, certificate: certificates.Files | None = None
+    folder: Path,
+    systems: str,
+    certificate: certificates.Files | None = None,
+    changes_after_s: int = 1,
 ) -> Iterator[str]:
     """Start it, and give its address."""
     users = folder / "users"
     users.write_text(f"admin:{bcrypt.hashpw(PASSWORD.encode(), bcrypt.gensalt(4)).decode()}\n")
-    told = _CONFIGURATION.format(users=str(users), folder=str(folder), systems=systems)
+    told = _CONFIGURATION.format(
+        users=str(users), folder=str(folder), systems=systems, changes_after_s=changes_after_s
+    )
     (folder / "configuration.py").write_text(told)
     port = reserved_port()
     command = [sys.executable, "-m", "sushy_tools.emulator.main", "--fake", "--port", str(port)]
@@ -123,11 +129,12 @@ def test_questions_leave_no_handler_of_messages_behind(bmc: str) -> None:
     assert logging.getLogger("sushy").handlers == before
 
 
-def test_a_state_that_comes_too_late_is_told(bmc: str) -> None:
-    made(bmc).off(hard=True)
-    with pytest.raises(HostError, match=r"expected on within 0\.01 s, .* off\b"):
-        made(bmc, deadline_s=0.01).on()
-    made(bmc).on()
+def test_a_state_that_comes_too_late_is_told(tmp_path: Path) -> None:
+    with (
+        emulator(tmp_path, "1", changes_after_s=3_600) as slow,
+        pytest.raises(HostError, match=r"expected on within 0\.01 s, .* off\b"),
+    ):
+        made(slow, deadline_s=0.01).on()
 
 
 def test_the_boot_source_is_set(bmc: str) -> None:
