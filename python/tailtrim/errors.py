@@ -15,7 +15,7 @@
     ├── RoundTripError       a file of round trips cannot be read
     ├── ResultsError         results of another orchestrator cannot be read
     ├── ReleaseError         a release cannot be made, or what is verified is not one
-    ├── MissingPackageError  an optional package is not installed (the note says how to install it)
+    ├── MissingPackageError  an optional package is missing or broken (the note says what to do)
     └── ReportError          a report was asked for that makes no sense
         └── PicturesError    what makes pages and figures is not installed
 

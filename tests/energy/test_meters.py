@@ -18,7 +18,7 @@ from tools import need
 
 from tailtrim.errors import HostError
 from tailtrim.nodes.meters import AnyMeter, Meter
-from tailtrim.nodes.power import IPMITOOL
+from tailtrim.nodes.power.ipmi import IPMITOOL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -37,7 +37,9 @@ def run(testpmd: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) ->
 
 @pytest.fixture(params=WRITING)
 def line(request: pytest.FixtureRequest, testpmd: tuple[Path, Path], run: Path) -> str:
-    return f"{PROGRAM} {WRITING[request.param]}".format(run=run, **{"in": testpmd[0], "out": testpmd[1]})
+    return f"{PROGRAM} {WRITING[request.param]}".format(
+        run=run, **{"in": testpmd[0], "out": testpmd[1]}
+    )
 
 
 def files(folder: Path) -> Files:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import pytest
 from laboratory import all_counted
 
-from tailtrim.devices import Wire
 from tailtrim.devices.ready import wait_until_ready
 from tailtrim.devices.started import Started
+from tailtrim.devices.wire import Wire
 from tailtrim.nodes.local import LocalTestbed
 from tailtrim.nodes.ports import redirect
 

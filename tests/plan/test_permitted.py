@@ -10,7 +10,8 @@ import yaml
 
 from tailtrim import plan as plans
 from tailtrim.errors import PlanError
-from tailtrim.nodes.power import Ipmi, Outlet
+from tailtrim.nodes.power.ipmi import Ipmi
+from tailtrim.nodes.power.outlet import Outlet
 from tailtrim.nodes.switching import power_of, switchable
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "three-hosts"

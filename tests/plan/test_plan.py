@@ -10,8 +10,10 @@ from typing import TypeVar
 import pytest
 
 from tailtrim import plan as plans
-from tailtrim.devices import Command, Forward, Reflector
+from tailtrim.devices.command import Command
 from tailtrim.devices.device import Device
+from tailtrim.devices.forward import Forward
+from tailtrim.devices.reflector import Reflector
 from tailtrim.errors import PlanError
 
 Kind = TypeVar("Kind", bound=Device)

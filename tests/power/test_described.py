@@ -8,7 +8,12 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from tailtrim.errors import HostError
-from tailtrim.nodes.power import AnyPower, Ipmi, Outlet, Person, Power, Redfish, Secret
+from tailtrim.nodes.power import AnyPower, Power
+from tailtrim.nodes.power.ipmi import Ipmi
+from tailtrim.nodes.power.outlet import Outlet
+from tailtrim.nodes.power.person import Person
+from tailtrim.nodes.power.redfish import Redfish
+from tailtrim.nodes.power.secret import Secret
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,8 +14,9 @@ from tools import need
 
 from tailtrim.errors import HostError
 from tailtrim.nodes import host
-from tailtrim.nodes.power import IPMITOOL, Ipmi, State
+from tailtrim.nodes.power import State
 from tailtrim.nodes.power import ipmi as ipmi_module
+from tailtrim.nodes.power.ipmi import IPMITOOL, Ipmi
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,8 +10,9 @@ import pytest
 from outlet_emulator import FIRST, PASSWORD, USER, Emulator
 
 from tailtrim.errors import HostError
-from tailtrim.nodes.power import Outlet, State
+from tailtrim.nodes.power import State
 from tailtrim.nodes.power import outlet as outlet_module
+from tailtrim.nodes.power.outlet import Outlet
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,7 +10,7 @@ from tailtrim.capacity.loads import Loads, Searched
 from tailtrim.capacity.loss_goal import LossGoal
 from tailtrim.capacity.promise import Condition, Promise
 from tailtrim.capacity.search import Search
-from tailtrim.devices import Reflector
+from tailtrim.devices.reflector import Reflector
 from tailtrim.errors import PlanError
 from tailtrim.experiment.tap_memory import held
 from tailtrim.slo import objectives

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
-from tailtrim.devices import AnyDevice
+from tailtrim.devices import DEVICES
 from tailtrim.doctor.check import Check, attempt
 from tailtrim.engines.choice import ENGINES, missing_module
 from tailtrim.nodes import host, namespace, wiring
 from tailtrim.nodes.container import node as container
-from tailtrim.nodes.power import IPMITOOL
+from tailtrim.nodes.power.ipmi import IPMITOOL
 from tailtrim.nodes.tool import Tool
 from tailtrim.nodes.vm import pci
 from tailtrim.nodes.vm.debian import MMDEBSTRAP
@@ -25,8 +25,6 @@ from tailtrim.roundtrip.irtt import IRTT
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tailtrim.devices.device import Device
-
 #: Devices of examples/demo.yml.
 _DEMO = ("wire", "forward")
 #: Other tools for OS noise, whose output the agent reads.
@@ -38,7 +36,8 @@ GUESTS = (QEMU, MMDEBSTRAP, SQFSTAR, CPIO, DEPMOD)
 
 def missing_tools(*, everything: bool) -> list[Tool]:
     """Return the tools that are not on this host: those of the demo, or all."""
-    devices = {name: device for name, device in _devices() if everything or name in _DEMO}
+    names = DEVICES.names() if everything else _DEMO
+    devices = {name: DEVICES.load(name) for name in names}
     tools = [*namespace.TOOLS, *(tool for device in devices.values() for tool in device.tools)]
     if everything:
         tools += [tool for device in devices.values() for tool in device.tools_of_options.values()]
@@ -54,7 +53,7 @@ def devices(bpf: str | None) -> Iterator[Check]:
         bpf: why no BPF program can be loaded, if so.
 
     """
-    for name, device in _devices():
+    for name, device in DEVICES.models().items():
         lacking = _lacking(device.tools)
         lacking += [f"{path} (of the kernel)" for path in _absent(device.device_files)]
         lacking += [bpf] if device.loads_bpf and bpf else []
@@ -90,11 +89,6 @@ def peers() -> Iterator[Check]:
     for command, tools in (("noise", (CYCLICTEST, OSLAT)), ("import", (IRTT, HIPERCONTRACER))):
         for tool in tools:
             yield Check(command, f"peer {tool.program}", "; ".join(_lacking((tool,))) or None)
-
-
-def _devices() -> Iterator[tuple[str, type[Device]]]:
-    for device in get_args(get_args(AnyDevice)[0]):
-        yield get_args(device.model_fields["preset"].annotation)[0], device
 
 
 def _lacking(tools: tuple[Tool, ...]) -> list[str]:

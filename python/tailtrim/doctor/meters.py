@@ -7,7 +7,8 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from tailtrim.doctor.check import Check, attempt
-from tailtrim.nodes.meters import Powercap, glance
+from tailtrim.nodes.meters import glance
+from tailtrim.nodes.meters.powercap import Powercap
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

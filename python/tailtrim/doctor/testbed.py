@@ -14,9 +14,9 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tailtrim.devices import Reflector, Wire
-from tailtrim.devices.reflector import Answering
+from tailtrim.devices.reflector import Answering, Reflector
 from tailtrim.devices.started import Started
+from tailtrim.devices.wire import Wire
 from tailtrim.doctor.check import attempt
 from tailtrim.errors import HostError, TailtrimError
 from tailtrim.nodes import host, unprivileged

@@ -8,7 +8,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from tailtrim.errors import RunError
-from tailtrim.nodes.meters import EVERY_S, MOST_W
+from tailtrim.nodes.meters import EVERY_S
+from tailtrim.nodes.meters.powercap import MOST_W
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,8 +10,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tailtrim.devices import InlineDevice, Reflector, Wire
+from tailtrim.devices import InlineDevice
 from tailtrim.devices.program import LOG
+from tailtrim.devices.reflector import Reflector
+from tailtrim.devices.wire import Wire
 from tailtrim.errors import CaptureError, HostError, OutputError, RunError, TailtrimError
 from tailtrim.experiment import logs, packages, tap_clocks, unfinished
 from tailtrim.experiment.attempts import attempted

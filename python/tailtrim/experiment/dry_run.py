@@ -13,8 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from tailtrim.devices import Reflector
-from tailtrim.devices.reflector import Answering
+from tailtrim.devices.reflector import Answering, Reflector
 from tailtrim.errors import HostError
 from tailtrim.experiment import tap_memory
 from tailtrim.experiment.by_minute import ByMinute
@@ -192,7 +191,7 @@ def _steps(plan: Plan, run: Run, *, is_up: bool) -> Iterable[tuple[str, str, lis
     if isinstance(run.dut, Reflector):
         nodes = _round_trips(plan, run, run.dut)
     else:
-        nodes = _passing(plan, run, run.dut, is_up=is_up)
+        nodes = _passing(plan, run, cast("InlineDevice", run.dut), is_up=is_up)
     in_guest = run.boot is not None and plan.testbed == LOCAL
     for node in nodes:
         name = node.role if plan.testbed == LOCAL else _host_of(plan.testbed, node.role)

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tailtrim.devices import Wire
 from tailtrim.devices.started import Started
+from tailtrim.devices.wire import Wire
 from tailtrim.errors import RunError
 from tailtrim.experiment.in_time import result_in_time
 from tailtrim.experiment.metered import Metered, meters_of

@@ -16,7 +16,7 @@ from tailtrim.plan import TOGETHER
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tailtrim.devices import Reflector
+    from tailtrim.devices.reflector import Reflector
     from tailtrim.experiment.record import Experiment
     from tailtrim.nodes.testbed import Reflection
     from tailtrim.plan import Limits, Run

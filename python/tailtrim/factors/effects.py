@@ -11,7 +11,7 @@ import numpy as np
 
 from tailtrim.compare import NOT_SUPPORTED, compare_groups
 from tailtrim.compare.sources import Group, Repetition
-from tailtrim.devices import Reflector
+from tailtrim.devices.reflector import Reflector
 from tailtrim.errors import RunDirectoryError
 from tailtrim.factors.slope import RulePosition, Slope, slopes
 from tailtrim.plan import load

@@ -20,7 +20,7 @@ from tailtrim.nodes import clocks, environment, wiring
 from tailtrim.nodes.meters import glance
 from tailtrim.nodes.namespace import TOOLS
 from tailtrim.nodes.ports import Port
-from tailtrim.nodes.power import Person
+from tailtrim.nodes.power.person import Person
 from tailtrim.nodes.ssh import agent_copy
 from tailtrim.nodes.ssh.connection import Connection
 from tailtrim.nodes.ssh.metering import starting

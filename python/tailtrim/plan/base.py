@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 
-from pydantic import BaseModel, BeforeValidator, Field
-from pydantic.fields import FieldInfo
+from pydantic import BeforeValidator, Field
+
+from tailtrim.plugins import Kinds
+
+if TYPE_CHECKING:
+    from pydantic.fields import FieldInfo
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
 Scalar = int | float | str | bool
@@ -19,27 +23,11 @@ def _number(value: Any) -> Any:
 Number = Annotated[float, BeforeValidator(_number)]
 
 
-def kinds(field: FieldInfo) -> dict[str, type[BaseModel]]:
-    """Return the models of a tagged union by their tags; an empty dictionary for other fields."""
-    tag, union = _tagged(field)
-    if not tag:
-        return {}
-    return {get_args(kind.model_fields[tag].annotation)[0]: kind for kind in get_args(union)}
+def kinds_of(field: FieldInfo) -> Kinds | None:
+    """Return the kinds of models that a field takes, or may take; ``None`` for other fields."""
+    told = [*field.metadata, *(one for part in get_args(field.annotation) for one in _told(part))]
+    return next((one for one in told if isinstance(one, Kinds)), None)
 
 
-def tag_of(field: FieldInfo) -> str:
-    """Return the key that tells the models of a tagged union apart; nothing for other fields."""
-    return _tagged(field)[0]
-
-
-def _tagged(field: FieldInfo) -> tuple[str, Any]:
-    """Return the key and the union of a field that has one, or may have none in its place."""
-    if isinstance(field.discriminator, str):
-        return field.discriminator, field.annotation
-    for part in get_args(field.annotation):
-        if get_origin(part) is Annotated:
-            union, *told = get_args(part)
-            for one in told:
-                if isinstance(one, FieldInfo) and isinstance(one.discriminator, str):
-                    return one.discriminator, union
-    return "", None
+def _told(part: Any) -> tuple[Any, ...]:
+    return get_args(part)[1:] if get_origin(part) is Annotated else ()

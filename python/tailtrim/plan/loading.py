@@ -8,8 +8,8 @@ from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from tailtrim.devices import InlineDevice, Wire
-from tailtrim.plan.base import kinds
+from tailtrim.devices import DEVICES, InlineDevice
+from tailtrim.devices.wire import Wire
 from tailtrim.plan.blocks import arranged, kept
 from tailtrim.plan.model import TOGETHER, Plan, Run
 from tailtrim.plan.permitted import refusals
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 _UNTOLD = 10**15
 #: Where variables may be used.
 _PARTS = ("dut", "traffic", "boot")
-_DEVICES = kinds(Plan.model_fields["dut"])
 
 
 def load(
@@ -178,15 +177,19 @@ def _own_options(
     dut: dict[str, Any], loop: dict[str, list[Scalar]], source: Source
 ) -> dict[str, Any]:
     """Leave out the options that other devices of the same loop have."""
-    options = {preset: set(kind.model_fields) for preset, kind in _DEVICES.items()}
     others = {
         option
         for name in names_in(source.at(("dut", "preset")))
         for preset in loop.get(name, ())
-        for option in options.get(str(preset), ())
+        for option in _options(preset)
     }
-    own = options.get(str(dut.get("preset")), {"preset"})
+    own = _options(dut.get("preset"))
     return {key: value for key, value in dut.items() if key in own or key not in others}
+
+
+def _options(preset: Any) -> set[str]:
+    known = isinstance(preset, str) and preset in DEVICES
+    return set(DEVICES.load(preset).model_fields) if known else {"preset"}
 
 
 def _runs(plans: list[Plan], combinations: list[_Combination], source: Source) -> list[Run]:

@@ -11,7 +11,8 @@ from pydantic import (
     model_validator,
 )
 
-from tailtrim.devices import AnyDevice, InlineDevice, Reflector
+from tailtrim.devices import AnyDevice, InlineDevice
+from tailtrim.devices.reflector import Reflector
 from tailtrim.nodes.description import TestbedDescription
 from tailtrim.plan.base import Name, Number, Scalar
 from tailtrim.plan.boot import Boot, VirtualMachine

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from tailtrim.devices import DEVICES
 from tailtrim.nodes.description import TestbedDescription
-from tailtrim.plan.base import kinds
 from tailtrim.plan.model import Plan
 
 _VARIABLE = {"type": "string", "pattern": r"\$", "description": "With a loop variable."}
@@ -21,14 +21,13 @@ def json_schema() -> str:
     """
     schema = Plan.model_json_schema()
     known = schema["$defs"]
-    field = Plan.model_fields["dut"]
-    devices = [known[kind.__name__]["properties"] for kind in kinds(field).values()]
+    devices = [known[kind.__name__]["properties"] for kind in DEVICES.models().values()]
     parts = [known[name]["properties"] for name in ("Boot", "Traffic", "ContainerSettings")]
     for properties in (*devices, *parts):
         for name, allowed in properties.items():
-            if name != field.discriminator:
+            if name != DEVICES.key:
                 properties[name] = _or_variable(allowed)
-    known[_OF_LOOP] = _of_loop(devices, str(field.discriminator))
+    known[_OF_LOOP] = _of_loop(devices, DEVICES.key)
     testbed = schema["properties"]["testbed"]
     testbed["anyOf"].insert(1, {"type": "string", "pattern": r"\.ya?ml$"})
     one = schema["properties"]["dut"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, get_args, get_origin
 
@@ -12,13 +12,15 @@ from pydantic import BaseModel, ValidationError
 
 from tailtrim.errors import PlanError
 from tailtrim.plan import tree
-from tailtrim.plan.base import kinds, tag_of
+from tailtrim.plan.base import kinds_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
     from pydantic_core import ErrorDetails
+
+    from tailtrim.plugins import Kinds
 
 Model = TypeVar("Model", bound=BaseModel)
 Place = tuple[str, ...]
@@ -143,15 +145,15 @@ class Source:
         problem = problem.replace("Input should be ", "expected ")
         match first["type"]:
             case "union_tag_invalid":
-                *others, last = map(repr, at.kinds)
+                *others, last = map(repr, at.names)
                 given = first["input"][at.tag_key]
                 told = f"expected {', '.join(others)} or {last}, not {given!r}"
-                told += close(str(given), at.kinds)
+                told += close(str(given), at.names)
                 return self._of_variable((*place, at.tag_key), told)
             case "union_tag_not_found":
                 return (*place, at.tag_key), _MISSING
             case "model_attributes_type" if at.kinds:
-                told = f"{{{at.tag_key}: {next(iter(at.kinds))}}} or another one"
+                told = f"{{{at.tag_key}: {at.names[0]}}} or another one"
                 return place, f"expected {told}, not {first['input']!r}"
             case "extra_forbidden":
                 return place, at.unknown()
@@ -254,8 +256,7 @@ class _Spot:
 
     place: Place
     model: type[BaseModel]
-    kinds: dict[str, type[BaseModel]] = field(default_factory=dict)
-    tag_key: str = ""
+    kinds: Kinds | None = None
     tag: str = ""
 
     @classmethod
@@ -266,10 +267,10 @@ class _Spot:
             place = (*spot.place, key)
             known = spot.model.model_fields.get(key)
             inner = known.annotation if known else None
-            if known and (several := kinds(known)):
+            if known and (several := kinds_of(known)):
                 tag = next(keys, "")
-                found = several.get(tag, spot.model)
-                spot = cls(place, found, several, tag_of(known), tag)
+                found = several.load(tag) if tag in several else spot.model
+                spot = cls(place, found, several, tag)
             elif part := _part(inner):
                 spot = cls(place, part)
             elif known and (part := _part_by_name(inner)):
@@ -279,9 +280,20 @@ class _Spot:
                 spot = replace(spot, place=place)
         return spot
 
+    @property
+    def tag_key(self) -> str:
+        """The key whose value is the tag."""
+        return self.kinds.key if self.kinds else ""
+
+    @property
+    def names(self) -> list[str]:
+        """The tags that there are."""
+        return self.kinds.names() if self.kinds else []
+
     def unknown(self) -> str:
         """Say which of the kinds have a key that is unknown there, or which keys are known."""
-        owners = [tag for tag, kind in self.kinds.items() if self.place[-1] in kind.model_fields]
+        models = self.kinds.models() if self.kinds else {}
+        owners = [tag for tag, kind in models.items() if self.place[-1] in kind.model_fields]
         if owners:
             belongs = f"it belongs to {', '.join(owners)}"
             return f"{self.tag_key} {self.tag} has none, {belongs}"

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tailtrim.devices import Forward
+from tailtrim.devices.forward import Forward
 from tailtrim.errors import RunDirectoryError
 from tailtrim.selftest.way import Way, way_of
 

@@ -1,32 +1,25 @@
 """A node's power, as a testbed file says it: who can switch it, and how.
 
-A new way is a file with a subclass of :class:`.power.Power`, and a place in :data:`AnyPower`. A new
-outlet is a :class:`.dialects.Dialect`.
+A new way is a file with a subclass of :class:`.power.Power` and a place in :data:`POWER`, or a
+package with an entry point in the group ``tailtrim.power``.
 """
 
 from typing import Annotated
 
-from pydantic import Field
-
-from tailtrim.nodes.power.ipmi import IPMITOOL, Ipmi
-from tailtrim.nodes.power.outlet import Outlet
-from tailtrim.nodes.power.person import Person
 from tailtrim.nodes.power.power import BootSource, Power, State
-from tailtrim.nodes.power.redfish import Redfish
-from tailtrim.nodes.power.secret import Secret
+from tailtrim.plugins import Kinds
 
-#: Ways to switch power; the tag is their kind.
-AnyPower = Annotated[Redfish | Ipmi | Outlet | Person, Field(discriminator="kind")]
+#: Ways to switch power by their kind, in the order in which they are told.
+POWER = Kinds(
+    "tailtrim.power",
+    "kind",
+    {
+        "redfish": "tailtrim.nodes.power.redfish:Redfish",
+        "ipmi": "tailtrim.nodes.power.ipmi:Ipmi",
+        "outlet": "tailtrim.nodes.power.outlet:Outlet",
+        "person": "tailtrim.nodes.power.person:Person",
+    },
+)
+AnyPower = Annotated[Power, POWER]
 
-__all__ = [
-    "IPMITOOL",
-    "AnyPower",
-    "BootSource",
-    "Ipmi",
-    "Outlet",
-    "Person",
-    "Power",
-    "Redfish",
-    "Secret",
-    "State",
-]
+__all__ = ["POWER", "AnyPower", "BootSource", "Power", "State"]

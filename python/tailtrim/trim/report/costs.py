@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from tailtrim.devices import AnyDevice, InlineDevice, Reflector
+from tailtrim.devices import AnyDevice, Device
 from tailtrim.energy.uncertainty import estimate
 from tailtrim.student import interval
 from tailtrim.trim.course import BASELINE
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 #: The list of CPUs behind the flags of isolcpus=.
 _ISOLATED = re.compile(r"\bisolcpus=(?:[a-z_]+,)*([0-9][0-9,:/-]*)")
-_DEVICE: TypeAdapter[InlineDevice | Reflector] = TypeAdapter(AnyDevice)
+_DEVICE: TypeAdapter[Device] = TypeAdapter(AnyDevice)
 
 
 @dataclass(frozen=True, slots=True)
