@@ -46,7 +46,7 @@ target/release/built.stamp: $(RUST) target/prerequisites.stamp
 	MAKEFLAGS= cargo build --release --locked --package tailtrim-agent --package tailtrim-python
 	touch $@
 
-$(VENV)/package.stamp: $(VENV)/requirements.stamp target/release/built.stamp packaging/environment.sh
+$(VENV)/package.stamp: $(VENV)/requirements.stamp target/release/built.stamp packaging/environment.sh $(wildcard plugins/*/pyproject.toml)
 	packaging/environment.sh $(VENV) target/release python
 	touch $@
 

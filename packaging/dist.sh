@@ -21,6 +21,9 @@ echo "agent: static, $target"
 version=$("$agent" --version | cut -d' ' -f2)
 rm -rf dist
 maturin build --profile dist --locked --out dist
+for plugin in plugins/*/; do
+    pip wheel --quiet --disable-pip-version-check --no-index --no-deps --no-build-isolation --wheel-dir dist "$plugin"
+done
 cp "$agent" "dist/tailtrim-agent-$version-$(uname -m)"
 
 for program in dpkg-buildpackage dh help2man; do

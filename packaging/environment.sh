@@ -21,6 +21,13 @@ mv "$packages/tailtrim/_native.part" "$packages/tailtrim/_native.abi3.so"
 strip --strip-debug -o "$venv/bin/tailtrim-agent.part" "$products/tailtrim-agent"
 mv "$venv/bin/tailtrim-agent.part" "$venv/bin/tailtrim-agent"
 echo "$packages" >"$(echo "$venv"/lib/python3.*/site-packages)/tailtrim.pth"
+# Their entry points: again where one changed.
+if [ -n "$(find plugins/*/pyproject.toml -newer "$venv/plugins.stamp" 2>&1)" ]; then
+    for plugin in plugins/*/; do
+        "$venv/bin/pip" install --quiet --disable-pip-version-check --no-index --no-deps --no-build-isolation --editable "$plugin"
+    done
+    touch "$venv/plugins.stamp"
+fi
 cat >"$venv/bin/tailtrim" <<END
 #!$PWD/$venv/bin/python
 from tailtrim.cli import main

@@ -6,7 +6,8 @@ A package adds a part by an entry point in a group, such as this device under te
     vpp = "tailtrim_vpp:Vpp"
 
 Groups: ``tailtrim.devices``, ``tailtrim.power``, ``tailtrim.meters``: models of what a plan or a
-testbed file may say; ``tailtrim.commands``: commands; ``tailtrim.imports``: formats of results.
+testbed file may say (:mod:`.kinds`); ``tailtrim.commands``: modules with a command of that name;
+``tailtrim.imports``: likewise, of ``tailtrim import NAME``.
 """
 
 from __future__ import annotations
@@ -16,15 +17,11 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
-from pydantic_core import PydanticKnownError, SchemaValidator, core_schema
-
 from tailtrim.errors import MissingPackageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from importlib.metadata import EntryPoint
-
-    from pydantic import GetJsonSchemaHandler
 
 
 class Registry:
@@ -48,6 +45,11 @@ class Registry:
     def __contains__(self, name: object) -> bool:
         """Return whether there is a part of this name."""
         return name in self._own or name in _installed(self.group)
+
+    def summary(self, name: str) -> str:
+        """Return what the package of a part that is not tailtrim's says of itself, in a line."""
+        package = _installed(self.group)[name][0].dist
+        return (package.metadata["Summary"] if package else None) or ""
 
     def load(self, name: str) -> Any:
         """Return a part.
@@ -77,63 +79,6 @@ class Registry:
             )
             failed.add_note(f"mend the package or remove it: pip uninstall {package}")
             raise failed from error
-
-
-class Kinds(Registry):
-    """The models of a part of a plan or testbed file, told apart by the value of one key.
-
-    As an annotation of the models' base class it makes pydantic load and apply the one that the
-    key names. Errors have the type and place of those of a discriminated union.
-
-    Args:
-        group: the group of entry points.
-        key: the key, such as ``kind``.
-        own: as of :class:`Registry`.
-
-    """
-
-    def __init__(self, group: str, key: str, own: Mapping[str, str]) -> None:
-        """Keep the names; nothing is loaded."""
-        super().__init__(group, own)
-        self.key = key
-        self._validators: dict[str, SchemaValidator] = {}
-
-    def models(self) -> dict[str, Any]:
-        """Return all models by name; each is loaded."""
-        return {name: self.load(name) for name in self.names()}
-
-    def __get_pydantic_core_schema__(self, source: Any, _handler: Any) -> Any:
-        """Return how pydantic validates an annotated value: by the model that its key names."""
-
-        def validate(given: Any) -> Any:
-            return given if isinstance(given, source) else self._validator(given)(given)
-
-        return core_schema.no_info_plain_validator_function(validate)
-
-    def __get_pydantic_json_schema__(self, _: Any, handler: GetJsonSchemaHandler) -> Any:
-        """Return the JSON Schema of one of all that are installed."""
-        schemas = {name: kind.__pydantic_core_schema__ for name, kind in self.models().items()}
-        return handler(core_schema.tagged_union_schema(schemas, self.key))
-
-    def _validator(self, given: Any) -> Any:
-        if not isinstance(given, dict):
-            raise PydanticKnownError("model_attributes_type")
-        if self.key not in given:
-            raise PydanticKnownError("union_tag_not_found", {"discriminator": repr(self.key)})
-        name = given[self.key]
-        if not isinstance(name, str) or name not in self:
-            told = {
-                "discriminator": repr(self.key),
-                "tag": str(name),
-                "expected_tags": ", ".join(map(repr, self.names())),
-            }
-            raise PydanticKnownError("union_tag_invalid", told)
-        if name not in self._validators:
-            # A union of one: the place of an error has the name, as it has in larger ones.
-            model: Any = self.load(name).__pydantic_core_schema__
-            union = core_schema.tagged_union_schema({name: model}, self.key)
-            self._validators[name] = SchemaValidator(union)
-        return self._validators[name].validate_python
 
 
 @cache

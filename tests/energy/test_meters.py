@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import redfish_chassis
 import sensor_tree
-from outlet_emulator import FIRST, PASSWORD, USER, Emulator
 from ports import reserved_port
 from pydantic import TypeAdapter, ValidationError
 from tools import need
@@ -25,6 +23,7 @@ if TYPE_CHECKING:
 
 METER: TypeAdapter[Meter] = TypeAdapter(AnyMeter)
 _CONTROLLER = Path(__file__).parents[1] / "power/support/ipmi_controller.py"
+PASSWORD = "pass word&1"  # noqa: S105 - of emulators
 _CREDENTIALS = {"user": "admin", "password": {"environment": "METER_PASSWORD"}}
 
 
@@ -150,67 +149,6 @@ def test_hwmon_does_not_know_the_step_of_a_sensor() -> None:
         METER.validate_python({"kind": "hwmon", "chip": "a", "sensor": "power1_input"})
 
 
-@pytest.fixture(params=FIRST)
-def emulator(request: pytest.FixtureRequest) -> Iterator[Emulator]:
-    pytest.importorskip("requests", reason="the extra tailtrim[power] is not installed: requests")
-    with Emulator(request.param) as emulator:
-        yield emulator
-
-
-def outlet(emulator: Emulator, **more: Any) -> Meter:
-    said: dict[str, Any] = {"kind": "outlet", "model": emulator.model, "url": emulator.url}
-    said |= {"outlet": FIRST[emulator.model] + 1, "user": USER}
-    return METER.validate_python(said | {"password": {"environment": "METER_PASSWORD"}} | more)
-
-
-def test_an_outlet_tells_its_power_and_not_that_of_its_neighbour(emulator: Emulator) -> None:
-    with outlet(emulator).opened(nothing) as reader:
-        (value,) = reader.read()
-        assert value.power_w == 42.0
-        emulator.watts = 61.0
-        (value,) = reader.read()
-        assert value.power_w == 61.0
-        steps = {"shelly-gen1": 0.01, "shelly-gen2": 0.1}
-        assert reader.channels[0].resolution == steps.get(emulator.model, 1.0)
-    with outlet(emulator, outlet=FIRST[emulator.model], resolution_w=0.5).opened(nothing) as reader:
-        assert reader.read()[0].power_w == 0.0
-        assert reader.channels[0].resolution == 0.5
-
-
-def test_what_an_outlet_tells_beside_its_power(emulator: Emulator) -> None:
-    with outlet(emulator).opened(nothing) as reader:
-        (value,) = reader.read()
-    only_power = {"shelly-gen1"}
-    if emulator.model not in only_power:
-        assert value.voltage_v == pytest.approx(230.4, abs=0.5)
-        assert value.current_a == pytest.approx(0.183, abs=0.001)
-    if emulator.model == "tasmota":
-        assert value.energy_wh is None  # its counter is that of both outlets
-    else:
-        assert value.energy_wh == pytest.approx(1071)
-
-
-def test_an_outlet_without_a_meter_is_told(emulator: Emulator) -> None:
-    emulator.watts = None
-    with pytest.raises(HostError, match=r"expected the power|HTTP 404") as refused:
-        outlet(emulator).opened(nothing)
-    assert PASSWORD not in str(refused.value)
-
-
-def test_an_outlet_that_is_not_there_is_told(emulator: Emulator) -> None:
-    with pytest.raises(HostError, match=r"outlet 9: (expected the power|HTTP [45]\d\d)"):
-        outlet(emulator, outlet=9).opened(nothing)
-
-
-def test_a_value_that_a_shelly_does_not_trust_is_refused() -> None:
-    told = '{"power": 5000, "is_valid": false}'
-    with (
-        Emulator("shelly-gen1", instead=(200, told)) as emulator,
-        pytest.raises(HostError, match="expected the power"),
-    ):
-        outlet(emulator).opened(nothing)
-
-
 @pytest.fixture
 def controller(request: pytest.FixtureRequest) -> Iterator[Meter]:
     pytest.importorskip("pyghmi", reason="pyghmi is not installed: no management controller")
@@ -239,7 +177,7 @@ def test_a_controller_without_dcmi_is_told(controller: Meter) -> None:
 
 
 def redfish(controller: redfish_chassis.Controller, **more: Any) -> Meter:
-    pytest.importorskip("sushy", reason="the extra tailtrim[power] is not installed: sushy")
+    pytest.importorskip("sushy", reason="the extra tailtrim[redfish] is not installed: sushy")
     said = {"kind": "redfish", "url": controller.url}
     return METER.validate_python(said | _CREDENTIALS | more)
 
@@ -274,71 +212,41 @@ def test_a_chassis_that_tells_no_power_is_told() -> None:
         redfish(controller).opened(nothing)
 
 
-class TestSnmp:
-    """An object of an SNMP agent."""
-
-    @pytest.fixture(autouse=True)
-    def needed(self) -> None:
-        pytest.importorskip("pysnmp", reason="the extra tailtrim[power] is not installed: pysnmp")
-        pytest.importorskip("scapy", reason="scapy is not installed: no SNMP agent")
-
-    def made(self, port: int, **more: Any) -> Meter:
-        from snmp_agent import OID  # noqa: PLC0415 - needs scapy
-
-        said = {"kind": "snmp", "host": "127.0.0.1", "port": port, "oid": OID}
-        return METER.validate_python(said | {"community": {"environment": "COMMUNITY"}} | more)
-
-    @pytest.fixture
-    def agent(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-        from snmp_agent import COMMUNITY, Agent  # noqa: PLC0415 - needs scapy
-
-        monkeypatch.setenv("COMMUNITY", COMMUNITY)
-        with Agent() as agent:
-            yield agent
-
-    def test_an_object_is_read_in_its_unit(self, agent: Any) -> None:
-        with self.made(agent.port).opened(nothing) as reader:
-            assert reader.read()[0].power_w == 42.0
-        agent.value = 425
-        with self.made(agent.port, unit_w=0.1).opened(nothing) as reader:
-            assert reader.read()[0].power_w == pytest.approx(42.5)
-            assert reader.channels[0].resolution == 0.1
-
-    def test_another_community_is_told_and_not_repeated(
-        self, agent: Any, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setenv("COMMUNITY", "wrong-one")
-        with pytest.raises(HostError, match="No SNMP response") as refused:
-            self.made(agent.port).opened(nothing)
-        assert "wrong-one" not in str(refused.value)
-
-    def test_an_object_that_is_not_there_is_told(self, agent: Any) -> None:
-        with pytest.raises(HostError, match="expected a whole number"):
-            self.made(agent.port, oid="1.3.6.1.2.1.1.1.0").opened(nothing)
-
-    def test_text_is_not_a_power(self, agent: Any) -> None:
-        agent.value = "42 W"
-        with pytest.raises(HostError, match="whole number, not 42 W"):
-            self.made(agent.port).opened(nothing)
-
-
 @pytest.mark.parametrize(
     ("said", "told"),
     [
         ({"kind": "perf"}, "'perf'.*union_tag_invalid"),
         ({"kind": "powercap", "accuracy_percent": 0}, "greater than 0"),
         ({"kind": "powercap", "resolution_w": 1}, "should be None"),
-        ({"kind": "snmp", "host": "pdu", "oid": "power", "community": {"file": "c"}}, "oid"),
-        ({"kind": "snmp", "host": "pdu", "oid": "1.3", "community": "public"}, "not a password"),
+        ({"kind": "command", "watts_command": ["true"]}, "resolution_w"),
     ],
 )
 def test_a_mistake_is_told(said: dict[str, Any], told: str) -> None:
-    with pytest.raises(ValidationError, match=told) as refused:
+    with pytest.raises(ValidationError, match=told):
         METER.validate_python(said)
-    assert "public" not in str(refused.value)
 
 
-def test_nothing_of_a_meter_is_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COMMUNITY", "hunter2")
-    said = {"kind": "snmp", "host": "pdu", "oid": "1.3", "community": {"environment": "COMMUNITY"}}
-    assert "hunter2" not in METER.validate_python(said).model_dump_json() + os.linesep
+def printing(words: str) -> Meter:
+    said = {"kind": "command", "watts_command": ["sh", "-c", words], "resolution_w": 0.5}
+    return METER.validate_python(said)
+
+
+def test_a_command_prints_watts() -> None:
+    with printing("echo power: 42.5").opened(nothing) as reader:
+        assert [value.power_w for value in reader.read()] == [42.5]
+        assert reader.channels[0].resolution == 0.5
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("echo 42 W", "'42 W', expected watts"),
+        ("true", "expected watts"),
+        ("echo -1", "expected watts"),
+        ("echo nan", "expected watts"),
+        ("echo no relay >&2; exit 3", "exit code 3: no relay"),
+    ],
+)
+def test_a_command_that_prints_no_watts_is_told(words: str, told: str) -> None:
+    with pytest.raises(HostError, match=told):
+        printing(words).opened(nothing)

@@ -56,7 +56,7 @@ def measured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[dict[
             )
 
         # The package has a function of the module's name.
-        monkeypatch.setattr(sys.modules["tailtrim.experiment.conduct"], "measure", measure)
+        monkeypatch.setattr(sys.modules["tailtrim.experiment.running"], "measure", measure)
 
     def forwarding(_: Any, folder: Path, __: int) -> Any:
         node = Far(folder, there)

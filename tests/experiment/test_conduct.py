@@ -124,7 +124,7 @@ def measuring(  # noqa: PLR0913 - keyword-only, each with a default
     node = Played(files.get, call=call)
     at = played_testbed(Played(of_generator, call=call), node, Played(lambda _: None, call=call))
     # The package has a function of the module's name.
-    monkeypatch.setattr(sys.modules["tailtrim.experiment.conduct"], "measure", measured)
+    monkeypatch.setattr(sys.modules["tailtrim.experiment.running"], "measure", measured)
     monkeypatch.setattr(Nothing, "forwarding", lambda *_: nullcontext(at))
 
 

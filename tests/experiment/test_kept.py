@@ -109,7 +109,7 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
 
     monkeypatch.setattr(Nothing, "forwarding", forwarding)
     # The package has a function of the module's name.
-    monkeypatch.setattr(sys.modules["tailtrim.experiment.conduct"], "measure", measured)
+    monkeypatch.setattr(sys.modules["tailtrim.experiment.running"], "measure", measured)
     monkeypatch.setattr(kept, "Started", made.start)
     monkeypatch.setattr(kept, "warm_up", lambda *_, **__: made.warmed)
     return made
@@ -238,7 +238,7 @@ def test_minutes_of_a_run_with_a_kept_device_are_those_of_the_run(
 ) -> None:
     """They are in the folder of the device, which goes with it."""
     made = experiment(PLAN.replace("[bridge, router]", "[bridge]") + "by_minute: true\n")
-    conduct = sys.modules["tailtrim.experiment.conduct"]
+    conduct = sys.modules["tailtrim.experiment.running"]
     measured = conduct.measure
 
     def measure(at: Any, *words: Any, by_minute: Any, **more: Any) -> Measured:

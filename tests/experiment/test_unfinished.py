@@ -48,7 +48,7 @@ class Broken:
         self._there = there
         monkeypatch.setattr(Nothing, "forwarding", self._forwarding)
         # The package has a function of the module's name.
-        monkeypatch.setattr(sys.modules["tailtrim.experiment.conduct"], "measure", self._measure)
+        monkeypatch.setattr(sys.modules["tailtrim.experiment.running"], "measure", self._measure)
 
     @contextmanager
     def _forwarding(self, folder: Path, _: int) -> Iterator[Any]:
@@ -115,7 +115,7 @@ def test_minutes_are_not_replaced_by_those_of_later_attempts(
     assert {path.name for path in failed.iterdir()} == {"run-000", "run-000.2", "run-000.3"}
     assert files(failed / "run-000.3") == {"dut.log"}
     unfinished.forget(made.path, "run-000")
-    assert not list(failed.iterdir())
+    assert not failed.exists()
 
 
 def _no_fibres(_: Any, folder: Path, __: int) -> Any:
@@ -149,7 +149,7 @@ def test_minutes_stay_where_the_result_cannot_be_fetched(
         capture = {"around": [{"ingress_ns": 7}], "analysis": {}}
         return SimpleNamespace(generator={}, capture=capture)
 
-    monkeypatch.setattr(sys.modules["tailtrim.experiment.conduct"], "measure", measure)
+    monkeypatch.setattr(sys.modules["tailtrim.experiment.running"], "measure", measure)
     ((_, outcome, _),) = conducted(made)
     assert outcome.failed == "node: matched-run-000/quantile.parquet is missing"
     assert files(made.path / "failed" / "run-000") == KEPT

@@ -37,7 +37,6 @@ def dut(three_hosts: Hosts) -> BootingHost:
 
 @pytest.fixture
 def plug(lab: Lab, dut: BootingHost) -> Iterator[Plug]:
-    pytest.importorskip("requests", reason="the extra tailtrim[power] is not installed: requests")
     with Plug(dut) as plug:
         plug.states[1] = True
         lab.environment |= plug.environment

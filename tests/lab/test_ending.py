@@ -83,10 +83,16 @@ def test_killed_at_any_moment(lab: Lab, moment: str) -> None:
     assert [path.name for path in (lab.folder / "out").glob(".*")] == []
 
 
+def _short_then_long(lab: Lab) -> Path:
+    """Return a plan of three runs; the second has not ended by the time that it is interrupted."""
+    traffic = {"rate_pps": 5_000, "flows": 4, "duration_s": "$seconds"}
+    return lab.plan(traffic=traffic, loop={"seconds": [0.5, 60, 61]})
+
+
 @pytest.mark.fast
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_told_to_end(lab: Lab, number: signal.Signals) -> None:
-    plan = lab.plan(repeat=3)
+    plan = _short_then_long(lab)
     out = lab.folder / "out"
     with started(lab, "run", str(plan), "--out", "out") as process:
         wait_until((out / "run-000").exists, process)
@@ -103,8 +109,8 @@ def test_told_to_end(lab: Lab, number: signal.Signals) -> None:
 
 def test_a_background_job_of_a_script_ends_by_sigint(lab: Lab) -> None:
     # A shell starts what is before & with SIGINT ignored.
-    out = lab.folder / "out"
-    with started(lab, "run", str(lab.plan(repeat=3)), "--out", "out", ignoring="INT") as process:
+    out, plan = lab.folder / "out", _short_then_long(lab)
+    with started(lab, "run", str(plan), "--out", "out", ignoring="INT") as process:
         wait_until((out / "run-000").exists, process)
         wait_until(lambda: any("generate" in line for line in lab.left()), process)
         process.send_signal(signal.SIGINT)

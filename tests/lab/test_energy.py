@@ -23,7 +23,6 @@ COUNTERS = Path("/sys/class/powercap/intel-rapl:0")
 
 @pytest.fixture
 def outlet(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> Iterator[Emulator]:
-    pytest.importorskip("requests", reason="the extra tailtrim[power] is not installed: requests")
     monkeypatch.setitem(lab.environment, "METER_PASSWORD", PASSWORD)
     with Emulator("shelly-gen2") as emulator:
         yield emulator

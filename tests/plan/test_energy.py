@@ -11,8 +11,8 @@ import yaml
 from tailtrim import plan as plans
 from tailtrim.errors import HostError, PlanError
 from tailtrim.experiment.metered import meters_of
-from tailtrim.nodes.meters.outlet import OutletMeter
 from tailtrim.nodes.meters.powercap import Powercap
+from tailtrim_power.outlet import OutletMeter
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "three-hosts"
 PLAN: dict[str, Any] = {

@@ -34,7 +34,8 @@ def test_every_device_is_one_of_those_that_a_plan_may_have() -> None:
         below = kind.__subclasses__()
         return set().union(*map(written, below)) if below else {kind}
 
-    assert written(Device) == known
+    own = {kind for kind in written(Device) if kind.__module__.startswith("tailtrim.")}
+    assert own == known
 
 
 def test_the_schema_has_what_fits_each_device() -> None:

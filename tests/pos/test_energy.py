@@ -35,7 +35,6 @@ def machine(tmp_path: Path) -> Machine:
 
 @pytest.fixture
 def outlet(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Iterator[Emulator]:
-    pytest.importorskip("requests", reason="the extra tailtrim[power] is not installed: requests")
     monkeypatch.setenv("METER_PASSWORD", "pass word&1")
     with Emulator("gude") as emulator:
         said: dict[str, Any] = {"kind": "outlet", "model": "gude", "url": emulator.url, "outlet": 2}

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-pytest.importorskip("sushy", reason="the extra tailtrim[power] is not installed: sushy")
+pytest.importorskip("sushy", reason="the extra tailtrim[redfish] is not installed: sushy")
 pytest.importorskip("sushy_tools", reason="sushy-tools is not installed: no Redfish emulator")
 bcrypt = pytest.importorskip("bcrypt", reason="sushy-tools is not installed: no Redfish emulator")
 

@@ -16,7 +16,6 @@ from outlet_emulator import PASSWORD, USER, Emulator
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-pytest.importorskip("requests", reason="the extra tailtrim[power] is not installed: requests")
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "three-hosts" / "testbed.yml"
 

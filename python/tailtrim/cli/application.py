@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from tailtrim.cli.catalogue import BY_AGENT, CATALOGUE
+from tailtrim.cli.catalogue import BY_AGENT, CATALOGUE, COMMANDS, ELSEWHERE, IMPORTS
 from tailtrim.cli.command import Command
 from tailtrim.cli.console import BROKEN, complain, exit_code, say
 from tailtrim.cli.delegated import candidates, delegate
@@ -39,7 +39,7 @@ class Commands(TyperGroup):
 
     def list_commands(self, _context: Any) -> list[str]:
         """Return their names in the order of the help."""
-        return [*CATALOGUE, "help"]
+        return [*CATALOGUE, *COMMANDS.names(), "help"]
 
     def get_command(self, _context: Any, name: str) -> Any:
         """Load a command; ``None`` where there is none of this name."""
@@ -52,10 +52,15 @@ class Commands(TyperGroup):
 
     def resolve_command(self, context: Any, arguments: list[str]) -> Any:
         """Find the command, and for a misspelt one what may be meant."""
-        name = arguments[0]
+        name, *rest = arguments
+        if name == "import" and rest and rest[0] in IMPORTS:
+            name = f"import {rest[0]}"
+            return name, _of_module(name, IMPORTS.load(rest[0])), rest[1:]
         if self.get_command(context, name) is None and not name.startswith("-"):
-            close = get_close_matches(name, CATALOGUE)
+            close = get_close_matches(name, [*CATALOGUE, *COMMANDS.names()])
             meant = f" Did you mean {' or '.join(close)}?" if close else ""
+            if name in ELSEWHERE:
+                meant = f" It is in a package of its own: pip install {ELSEWHERE[name]}"
             context.fail(f"No such command {name!r}.{meant}")
         return super().resolve_command(context, arguments)
 
@@ -74,6 +79,9 @@ class Commands(TyperGroup):
             of_group = [name for name, entry in CATALOGUE.items() if entry.group == group]
             with formatter.section(group):
                 formatter.write_dl([(n.ljust(_WIDEST), CATALOGUE[n].summary) for n in of_group])
+        if added := COMMANDS.names():
+            with formatter.section("Plug-ins"):
+                formatter.write_dl([(n.ljust(_WIDEST), COMMANDS.summary(n)) for n in added])
 
 
 _WIDEST = max(map(len, CATALOGUE))
@@ -86,9 +94,13 @@ def _command(name: str) -> Any:
         return _alone(
             name, _agent, AgentCommand, context_settings=_PASSED_ON, help=CATALOGUE[name].summary
         )
-    if name not in CATALOGUE:
-        return None
-    module = import_module(f"tailtrim.cli.{CATALOGUE[name].module}")
+    if name in CATALOGUE:
+        return _of_module(name, import_module(f"tailtrim.cli.{CATALOGUE[name].module}"))
+    return _of_module(name, COMMANDS.load(name)) if name in COMMANDS else None
+
+
+def _of_module(name: str, module: Any) -> Any:
+    """Return the command of a module that has it as ``command``, and ``EXAMPLES`` for its help."""
     return _alone(name, module.command, epilog=module.EXAMPLES)
 
 

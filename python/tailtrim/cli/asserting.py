@@ -12,7 +12,7 @@ from tailtrim.cli.console import USAGE, complain, say
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from tailtrim.experiment.recorded import RecordedExperiment
+    from tailtrim.experiment.reading import RecordedExperiment
     from tailtrim.slo import Measured, Objective
 
 Asserts = Annotated[

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from tailtrim.plugins import Registry
+
 
 class Entry(NamedTuple):
     """A command of the help."""
@@ -55,3 +57,8 @@ CATALOGUE = {
 }
 
 BY_AGENT = frozenset(name for name, entry in CATALOGUE.items() if entry.module is None)
+
+#: Commands of other packages, and the package of this project that a missing one is in.
+COMMANDS, ELSEWHERE = Registry("tailtrim.commands", {}), {"pos": "tailtrim-pos"}
+#: ``tailtrim import NAME``, of other packages.
+IMPORTS = Registry("tailtrim.imports", {})

@@ -71,11 +71,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     ] = False,
 ) -> None:
     """Run an experiment: measure a device under test for each value of the loop variables."""
-    from tailtrim.cli import dry_run  # noqa: PLC0415 - the help does without
-    from tailtrim.experiment import Experiment, keep_plan, recorded  # noqa: PLC0415
-    from tailtrim.nodes.testbeds import LOCAL  # noqa: PLC0415
-    from tailtrim.nodes.unprivileged import enter  # noqa: PLC0415
-    from tailtrim.plan import load  # noqa: PLC0415
+    from tailtrim.plan import load  # noqa: PLC0415 - the help does without
 
     objectives = asserting.asked(asserts, junit)
     try:
@@ -84,6 +80,11 @@ def command(  # noqa: PLR0913 - one parameter an option
         if check:
             _tell_runs(loaded, runs)
             raise typer.Exit
+        from tailtrim.cli import dry_run  # noqa: PLC0415 - --check does without
+        from tailtrim.experiment import Experiment, keep_plan, recorded  # noqa: PLC0415
+        from tailtrim.nodes.testbeds import LOCAL  # noqa: PLC0415
+        from tailtrim.nodes.unprivileged import enter  # noqa: PLC0415
+
         if dry:
             dry_run.tell(loaded, runs, json=json)
             raise typer.Exit

@@ -7,7 +7,7 @@ or a package with an entry point in the group ``tailtrim.devices`` (docs/extendi
 from typing import Annotated
 
 from tailtrim.devices.device import Device, InlineDevice
-from tailtrim.plugins import Kinds
+from tailtrim.kinds import Kinds
 
 #: Devices that are ready to use by their preset, in the order in which they are told.
 DEVICES = Kinds(

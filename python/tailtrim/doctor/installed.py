@@ -11,6 +11,7 @@ from tailtrim.doctor.check import Check, attempt
 from tailtrim.engines.choice import ENGINES, missing_module
 from tailtrim.nodes import host, namespace, wiring
 from tailtrim.nodes.container import node as container
+from tailtrim.nodes.power import POWER
 from tailtrim.nodes.power.ipmi import IPMITOOL
 from tailtrim.nodes.tool import Tool
 from tailtrim.nodes.vm import pci
@@ -79,9 +80,10 @@ def engines() -> Iterator[Check]:
 def power() -> Iterator[Check]:
     """Check what switches the power of other hosts."""
     yield Check("run", "power ipmi", "; ".join(_lacking((IPMITOOL,))) or None)
-    for kind, module in (("redfish", "sushy"), ("outlet", "requests")):
-        help_ = f"module {module}: pip install 'tailtrim[power]'"
-        yield Check("run", f"power {kind}", None if find_spec(module) else help_)
+    lacking = "module sushy: pip install 'tailtrim[redfish]'"
+    yield Check("run", "power redfish", None if find_spec("sushy") else lacking)
+    lacking = f"pip install {POWER.elsewhere['outlet']}"
+    yield Check("run", "power and meters: outlets", None if "outlet" in POWER else lacking)
 
 
 def peers() -> Iterator[Check]:

@@ -1,9 +1,8 @@
-"""The meters of this machine, and what asks others."""
+"""The meters of this machine."""
 
 from __future__ import annotations
 
 import subprocess
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from tailtrim.doctor.check import Check, attempt
@@ -15,10 +14,8 @@ if TYPE_CHECKING:
 
 
 def checks() -> Iterator[Check]:
-    """Read the energy counters of this machine's CPUs, and look for what reads other meters."""
+    """Read the energy counters of this machine's CPUs."""
     yield Check("run", "meter powercap (RAPL)", attempt(_powercap))
-    lacking = "module pysnmp: pip install 'tailtrim[power]'"
-    yield Check("run", "meter snmp", None if find_spec("pysnmp") else lacking)
 
 
 def _powercap() -> None:

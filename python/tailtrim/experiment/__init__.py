@@ -29,21 +29,29 @@ With a reflector (preset ``reflector``) a run directory is that of ``tailtrim pi
 is what the client counted, device.json what the reflector did.
 
 A run appears when it is complete. One that is not to be trusted is marked as invalid, with reasons.
+
+Names are loaded when they are first used: reading an experiment needs no nodes.
 """
 
-from tailtrim.experiment.booted import Booted
-from tailtrim.experiment.conduct import conduct, nodes_of
-from tailtrim.experiment.estimate import Estimate
-from tailtrim.experiment.guests import images_for
-from tailtrim.experiment.plan_kept import keep_plan
-from tailtrim.experiment.record import Experiment, Outcome
-from tailtrim.experiment.recorded import (
-    RecordedExperiment,
-    RecordedRun,
-    is_experiment,
-    recorded,
-    runs_of,
-)
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tailtrim.experiment.booted import Booted
+    from tailtrim.experiment.estimate import Estimate
+    from tailtrim.experiment.guests import images_for
+    from tailtrim.experiment.plan_kept import keep_plan
+    from tailtrim.experiment.reading import (
+        RecordedExperiment,
+        RecordedRun,
+        is_experiment,
+        recorded,
+        runs_of,
+    )
+    from tailtrim.experiment.record import Experiment, Outcome
+    from tailtrim.experiment.running import conduct, nodes_of
 
 __all__ = [
     "Booted",
@@ -60,3 +68,23 @@ __all__ = [
     "recorded",
     "runs_of",
 ]
+
+_PLACES = {
+    "Booted": "booted",
+    "Estimate": "estimate",
+    "Experiment": "record",
+    "Outcome": "record",
+    "conduct": "running",
+    "images_for": "guests",
+    "keep_plan": "plan_kept",
+    "nodes_of": "running",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    place = _PLACES.get(name, "reading")
+    value: object = getattr(import_module(f"{__name__}.{place}"), name)
+    globals()[name] = value
+    return value

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tailtrim.energy import LOADED, costs, measured
 from tailtrim.errors import RunDirectoryError
-from tailtrim.experiment.recorded import RecordedRun, is_experiment, recorded
+from tailtrim.experiment.reading import RecordedRun, is_experiment, recorded
 from tailtrim.rundir import RunDirectory
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from tailtrim.experiment.recorded import RecordedRun
+    from tailtrim.experiment.reading import RecordedRun
     from tailtrim.rundir import Summary
 
 

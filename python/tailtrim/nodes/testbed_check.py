@@ -20,7 +20,6 @@ from tailtrim.nodes import clocks, environment, wiring
 from tailtrim.nodes.meters import glance
 from tailtrim.nodes.namespace import TOOLS
 from tailtrim.nodes.ports import Port
-from tailtrim.nodes.power.person import Person
 from tailtrim.nodes.ssh import agent_copy
 from tailtrim.nodes.ssh.connection import Connection
 from tailtrim.nodes.ssh.metering import starting
@@ -131,7 +130,7 @@ def _power(name: str, entry: NodeEntry) -> Iterator[Finding]:
     """Read the state of a node's power; a person is not asked for a check."""
     if entry.power is None:
         return
-    if isinstance(entry.power, Person):
+    if entry.power.asks_a_person:
         yield Finding("note", name, f"its power is switched by a {entry.power.place}: not tried")
         return
     try:

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from tailtrim.nodes.hosts import HostsTestbed
-from tailtrim.nodes.local import LocalTestbed
-
 if TYPE_CHECKING:
     from tailtrim.nodes.description import TestbedDescription
     from tailtrim.nodes.testbed import Testbed
@@ -23,4 +20,10 @@ def testbed_for(wanted: Literal["local"] | TestbedDescription, experiment: str) 
         experiment: what its nodes are reserved for.
 
     """
-    return LocalTestbed() if wanted == LOCAL else HostsTestbed(wanted, experiment)
+    if wanted == LOCAL:
+        from tailtrim.nodes.local import LocalTestbed  # noqa: PLC0415 - one of the two is needed
+
+        return LocalTestbed()
+    from tailtrim.nodes.hosts import HostsTestbed  # noqa: PLC0415 - as above
+
+    return HostsTestbed(wanted, experiment)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 
 from pydantic import BeforeValidator, Field
 
-from tailtrim.plugins import Kinds
+from tailtrim.kinds import Kinds
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from pydantic_core import ErrorDetails
 
-    from tailtrim.plugins import Kinds
+    from tailtrim.kinds import Kinds
 
 Model = TypeVar("Model", bound=BaseModel)
 Place = tuple[str, ...]
@@ -148,7 +148,7 @@ class Source:
                 *others, last = map(repr, at.names)
                 given = first["input"][at.tag_key]
                 told = f"expected {', '.join(others)} or {last}, not {given!r}"
-                told += close(str(given), at.names)
+                told += at.hint(str(given))
                 return self._of_variable((*place, at.tag_key), told)
             case "union_tag_not_found":
                 return (*place, at.tag_key), _MISSING
@@ -289,6 +289,11 @@ class _Spot:
     def names(self) -> list[str]:
         """The tags that there are."""
         return self.kinds.names() if self.kinds else []
+
+    def hint(self, given: str) -> str:
+        """Return which tag may be meant, or which package has it, as the end of a sentence."""
+        package = self.kinds.elsewhere.get(given) if self.kinds else None
+        return f": pip install {package}" if package else close(given, self.names)
 
     def unknown(self) -> str:
         """Say which of the kinds have a key that is unknown there, or which keys are known."""

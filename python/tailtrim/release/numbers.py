@@ -67,7 +67,7 @@ def _compared(run: RunDirectory) -> tuple[list[str], Derived]:
 
 def _explained(run: RunDirectory) -> list[str]:
     """Return the first difference of why packets were late, derived from the trace."""
-    from tailtrim.experiment.conduct import explained  # noqa: PLC0415 - takes long to load
+    from tailtrim.experiment.running import explained  # noqa: PLC0415 - takes long to load
 
     released = record(run.path / _EXPLANATION)
     # Of experiments before the name was kept, it is that of a draft.

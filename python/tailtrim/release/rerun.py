@@ -51,7 +51,7 @@ def check(release: Opened, wanted: Rerun, told: Callable[[str], None]) -> Level:
         ReleaseError: there is no run to be measured again, or no testbed.
 
     """
-    from tailtrim.experiment import Experiment, conduct, images_for  # noqa: PLC0415 - takes long
+    from tailtrim.experiment import Experiment, conduct, images_for  # noqa: PLC0415
     from tailtrim.nodes.unprivileged import enter  # noqa: PLC0415
 
     plan, runs = _planned(release, wanted)

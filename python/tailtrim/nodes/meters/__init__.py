@@ -6,8 +6,8 @@ package with an entry point in the group ``tailtrim.meters``.
 
 from typing import Annotated
 
+from tailtrim.kinds import Kinds
 from tailtrim.nodes.meters.meter import EVERY_S, Channel, Meter, Reader, Start, Value
-from tailtrim.plugins import Kinds
 
 #: Meters by their kind, in the order in which they are told.
 METERS = Kinds(
@@ -18,9 +18,9 @@ METERS = Kinds(
         "hwmon": "tailtrim.nodes.meters.hwmon:Hwmon",
         "ipmi": "tailtrim.nodes.meters.ipmi:IpmiMeter",
         "redfish": "tailtrim.nodes.meters.redfish:RedfishMeter",
-        "outlet": "tailtrim.nodes.meters.outlet:OutletMeter",
-        "snmp": "tailtrim.nodes.meters.snmp:SnmpMeter",
+        "command": "tailtrim.nodes.meters.command:CommandMeter",
     },
+    elsewhere={"outlet": "tailtrim-power", "snmp": "tailtrim-power"},
 )
 AnyMeter = Annotated[Meter, METERS]
 

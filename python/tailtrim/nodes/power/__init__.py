@@ -6,8 +6,8 @@ package with an entry point in the group ``tailtrim.power``.
 
 from typing import Annotated
 
+from tailtrim.kinds import Kinds
 from tailtrim.nodes.power.power import BootSource, Power, State
-from tailtrim.plugins import Kinds
 
 #: Ways to switch power by their kind, in the order in which they are told.
 POWER = Kinds(
@@ -16,9 +16,9 @@ POWER = Kinds(
     {
         "redfish": "tailtrim.nodes.power.redfish:Redfish",
         "ipmi": "tailtrim.nodes.power.ipmi:Ipmi",
-        "outlet": "tailtrim.nodes.power.outlet:Outlet",
-        "person": "tailtrim.nodes.power.person:Person",
+        "command": "tailtrim.nodes.power.command:CommandPower",
     },
+    elsewhere={"outlet": "tailtrim-power", "person": "tailtrim-power"},
 )
 AnyPower = Annotated[Power, POWER]
 

@@ -1,11 +1,11 @@
-"""What every way to switch a node's power can do."""
+"""The base class of all ways to switch a node's power: :class:`Power`."""
 
 from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
 from enum import StrEnum
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -40,6 +40,9 @@ class Power(Strict, ABC):
 
     A change returns when the new state was seen. A subclass narrows ``kind`` to its name.
     """
+
+    #: Whether a person is asked, which a check of a testbed does not do.
+    asks_a_person: ClassVar[bool] = False
 
     kind: str
     deadline_s: float = Field(

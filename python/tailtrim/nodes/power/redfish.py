@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 from contextlib import contextmanager
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from tailtrim.errors import HostError
-from tailtrim.nodes.power.packages import required
+from tailtrim.errors import HostError, MissingPackageError
 from tailtrim.nodes.power.power import REQUEST_S, BootSource, Power, State
 from tailtrim.nodes.power.secret import Password
 from tailtrim.nodes.power.web import Web
@@ -47,7 +47,7 @@ class RedfishController(Web):
             MissingPackageError: what asks it is not installed.
 
         """
-        sushy = required("sushy")
+        sushy = _library()
         # What goes wrong is told once, as an error.
         logging.getLogger("sushy").addHandler(_UNHEARD)
         try:
@@ -119,3 +119,14 @@ class Redfish(RedfishController, Power):
             else:
                 kind = sushy.ResetType.FORCE_OFF if hard else sushy.ResetType.GRACEFUL_SHUTDOWN
             system.reset_system(kind)
+
+
+def _library() -> Any:
+    try:
+        return import_module("sushy")
+    except ModuleNotFoundError as error:
+        if error.name != "sushy":
+            raise
+        missing = MissingPackageError("sushy is not installed, expected it for Redfish")
+        missing.add_note("pip install 'tailtrim[redfish]'")
+        raise missing from error

@@ -19,7 +19,7 @@ import os, sys
 if os.isatty(0):
     os.open(os.ttyname(0), os.O_RDWR)  # the first one of a session is its terminal
 from tailtrim.errors import HostError
-from tailtrim.nodes.power.person import Person
+from tailtrim_power.person import Person
 person = Person(kind="person", machine="rack 3", deadline_s=float(sys.argv[2]), off_s=0)
 try:
     print("done", eval(sys.argv[1], {"person": person}))

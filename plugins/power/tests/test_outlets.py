@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING, Any
 import certificates
 import pytest
 from outlet_emulator import FIRST, PASSWORD, USER, Emulator
+from pydantic import ValidationError
 
 from tailtrim.errors import HostError
 from tailtrim.nodes.power import State
-from tailtrim.nodes.power import outlet as outlet_module
-from tailtrim.nodes.power.outlet import Outlet
+from tailtrim_power import outlet as outlet_module
+from tailtrim_power.outlet import Outlet
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-
-pytest.importorskip("requests", reason="the extra tailtrim[power] is not installed: requests")
 
 
 @pytest.fixture(params=FIRST)
@@ -148,3 +147,16 @@ def test_a_certificate_is_checked_unless_said_otherwise(
         made(emulator, ca_file=str(files.certificate)).on()
         made(emulator, check_certificate=False).off(hard=True)
     assert {asked.query.get("s") for asked in emulator.asked} == {None, "1", "0"}
+
+
+def test_user_and_password_come_together() -> None:
+    said = {"kind": "outlet", "model": "gude", "url": "http://pdu", "outlet": 1, "user": "admin"}
+    with pytest.raises(ValidationError, match="user and password, or neither"):
+        Outlet.model_validate(said)
+
+
+def test_a_password_in_an_address_is_not_told() -> None:
+    said = {"kind": "outlet", "model": "netio", "outlet": 1, "url": "http://hunter2@bmc"}
+    with pytest.raises(ValidationError) as refused:
+        Outlet.model_validate(said)
+    assert "hunter2" not in str(refused.value)

@@ -6,10 +6,10 @@ import asyncio
 from typing import Any, Literal
 
 from pydantic import Field
+from pysnmp.hlapi.v1arch import asyncio as library
 
 from tailtrim.errors import HostError
 from tailtrim.nodes.meters.meter import AskedMeter, Value
-from tailtrim.nodes.power.packages import required
 from tailtrim.nodes.power.secret import Password
 
 #: A lost question is asked again; together they take less than the next reading is away.
@@ -41,9 +41,8 @@ class SnmpMeter(AskedMeter):
 
     def measure(self) -> tuple[Value, float]:
         """Ask for the object."""
-        library = required("pysnmp.hlapi.v1arch.asyncio")
         try:
-            problem, status, _, found = asyncio.run(self._asked(library))
+            problem, status, _, found = asyncio.run(self._asked())
         except (library.error.PySnmpError, OSError) as error:
             raise HostError(f"{self.place}: {error}") from error
         if problem:
@@ -61,14 +60,15 @@ class SnmpMeter(AskedMeter):
             raise told from None
         return Value(power_w=number * self.unit_w), self.unit_w
 
-    async def _asked(self, library: Any) -> Any:
+    async def _asked(self) -> Any:
         with library.SnmpDispatcher() as dispatcher:
             target = await library.UdpTransportTarget.create(
                 (self.host, self.port), timeout=_TIMEOUT_S, retries=_RETRIES
             )
             return await library.get_cmd(
                 dispatcher,
-                library.CommunityData(self.community.read(), mpModel=1),
+                # Metered outlets have no other version.
+                library.CommunityData(self.community.read(), mpModel=1),  # noqa: S508
                 target,
                 (self.oid.lstrip("."), library.Null("")),
                 lookupMib=False,

@@ -1,21 +1,21 @@
-"""Power by an outlet that is switched by HTTP."""
+"""Outlets that are switched, and metered, by HTTP."""
 
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 
+import requests
+import requests.auth
+import urllib3
 from pydantic import Field, model_validator
 
 from tailtrim.errors import HostError
-from tailtrim.nodes.power.dialects import DIALECTS, Dialect, Model, Request
-from tailtrim.nodes.power.packages import required
+from tailtrim.nodes.meters.meter import AskedMeter, Value
 from tailtrim.nodes.power.power import REQUEST_S, Power, State
 from tailtrim.nodes.power.secret import Password
 from tailtrim.nodes.power.web import Web
-
-if TYPE_CHECKING:
-    import requests
+from tailtrim_power.dialects import DIALECTS, Dialect, Model, Request
 
 _OK, _REFUSED = 200, (401, 403)
 #: Of an answer that is not understood, so much is told.
@@ -72,20 +72,20 @@ class OutletAddress(Web):
             raise HostError(f"{self.place}: expected JSON, not {told}") from None
 
     def _answer(self, request: Request) -> requests.Response:
-        client = required("requests")
-        query, auth = dict(request.query), None
+        query = dict(request.query)
+        auth: requests.auth.AuthBase | None = None
         if self.user is not None and self.password is not None:
             login = (self.user, self.password.read())
             match self.dialect.login:
                 case "basic":
-                    auth = client.auth.HTTPBasicAuth(*login)
+                    auth = requests.auth.HTTPBasicAuth(*login)
                 case "digest":
-                    auth = client.auth.HTTPDigestAuth(*login)
+                    auth = requests.auth.HTTPDigestAuth(*login)
                 case "query":
                     query |= {"user": login[0], "password": login[1]}
-        with client.Session() as session, warnings.catch_warnings():
+        with requests.Session() as session, warnings.catch_warnings():
             # That the certificate is not checked is what the testbed file says.
-            warnings.simplefilter("ignore", client.packages.urllib3.exceptions.HTTPWarning)
+            warnings.simplefilter("ignore", urllib3.exceptions.HTTPWarning)
             # An outlet is beside the node: no proxy is on the way, and it sends nobody elsewhere.
             session.trust_env = False
             answered: requests.Response = session.request(
@@ -101,10 +101,9 @@ class OutletAddress(Web):
         return answered
 
     def _unreachable(self, error: Exception) -> HostError:
-        client = required("requests")
-        if isinstance(error, client.Timeout):
+        if isinstance(error, requests.Timeout):
             return HostError(f"{self.place}: no answer within {REQUEST_S:g} s")
-        if isinstance(error, client.exceptions.SSLError):
+        if isinstance(error, requests.exceptions.SSLError):
             refused = HostError(f"{self.place}: its certificate is not trusted")
             refused.add_note("ca_file names the certificate; check_certificate: false trusts any")
             return refused
@@ -134,6 +133,30 @@ class Outlet(OutletAddress, Power):
             error.add_note("shut the node's system down first, then switch it off hard")
             raise error
         self.ask(self.dialect.switch(self.outlet, on=to is State.ON))
+
+
+class OutletMeter(OutletAddress, AskedMeter):
+    """A metered outlet: all that the node takes, with its power supplies."""
+
+    kind: Literal["outlet"]
+
+    def measure(self) -> tuple[Value, float]:
+        """Ask for the active power."""
+        answer = self.ask(self.dialect.meter(self.outlet))
+        try:
+            told = self.dialect.measured(self.outlet, answer)
+        except (LookupError, TypeError, ValueError, AttributeError):
+            seen = repr(answer)[:_TOLD_CHARACTERS]
+            error = HostError(f"{self.place}: expected the power of this outlet, not {seen}")
+            error.add_note("see url, model and outlet in the testbed file; not all models measure")
+            raise error from None
+        value = Value(
+            power_w=told.power_w,
+            voltage_v=told.voltage_v,
+            current_a=told.current_a,
+            energy_wh=told.energy_wh,
+        )
+        return value, told.resolution_w or self.dialect.resolution_w
 
 
 def _reason(error: BaseException) -> str:

@@ -6,7 +6,7 @@ import os
 import select
 import termios
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -19,6 +19,8 @@ _LINE_BYTES = 4_096
 
 class Person(Power):
     """A person at the terminal, who does what it says and presses Enter."""
+
+    asks_a_person: ClassVar[bool] = True
 
     kind: Literal["person"]
     machine: str = Field(description="What the person has to switch, such as: rack 3, the lowest.")
