@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 import tailtrim
-from tailtrim.cli import asserting
+from tailtrim.cli import asserting, options
 from tailtrim.cli import engine as engines
 from tailtrim.cli.console import NEGATIVE, Progress, say
 from tailtrim.cli.engine import EngineName, Memory, Scratch, Server, failing, is_decoded
@@ -24,21 +23,6 @@ Examples:
   tailtrim analyze pre.pcap post.pcap --signature 42:4 --json | jq .latency_ns
   tailtrim analyze decoded --engine duckdb --memory 2GB
 """
-
-
-class Mask(StrEnum):
-    """Fields that the device under test may rewrite."""
-
-    NAT = "nat"
-    TOS = "tos"
-    TUNNEL = "tunnel"
-
-
-class Stamps(StrEnum):
-    """Where stamps are taken from."""
-
-    HEADER = "header"
-    X552 = "x552"
 
 
 IngressCapture = Annotated[
@@ -80,7 +64,7 @@ Signature = Annotated[
     ),
 ]
 Masks = Annotated[
-    list[Mask] | None,
+    list[options.Mask] | None,
     typer.Option(
         metavar="FIELDS",
         help="Fields that the device rewrites, in addition to MAC addresses, VLAN tags, TTL"
@@ -94,16 +78,6 @@ Quantiles = Annotated[
         metavar="P",
         help="A quantile in addition to 0.5, 0.9, 0.99 …, such as 0.9995 or 99.95%. Repeatable.",
     ),
-]
-StampSource = Annotated[
-    Stamps,
-    typer.Option(
-        metavar="SOURCE",
-        help="header: stamps of the capture file; x552: the last eight bytes of each frame.",
-    ),
-]
-Salvage = Annotated[
-    bool, typer.Option("--salvage", help="Analyse a damaged capture up to the damage.")
 ]
 AllowNegative = Annotated[
     bool,
@@ -132,12 +106,7 @@ Jobs = Annotated[
 ]
 RunDirectoryTo = Annotated[
     Path | None,
-    typer.Option(
-        "--out",
-        "-o",
-        metavar="DIR",
-        help="Write a run directory here, for report, explain, compare and convert.",
-    ),
+    options.out("Write a run directory here, for report, explain, compare and convert."),
 ]
 
 
@@ -153,17 +122,17 @@ def command(  # noqa: PLR0913 - one parameter an option
     confidence: Annotated[
         str, typer.Option(metavar="P", help="Confidence level of the intervals.")
     ] = "0.95",
-    stamps: StampSource = Stamps.HEADER,
-    salvage: Salvage = False,
+    stamps: options.StampSource = options.Stamps.HEADER,
+    salvage: options.Salvage = False,
     allow_negative: AllowNegative = False,
-    asserts: asserting.Asserts = None,
-    junit: asserting.Junit = None,
+    asserts: options.Asserts = None,
+    junit: options.Junit = None,
     engine: Where = None,
     jobs: Jobs = None,
     server: Server = None,
     memory: Memory = None,
     scratch: Scratch = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+    json: Annotated[bool, options.json("Print the summary as JSON.")] = False,
     out: RunDirectoryTo = None,
 ) -> None:
     """Match an ingress and an egress capture and print the tail of the latency."""
@@ -183,7 +152,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     decoding: dict[str, Any] = {
         "signature": signature,
         "masks": mask or (),
-        "x552_trailer": stamps is Stamps.X552,
+        "x552_trailer": stamps is options.Stamps.X552,
         "salvage": salvage,
     }
     at: dict[str, Any] = {"engine": engine, "server": server, "memory": memory, "scratch": scratch}
@@ -206,7 +175,7 @@ def command(  # noqa: PLR0913 - one parameter an option
         raise typer.Exit(NEGATIVE)
 
 
-def _in_one_pass(captures: list[str], options: dict[str, Any]) -> tailtrim.Analysis:
+def _in_one_pass(captures: list[str], matching: dict[str, Any]) -> tailtrim.Analysis:
     if is_decoded(captures):
         raise ValueError(
             "engine native cannot read decoded captures: expected duckdb, postgres or spark"
@@ -214,7 +183,7 @@ def _in_one_pass(captures: list[str], options: dict[str, Any]) -> tailtrim.Analy
     if len(captures) == 1:
         raise ValueError(f"{captures[0]}: is one capture, expected ingress and egress")
     with Progress("matching") as progress:
-        return tailtrim.analyze(*captures, progress=progress, **options)
+        return tailtrim.analyze(*captures, progress=progress, **matching)
 
 
 def _print(summary: Summary, *, name: str, out: Path | None) -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -11,25 +10,10 @@ from tailtrim.cli.console import USAGE, complain, say
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from pathlib import Path
 
     from tailtrim.experiment.recorded import RecordedExperiment
     from tailtrim.slo import Measured, Objective
-
-Asserts = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--assert",
-        metavar="OBJECTIVES",
-        help="Objectives, such as 'p99.9 < 50us, loss < 0.01%'; also max, mean and 'adjusted"
-        " p99' (lost packets count as infinitely late). Or a promise by name, such as urllc-1ms,"
-        " for all runs together; list prints them with their sources. Exit code 1: failed; 5: not"
-        " decided, the confidence interval contains the limit.",
-    ),
-]
-Junit = Annotated[
-    Path | None,
-    typer.Option("--junit", metavar="FILE", help="Write the results of --assert as JUnit XML."),
-]
 
 
 def asked(texts: Sequence[str] | None, report: Path | None) -> list[Objective]:

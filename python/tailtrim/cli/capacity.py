@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tailtrim.cli import options
 from tailtrim.cli.budget import budget_s
 from tailtrim.cli.console import BROKEN, NEGATIVE, UNDECIDED, complain, exit_code, say
 from tailtrim.cli.ending import ending_orderly
@@ -64,19 +65,11 @@ def command(  # noqa: PLR0913 - one parameter an option
     budget: Annotated[
         str, typer.Option(metavar="TIME", help="How long all trials may take, such as 9min.")
     ] = "9min",
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="DIR",
-            help="Directory of the results. Default: results/NAME of the plan.",
-        ),
-    ] = None,
+    out: options.Results = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue an interrupted search.")
     ] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    json: options.Json = False,
 ) -> None:
     """Search the highest load that meets a promise, beside NDR and PDR (RFC 9971)."""
     from tailtrim.capacity.conducting import Searching  # noqa: PLC0415 - the help does without
@@ -88,8 +81,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     try:
         plan = examples.located(plan)
         loaded, runs = load(plan)
-        options = _Options(slo, search, width, confidence, budget)
-        wanted = options.wanted(loaded, runs)
+        wanted = _Options(slo, search, width, confidence, budget).wanted(loaded, runs)
         if loaded.testbed == LOCAL:
             enter()
         place = out or Path("results") / loaded.name

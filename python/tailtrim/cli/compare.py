@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tailtrim.cli import asserting
+from tailtrim.cli import asserting, options
 from tailtrim.cli.console import NEGATIVE, USAGE, complain, say
 from tailtrim.errors import TailtrimError
 from tailtrim.report import pictures
@@ -69,9 +69,9 @@ def command(  # noqa: PLR0913 - one parameter an option
         bool,
         typer.Option("--fail-if-worse", help="Exit with code 1 if B is worse at any quantile."),
     ] = False,
-    asserts: asserting.Asserts = None,
-    junit: asserting.Junit = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    asserts: options.Asserts = None,
+    junit: options.Junit = None,
+    json: options.Json = False,
     html: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write an HTML page with tables and figure.")
     ] = None,

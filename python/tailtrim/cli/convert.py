@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from tailtrim import export
+from tailtrim.cli import options
 from tailtrim.cli.console import USAGE, complain, say, warn
 from tailtrim.errors import TailtrimError
 
@@ -26,14 +27,7 @@ TargetFormat = StrEnum("TargetFormat", {name.upper(): name for name in export.FO
 
 
 def command(
-    directory: Annotated[
-        Path,
-        typer.Argument(
-            metavar="DIR",
-            help="A run directory, written by analyze --out, or an experiment, written by run: each"
-            " of its runs.",
-        ),
-    ],
+    directory: options.RunOrExperiment,
     *,
     to: Annotated[
         TargetFormat,
@@ -47,12 +41,9 @@ def command(
     ],
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="DIR",
-            help="Directory for the files; of an experiment, with a folder for each run."
-            " Default: the run directory.",
+        options.out(
+            "Directory for the files; of an experiment, with a folder for each run."
+            " Default: the run directory."
         ),
     ] = None,
 ) -> None:

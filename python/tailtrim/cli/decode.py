@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tailtrim.cli.analyze import Mask, Salvage, Stamps, StampSource
+from tailtrim.cli import options
 from tailtrim.cli.console import USAGE, Progress, complain, say
 from tailtrim.errors import TailtrimError
 from tailtrim.report import units
@@ -37,12 +37,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     *,
     out: Annotated[
         Path,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="DIR",
-            help="Directory for the Parquet files. An interrupted decoding is continued.",
-        ),
+        options.out("Directory for the Parquet files. An interrupted decoding is continued."),
     ],
     signature: Annotated[
         str | None,
@@ -51,14 +46,14 @@ def command(  # noqa: PLR0913 - one parameter an option
         ),
     ] = None,
     mask: Annotated[
-        list[Mask] | None,
+        list[options.Mask] | None,
         typer.Option(
             metavar="FIELDS",
             help="Fields that the device rewrites, as for analyze. Repeatable.",
         ),
     ] = None,
-    stamps: StampSource = Stamps.HEADER,
-    salvage: Salvage = False,
+    stamps: options.StampSource = options.Stamps.HEADER,
+    salvage: options.Salvage = False,
     buckets: Annotated[
         int | None,
         typer.Option(
@@ -79,20 +74,20 @@ def command(  # noqa: PLR0913 - one parameter an option
     """Write captures as Parquet: engines match captures larger than one machine's memory."""
     from tailtrim.decode import decode, follow  # noqa: PLC0415 - only this verb needs it
 
-    options: dict[str, Any] = {
+    decoding: dict[str, Any] = {
         "signature": signature,
         "masks": mask or (),
-        "x552_trailer": stamps is Stamps.X552,
+        "x552_trailer": stamps is options.Stamps.X552,
         "salvage": salvage,
         "buckets": buckets,
     }
     try:
         if following:
             with _stopped_by_signals() as stop:
-                decoded = follow(captures, out, stop=stop, tell=_tell, **options)
+                decoded = follow(captures, out, stop=stop, tell=_tell, **decoding)
         else:
             with Progress("decoding") as progress:
-                decoded = decode(captures, out, progress=progress, **options)
+                decoded = decode(captures, out, progress=progress, **decoding)
     except (TailtrimError, ValueError) as error:
         complain(error)
         raise typer.Exit(USAGE) from error

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tailtrim.cli import options
 from tailtrim.cli.console import IMPOSSIBLE, complain, say
 from tailtrim.errors import HostError
 
@@ -39,7 +40,7 @@ def command(
             help="Only print the Debian packages that are missing for the demo, or for everything.",
         ),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the checks as JSON.")] = False,
+    json: Annotated[bool, options.json("Print the checks as JSON.")] = False,
 ) -> None:
     """Say what this host can do for each command, and what is missing."""
     if missing_packages is not None:

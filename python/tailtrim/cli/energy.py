@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from tailtrim.cli import options
 from tailtrim.cli.console import USAGE, complain, say
 from tailtrim.errors import RunDirectoryError
 from tailtrim.report import units
@@ -29,7 +30,7 @@ def command(
         ),
     ],
     *,
-    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    json: options.Json = False,
 ) -> None:
     """Say what packets cost: watts of each state, joules a packet, with their uncertainty."""
     from tailtrim.experiment.costs import costs_of  # noqa: PLC0415 - the help does without

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tailtrim.cli import options
 from tailtrim.cli.console import IMPOSSIBLE, say
 from tailtrim.cli.engine import failing
 from tailtrim.errors import CaptureError
@@ -50,7 +51,7 @@ def command(
     server: Annotated[
         str, typer.Option(metavar="URL", help="Where Spark Connect is: sc://HOST:PORT.")
     ],
-    json: Annotated[bool, typer.Option("--json", help="Print the workers as JSON.")] = False,
+    json: Annotated[bool, options.json("Print the workers as JSON.")] = False,
 ) -> None:
     """Check that the workers of a Spark cluster can match captures.
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tailtrim.cli import options
 from tailtrim.cli.console import USAGE, complain, say
 from tailtrim.errors import TailtrimError
 from tailtrim.report import units
@@ -30,14 +31,7 @@ Examples:
 
 
 def command(
-    directory: Annotated[
-        Path,
-        typer.Argument(
-            metavar="DIR",
-            help="A run directory, written by analyze --out, or an experiment, written by run: each"
-            " of its runs.",
-        ),
-    ],
+    directory: options.RunOrExperiment,
     *,
     interrupts: Annotated[
         list[Path] | None,
@@ -47,23 +41,14 @@ def command(
             " timestamp_us). Repeatable, for host and guest.",
         ),
     ] = None,
-    cpu: Annotated[
-        int | None,
-        typer.Option(
-            metavar="CPU",
-            min=0,
-            help="The CPU that serves the packets, if the trace covers several.",
-        ),
-    ] = None,
+    cpu: options.Cpu = None,
     late_from: Annotated[
         str,
         typer.Option(metavar="P", help="Packets above this quantile are explained one by one."),
     ] = "0.999",
     json: Annotated[
         bool,
-        typer.Option(
-            "--json", help="Print the explanation as JSON; of an experiment a line for each run."
-        ),
+        options.json("Print the explanation as JSON; of an experiment a line for each run."),
     ] = False,
 ) -> None:
     """Attribute late packets to causes: periodic ones, and with a trace those of each packet.

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from tailtrim.cli import options
 from tailtrim.cli.console import NEGATIVE, USAGE, complain, say
 from tailtrim.errors import TailtrimError
 from tailtrim.rundir import Summary
@@ -34,12 +35,9 @@ def command(  # noqa: PLR0913 - one parameter an option
     *,
     out: Annotated[
         Path,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="DIR",
-            help="Run directory to write; with several pairs of hosts, a folder with one for each;"
-            " with pos, the experiment.",
+        options.out(
+            "Run directory to write; with several pairs of hosts, a folder with one for each;"
+            " with pos, the experiment."
         ),
     ],
     level: Annotated[
@@ -68,7 +66,7 @@ def command(  # noqa: PLR0913 - one parameter an option
         bool,
         typer.Option("--keep-captures", help="With pos: copy the captures into the runs."),
     ] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print the summaries as JSON.")] = False,
+    json: Annotated[bool, options.json("Print the summaries as JSON.")] = False,
 ) -> None:
     """Import results of other tools: round trips as runs, results of pos as an experiment."""
     try:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from tailtrim.cli import options
 from tailtrim.cli.console import USAGE, complain, say
 from tailtrim.errors import TailtrimError
 
@@ -52,7 +53,7 @@ def command(  # noqa: PLR0913 - one parameter an option
             help="Share of the runs of this length whose interval is as narrow as asked.",
         ),
     ] = "80%",
-    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    json: options.Json = False,
 ) -> None:
     """Estimate how long to measure for a quantile of a given precision."""
     from tailtrim.compare import plan_length as planned  # noqa: PLC0415 - others start without

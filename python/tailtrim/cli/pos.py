@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from tailtrim.cli import pos_replay
+from tailtrim.cli import options, pos_replay
 from tailtrim.cli.console import BROKEN, USAGE, complain, exit_code, say
 from tailtrim.errors import PicturesError, PlanError, TailtrimError
 from tailtrim.pos.layout import Published
@@ -55,12 +55,7 @@ _Arguments = Annotated[
 ]
 _Out = Annotated[
     Path | None,
-    typer.Option(
-        "--out",
-        "-o",
-        metavar="DIR",
-        help="Directory of the results. Default: results/NAME of the script's folder.",
-    ),
+    options.out("Directory of the results. Default: results/NAME of the script's folder."),
 ]
 _Images = Annotated[
     list[str] | None,
@@ -127,9 +122,7 @@ def command(  # noqa: PLR0913 - one parameter an option
         bool,
         typer.Option("--scan/--no-scan", help="Look for what is not supported, before it starts."),
     ] = True,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Continue an interrupted experiment.")
-    ] = False,
+    resume: options.Resume = False,
     image: _Images = None,
     cable: _Cables = None,
     testbed: _Testbed = None,

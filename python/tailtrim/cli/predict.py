@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tailtrim.cli import options
 from tailtrim.cli.console import USAGE, complain, say
 from tailtrim.errors import OutputError, TailtrimError
 from tailtrim.report import pictures, units
@@ -77,22 +78,9 @@ Slo = Annotated[
         " 'p99.9 < 200us'.",
     ),
 ]
-Cpu = Annotated[
-    int | None,
-    typer.Option(
-        metavar="CPU",
-        min=0,
-        help="The CPU that serves the packets, if the trace covers several.",
-    ),
-]
 Out = Annotated[
     Path | None,
-    typer.Option(
-        "--out",
-        "-o",
-        metavar="DIR",
-        help="Write prediction.json and the figure (SVG, PDF, CSV) there.",
-    ),
+    options.out("Write prediction.json and the figure (SVG, PDF, CSV) there."),
 ]
 
 
@@ -106,8 +94,8 @@ def command(  # noqa: PLR0913 - one parameter an option
     faster: Faster = "0%",
     batch: Batch = None,
     slo: Slo = None,
-    cpu: Cpu = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the prediction as JSON.")] = False,
+    cpu: options.Cpu = None,
+    json: Annotated[bool, options.json("Print the prediction as JSON.")] = False,
     out: Out = None,
 ) -> None:
     """Predict the highest rate of a device, and its latency at other rates and in bursts."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tailtrim.cli import options
 from tailtrim.cli.console import USAGE, complain, escaped, say
 from tailtrim.cli.engine import EngineName, Memory, Scratch, Server, failing
 
@@ -67,9 +68,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     ] = RowFormat.TABLE,
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out", "-o", metavar="FILE", help="Write to this file instead of standard output."
-        ),
+        options.out("Write to this file instead of standard output.", "FILE"),
     ] = None,
     memory: Memory = None,
     scratch: Scratch = None,
@@ -100,10 +99,10 @@ def command(  # noqa: PLR0913 - one parameter an option
         )
         raise typer.Exit(USAGE)
     confined = engine is EngineName.DUCKDB and not unrestricted
-    options = engines.EngineOptions(
+    at_engine = engines.EngineOptions(
         server=server, memory=memory, scratch=scratch, confined=confined
     )
-    with failing(), engines.connect(str(engine), options) as at:
+    with failing(), engines.connect(str(engine), at_engine) as at:
         _write(engines.query(at, text, sources or ()), form, out)
 
 

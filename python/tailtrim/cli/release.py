@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from tailtrim.cli import options
 from tailtrim.cli.console import complain, exit_code, say
 from tailtrim.errors import TailtrimError
 from tailtrim.report import units
@@ -35,9 +36,7 @@ def command(  # noqa: PLR0913 - one parameter an option
         Path, typer.Argument(metavar="EXPERIMENT", help="An experiment, written by run.")
     ],
     *,
-    out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="DIR", help="Directory of the release; new.")
-    ],
+    out: Annotated[Path, options.out("Directory of the release; new.")],
     captures: Annotated[
         Captures,
         typer.Option(

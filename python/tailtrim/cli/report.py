@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tailtrim.cli import asserting
+from tailtrim.cli import asserting, options
 from tailtrim.cli.console import USAGE, complain, say
 from tailtrim.errors import TailtrimError
 from tailtrim.rundir import RunDirectory
@@ -47,19 +47,16 @@ def command(  # noqa: PLR0913 - one parameter an option
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="DIR",
-            help="Directory of the report. Default: the folder report of the run directory; for"
-            " several runs, of the current directory.",
+        options.out(
+            "Directory of the report. Default: the folder report of the run directory; for"
+            " several runs, of the current directory."
         ),
     ] = None,
     pdf: Annotated[
         bool, typer.Option("--pdf", help="Draw each figure as PDF, too: it takes twice the time.")
     ] = False,
-    asserts: asserting.Asserts = None,
-    junit: asserting.Junit = None,
+    asserts: options.Asserts = None,
+    junit: options.Junit = None,
 ) -> None:
     """Write a page and figures (SVG, CSV) of one run, of several, or of an experiment."""
     objectives = asserting.asked(asserts, junit)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tailtrim.cli import asserting
+from tailtrim.cli import asserting, options
 from tailtrim.cli.console import BROKEN, NEGATIVE, complain, exit_code, say
 from tailtrim.cli.ending import ending_orderly
 from tailtrim.errors import PicturesError, TailtrimError
@@ -40,18 +40,8 @@ def command(  # noqa: PLR0913 - one parameter an option
         ),
     ],
     *,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="DIR",
-            help="Directory of the results. Default: results/NAME of the plan.",
-        ),
-    ] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Continue an interrupted experiment.")
-    ] = False,
+    out: options.Results = None,
+    resume: options.Resume = False,
     retry_invalid: Annotated[
         bool, typer.Option("--retry-invalid", help="With --resume, also repeat invalid runs.")
     ] = False,
@@ -64,11 +54,9 @@ def command(  # noqa: PLR0913 - one parameter an option
             "--dry-run", help="Print all that would be done to each node, and change nothing."
         ),
     ] = False,
-    asserts: asserting.Asserts = None,
-    junit: asserting.Junit = None,
-    json: Annotated[
-        bool, typer.Option("--json", help="Print the outcome of the runs as JSON.")
-    ] = False,
+    asserts: options.Asserts = None,
+    junit: options.Junit = None,
+    json: Annotated[bool, options.json("Print the outcome of the runs as JSON.")] = False,
 ) -> None:
     """Run an experiment: measure a device under test for each value of the loop variables."""
     from tailtrim.cli import dry_run  # noqa: PLC0415 - the help does without

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tailtrim.cli import options
 from tailtrim.cli.console import BROKEN, NEGATIVE, complain, exit_code, say
 from tailtrim.cli.ending import ending_orderly
 from tailtrim.errors import TailtrimError
@@ -45,11 +46,9 @@ def command(
     ] = False,
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out", "-o", metavar="DIR", help="Keep the runs here. Default: they are removed."
-        ),
+        options.out("Keep the runs here. Default: they are removed."),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    json: options.Json = False,
 ) -> None:
     """Measure the error of tailtrim on this host: its floor, and its error with known delays.
 

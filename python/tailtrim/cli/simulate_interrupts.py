@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tailtrim.analysis.options import nanoseconds
+from tailtrim.cli import options
 from tailtrim.cli.console import USAGE, complain, say
 from tailtrim.errors import OutputError, TailtrimError
 from tailtrim.report import pictures
@@ -56,7 +57,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     schedule: Annotated[
         str, typer.Option(metavar="SCHEDULE", help="cbr, golden, poisson, burst:N or jitter:SHARE.")
     ] = "cbr",
-    json: Annotated[bool, typer.Option("--json", help="Print all latencies as JSON.")] = False,
+    json: Annotated[bool, options.json("Print all latencies as JSON.")] = False,
     figure: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw latency over time: .svg or .pdf.")
     ] = None,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tailtrim.cli import testbed_power
+from tailtrim.cli import options, testbed_power
 from tailtrim.cli.console import IMPOSSIBLE, complain, say
 from tailtrim.errors import HostError, OutputError
 from tailtrim.report import units
@@ -73,10 +73,10 @@ def command(  # noqa: PLR0913 - one parameter an option
     ] = False,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", metavar="FILE", help="With show: write the drawing, an SVG."),
+        options.out("With show: write the drawing, an SVG.", "FILE"),
     ] = None,
     json: Annotated[
-        bool, typer.Option("--json", help="With check and clean: print the findings as JSON.")
+        bool, options.json("With check and clean: print the findings as JSON.")
     ] = False,
 ) -> None:
     """Check, show, clean or switch the hosts that a testbed file describes."""

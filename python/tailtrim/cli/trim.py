@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tailtrim.cli import options
 from tailtrim.cli.budget import budget_s
 from tailtrim.cli.console import NEGATIVE, complain, exit_code, say
 from tailtrim.cli.ending import ending_orderly
@@ -37,15 +38,7 @@ def command(  # noqa: PLR0913 - one parameter an option
         typer.Argument(metavar="PLAN", help="A YAML file with the key trim, or an example."),
     ],
     *,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="DIR",
-            help="Directory of the results. Default: results/NAME of the plan.",
-        ),
-    ] = None,
+    out: options.Results = None,
     budget: Annotated[
         str,
         typer.Option(metavar="TIME", help="Longest time, such as 20min or 2h. It is kept."),
@@ -75,7 +68,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     dry: Annotated[
         bool, typer.Option("--dry-run", help="Print what would be tried, and change nothing.")
     ] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    json: options.Json = False,
 ) -> None:
     """Find the changes that cut the tail, and keep only those whose gain is proven."""
     from tailtrim.trim.packages import require  # noqa: PLC0415 - the help does without

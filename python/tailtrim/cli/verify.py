@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tailtrim.cli import options
 from tailtrim.cli.console import (
     NEGATIVE,
     UNDECIDED,
@@ -69,9 +70,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out", "-o", metavar="DIR", help="Results of --rerun. Default: results/rerun."
-        ),
+        options.out("Results of --rerun. Default: results/rerun."),
     ] = None,
     level: Annotated[
         list[str] | None,
@@ -81,7 +80,7 @@ def command(  # noqa: PLR0913 - one parameter an option
             " repeatable.",
         ),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the levels as JSON.")] = False,
+    json: Annotated[bool, options.json("Print the levels as JSON.")] = False,
 ) -> None:
     """Derive every number and figure of a release again, and say what differs."""
     from tailtrim.release.rerun import Rerun  # noqa: PLC0415 - the help does without
