@@ -10,8 +10,9 @@ import typer
 import tailtrim
 from tailtrim.cli import asserting, options
 from tailtrim.cli import engine as engines
-from tailtrim.cli.console import NEGATIVE, Progress, say
-from tailtrim.cli.engine import EngineName, Memory, Scratch, Server, failing, is_decoded
+from tailtrim.cli.console import Progress, say
+from tailtrim.cli.engine import EngineName, Memory, Scratch, Server, is_decoded
+from tailtrim.errors import ExitCode
 from tailtrim.rundir import Summary
 
 EXAMPLES = """\b
@@ -156,14 +157,13 @@ def command(  # noqa: PLR0913 - one parameter an option
         "salvage": salvage,
     }
     at: dict[str, Any] = {"engine": engine, "server": server, "memory": memory, "scratch": scratch}
-    with failing():
-        if jobs is not None and engine is not EngineName.NATIVE:
-            raise ValueError(f"--jobs is for the native matcher, engine {engine} has none")
-        analysis = (
-            _in_one_pass(captures, decoding | matching | {"jobs": jobs})
-            if engine is EngineName.NATIVE
-            else engines.analyze(captures, **at, decoding=decoding, matching=matching)
-        )
+    if jobs is not None and engine is not EngineName.NATIVE:
+        raise ValueError(f"--jobs is for the native matcher, engine {engine} has none")
+    analysis = (
+        _in_one_pass(captures, decoding | matching | {"jobs": jobs})
+        if engine is EngineName.NATIVE
+        else engines.analyze(captures, **at, decoding=decoding, matching=matching)
+    )
     if json:
         say(analysis.summary.text)
     else:
@@ -172,7 +172,7 @@ def command(  # noqa: PLR0913 - one parameter an option
 
     asserting.judge([Measured(Path(ingress).name, analysis)], objectives, junit)
     if analysis.summary.samples == 0:
-        raise typer.Exit(NEGATIVE)
+        raise typer.Exit(ExitCode.NEGATIVE)
 
 
 def _in_one_pass(captures: list[str], matching: dict[str, Any]) -> tailtrim.Analysis:

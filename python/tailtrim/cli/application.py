@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from difflib import get_close_matches
 from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,18 +11,12 @@ from typer.core import TyperGroup
 
 from tailtrim.cli.catalogue import BY_AGENT, CATALOGUE
 from tailtrim.cli.command import Command
-from tailtrim.cli.console import BROKEN, complain, exit_code, say
+from tailtrim.cli.console import guarded, say
 from tailtrim.cli.delegated import candidates, delegate
-from tailtrim.errors import TailtrimError
+from tailtrim.errors import ExitCode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-EXIT_CODES = (
-    "Exit codes: 0 success, 1 negative result (nothing matched; B is worse; an objective failed),"
-    " 2 invalid arguments or input, 3 not possible on this host, 4 failed while running, 5 not"
-    " decided (--assert), 130 interrupted."
-)
 
 
 class AgentCommand(Command):
@@ -60,13 +53,9 @@ class Commands(TyperGroup):
         return super().resolve_command(context, arguments)
 
     def invoke(self, context: Any) -> Any:
-        """Run a command until the reader of its output has what it wanted (``| head``)."""
-        try:
+        """Run a command."""
+        with guarded():
             return super().invoke(context)
-        except BrokenPipeError as error:
-            # Nothing must be flushed to it at exit. Typer would exit with 1, a negative result.
-            sys.stdout = None
-            raise typer.Exit from error
 
     def format_commands(self, _context: Any, formatter: Any) -> None:
         """Write the groups, one line a command; nothing is loaded for it."""
@@ -126,7 +115,7 @@ app = typer.Typer(
     name="tailtrim",
     cls=Commands,
     help="Measure, explain and trim the tail latency of packet processing.",
-    epilog=EXIT_CODES,
+    epilog=f"Exit codes: {', '.join(f'{code} {code.told}' for code in ExitCode)}.",
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     no_args_is_help=True,
@@ -152,18 +141,3 @@ def _options(
     ] = False,
 ) -> None:
     pass
-
-
-def run() -> None:
-    """Run a command; the process ends with the exit code."""
-    try:
-        app()
-    except TailtrimError as error:
-        complain(error)
-        sys.exit(exit_code(error))
-    except OSError as error:
-        # A disk or a mounted store that does not answer when a command only looks what is there.
-        name = error.filename or "standard output, or another open file"
-        why = TailtrimError(f"{name}: cannot be read or written: {error.strerror or error}")
-        complain(why)
-        sys.exit(BROKEN)

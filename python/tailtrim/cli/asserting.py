@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from tailtrim.cli.console import USAGE, complain, say
+from tailtrim.cli.console import say
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -17,7 +17,12 @@ if TYPE_CHECKING:
 
 
 def asked(texts: Sequence[str] | None, report: Path | None) -> list[Objective]:
-    """Read the objectives; the command ends where they are wrong."""
+    """Read the objectives.
+
+    Raises:
+        ValueError: they are wrong.
+
+    """
     if not texts and report is None:
         return []
     from tailtrim.cli.judgement import (  # noqa: PLC0415 - most calls have no objectives
@@ -30,11 +35,7 @@ def asked(texts: Sequence[str] | None, report: Path | None) -> list[Objective]:
         for line in promises():
             say(line)
         raise typer.Exit
-    try:
-        return read(texts or (), report)
-    except ValueError as error:
-        complain(error)
-        raise typer.Exit(USAGE) from error
+    return read(texts or (), report)
 
 
 def quantiles(found: Sequence[Objective]) -> list[str]:

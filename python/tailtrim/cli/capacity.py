@@ -11,9 +11,9 @@ import typer
 
 from tailtrim.cli import options
 from tailtrim.cli.budget import budget_s
-from tailtrim.cli.console import BROKEN, NEGATIVE, UNDECIDED, complain, exit_code, say
+from tailtrim.cli.console import complain, say
 from tailtrim.cli.ending import ending_orderly
-from tailtrim.errors import PicturesError, RunError, TailtrimError
+from tailtrim.errors import ExitCode, PicturesError
 from tailtrim.plan import examples
 from tailtrim.report import units
 
@@ -78,24 +78,17 @@ def command(  # noqa: PLR0913 - one parameter an option
     from tailtrim.nodes.unprivileged import enter  # noqa: PLC0415
     from tailtrim.plan import load  # noqa: PLC0415
 
-    try:
-        plan = examples.located(plan)
-        loaded, runs = load(plan)
-        wanted = _Options(slo, search, width, confidence, budget).wanted(loaded, runs)
-        if loaded.testbed == LOCAL:
-            enter()
-        place = out or Path("results") / loaded.name
-        searching = Searching(place, loaded, wanted, resume=resume)
-        searching.experiment.save()
-        keep_plan(plan, searching.experiment)
-        with ending_orderly():
-            _conduct(searching)
-    except RunError as error:
-        complain(error)
-        raise typer.Exit(BROKEN) from error
-    except (TailtrimError, ValueError) as error:
-        complain(error)
-        raise typer.Exit(exit_code(error)) from error
+    plan = examples.located(plan)
+    loaded, runs = load(plan)
+    wanted = _Options(slo, search, width, confidence, budget).wanted(loaded, runs)
+    if loaded.testbed == LOCAL:
+        enter()
+    place = out or Path("results") / loaded.name
+    searching = Searching(place, loaded, wanted, resume=resume)
+    searching.experiment.save()
+    keep_plan(plan, searching.experiment)
+    with ending_orderly():
+        _conduct(searching)
     _finish(_predicted(searching.capacity, place), place, json=json)
 
 
@@ -189,7 +182,8 @@ def _finish(capacity: Capacity, place: Path, *, json: bool) -> None:
         _report(place)
     missing = [one for one in capacity.found if one.lower is None]
     if missing:
-        raise typer.Exit(NEGATIVE if any(o.ended == "lowest load" for o in missing) else UNDECIDED)
+        refused = any(one.ended == "lowest load" for one in missing)
+        raise typer.Exit(ExitCode.NEGATIVE if refused else ExitCode.UNDECIDED)
 
 
 def _report(place: Path) -> None:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tailtrim.cli import asserting, options
-from tailtrim.cli.console import NEGATIVE, USAGE, complain, say
-from tailtrim.errors import TailtrimError
+from tailtrim.cli.console import say
+from tailtrim.errors import ExitCode
 from tailtrim.report import pictures
 
 if TYPE_CHECKING:
@@ -85,36 +85,32 @@ def command(  # noqa: PLR0913 - one parameter an option
 ) -> None:
     """Compare runs, quantile by quantile: ratio, confidence interval and verdict."""
     objectives = asserting.asked(asserts, junit)
-    try:
-        if html is not None or figure is not None:
-            pictures.require()
-        if objectives and halves:
-            raise ValueError("--assert is for the runs of B, and with --halves there is no B")  # noqa: TRY301
-        compared = _compare(
-            sides,
-            halves=halves,
-            quantiles=[*(quantile or ()), *asserting.quantiles(objectives)],
-            confidence=confidence,
-            margin=_share("margin", margin),
-            seed=seed,
-        )
-        _write(compared, html, figure, objectives)
-    except (TailtrimError, ValueError) as error:
-        complain(error)
-        raise typer.Exit(USAGE) from error
+    if html is not None or figure is not None:
+        pictures.require()
+    if objectives and halves:
+        raise ValueError("--assert is for the runs of B, and with --halves there is no B")
+    compared = _compare(
+        sides,
+        halves=halves,
+        quantiles=[*(quantile or ()), *asserting.quantiles(objectives)],
+        confidence=confidence,
+        margin=_share("margin", margin),
+        seed=seed,
+    )
+    _write(compared, html, figure, objectives)
     if json:
         told = {"schema": "tailtrim.comparisons/1", "comparisons": [c.as_json() for c in compared]}
         say(encoding.dumps(told, indent=2, ensure_ascii=False))
     else:
         _print(compared)
-    code = 0
+    code = ExitCode.SUCCESS
     if objectives:
         from tailtrim.cli.judgement import judged  # noqa: PLC0415 - most calls have none
 
         code = judged(_measured(compared), objectives, junit)
     worse = any(one.verdict == "worse" for one in compared)
-    if fail_if_worse and worse and code != USAGE:
-        code = NEGATIVE
+    if fail_if_worse and worse:
+        code = ExitCode.NEGATIVE
     if code:
         raise typer.Exit(code)
 

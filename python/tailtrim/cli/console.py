@@ -1,40 +1,24 @@
-"""Standard error, exit codes and progress."""
+"""Text on standard output and standard error, progress, and the end of a command by an error."""
 
 from __future__ import annotations
 
 import re
 import sys
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from tailtrim.errors import HostError, PlanError, Remedy, RunError
+from tailtrim.errors import ExitCode, PlanError, Remedy, TailtrimError, exit_code
 from tailtrim.report import units
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import TracebackType
     from typing import Self
 
     from rich.progress import Progress as Bar
 
     from tailtrim.rundir.summary import Notice
-
-NEGATIVE = 1
-USAGE = 2
-IMPOSSIBLE = 3
-BROKEN = 4
-UNDECIDED = 5
-
-
-def exit_code(error: Exception) -> int:
-    """Return the exit code of an error that ends a command."""
-    match error:
-        case HostError():
-            return IMPOSSIBLE
-        case RunError():
-            return BROKEN
-        case _:
-            return USAGE
-
 
 #: What a user types for the arguments that errors name.
 TYPED = {
@@ -88,12 +72,38 @@ def say(text: object, *, err: bool = False) -> None:
     print(escaped(str(text)), file=sys.stderr if err else sys.stdout, flush=True)
 
 
-def complain(error: Exception, kind: str = "error") -> None:
+def complain(error: BaseException, kind: str = "error") -> None:
     """Print an error, or a warning, and what to do about it, to standard error."""
     for told in error.args if isinstance(error, PlanError) else [error]:
         say(f"{kind}: {units.printable(str(told))}", err=True)
     for note in getattr(error, "__notes__", ()):
         say(f"hint: {units.printable(_typed(note))}", err=True)
+
+
+@contextmanager
+def guarded() -> Iterator[None]:
+    """Print an error that ends a command, and end the process with the exit code of its class.
+
+    A reader of the output that has what it wanted (``| head``) is no error.
+    """
+    try:
+        yield
+    except BrokenPipeError:
+        # Nothing must be flushed to it at exit. Typer would exit with 1, a negative result.
+        sys.stdout = None
+        sys.exit(ExitCode.SUCCESS)
+    except (Exception, KeyboardInterrupt) as error:
+        code = exit_code(error)
+        if code is None:
+            raise
+        if code is not ExitCode.INTERRUPTED:
+            complain(_with_its_file(error) if isinstance(error, OSError) else error)
+        sys.exit(code)
+
+
+def _with_its_file(error: OSError) -> TailtrimError:
+    name = error.filename or "standard output, or another open file"
+    return TailtrimError(f"{name}: cannot be read or written: {error.strerror or error}")
 
 
 def _typed(note: str) -> str:

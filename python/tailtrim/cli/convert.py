@@ -10,8 +10,7 @@ import typer
 
 from tailtrim import export
 from tailtrim.cli import options
-from tailtrim.cli.console import USAGE, complain, say, warn
-from tailtrim.errors import TailtrimError
+from tailtrim.cli.console import say, warn
 
 EXAMPLES = """\b
 Examples:
@@ -50,15 +49,11 @@ def command(
     """Convert a run directory, or all of an experiment, into other tools' formats."""
     from tailtrim.experiment import is_experiment, runs_of  # noqa: PLC0415 - others start without
 
-    try:
-        several = is_experiment(directory)
-        for _, run in runs_of(directory):
-            place = run.path if out is None else out / run.name if several else out
-            conversion = export.convert(run, to.value, place)
-            for notice in conversion.notices:
-                warn(notice)
-            for file in conversion.files:
-                say(file)
-    except TailtrimError as error:
-        complain(error)
-        raise typer.Exit(USAGE) from error
+    several = is_experiment(directory)
+    for _, run in runs_of(directory):
+        place = run.path if out is None else out / run.name if several else out
+        conversion = export.convert(run, to.value, place)
+        for notice in conversion.notices:
+            warn(notice)
+        for file in conversion.files:
+            say(file)

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tailtrim.cli import options
-from tailtrim.cli.console import USAGE, Progress, complain, say
-from tailtrim.errors import TailtrimError
+from tailtrim.cli.console import Progress, say
 from tailtrim.report import units
 
 if TYPE_CHECKING:
@@ -81,16 +80,12 @@ def command(  # noqa: PLR0913 - one parameter an option
         "salvage": salvage,
         "buckets": buckets,
     }
-    try:
-        if following:
-            with _stopped_by_signals() as stop:
-                decoded = follow(captures, out, stop=stop, tell=_tell, **decoding)
-        else:
-            with Progress("decoding") as progress:
-                decoded = decode(captures, out, progress=progress, **decoding)
-    except (TailtrimError, ValueError) as error:
-        complain(error)
-        raise typer.Exit(USAGE) from error
+    if following:
+        with _stopped_by_signals() as stop:
+            decoded = follow(captures, out, stop=stop, tell=_tell, **decoding)
+    else:
+        with Progress("decoding") as progress:
+            decoded = decode(captures, out, progress=progress, **decoding)
     for captured in decoded.captures:
         say(f"{captured.number}  {captured.rows:>15,} packets  {units.printable(captured.name)}")
 

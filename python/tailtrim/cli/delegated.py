@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
-from tailtrim.cli.console import IMPOSSIBLE, complain
 from tailtrim.errors import HostError
 
 if TYPE_CHECKING:
@@ -61,15 +60,19 @@ def candidates(name: str, arguments: Sequence[str], incomplete: str) -> list[Can
     return found
 
 
-def become_agent(name: str, arguments: Sequence[str]) -> int:
-    """Become the agent, with its output and its exit code; return only where there is none."""
+def become_agent(name: str, arguments: Sequence[str]) -> NoReturn:
+    """Become the agent, with its output and its exit code.
+
+    Raises:
+        HostError: there is no agent, or it cannot be started.
+
+    """
     from tailtrim.nodes.agent import program  # noqa: PLC0415 - the table of commands needs none
 
+    path = program()
+    sys.stdout.flush()
     try:
-        path = program()
-        sys.stdout.flush()
         # By its first argument it knows how it was called, and says so in help and examples.
         os.execv(path, ["tailtrim", name, *arguments])  # noqa: S606 - the agent, no shell
-    except (HostError, OSError) as error:
-        complain(error)
-    return IMPOSSIBLE
+    except OSError as error:
+        raise HostError(str(error)) from error

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tailtrim.cli import options
-from tailtrim.cli.console import IMPOSSIBLE, complain, say
-from tailtrim.errors import HostError
+from tailtrim.cli.console import say
+from tailtrim.errors import ExitCode
 
 if TYPE_CHECKING:
     from tailtrim.doctor import Check
@@ -48,11 +48,7 @@ def command(
         return
     from tailtrim.doctor import examine  # noqa: PLC0415 - the help does without
 
-    try:
-        checks = examine()
-    except HostError as error:
-        complain(error)
-        raise typer.Exit(IMPOSSIBLE) from error
+    checks = examine()
     lacking = [check for check in checks if check.demo and check.missing]
     if json:
         rows = [
@@ -64,7 +60,7 @@ def command(
         _table(checks)
         say(f"\nThe demo (make demo): {'not possible' if lacking else 'possible'} on this host.")
     if lacking:
-        raise typer.Exit(IMPOSSIBLE)
+        raise typer.Exit(ExitCode.IMPOSSIBLE)
 
 
 def _packages(purpose: Purpose) -> None:

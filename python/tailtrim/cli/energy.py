@@ -9,8 +9,7 @@ from typing import Annotated
 import typer
 
 from tailtrim.cli import options
-from tailtrim.cli.console import USAGE, complain, say
-from tailtrim.errors import RunDirectoryError
+from tailtrim.cli.console import say
 from tailtrim.report import units
 
 EXAMPLES = """\b
@@ -36,11 +35,7 @@ def command(
     from tailtrim.experiment.costs import costs_of  # noqa: PLC0415 - the help does without
     from tailtrim.report.terminal.energy_table import lines  # noqa: PLC0415
 
-    try:
-        found = costs_of(directory)
-    except RunDirectoryError as error:
-        complain(error)
-        raise typer.Exit(USAGE) from error
+    found = costs_of(directory)
     if json:
         say(encoding.dumps(found.as_json(), indent=2))
         return

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import tempfile
-from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tailtrim.cli.console import IMPOSSIBLE, USAGE, Progress, complain, say
-from tailtrim.errors import EngineError, QueryError, TailtrimError
+from tailtrim.cli.console import Progress, say
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from tailtrim import Analysis
     from tailtrim.decode import Decoded
@@ -45,19 +43,6 @@ Scratch = Annotated[
     Path | None,
     typer.Option(metavar="DIR", help="Directory for data that does not fit into memory."),
 ]
-
-
-@contextmanager
-def failing() -> Iterator[None]:
-    """End the command on what the user can do something about."""
-    try:
-        yield
-    except EngineError as error:
-        complain(error)
-        raise typer.Exit(USAGE if isinstance(error, QueryError) else IMPOSSIBLE) from error
-    except (TailtrimError, ValueError) as error:
-        complain(error)
-        raise typer.Exit(USAGE) from error
 
 
 def analyze(  # noqa: PLR0913 - what the command line says

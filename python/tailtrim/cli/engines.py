@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tailtrim.cli import options
-from tailtrim.cli.console import IMPOSSIBLE, say
-from tailtrim.cli.engine import failing
-from tailtrim.errors import CaptureError
+from tailtrim.cli.console import say
+from tailtrim.errors import CaptureError, ExitCode
 from tailtrim.report import units
 
 if TYPE_CHECKING:
@@ -60,7 +59,7 @@ def command(
     """
     from tailtrim import engines  # noqa: PLC0415 - the help does without
 
-    with failing(), engines.connect("spark", engines.EngineOptions(server=server)) as spark:
+    with engines.connect("spark", engines.EngineOptions(server=server)) as spark:
         from tailtrim.engines.checking import can_match, check  # noqa: PLC0415
 
         try:
@@ -73,7 +72,7 @@ def command(
         for worker in workers:
             _tell(worker)
     if not can_match(workers):
-        raise typer.Exit(IMPOSSIBLE)
+        raise typer.Exit(ExitCode.IMPOSSIBLE)
 
 
 def _tell(worker: Worker) -> None:

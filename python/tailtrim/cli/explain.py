@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tailtrim.cli import options
-from tailtrim.cli.console import USAGE, complain, say
-from tailtrim.errors import TailtrimError
+from tailtrim.cli.console import say
 from tailtrim.report import units
 from tailtrim.rundir.minutes import by_minute
 
@@ -57,27 +56,23 @@ def command(
     """
     from tailtrim.experiment import is_experiment, runs_of  # noqa: PLC0415 - others start without
 
-    try:
-        several = is_experiment(directory)
-        for label, run in runs_of(directory):
-            found = _explained(run, interrupts or (), cpu, late_from)
-            if json and several:
-                # A line for each run: one of many hours need not be held until all are done.
-                say(
-                    encoding.dumps(
-                        {"run": run.name, "label": label, **found.as_json()}, ensure_ascii=False
-                    )
+    several = is_experiment(directory)
+    for label, run in runs_of(directory):
+        found = _explained(run, interrupts or (), cpu, late_from)
+        if json and several:
+            # A line for each run: one of many hours need not be held until all are done.
+            say(
+                encoding.dumps(
+                    {"run": run.name, "label": label, **found.as_json()}, ensure_ascii=False
                 )
-            elif json:
-                say(encoding.dumps(found.as_json(), indent=2, ensure_ascii=False))
-            else:
-                _print(found, f"{run.name} ({label})" if several else "")
-            for warning in found.warnings:
-                where = f"{run.name}: " if several else ""
-                say(f"warning: {units.printable(where + warning)}", err=True)
-    except (TailtrimError, ValueError) as error:
-        complain(error)
-        raise typer.Exit(USAGE) from error
+            )
+        elif json:
+            say(encoding.dumps(found.as_json(), indent=2, ensure_ascii=False))
+        else:
+            _print(found, f"{run.name} ({label})" if several else "")
+        for warning in found.warnings:
+            where = f"{run.name}: " if several else ""
+            say(f"warning: {units.printable(where + warning)}", err=True)
 
 
 def _explained(

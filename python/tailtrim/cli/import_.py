@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from tailtrim.cli import options
-from tailtrim.cli.console import NEGATIVE, USAGE, complain, say
-from tailtrim.errors import TailtrimError
+from tailtrim.cli.console import say
+from tailtrim.errors import ExitCode
 from tailtrim.rundir import Summary
 
 TRIM = "1s"
@@ -69,17 +69,13 @@ def command(  # noqa: PLR0913 - one parameter an option
     json: Annotated[bool, options.json("Print the summaries as JSON.")] = False,
 ) -> None:
     """Import results of other tools: round trips as runs, results of pos as an experiment."""
-    try:
-        if files[0] == Path("pos"):
-            _import_pos(files[1:], out, trim, repetition, keep_captures=keep_captures, json=json)
-            return
-        if trim != TRIM or repetition is not None or keep_captures:
-            told = "--trim, --repetition and --keep-captures are of tailtrim import pos RESULTS"
-            raise ValueError(told)  # noqa: TRY301
-        runs = _round_trips(files, out, level)
-    except (TailtrimError, ValueError) as error:
-        complain(error)
-        raise typer.Exit(USAGE) from error
+    if files[0] == Path("pos"):
+        _import_pos(files[1:], out, trim, repetition, keep_captures=keep_captures, json=json)
+        return
+    if trim != TRIM or repetition is not None or keep_captures:
+        told = "--trim, --repetition and --keep-captures are of tailtrim import pos RESULTS"
+        raise ValueError(told)
+    runs = _round_trips(files, out, level)
     summaries = [summary for _, _, summary in runs]
     if json:
         for summary in summaries:
@@ -89,7 +85,7 @@ def command(  # noqa: PLR0913 - one parameter an option
         for _, place, _ in runs:
             say(f"Run directory: {place}")
     if not any(summary.samples for summary in summaries):
-        raise typer.Exit(NEGATIVE)
+        raise typer.Exit(ExitCode.NEGATIVE)
 
 
 def _import_pos(  # noqa: PLR0913 - what the command was given

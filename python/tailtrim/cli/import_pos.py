@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from tailtrim.cli.console import NEGATIVE, Progress, say
+from tailtrim.cli.console import Progress, say
+from tailtrim.errors import ExitCode
 from tailtrim.report import units
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def run(  # noqa: PLR0913 - what the command was given
                 say(f"{units.printable(f'{where}: {one.problem}')}")
         say(f"Experiment: {out}")
     if not experiment.complete:
-        raise typer.Exit(NEGATIVE)
+        raise typer.Exit(ExitCode.NEGATIVE)
 
 
 def _print(runs: list[RecordedRun]) -> None:

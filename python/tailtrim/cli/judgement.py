@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from tailtrim.cli.console import NEGATIVE, UNDECIDED, USAGE, complain, say
-from tailtrim.errors import OutputError
+from tailtrim.cli.console import say
+from tailtrim.errors import ExitCode, OutputError
 from tailtrim.report import units
 from tailtrim.slo import (
     PROMISES,
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from tailtrim.slo import Measured
 
-DONE = 0
 #: Instead of objectives: the promises that there are.
 LIST = "list"
 
@@ -67,8 +66,13 @@ def numbered(names: Sequence[str]) -> list[str]:
     ]
 
 
-def judged(runs: Iterable[Measured], found: Sequence[Objective], report: Path | None) -> int:
-    """Print what the runs say of the objectives; return the exit code."""
+def judged(runs: Iterable[Measured], found: Sequence[Objective], report: Path | None) -> ExitCode:
+    """Print what the runs say of the objectives; return the exit code.
+
+    Raises:
+        OutputError: the report cannot be written.
+
+    """
     listed = list(runs)
     single = [one for one in found if one.promise is None]
     of_runs = _of_each(listed, single) if single else {}
@@ -85,15 +89,14 @@ def judged(runs: Iterable[Measured], found: Sequence[Objective], report: Path | 
         if report is not None:
             report.write_text(junit(of_runs), encoding="utf-8")
     except OSError as error:
-        complain(OutputError(f"{report}: cannot be written: {error.strerror}"))
-        return USAGE
+        raise OutputError(f"{report}: cannot be written: {error.strerror}") from error
     if not of_runs:
         say("not decided: there is no run that the objectives are for", err=True)
-        return UNDECIDED
+        return ExitCode.UNDECIDED
     decisions = {verdict.decision for of_run in of_runs.values() for verdict in of_run}
     if Decision.FAILED in decisions:
-        return NEGATIVE
-    return UNDECIDED if Decision.UNDECIDED in decisions else DONE
+        return ExitCode.NEGATIVE
+    return ExitCode.UNDECIDED if Decision.UNDECIDED in decisions else ExitCode.SUCCESS
 
 
 def _of_each(listed: Sequence[Measured], found: Sequence[Objective]) -> dict[str, list[Verdict]]:

@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from tailtrim.cli import options
-from tailtrim.cli.console import USAGE, complain, say
-from tailtrim.errors import TailtrimError
+from tailtrim.cli.console import say
 
 EXAMPLES = """\b
 Examples:
@@ -59,19 +58,15 @@ def command(  # noqa: PLR0913 - one parameter an option
     from tailtrim.compare import plan_length as planned  # noqa: PLC0415 - others start without
     from tailtrim.report.terminal.comparison_text import length_lines  # noqa: PLC0415
 
-    try:
-        length = planned(
-            quantile,
-            precision=precision,
-            confidence=confidence,
-            assurance=assurance,
-            cluster=cluster,
-            rate_pps=rate,
-            pilot=pilot,
-        )
-    except (TailtrimError, ValueError) as error:
-        complain(error)
-        raise typer.Exit(USAGE) from error
+    length = planned(
+        quantile,
+        precision=precision,
+        confidence=confidence,
+        assurance=assurance,
+        cluster=cluster,
+        rate_pps=rate,
+        pilot=pilot,
+    )
     if json:
         say(encoding.dumps(length.as_json(), indent=2))
         return

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from tailtrim.cli import options, pos_replay
-from tailtrim.cli.console import BROKEN, USAGE, complain, exit_code, say
-from tailtrim.errors import PicturesError, PlanError, TailtrimError
+from tailtrim.cli.console import complain, say
+from tailtrim.errors import ExitCode, PicturesError, PlanError
 from tailtrim.pos.layout import Published
 from tailtrim.report import units
 
@@ -145,38 +145,34 @@ def command(  # noqa: PLR0913 - one parameter an option
     from tailtrim.pos.session import Given  # noqa: PLC0415
 
     words, replay = arguments or [], None
-    try:
-        if script == pos_replay.WORD:
-            replay = pos_replay.Replay(words)
-            replay.tell(scan=scan)
-            name, words = replay.name, replay.nodes
-        else:
-            script = script / "experiment.sh" if script.is_dir() else script
-            name = script.absolute().parent.name
-            if not script.is_file():
-                raise PlanError(f"{script}: not a file")
-        deadline_s = nanoseconds("deadline", deadline) / 10**9 if deadline else None
-        nanoseconds("trim", trim)
-        seeded = seed if order is Order.RANDOM else None
-        about = {"script": str(script), "arguments": words, "layout": str(layout), "seed": seeded}
-        about |= {"testbed": str(testbed), "map": places or []} if testbed else {}
-        about |= replay.about if replay else {}
-        images = tuple(one.partition("=")[0] for one in image or ())
-        where = _Where(testbed, places or [], cable or [], image or [])
-        with closing(_nodes(name, words, where)) as nodes:
-            if check or scan:
-                _scan(script, Wanted(nodes, words, images), replay, check=check)
-            if testbed is None:
-                enter()
-            journal = Journal(out or Path("results") / name, about, resume=resume)
-            script = replay.keep(journal.folder) if replay else script
-            given = Given(nodes, layout, images, Settings(deadline_s, seeded))
-            failed = _conduct(script, words, journal, given, Experiment(name, nodes, trim))
-    except (TailtrimError, ValueError) as error:
-        complain(error)
-        raise typer.Exit(exit_code(error)) from error
+    if script == pos_replay.WORD:
+        replay = pos_replay.Replay(words)
+        replay.tell(scan=scan)
+        name, words = replay.name, replay.nodes
+    else:
+        script = script / "experiment.sh" if script.is_dir() else script
+        name = script.absolute().parent.name
+        if not script.is_file():
+            raise PlanError(f"{script}: not a file")
+    deadline_s = nanoseconds("deadline", deadline) / 10**9 if deadline else None
+    nanoseconds("trim", trim)
+    seeded = seed if order is Order.RANDOM else None
+    about = {"script": str(script), "arguments": words, "layout": str(layout), "seed": seeded}
+    about |= {"testbed": str(testbed), "map": places or []} if testbed else {}
+    about |= replay.about if replay else {}
+    images = tuple(one.partition("=")[0] for one in image or ())
+    where = _Where(testbed, places or [], cable or [], image or [])
+    with closing(_nodes(name, words, where)) as nodes:
+        if check or scan:
+            _scan(script, Wanted(nodes, words, images), replay, check=check)
+        if testbed is None:
+            enter()
+        journal = Journal(out or Path("results") / name, about, resume=resume)
+        script = replay.keep(journal.folder) if replay else script
+        given = Given(nodes, layout, images, Settings(deadline_s, seeded))
+        failed = _conduct(script, words, journal, given, Experiment(name, nodes, trim))
     if failed:
-        raise typer.Exit(BROKEN)
+        raise typer.Exit(ExitCode.FAILED)
 
 
 class _Where(NamedTuple):
@@ -232,7 +228,7 @@ def _scan(script: Path, wanted: Wanted, replay: pos_replay.Replay | None, *, che
         say(f"error: {units.printable(str(finding))}", err=True)
     if found:
         say("hint: --no-scan runs it all the same", err=True)
-        raise typer.Exit(USAGE)
+        raise typer.Exit(ExitCode.INVALID)
     if check:
         say(f"{script}: nothing found that is not supported")
         raise typer.Exit

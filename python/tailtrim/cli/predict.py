@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tailtrim.cli import options
-from tailtrim.cli.console import USAGE, complain, say
-from tailtrim.errors import OutputError, TailtrimError
+from tailtrim.cli.console import say
+from tailtrim.errors import OutputError
 from tailtrim.report import pictures, units
 
 if TYPE_CHECKING:
@@ -102,27 +102,23 @@ def command(  # noqa: PLR0913 - one parameter an option
     from tailtrim.queueing import predicted  # noqa: PLC0415 - other commands start without
     from tailtrim.queueing.choice import chosen  # noqa: PLC0415
 
-    try:
-        if out is not None:
-            pictures.require()
-        source, others = chosen(runs)
-        found = predicted(
-            source,
-            floor=floor,
-            others=others,
-            rates_pps=[each for text in rate or () for each in _rates(text)],
-            burst=burst,
-            without=without or (),
-            faster=_share(faster),
-            batch=batch,
-            promise=slo,
-            cpu=cpu,
-        )
-        if out is not None:
-            _write(found, out)
-    except (TailtrimError, ValueError) as error:
-        complain(error)
-        raise typer.Exit(USAGE) from error
+    if out is not None:
+        pictures.require()
+    source, others = chosen(runs)
+    found = predicted(
+        source,
+        floor=floor,
+        others=others,
+        rates_pps=[each for text in rate or () for each in _rates(text)],
+        burst=burst,
+        without=without or (),
+        faster=_share(faster),
+        batch=batch,
+        promise=slo,
+        cpu=cpu,
+    )
+    if out is not None:
+        _write(found, out)
     if json:
         say(encoding.dumps(found.as_json(), indent=2, ensure_ascii=False))
     else:

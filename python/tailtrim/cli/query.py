@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tailtrim.cli import options
-from tailtrim.cli.console import USAGE, complain, escaped, say
-from tailtrim.cli.engine import EngineName, Memory, Scratch, Server, failing
+from tailtrim.cli.console import escaped, say
+from tailtrim.cli.engine import EngineName, Memory, Scratch, Server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -88,21 +88,18 @@ def command(  # noqa: PLR0913 - one parameter an option
     from tailtrim import engines  # noqa: PLC0415 - only this verb needs it
 
     if engine is EngineName.NATIVE:
-        complain(ValueError("engine native has no SQL, expected duckdb, postgres or spark"))
-        raise typer.Exit(USAGE)
+        raise ValueError("engine native has no SQL, expected duckdb, postgres or spark")
     if form is RowFormat.PARQUET and out is None:
-        complain(ValueError("parquet cannot be printed, name a file with --out"))
-        raise typer.Exit(USAGE)
+        raise ValueError("parquet cannot be printed, name a file with --out")
     if unrestricted and engine is not EngineName.DUCKDB:
-        complain(
-            ValueError(f"--unrestricted: only for duckdb; the server decides what {engine} permits")
+        raise ValueError(
+            f"--unrestricted: only for duckdb; the server decides what {engine} permits"
         )
-        raise typer.Exit(USAGE)
     confined = engine is EngineName.DUCKDB and not unrestricted
     at_engine = engines.EngineOptions(
         server=server, memory=memory, scratch=scratch, confined=confined
     )
-    with failing(), engines.connect(str(engine), at_engine) as at:
+    with engines.connect(str(engine), at_engine) as at:
         _write(engines.query(at, text, sources or ()), form, out)
 
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tailtrim.cli import asserting, options
-from tailtrim.cli.console import USAGE, complain, say
-from tailtrim.errors import TailtrimError
+from tailtrim.cli.console import say
 from tailtrim.rundir import RunDirectory
 
 if TYPE_CHECKING:
@@ -62,11 +61,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     objectives = asserting.asked(asserts, junit)
     if out is None:
         out = directories[0] / "report" if len(directories) == 1 else Path("report")
-    try:
-        measured = _write(directories, name, out, objectives, pdf=pdf)
-    except TailtrimError as error:
-        complain(error)
-        raise typer.Exit(USAGE) from error
+    measured = _write(directories, name, out, objectives, pdf=pdf)
     asserting.judge(measured, objectives, junit)
 
 

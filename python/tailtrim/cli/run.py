@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tailtrim.cli import asserting, options
-from tailtrim.cli.console import BROKEN, NEGATIVE, complain, exit_code, say
+from tailtrim.cli.console import complain, say
 from tailtrim.cli.ending import ending_orderly
-from tailtrim.errors import PicturesError, TailtrimError
+from tailtrim.errors import ExitCode, PicturesError
 from tailtrim.plan import examples
 from tailtrim.report import units
 
@@ -66,36 +66,32 @@ def command(  # noqa: PLR0913 - one parameter an option
     from tailtrim.plan import load  # noqa: PLC0415
 
     objectives = asserting.asked(asserts, junit)
-    try:
-        plan = examples.located(plan)
-        loaded, runs = load(plan)
-        if check:
-            _tell_runs(loaded, runs)
-            raise typer.Exit
-        if dry:
-            dry_run.tell(loaded, runs, json=json)
-            raise typer.Exit
-        if loaded.testbed == LOCAL:
-            enter()
-        place = out or Path("results") / loaded.name
-        experiment = Experiment(place, loaded, runs, resume=resume)
-        if retry_invalid:
-            experiment.forget_invalid()
-        experiment.quantiles = asserting.quantiles(objectives)
-        experiment.save()
-        keep_plan(plan, experiment)
-        with ending_orderly():
-            _conduct(experiment, json=json)
-        failed = _finish(experiment, objectives, json=json)
-    except TailtrimError as error:
-        complain(error)
-        raise typer.Exit(exit_code(error)) from error
+    plan = examples.located(plan)
+    loaded, runs = load(plan)
+    if check:
+        _tell_runs(loaded, runs)
+        raise typer.Exit
+    if dry:
+        dry_run.tell(loaded, runs, json=json)
+        raise typer.Exit
+    if loaded.testbed == LOCAL:
+        enter()
+    place = out or Path("results") / loaded.name
+    experiment = Experiment(place, loaded, runs, resume=resume)
+    if retry_invalid:
+        experiment.forget_invalid()
+    experiment.quantiles = asserting.quantiles(objectives)
+    experiment.save()
+    keep_plan(plan, experiment)
+    with ending_orderly():
+        _conduct(experiment, json=json)
+    failed = _finish(experiment, objectives, json=json)
     if failed:
-        raise typer.Exit(BROKEN)
+        raise typer.Exit(ExitCode.FAILED)
     done = recorded(experiment.path)
     asserting.judge(asserting.of_experiment(done), objectives, junit)
     if not any(at.summary.samples for _, at in done.complete):
-        raise typer.Exit(NEGATIVE)
+        raise typer.Exit(ExitCode.NEGATIVE)
 
 
 def _tell_runs(plan: Plan, runs: list[Run]) -> None:

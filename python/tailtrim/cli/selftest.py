@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tailtrim.cli import options
-from tailtrim.cli.console import BROKEN, NEGATIVE, complain, exit_code, say
+from tailtrim.cli.console import say
 from tailtrim.cli.ending import ending_orderly
-from tailtrim.errors import TailtrimError
+from tailtrim.errors import ExitCode
 from tailtrim.report.units import NONE, printable
 
 if TYPE_CHECKING:
@@ -60,26 +60,22 @@ def command(
     from tailtrim.selftest import attribution as attributions  # noqa: PLC0415
     from tailtrim.selftest.known_delays import evaluate  # noqa: PLC0415
 
-    try:
-        enter()
-        with ExitStack() as stack:
-            stack.enter_context(ending_orderly())
-            if attribution:
-                places = {name: None if out is None else out / name for name in ATTRIBUTION}
-                runs = [_conducted(*one, stack, quiet=json) for one in places.items()]
-                rows = [row for run in runs for row in attributions.evaluate(run)]
-                shown_rows(rows, json=json)
-                return
-            result = evaluate(_conducted("selftest", out, stack, quiet=json))
-    except TailtrimError as error:
-        complain(error)
-        raise typer.Exit(exit_code(error)) from error
+    enter()
+    with ExitStack() as stack:
+        stack.enter_context(ending_orderly())
+        if attribution:
+            places = {name: None if out is None else out / name for name in ATTRIBUTION}
+            runs = [_conducted(*one, stack, quiet=json) for one in places.items()]
+            rows = [row for run in runs for row in attributions.evaluate(run)]
+            shown_rows(rows, json=json)
+            return
+        result = evaluate(_conducted("selftest", out, stack, quiet=json))
     if json:
         say(jsons.dumps(result.as_dict()))
     else:
         _print(result)
     if not result.recovered:
-        raise typer.Exit(NEGATIVE)
+        raise typer.Exit(ExitCode.NEGATIVE)
 
 
 def _conducted(name: str, out: Path | None, stack: ExitStack, *, quiet: bool) -> Experiment:
@@ -99,7 +95,7 @@ def _conducted(name: str, out: Path | None, stack: ExitStack, *, quiet: bool) ->
         told = printable(f"{outcome.run} ({outcome.label}): {outcome.failed}")
         say(f"error: {told}", err=True)
     if failed:
-        raise typer.Exit(BROKEN)
+        raise typer.Exit(ExitCode.FAILED)
     return experiment
 
 

@@ -11,8 +11,8 @@ import typer
 
 from tailtrim.analysis.options import nanoseconds
 from tailtrim.cli import options
-from tailtrim.cli.console import USAGE, complain, say
-from tailtrim.errors import OutputError, TailtrimError
+from tailtrim.cli.console import say
+from tailtrim.errors import OutputError
 from tailtrim.report import pictures
 
 if TYPE_CHECKING:
@@ -65,24 +65,20 @@ def command(  # noqa: PLR0913 - one parameter an option
     """Simulate what packets observe of periodic interrupts (aliasing)."""
     from tailtrim.explain import Interrupt, simulate  # noqa: PLC0415 - other commands start without
 
-    try:
-        if figure is not None:
-            pictures.require()
-        stalls_ns = tuple(_microseconds("--stall", t) for t in stall or ("7.5", "7.5", "10.4"))
-        start_ns = _microseconds("--start", start)
-        simulation = simulate(
-            rate_pps=rate,
-            interrupts=[Interrupt(frequency, stalls_ns, start_ns=start_ns)],
-            run_s=str(Decimal(nanoseconds("--duration", duration)).scaleb(-9)),
-            latency_ns=_microseconds("--latency", latency),
-            drift_ppm=drift,
-            schedule=schedule,
-        )
-        if figure is not None:
-            _draw(simulation, figure)
-    except (TailtrimError, ValueError, OverflowError) as error:
-        complain(error)
-        raise typer.Exit(USAGE) from error
+    if figure is not None:
+        pictures.require()
+    stalls_ns = tuple(_microseconds("--stall", t) for t in stall or ("7.5", "7.5", "10.4"))
+    start_ns = _microseconds("--start", start)
+    simulation = simulate(
+        rate_pps=rate,
+        interrupts=[Interrupt(frequency, stalls_ns, start_ns=start_ns)],
+        run_s=str(Decimal(nanoseconds("--duration", duration)).scaleb(-9)),
+        latency_ns=_microseconds("--latency", latency),
+        drift_ppm=drift,
+        schedule=schedule,
+    )
+    if figure is not None:
+        _draw(simulation, figure)
     if json:
         say(encoding.dumps(simulation.as_json()))
         return

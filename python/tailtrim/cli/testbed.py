@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tailtrim.cli import options, testbed_power
-from tailtrim.cli.console import IMPOSSIBLE, complain, say
-from tailtrim.errors import HostError, OutputError
+from tailtrim.cli.console import say
+from tailtrim.errors import ExitCode, OutputError
 from tailtrim.report import units
 
 if TYPE_CHECKING:
@@ -86,11 +86,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     _options_fit(action, power=bool(power), plan=plan is not None, hard=hard)
     description = load_testbed(file)
     if action is Action.POWER:
-        try:
-            testbed_power.switch(description, power or [], hard=hard)
-        except HostError as error:
-            complain(error)
-            raise typer.Exit(IMPOSSIBLE) from error
+        testbed_power.switch(description, power or [], hard=hard)
         return
     if action is Action.SHOW:
         say(drawing.text(description))
@@ -112,7 +108,7 @@ def command(  # noqa: PLR0913 - one parameter an option
             _tell(one)
         say(f"{faults} faults" if faults != 1 else "1 fault")
     if faults:
-        raise typer.Exit(IMPOSSIBLE)
+        raise typer.Exit(ExitCode.IMPOSSIBLE)
 
 
 def _options_fit(action: Action, *, power: bool, plan: bool, hard: bool) -> None:

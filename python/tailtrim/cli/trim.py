@@ -10,9 +10,9 @@ import typer
 
 from tailtrim.cli import options
 from tailtrim.cli.budget import budget_s
-from tailtrim.cli.console import NEGATIVE, complain, exit_code, say
+from tailtrim.cli.console import complain, say
 from tailtrim.cli.ending import ending_orderly
-from tailtrim.errors import PicturesError, TailtrimError
+from tailtrim.errors import ExitCode, PicturesError
 from tailtrim.plan import examples
 from tailtrim.report import units
 
@@ -73,20 +73,16 @@ def command(  # noqa: PLR0913 - one parameter an option
     """Find the changes that cut the tail, and keep only those whose gain is proven."""
     from tailtrim.trim.packages import require  # noqa: PLC0415 - the help does without
 
-    try:
-        require()
-        plan = examples.located(plan)
-        if not dry and watch is None:
-            _enter(plan)
-        planned = _asked(plan, watch, explained, out, resume=resume and not dry)
-        settings = _settings(planned, budget_s(budget), seed)
-        if dry:
-            _tell_tree(planned, settings)
-            return
-        _search(planned, None if resume else settings, json=json)
-    except (TailtrimError, ValueError) as error:
-        complain(error)
-        raise typer.Exit(exit_code(error)) from error
+    require()
+    plan = examples.located(plan)
+    if not dry and watch is None:
+        _enter(plan)
+    planned = _asked(plan, watch, explained, out, resume=resume and not dry)
+    settings = _settings(planned, budget_s(budget), seed)
+    if dry:
+        _tell_tree(planned, settings)
+        return
+    _search(planned, None if resume else settings, json=json)
 
 
 def _asked(
@@ -168,7 +164,7 @@ def _search(planned: Asked, settings: Settings | None, *, json: bool) -> None:
     for notice in (*loop.workload.notices, *result.notices):
         say(f"warning: {units.printable(notice)}", err=True)
     if not result.kept:
-        raise typer.Exit(NEGATIVE)
+        raise typer.Exit(ExitCode.NEGATIVE)
 
 
 def _report(found: Findings, place: Path, *, json: bool) -> None:

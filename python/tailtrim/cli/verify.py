@@ -9,15 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tailtrim.cli import options
-from tailtrim.cli.console import (
-    NEGATIVE,
-    UNDECIDED,
-    Progress,
-    complain,
-    exit_code,
-    say,
-)
-from tailtrim.errors import TailtrimError
+from tailtrim.cli.console import Progress, say
+from tailtrim.errors import ExitCode
 from tailtrim.report import units
 
 if TYPE_CHECKING:
@@ -88,20 +81,16 @@ def command(  # noqa: PLR0913 - one parameter an option
     again = None
     if rerun:
         again = Rerun(rerun, out or Path("results/rerun"), seed, testbed)
-    try:
-        levels = _verified(place, signers, again, level or ())
-    except (TailtrimError, ValueError) as error:
-        complain(error)
-        raise typer.Exit(exit_code(error)) from error
+    levels = _verified(place, signers, again, level or ())
     if json:
         say(encoding.dumps({"schema": SCHEMA, "levels": [_level(one) for one in levels]}))
     else:
         for one in levels:
             _tell(one)
     if any(one.wrong for one in levels):
-        raise typer.Exit(NEGATIVE)
+        raise typer.Exit(ExitCode.NEGATIVE)
     if any(one.undecided for one in levels):
-        raise typer.Exit(UNDECIDED)
+        raise typer.Exit(ExitCode.UNDECIDED)
 
 
 def _verified(
