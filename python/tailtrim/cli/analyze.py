@@ -8,10 +8,10 @@ from typing import Annotated, Any
 import typer
 
 import tailtrim
-from tailtrim.cli import asserting, options
-from tailtrim.cli import engine as engines
+from tailtrim.cli import engine_options, options
 from tailtrim.cli.console import Progress, say
-from tailtrim.cli.engine import EngineName, Memory, Scratch, Server, is_decoded
+from tailtrim.cli.engine_options import EngineName, Memory, Scratch, Server, is_decoded
+from tailtrim.cli.objectives import judge, need_samples, needed_quantiles, read_asserts
 from tailtrim.errors import ExitCode
 from tailtrim.rundir import Summary
 
@@ -137,17 +137,17 @@ def command(  # noqa: PLR0913 - one parameter an option
     out: RunDirectoryTo = None,
 ) -> None:
     """Match an ingress and an egress capture and print the tail of the latency."""
-    objectives = asserting.asked(asserts, junit)
+    objectives = read_asserts(asserts, junit)
     captures = [ingress] if egress is None else [ingress, egress]
     if engine is None:
         engine = EngineName.DUCKDB if is_decoded(captures) else EngineName.NATIVE
     matching: dict[str, Any] = {
         "trim_s": trim,
         "window_s": window,
-        "quantiles": [*(quantile or ()), *asserting.quantiles(objectives)],
+        "quantiles": [*(quantile or ()), *needed_quantiles(objectives)],
         "confidence": confidence,
         "allow_negative": allow_negative,
-        "keep_samples": asserting.need_samples(objectives),
+        "keep_samples": need_samples(objectives),
         "out": out,
     }
     decoding: dict[str, Any] = {
@@ -162,7 +162,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     analysis = (
         _in_one_pass(captures, decoding | matching | {"jobs": jobs})
         if engine is EngineName.NATIVE
-        else engines.analyze(captures, **at, decoding=decoding, matching=matching)
+        else engine_options.analyze(captures, **at, decoding=decoding, matching=matching)
     )
     if json:
         say(analysis.summary.text)
@@ -170,7 +170,7 @@ def command(  # noqa: PLR0913 - one parameter an option
         _print(analysis.summary, name=out.name if out else Path(ingress).name, out=out)
     from tailtrim.slo import Measured  # noqa: PLC0415 - the help does without
 
-    asserting.judge([Measured(Path(ingress).name, analysis)], objectives, junit)
+    judge([Measured(Path(ingress).name, analysis)], objectives, junit)
     if analysis.summary.samples == 0:
         raise typer.Exit(ExitCode.NEGATIVE)
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tailtrim.cli import asserting, options
+from tailtrim.cli import options
 from tailtrim.cli.console import say
+from tailtrim.cli.objectives import judged, needed_quantiles, read_asserts
 from tailtrim.errors import ExitCode
 from tailtrim.report import pictures
 
@@ -84,7 +85,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     ] = None,
 ) -> None:
     """Compare runs, quantile by quantile: ratio, confidence interval and verdict."""
-    objectives = asserting.asked(asserts, junit)
+    objectives = read_asserts(asserts, junit)
     if html is not None or figure is not None:
         pictures.require()
     if objectives and halves:
@@ -92,7 +93,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     compared = _compare(
         sides,
         halves=halves,
-        quantiles=[*(quantile or ()), *asserting.quantiles(objectives)],
+        quantiles=[*(quantile or ()), *needed_quantiles(objectives)],
         confidence=confidence,
         margin=_share("margin", margin),
         seed=seed,
@@ -103,13 +104,8 @@ def command(  # noqa: PLR0913 - one parameter an option
         say(encoding.dumps(told, indent=2, ensure_ascii=False))
     else:
         _print(compared)
-    code = ExitCode.SUCCESS
-    if objectives:
-        from tailtrim.cli.judgement import judged  # noqa: PLC0415 - most calls have none
-
-        code = judged(_measured(compared), objectives, junit)
-    worse = any(one.verdict == "worse" for one in compared)
-    if fail_if_worse and worse:
+    code = judged(_measured(compared), objectives, junit) if objectives else ExitCode.SUCCESS
+    if fail_if_worse and any(one.verdict == "worse" for one in compared):
         code = ExitCode.NEGATIVE
     if code:
         raise typer.Exit(code)

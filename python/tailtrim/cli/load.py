@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from tailtrim.cli.console import say
-from tailtrim.cli.engine import Server
+from tailtrim.cli.engine_options import Server
 
 EXAMPLES = """\b
 Examples:

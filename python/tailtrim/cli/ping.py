@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from tailtrim.cli.console import say
 from tailtrim.cli.delegated import become_agent
+from tailtrim.cli.objectives import judged, read
 from tailtrim.errors import ExitCode
 from tailtrim.nodes import agent
 
@@ -48,7 +49,7 @@ class _Own:
 def command(arguments: Sequence[str]) -> int:
     """Become the agent; or run it, do what it does not, and return the exit code."""
     own = _own(arguments)
-    objectives = _objectives(own)
+    objectives = read(own.asserts, own.junit)
     if {"-h", "--help"} & set(own.rest):
         return _help(own.rest)
     if own.out is None and not objectives:
@@ -77,7 +78,6 @@ def _finish(folder: Path, out: Path, own: _Own, objectives: list[Objective], cod
     if code not in {ExitCode.SUCCESS, ExitCode.NEGATIVE}:
         return code
     # Not for the agent alone.
-    from tailtrim.cli.judgement import judged  # noqa: PLC0415
     from tailtrim.roundtrip.log import leave_runs, results  # noqa: PLC0415
     from tailtrim.rundir import RunDirectory  # noqa: PLC0415
     from tailtrim.slo import Measured  # noqa: PLC0415
@@ -129,11 +129,3 @@ def _own(arguments: Sequence[str]) -> _Own:
         else:
             own.out = Path(found)
     return own
-
-
-def _objectives(own: _Own) -> list[Objective]:
-    if not own.asserts and own.junit is None:
-        return []
-    from tailtrim.cli.judgement import read  # noqa: PLC0415 - brings the native module
-
-    return read(own.asserts, own.junit)

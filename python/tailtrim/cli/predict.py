@@ -11,8 +11,7 @@ import typer
 
 from tailtrim.cli import options
 from tailtrim.cli.console import say
-from tailtrim.errors import OutputError
-from tailtrim.report import pictures, units
+from tailtrim.report import pictures, units, write_files
 
 if TYPE_CHECKING:
     from tailtrim.queueing import Prediction
@@ -163,9 +162,4 @@ def _write(found: Prediction, out: Path) -> None:
         for suffix, content in render(figure, (), formats=("svg", "pdf")).items():
             files[f"{figure.key}.{suffix}"] = content
         files[f"{figure.key}.csv"] = csv(figure, ())
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        for name, content in files.items():
-            (out / name).write_bytes(content)
-    except OSError as error:
-        raise OutputError(f"{out}: cannot be written: {error.strerror}") from error
+    write_files.store(out, files)

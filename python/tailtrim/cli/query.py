@@ -14,7 +14,7 @@ import typer
 
 from tailtrim.cli import options
 from tailtrim.cli.console import escaped, say
-from tailtrim.cli.engine import EngineName, Memory, Scratch, Server
+from tailtrim.cli.engine_options import EngineName, Memory, Scratch, Server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

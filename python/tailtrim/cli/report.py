@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tailtrim.cli import asserting, options
+from tailtrim.cli import options
 from tailtrim.cli.console import say
+from tailtrim.cli.objectives import judge, read_asserts, runs_to_judge
 from tailtrim.rundir import RunDirectory
 
 if TYPE_CHECKING:
@@ -58,11 +59,11 @@ def command(  # noqa: PLR0913 - one parameter an option
     junit: options.Junit = None,
 ) -> None:
     """Write a page and figures (SVG, CSV) of one run, of several, or of an experiment."""
-    objectives = asserting.asked(asserts, junit)
+    objectives = read_asserts(asserts, junit)
     if out is None:
         out = directories[0] / "report" if len(directories) == 1 else Path("report")
     measured = _write(directories, name, out, objectives, pdf=pdf)
-    asserting.judge(measured, objectives, junit)
+    judge(measured, objectives, junit)
 
 
 def _write(
@@ -85,7 +86,7 @@ def _write(
 
     if len(directories) == 1 and is_search(directories[0]):
         _tell(write_search(findings(found_search(directories[0])), out, pdf=pdf))
-        return asserting.of_experiment(recorded(directories[0])) if objectives else []
+        return runs_to_judge(recorded(directories[0])) if objectives else []
     if len(directories) == 1 and is_experiment(directories[0]):
         if factors.has_factors(directories[0]):
             tell_factors(directories[0], out, pdf=pdf)
@@ -97,7 +98,7 @@ def _write(
             _tell(write_experiment(experiment, out, objectives=objectives, pdf=pdf))
             if factors.has_boots(directories[0]):
                 tell_boots(directories[0], out, pdf=pdf)
-        return asserting.of_experiment(experiment)
+        return runs_to_judge(experiment)
     runs = [RunDirectory(directory) for directory in directories]
     _tell(write(runs, out, names=names, objectives=objectives, pdf=pdf))
     named = zip(names or names_of(runs), runs, strict=True)

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tailtrim.cli import asserting, options
+from tailtrim.cli import options
 from tailtrim.cli.console import complain, say
-from tailtrim.cli.ending import ending_orderly
+from tailtrim.cli.objectives import judge, needed_quantiles, read_asserts, runs_to_judge
+from tailtrim.cli.signals import ending_orderly
 from tailtrim.errors import ExitCode, PicturesError
 from tailtrim.plan import examples
 from tailtrim.report import units
@@ -65,7 +66,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     from tailtrim.nodes.unprivileged import enter  # noqa: PLC0415
     from tailtrim.plan import load  # noqa: PLC0415
 
-    objectives = asserting.asked(asserts, junit)
+    objectives = read_asserts(asserts, junit)
     plan = examples.located(plan)
     loaded, runs = load(plan)
     if check:
@@ -80,7 +81,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     experiment = Experiment(place, loaded, runs, resume=resume)
     if retry_invalid:
         experiment.forget_invalid()
-    experiment.quantiles = asserting.quantiles(objectives)
+    experiment.quantiles = needed_quantiles(objectives)
     experiment.save()
     keep_plan(plan, experiment)
     with ending_orderly():
@@ -89,7 +90,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     if failed:
         raise typer.Exit(ExitCode.FAILED)
     done = recorded(experiment.path)
-    asserting.judge(asserting.of_experiment(done), objectives, junit)
+    judge(runs_to_judge(done), objectives, junit)
     if not any(at.summary.samples for _, at in done.complete):
         raise typer.Exit(ExitCode.NEGATIVE)
 

@@ -13,7 +13,7 @@ import typer
 
 from tailtrim.cli import options
 from tailtrim.cli.console import say
-from tailtrim.cli.ending import ending_orderly
+from tailtrim.cli.signals import ending_orderly
 from tailtrim.errors import ExitCode
 from tailtrim.report.units import NONE, printable
 

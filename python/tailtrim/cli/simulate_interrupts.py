@@ -13,7 +13,7 @@ from tailtrim.analysis.options import nanoseconds
 from tailtrim.cli import options
 from tailtrim.cli.console import say
 from tailtrim.errors import OutputError
-from tailtrim.report import pictures
+from tailtrim.report import pictures, write_files
 
 if TYPE_CHECKING:
     from tailtrim.explain import Simulation
@@ -113,8 +113,4 @@ def _draw(simulation: Simulation, path: Path) -> None:
     suffix = path.suffix.removeprefix(".")
     if suffix not in ("svg", "pdf"):
         raise OutputError(f"{path}: expected a name that ends in .svg or .pdf")
-    drawn = render(observed(simulation), ["simulated"], formats=[suffix])
-    try:
-        path.write_bytes(drawn[suffix])
-    except OSError as error:
-        raise OutputError(f"{path}: cannot be written: {error.strerror}") from error
+    write_files.write(path, render(observed(simulation), ["simulated"], formats=[suffix])[suffix])

@@ -12,8 +12,8 @@ import typer
 
 from tailtrim.cli import options, testbed_power
 from tailtrim.cli.console import say
-from tailtrim.errors import ExitCode, OutputError
-from tailtrim.report import units
+from tailtrim.errors import ExitCode
+from tailtrim.report import units, write_files
 
 if TYPE_CHECKING:
     from tailtrim.nodes.testbed_check import Finding
@@ -91,7 +91,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     if action is Action.SHOW:
         say(drawing.text(description))
         if out is not None:
-            _write(out, drawing.svg(description))
+            write_files.write(out, drawing.svg(description).encode())
         return
     if action is Action.CHECK:
         from tailtrim.experiment.impossible import tried  # noqa: PLC0415 - the help does without
@@ -133,10 +133,3 @@ def _tell(finding: Finding) -> None:
     say(units.printable(f"{kind}  {finding.where}: {finding.what}{expected}"))
     if finding.remedy:
         say(units.printable(f"       {finding.remedy}"))
-
-
-def _write(place: Path, drawn: str) -> None:
-    try:
-        place.write_text(drawn, encoding="utf-8")
-    except OSError as error:
-        raise OutputError(f"{place}: cannot be written: {error.strerror}") from error

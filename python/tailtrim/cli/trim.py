@@ -11,7 +11,7 @@ import typer
 from tailtrim.cli import options
 from tailtrim.cli.budget import budget_s
 from tailtrim.cli.console import complain, say
-from tailtrim.cli.ending import ending_orderly
+from tailtrim.cli.signals import ending_orderly
 from tailtrim.errors import ExitCode, PicturesError
 from tailtrim.plan import examples
 from tailtrim.report import units

@@ -96,7 +96,7 @@ def command(  # noqa: PLR0913 - one parameter an option
 def _verified(
     place: Path, signers: Path | None, again: Rerun | None, only: Sequence[str]
 ) -> list[Level]:
-    from tailtrim.cli.ending import ending_orderly  # noqa: PLC0415 - the help does without
+    from tailtrim.cli.signals import ending_orderly  # noqa: PLC0415 - the help does without
     from tailtrim.release import verify  # noqa: PLC0415
 
     def told(what: str) -> None:

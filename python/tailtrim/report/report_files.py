@@ -18,7 +18,7 @@ from tailtrim.report.inputs.combinations import floor_of
 from tailtrim.report.inputs.run_tables import ReportedRun
 from tailtrim.report.pages import cause_section, run_page
 from tailtrim.report.pages.capacity_section import CapacitySection, capacity_of, warm_ups
-from tailtrim.report.storing import FIGURES, store
+from tailtrim.report.write_files import FIGURES, store
 
 if TYPE_CHECKING:
     import os

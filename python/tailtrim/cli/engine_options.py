@@ -1,4 +1,4 @@
-"""What ``analyze``, ``load`` and ``query`` have in common: the options that choose an engine."""
+"""Options that choose an engine, and the analysis with one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class EngineName(StrEnum):
-    """Where packets are matched."""
+    """Engines that match packets."""
 
     NATIVE = "native"
     DUCKDB = "duckdb"

@@ -1,4 +1,4 @@
-"""What ends a verb that has set up something on the host."""
+"""Signals that end a command which has set up something on the host."""
 
 from __future__ import annotations
 
