@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tailtrim.cli import options
-from tailtrim.cli.budget import budget_s
 from tailtrim.cli.console import complain, say
 from tailtrim.cli.signals import ending_orderly
 from tailtrim.errors import ExitCode, PicturesError
@@ -113,21 +112,14 @@ class _Options:
             runs,
             slo=self._slo,
             searched="burst" if self._search == "burst" else "load",
-            width=_share(self._width),
+            width=options.share("width", self._width, "2% or 0.02"),
             confidence=self._confidence,
-            budget_s=budget_s(self._budget),
+            budget_s=options.budget_s(self._budget),
         )
         expected.refuse_undecidable(found.search)
         for line in expected.told(found):
             say(line, err=True)
         return found
-
-
-def _share(text: str) -> float:
-    try:
-        return float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-    except ValueError as error:
-        raise ValueError(f"invalid width {text!r}, expected 2% or 0.02") from error
 
 
 def _conduct(searching: Searching) -> None:

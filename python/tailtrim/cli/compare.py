@@ -95,7 +95,7 @@ def command(  # noqa: PLR0913 - one parameter an option
         halves=halves,
         quantiles=[*(quantile or ()), *needed_quantiles(objectives)],
         confidence=confidence,
-        margin=_share("margin", margin),
+        margin=options.share("margin", margin, "1% or 0.01"),
         seed=seed,
     )
     _write(compared, html, figure, objectives)
@@ -159,12 +159,3 @@ def _print(compared: list[Comparison]) -> None:
     from tailtrim.report.terminal.comparison_text import render  # noqa: PLC0415
 
     Terminal().print(render(compared, all_in="--json"))
-
-
-def _share(name: str, text: str) -> float:
-    digits = text.removesuffix("%")
-    try:
-        share = float(digits) / (100 if text.endswith("%") else 1)
-    except ValueError as error:
-        raise ValueError(f"invalid {name} {text!r}, expected 1% or 0.01") from error
-    return share

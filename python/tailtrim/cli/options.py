@@ -80,3 +80,35 @@ Junit = Annotated[
     Path | None,
     typer.Option("--junit", metavar="FILE", help="Write the results of --assert as JUnit XML."),
 ]
+
+
+def budget_s(text: str) -> float:
+    """Return the seconds of ``--budget``.
+
+    Raises:
+        ValueError: the text is not a time, or the time is 0.
+
+    """
+    from tailtrim.analysis.options import nanoseconds  # noqa: PLC0415 - the help does without
+
+    example = "90s, 20min or 2h"
+    time_ns = nanoseconds("budget", text, example=example)
+    if time_ns == 0:
+        raise ValueError(f"invalid budget {text!r}, expected more than 0, such as {example}")
+    return time_ns / 1e9
+
+
+def share(name: str, text: str, example: str) -> float:
+    """Return a share, typed as a percentage or as a number.
+
+    >>> share("width", "2%", example="2% or 0.02")
+    0.02
+
+    Raises:
+        ValueError: it is neither.
+
+    """
+    try:
+        return float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError as error:
+        raise ValueError(f"invalid {name} {text!r}, expected {example}") from error

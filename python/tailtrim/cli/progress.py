@@ -1,4 +1,4 @@
-"""How far the runs of an experiment are, and how long the others will take."""
+"""Progress of an experiment: cost of its boots and warm-ups, runs done, and time left."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ import sys
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Self
 
-from tailtrim.cli import boot_cost
 from tailtrim.cli.console import say
 from tailtrim.experiment import Estimate
+from tailtrim.experiment.expected import Expected
+from tailtrim.nodes.vm.machine import EMULATED_BOOT_S
+from tailtrim.plan import LEAST_BOOTS, device_of, kept
 from tailtrim.report import units
 
 if TYPE_CHECKING:
     from tailtrim.experiment import Experiment, Outcome
-    from tailtrim.plan import Run
+    from tailtrim.plan import Plan, Run
 
 #: s: what ends sooner needs no estimate.
 _WORTH_TELLING = 60
@@ -30,7 +32,7 @@ class _Left:
 
     def __init__(self, experiment: Experiment) -> None:
         missing = experiment.missing()
-        boot_s = boot_cost.expected_boot_s(experiment.plan, missing)
+        boot_s = _expected_boot_s(experiment.plan, missing)
         self._estimate = Estimate(missing, boot_s=boot_s)
         self.done = len(experiment.runs) - len(missing)
 
@@ -150,3 +152,27 @@ def _became(experiment: Experiment, outcome: Outcome) -> str:
     copies = f", {summary.egress.copy:,} copies" if summary.egress.copy else ""
     invalid = f" (invalid: {'; '.join(outcome.invalid)})" if outcome.invalid else ""
     return f"{summary.samples:,} samples, {shown or 'no latency'}{lost}{copies}{invalid}"
+
+
+def tell_cost(plan: Plan, runs: list[Run]) -> None:
+    """Print number and time of what these runs need beside their traffic, if they need anything."""
+    devices = kept(runs)
+    if devices:
+        sharing = sum(device_of(run) is not None for run in runs)
+        each = f"each is warmed up until it is steady, for at most {plan.limits.warm_up_s:g} s"
+        starts = f"{devices} start{'s' * (devices != 1)} of devices"
+        say(f"{starts} for {sharing} runs: {each}", err=True)
+    expected = Expected.of(plan, runs)
+    if not expected.boots:
+        return
+    say(expected.text(), err=True)
+    if expected.accelerator == "tcg":
+        say("warning: QEMU emulates the CPU (tcg): latencies are not those of hardware", err=True)
+    if plan.boots < LEAST_BOOTS:
+        told = f"boots: {plan.boots} is too few to tell kernels or boot lines apart"
+        say(f"warning: {told}, expected {LEAST_BOOTS} or more", err=True)
+
+
+def _expected_boot_s(plan: Plan, runs: list[Run]) -> float:
+    """Return how long a boot takes, as far as that is known beforehand."""
+    return EMULATED_BOOT_S if Expected.of(plan, runs).accelerator == "tcg" else 0.0

@@ -33,6 +33,11 @@ Examples:
 """
 
 
+#: So many runs of a step of a dry run are named.
+_NAMED = 3
+_WIDEST_STEP = len("copy agent")
+
+
 def command(  # noqa: PLR0913 - one parameter an option
     plan: Annotated[
         Path,
@@ -60,8 +65,11 @@ def command(  # noqa: PLR0913 - one parameter an option
     json: Annotated[bool, options.json("Print the outcome of the runs as JSON.")] = False,
 ) -> None:
     """Run an experiment: measure a device under test for each value of the loop variables."""
-    from tailtrim.cli import dry_run  # noqa: PLC0415 - the help does without
-    from tailtrim.experiment import Experiment, keep_plan, recorded  # noqa: PLC0415
+    from tailtrim.experiment import (  # noqa: PLC0415 - the help does without
+        Experiment,
+        keep_plan,
+        recorded,
+    )
     from tailtrim.nodes.testbeds import LOCAL  # noqa: PLC0415
     from tailtrim.nodes.unprivileged import enter  # noqa: PLC0415
     from tailtrim.plan import load  # noqa: PLC0415
@@ -73,7 +81,7 @@ def command(  # noqa: PLR0913 - one parameter an option
         _tell_runs(loaded, runs)
         raise typer.Exit
     if dry:
-        dry_run.tell(loaded, runs, json=json)
+        _tell_dry_run(loaded, runs, json=json)
         raise typer.Exit
     if loaded.testbed == LOCAL:
         enter()
@@ -96,17 +104,48 @@ def command(  # noqa: PLR0913 - one parameter an option
 
 
 def _tell_runs(plan: Plan, runs: list[Run]) -> None:
-    from tailtrim.cli import boot_cost  # noqa: PLC0415 - the help does without
+    from tailtrim.cli import progress  # noqa: PLC0415 - the help does without
 
     for run in runs:
         label = units.printable(run.label)
         say(f"{run.folder}  {label}{'  (floor)' if run.floor else ''}")
-    boot_cost.tell(plan, runs)
+    progress.tell_cost(plan, runs)
     _tell_coverage(runs)
 
 
+def _tell_dry_run(plan: Plan, runs: list[Run], *, json: bool) -> None:
+    """Print all that an experiment would do to each node.
+
+    Raises:
+        HostError: it is not possible.
+
+    """
+    from tailtrim.experiment.dry_run import dry_run  # noqa: PLC0415 - the help does without
+
+    would = dry_run(plan, runs)
+    if json:
+        say(jsons.dumps(would.as_json()))
+        return
+    say(f"{would.name}: {would.expected.text()}. Nothing is changed by --dry-run.")
+    for name, node in would.nodes.items():
+        roles = ", ".join(node.roles)
+        say(f"\n{name} ({roles})" if roles and not name.startswith(roles) else f"\n{name}")
+        for step, of in node.steps.items():
+            told = units.printable(
+                f"{step.do:<{_WIDEST_STEP}}  {step.what}{_runs_of(of, len(runs))}"
+            )
+            say(f"  {told}")
+
+
+def _runs_of(of: list[str], every: int) -> str:
+    if not of or len(of) == every:
+        return ""
+    more = f" and {len(of) - _NAMED} more" if len(of) > _NAMED else ""
+    return f"  ({', '.join(of[:_NAMED])}{more})"
+
+
 def _conduct(experiment: Experiment, *, json: bool) -> None:
-    from tailtrim.cli import boot_cost, progress  # noqa: PLC0415 - the help does without
+    from tailtrim.cli import progress  # noqa: PLC0415 - the help does without
     from tailtrim.experiment import conduct, images_for  # noqa: PLC0415
 
     missing = len(experiment.missing())
@@ -115,7 +154,7 @@ def _conduct(experiment: Experiment, *, json: bool) -> None:
         return
     if done:
         say(f"{done} of {len(experiment.runs)} runs are there", err=True)
-    boot_cost.tell(experiment.plan, experiment.missing())
+    progress.tell_cost(experiment.plan, experiment.missing())
     _tell_coverage(experiment.missing())
     images = images_for(
         experiment,

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tailtrim.cli import options, testbed_power
+from tailtrim.cli import options
 from tailtrim.cli.console import say
 from tailtrim.errors import ExitCode
 from tailtrim.report import units, write_files
 
 if TYPE_CHECKING:
+    from tailtrim.nodes.description import TestbedDescription
     from tailtrim.nodes.testbed_check import Finding
 
 EXAMPLES = """\b
@@ -31,6 +32,8 @@ Examples:
 
 Exit code: 0 if no fault was found, otherwise 3; 3 also if a node cannot be switched.
 """
+
+_EXPECTED_OF_POWER = "expected NODE and state, on, off, cycle, next pxe or next disk"
 
 
 class Action(StrEnum):
@@ -86,7 +89,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     _options_fit(action, power=bool(power), plan=plan is not None, hard=hard)
     description = load_testbed(file)
     if action is Action.POWER:
-        testbed_power.switch(description, power or [], hard=hard)
+        _switch(description, power or [], hard=hard)
         return
     if action is Action.SHOW:
         say(drawing.text(description))
@@ -125,6 +128,39 @@ def _options_fit(action: Action, *, power: bool, plan: bool, hard: bool) -> None
     ):
         if given and action is not of:
             raise typer.BadParameter(f"{name} belongs to testbed {of}, not to testbed {action}")
+
+
+def _switch(description: TestbedDescription, words: list[str], *, hard: bool) -> None:
+    """Do to a node what the words say, and print its state.
+
+    Raises:
+        HostError: it cannot be done, or others have reserved the node.
+        PlanError: the testbed file does not allow it, or does not know the node.
+        typer.BadParameter: that is not understood.
+
+    """
+    from tailtrim.nodes.switching import power_of, switchable  # noqa: PLC0415 - for the help
+
+    if hard and words[1:] != ["off"]:
+        raise typer.BadParameter("--hard belongs to off")
+    match words:
+        case [node, "state"]:
+            say(f"{node} is {power_of(description, node).state()}")
+        case [node, "on"]:
+            power_of(description, node).on()
+            say(f"{node} is on")
+        case [node, "off"]:
+            switchable(description, node).off(hard=hard)
+            say(f"{node} is off")
+        case [node, "cycle"]:
+            switchable(description, node).cycle()
+            say(f"{node} was off and is on")
+        case [node, "next", ("pxe" | "disk") as source]:
+            switchable(description, node).boot_next(source)
+            say(f"{node} boots from {source} the next time")
+        case _:
+            told = f", not {' '.join(words)!r}" if words else ""
+            raise typer.BadParameter(f"{_EXPECTED_OF_POWER}{told}")
 
 
 def _tell(finding: Finding) -> None:

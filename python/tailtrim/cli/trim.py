@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tailtrim.cli import options
-from tailtrim.cli.budget import budget_s
 from tailtrim.cli.console import complain, say
 from tailtrim.cli.signals import ending_orderly
 from tailtrim.errors import ExitCode, PicturesError
@@ -78,7 +77,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     if not dry and watch is None:
         _enter(plan)
     planned = _asked(plan, watch, explained, out, resume=resume and not dry)
-    settings = _settings(planned, budget_s(budget), seed)
+    settings = _settings(planned, options.budget_s(budget), seed)
     if dry:
         _tell_tree(planned, settings)
         return
