@@ -94,10 +94,10 @@ def _print(found: Explanation | WorstPackets, name: str) -> None:
 
 def _lines(found: Explanation | WorstPackets) -> Iterable[str]:
     from tailtrim.explain import WorstPackets  # noqa: PLC0415 - others start without
-    from tailtrim.report import worst_wording  # noqa: PLC0415
-    from tailtrim.report.inputs.worst_packets import of_packets  # noqa: PLC0415
+    from tailtrim.report.cause_wording import packet_sentences  # noqa: PLC0415
+    from tailtrim.report.inputs.host_explanation import of_packets  # noqa: PLC0415
     from tailtrim.report.terminal.explanation_text import lines  # noqa: PLC0415
 
     if isinstance(found, WorstPackets):
-        return worst_wording.sentences(of_packets(found))
+        return packet_sentences(of_packets(found))
     return lines(found)

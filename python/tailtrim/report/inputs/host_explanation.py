@@ -1,4 +1,4 @@
-"""Why the packets of a run were late, as ``explanation.json`` says: typed and checked."""
+"""Explanations of late packets, typed and checked: ``explanation.json`` and ``worst.json``."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from tailtrim.errors import RunDirectoryError
 from tailtrim.report import units
+from tailtrim.rundir.layout import WORST_EXPLAINED
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tailtrim.explain import WorstPackets
     from tailtrim.rundir import RunDirectory
 
 EXPLANATION = "explanation.json"
@@ -212,3 +214,38 @@ def of_host(host: Any) -> HostExplanation:
             "verdict": host.verdict,
         }
     )
+
+
+class WorstPacket(Data):
+    """One of the worst packets; ``host`` is what the trace around it says, if there is one."""
+
+    ingress_ns: Whole
+    latency_ns: Whole
+    complete: bool
+    host: HostExplanation | None = None
+
+
+class WorstExplained(Data):
+    """The worst packets of a run of hours, the slowest first.
+
+    ``problem`` is why they are not explained, if they are not.
+    """
+
+    schema_: Literal["tailtrim.worst-packets/1"] = Field(alias="schema")
+    packets: tuple[WorstPacket, ...]
+    problem: str | None = None
+
+
+def worst_packets_of(directory: RunDirectory) -> WorstExplained | None:
+    """Read what a run has; ``None`` where it was not traced.
+
+    Raises:
+        RunDirectoryError: the file cannot be read, or is invalid.
+
+    """
+    return file_of(directory.path / WORST_EXPLAINED, WorstExplained)
+
+
+def of_packets(found: WorstPackets) -> WorstExplained:
+    """Return what :func:`tailtrim.explain.worst_packets` found, typed."""
+    return WorstExplained.model_validate(found.as_json())

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 from tailtrim.explain import host_events
 from tailtrim.report import cause_wording, units
 from tailtrim.report.figures import busy_period
-from tailtrim.report.figures.explained_run import ExplainedRun
+from tailtrim.report.figures.explained_run import ExplainedRun, without_causes
 from tailtrim.report.figures.late_packets import late_packets
-from tailtrim.report.figures.without_causes import without_causes
 from tailtrim.report.inputs import host_explanation
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tailtrim.plan import COUNTED, TRACED
-from tailtrim.report import departures, units, wording
-from tailtrim.report.warm_ups import warm_ups
+from tailtrim.report import live_runs, units, wording
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -57,7 +56,9 @@ def render(complete: Sequence[Complete]) -> Group:
     )
     cost = _cost_of_tracing(complete)
     parts: list[Table | Text] = [table, Text(legend, style="dim"), *_departures(complete)]
-    warmed = warm_ups([(_name(run, outcome, ""), result) for run, outcome, result in complete])
+    warmed = live_runs.warm_ups(
+        [(_name(run, outcome, ""), result) for run, outcome, result in complete]
+    )
     parts += [Text(units.printable(f"{device}: {told}")) for device, told in warmed]
     return Group(*parts, *([Text(cost)] if cost else []))
 
@@ -65,17 +66,17 @@ def render(complete: Sequence[Complete]) -> Group:
 def _departures(complete: Sequence[Complete]) -> Iterator[Table | Text]:
     """Yield how late the generator sent in each run, and what that changed."""
     named = [(_name(run, outcome, ""), result) for run, outcome, result in complete]
-    rows = departures.departure_rows(named)
+    rows = live_runs.departure_rows(named)
     if not rows:
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("\nDepartures", min_width=len("Departures"), overflow="fold")
-    for lines, _ in departures.COLUMNS:
+    for lines, _ in live_runs.COLUMNS:
         table.add_column("\n".join(lines), justify="right", no_wrap=True)
     for row in rows:
         table.add_row(Text(row.name), *row.cells)
     yield table
-    yield Text(departures.legend(rows), style="dim")
+    yield Text(live_runs.legend(rows), style="dim")
     for row in rows:
         if row.note is not None:
             yield Text(f"{row.name}: {row.note}.")
