@@ -30,7 +30,7 @@ def main() -> None:
 
 
 def _loaded(arguments: Sequence[str]) -> Callable[[], int | None]:
-    """Load what runs a command.
+    """Load the function of a command.
 
     Commands of the agent go to it at once: what reads the other commands' options takes longer to
     load than the agent takes to answer.

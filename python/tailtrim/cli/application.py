@@ -1,4 +1,4 @@
-"""The commands as one application: each is loaded when it is called, not when another one is."""
+"""Application of all commands: each is loaded when it is called, not when another one is."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Command(TyperCommand):
     """A command whose arguments are shown as ``NAME``, or ``[NAME]`` where they may be left out."""
 
     def collect_usage_pieces(self, context: Any) -> list[str]:
-        """Return what stands behind the name in the usage line."""
+        """Return the rest of the usage line, behind the name."""
         arguments = [p for p in self.get_params(context) if p.param_type_name == "argument"]
         return ["[OPTIONS]", *(_name(p) if p.required else f"[{_name(p)}]" for p in arguments)]
 
@@ -49,10 +49,10 @@ def _name(parameter: Any) -> str:
 
 
 class AgentCommand(Command):
-    """A command of the agent's, which completes its options."""
+    """A command of the agent, which completes its options."""
 
     def shell_complete(self, context: Any, incomplete: str) -> Any:
-        """Return how the last word may go on."""
+        """Return completions of the last word."""
         return candidates(context.info_name or "", context.args, incomplete)
 
 
@@ -73,7 +73,7 @@ class Commands(TyperGroup):
         return self.commands[name]
 
     def resolve_command(self, context: Any, arguments: list[str]) -> Any:
-        """Find the command, and for a misspelt one what may be meant."""
+        """Find the command; suggest others for a misspelt one."""
         name = arguments[0]
         if self.get_command(context, name) is None and not name.startswith("-"):
             close = get_close_matches(name, CATALOGUE)

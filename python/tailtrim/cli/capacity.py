@@ -92,7 +92,7 @@ def command(  # noqa: PLR0913 - one parameter an option
 
 
 class _Options:
-    """The options of a search as they are typed."""
+    """Options of a search, as typed."""
 
     def __init__(
         self, slo: str | None, search: str, width: str, confidence: float, budget: str
@@ -101,7 +101,7 @@ class _Options:
         self._confidence, self._budget = confidence, budget
 
     def wanted(self, plan: Any, runs: Any) -> Wanted:
-        """Read them, say what the search needs, and refuse what the budget cannot decide."""
+        """Read the options, print the needs of the search, and refuse goals beyond the budget."""
         from tailtrim.capacity import expected  # noqa: PLC0415 - the help does without
         from tailtrim.capacity.wanted import wanted  # noqa: PLC0415
 
@@ -145,13 +145,13 @@ def _conduct(searching: Searching) -> None:
 
 
 def _told(count: Count) -> str:
-    """Return how many packets were bad, and of how many a late generator leaves that open."""
+    """Return counts of bad packets, and of those that a late generator leaves unknown."""
     unknown = f", {count.unknown:,} unknown" if count.unknown else ""
     return f"{count.bad:,} bad{unknown}"
 
 
 def _predicted(capacity: Capacity, place: Path) -> Capacity:
-    """Return the record with what the model of one trial predicts, and keep it."""
+    """Add the prediction of the model of one trial to the record, and keep it."""
     from tailtrim.capacity import record  # noqa: PLC0415 - the help does without
     from tailtrim.experiment import recorded  # noqa: PLC0415
     from tailtrim.report.inputs.predicted_capacity import prediction_of  # noqa: PLC0415

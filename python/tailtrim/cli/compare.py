@@ -123,7 +123,7 @@ def _compare(sides: list[str], *, halves: bool, **options: Any) -> list[Comparis
 
 
 def _measured(compared: list[Comparison]) -> list[Measured]:
-    """Return the runs of B, which objectives are for; the wire has to meet none."""
+    """Return the runs of B for objectives; the wire has to meet none."""
     from tailtrim.slo import Measured  # noqa: PLC0415 - most calls have no objectives
 
     groups = [one.groups[1] for one in compared if not one.floor]

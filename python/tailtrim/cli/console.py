@@ -50,7 +50,7 @@ _ACTED_ON = re.compile(
 
 
 def escaped(text: str) -> str:
-    r"""Return text, or JSON, that a terminal only shows; the JSON still says the same.
+    r"""Escape control characters of text, or of JSON, which still says the same.
 
     Ends of lines stay: within a name, which is one line, :func:`units.printable` escapes them.
 
@@ -73,7 +73,7 @@ def say(text: object, *, err: bool = False) -> None:
 
 
 def complain(error: BaseException, kind: str = "error") -> None:
-    """Print an error, or a warning, and what to do about it, to standard error."""
+    """Print an error, or a warning, and its remedies to standard error."""
     for told in error.args if isinstance(error, PlanError) else [error]:
         say(f"{kind}: {units.printable(str(told))}", err=True)
     for note in getattr(error, "__notes__", ()):
@@ -107,7 +107,7 @@ def _with_its_file(error: OSError) -> TailtrimError:
 
 
 def _typed(note: str) -> str:
-    """Say what a user types for the arguments that a note names, such as ``salvage=True``."""
+    """Name options in place of the arguments of a note, such as ``salvage=True``."""
     if isinstance(note, Remedy):
         return note.typed(TYPED)
     # From the native module, whose notes are plain text.
@@ -115,7 +115,7 @@ def _typed(note: str) -> str:
 
 
 def warn(notice: Notice) -> None:
-    """Print what a reader must know to standard error."""
+    """Print a notice to standard error, as a warning."""
     say(f"warning: {units.printable(notice.text)}", err=True)
 
 

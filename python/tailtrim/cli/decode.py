@@ -96,7 +96,7 @@ def _tell(source: str, file: str, packets: int) -> None:
 
 @contextmanager
 def _stopped_by_signals() -> Iterator[threading.Event]:
-    """Yield what SIGINT and SIGTERM set."""
+    """Yield an event that SIGINT and SIGTERM set."""
     stop = threading.Event()
     before = {
         number: signal.signal(number, lambda *_: stop.set())

@@ -1,4 +1,4 @@
-"""Commands that are the agent's: ``tailtrim audit``, ``tune``, ``generate`` and others."""
+"""Commands of the agent: ``tailtrim audit``, ``tune``, ``generate`` and others."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def delegate(name: str, arguments: Sequence[str]) -> int:
-    """Run a command of the agent's and return its exit code; or become the agent."""
+    """Run a command of the agent and return its exit code, or become the agent."""
     if name == "ping":
         from tailtrim.cli import ping  # noqa: PLC0415 - the others do without
 
@@ -23,19 +23,19 @@ def delegate(name: str, arguments: Sequence[str]) -> int:
 
 
 class Candidate(NamedTuple):
-    """How a word may go on, as typer's completion reads it."""
+    """Completion of a word, as typer reads it."""
 
     value: str
     help: str | None
     type: str = "plain"
 
 
-#: The option that the agent does not have.
+#: An option of the package, which the agent does not have.
 _OUT_OF_PING = Candidate("--out", "Write run directories to this directory")
 
 
 def candidates(name: str, arguments: Sequence[str], incomplete: str) -> list[Candidate]:
-    """Return what the agent knows to complete the last word of a command line with."""
+    """Return the agent's completions of the last word of a command line."""
     from tailtrim.nodes.agent import program  # noqa: PLC0415 - the table of commands needs none
 
     try:

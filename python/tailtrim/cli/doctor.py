@@ -25,7 +25,7 @@ Exit code: 0 if this host can run the demo, otherwise 3.
 
 
 class Purpose(StrEnum):
-    """What packages may be for."""
+    """Purposes of packages."""
 
     DEMO = "demo"
     ALL = "all"

@@ -130,5 +130,5 @@ def _decoded(captures: Sequence[str]) -> tuple[Path | None, tuple[int | None, in
 
 
 def is_decoded(captures: Sequence[str]) -> bool:
-    """Whether decoded captures are meant, which the native matcher does not read."""
+    """Tell decoded captures, which the native matcher does not read, from others."""
     return any(Path(capture.rpartition(":")[0] or capture).is_dir() for capture in captures)

@@ -28,7 +28,7 @@ Exit code: 0 if all workers that answered can match captures, otherwise 3.
 
 
 class Action(StrEnum):
-    """What is to be done with an engine."""
+    """Actions on an engine."""
 
     CHECK = "check"
 

@@ -22,7 +22,7 @@ Examples:
 
 
 class Action(StrEnum):
-    """What to do."""
+    """Actions on images."""
 
     BUILD = "build"
 

@@ -75,7 +75,7 @@ def needed_quantiles(found: Sequence[Objective]) -> list[str]:
 
 
 def need_samples(found: Sequence[Objective]) -> bool:
-    """Whether an objective is about the order of the packets, which an analysis can leave out."""
+    """Tell whether objectives need the order of packets, which an analysis can leave out."""
     return any(objective.promise is not None for objective in found)
 
 
@@ -165,7 +165,7 @@ def numbered_beside(taken: Iterable[str], names: Iterable[str]) -> list[str]:
 
 
 def _tell_whole(of_groups: Sequence[Sequence[Verdict]]) -> None:
-    """Say of each promise whether all combinations keep it."""
+    """Print the verdict of all combinations on each promise."""
     from tailtrim.slo import Decision  # noqa: PLC0415 - see above
 
     for of_one in zip(*of_groups, strict=True):
@@ -183,7 +183,7 @@ def _tell_whole(of_groups: Sequence[Sequence[Verdict]]) -> None:
 
 
 def told(verdict: Verdict) -> str:
-    """Say in a line what is known of an objective.
+    """Return objective, value, interval and reason in a line.
 
     >>> from tailtrim.slo import Decision, Verdict, objectives
     >>> (objective,) = objectives("max < 2ms")

@@ -1,4 +1,4 @@
-"""``tailtrim ping``: the agent's verb, with a run directory and objectives on request."""
+"""``tailtrim ping``: the agent's command, with a run directory and objectives on request."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Options of the package, which the agent alone has not:
 
 @dataclass
 class _Own:
-    """The options that the agent does not have, and where it is told to keep round trips."""
+    """Options of the package, which the agent does not have, and the agent's ``--log``."""
 
     out: Path | None = None
     junit: Path | None = None
@@ -108,7 +108,7 @@ def _help(arguments: Sequence[str]) -> int:
 
 
 def _own(arguments: Sequence[str]) -> _Own:
-    """Take the options apart; ``--log`` is noted and stays the agent's."""
+    """Split the options; ``--log`` is noted and stays the agent's."""
     own = _Own()
     words = iter(arguments)
     for word in words:

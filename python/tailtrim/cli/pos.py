@@ -43,7 +43,7 @@ Examples:
 
 
 class Order(StrEnum):
-    """In which order runs are done."""
+    """Orders of runs."""
 
     GRID = "grid"
     RANDOM = "random"
@@ -176,7 +176,7 @@ def command(  # noqa: PLR0913 - one parameter an option
 
 
 class _Where(NamedTuple):
-    """What is said of where nodes come from."""
+    """Options of the provider of nodes."""
 
     testbed: Path | None
     places: list[str]
@@ -185,7 +185,7 @@ class _Where(NamedTuple):
 
 
 def _nodes(name: str, words: list[str], where: _Where) -> Provider:
-    """Return where nodes come from; the hosts that the words name are reserved."""
+    """Return the provider of nodes; the hosts that the words name are reserved."""
     from tailtrim.plan.testbed import load_testbed  # noqa: PLC0415 - the help does without
     from tailtrim.pos import cabling, guest_nodes  # noqa: PLC0415
     from tailtrim.pos.local_nodes import LocalNodes  # noqa: PLC0415
@@ -216,7 +216,7 @@ def _nodes(name: str, words: list[str], where: _Where) -> Provider:
 
 
 def _scan(script: Path, wanted: Wanted, replay: pos_replay.Replay | None, *, check: bool) -> None:
-    """Say what is not supported, and end if there is anything."""
+    """Print unsupported features, and end if there are any."""
     from tailtrim.pos import scan  # noqa: PLC0415 - reads scripts, which --no-scan does not need
 
     if replay:
@@ -237,7 +237,7 @@ def _scan(script: Path, wanted: Wanted, replay: pos_replay.Replay | None, *, che
 def _conduct(
     script: Path, words: list[str], journal: Journal, given: Given, about: Experiment
 ) -> bool:
-    """Run it, and report; return whether something failed."""
+    """Run the script, and report; return whether something failed."""
     from tailtrim.experiment import is_experiment  # noqa: PLC0415 - the help does without
     from tailtrim.pos.analysed import analyse  # noqa: PLC0415
     from tailtrim.pos.conduct import conduct  # noqa: PLC0415

@@ -23,12 +23,12 @@ _WORTH_TELLING = 60
 
 
 def shown(experiment: Experiment, *, quiet: bool) -> _Bar | _Plain:
-    """Return what shows how far the runs are: a bar on a terminal, lines otherwise."""
+    """Return the display of progress: a bar on a terminal, lines otherwise."""
     return _Bar(experiment) if sys.stderr.isatty() and not quiet else _Plain(experiment)
 
 
 class _Left:
-    """How long the missing runs take, in words."""
+    """Remaining time of an experiment, in words."""
 
     def __init__(self, experiment: Experiment) -> None:
         missing = experiment.missing()
@@ -37,13 +37,13 @@ class _Left:
         self.done = len(experiment.runs) - len(missing)
 
     def after(self, run: Run, outcome: Outcome) -> str:
-        """Return it after a run."""
+        """Return the remaining time after a run."""
         self._estimate.ended(run, measured=not (outcome.failed or outcome.skipped))
         self.done += 1
         return self.told()
 
     def told(self) -> str:
-        """Return it now; nothing where it is not worth it."""
+        """Return the remaining time now; nothing where it is short."""
         left_s = self._estimate.left_s()
         if left_s < _WORTH_TELLING:
             return ""
@@ -85,7 +85,7 @@ class _Plain:
 
 
 class _Bar:
-    """A bar over all runs, with what the current one does."""
+    """A bar over all runs, with the state of the current one."""
 
     def __init__(self, experiment: Experiment) -> None:
         from rich.progress import (  # noqa: PLC0415
@@ -134,7 +134,7 @@ def _told(run: Run, experiment: Experiment, outcome: Outcome) -> str:
 
 
 def _became(experiment: Experiment, outcome: Outcome) -> str:
-    """Say in a few words what became of a run."""
+    """Return the outcome of a run in a few words."""
     if outcome.failed:
         return f"failed: {outcome.failed}"
     if outcome.skipped:
@@ -155,7 +155,7 @@ def _became(experiment: Experiment, outcome: Outcome) -> str:
 
 
 def tell_cost(plan: Plan, runs: list[Run]) -> None:
-    """Print number and time of what these runs need beside their traffic, if they need anything."""
+    """Print number and time of the boots and warm-ups that runs need, if they need any."""
     devices = kept(runs)
     if devices:
         sharing = sum(device_of(run) is not None for run in runs)
@@ -174,5 +174,5 @@ def tell_cost(plan: Plan, runs: list[Run]) -> None:
 
 
 def _expected_boot_s(plan: Plan, runs: list[Run]) -> float:
-    """Return how long a boot takes, as far as that is known beforehand."""
+    """Return the duration of a boot, as far as it is known beforehand."""
     return EMULATED_BOOT_S if Expected.of(plan, runs).accelerator == "tcg" else 0.0

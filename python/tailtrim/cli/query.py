@@ -35,7 +35,7 @@ _SHOWN = 100
 
 
 class RowFormat(StrEnum):
-    """How rows are written."""
+    """Formats of rows."""
 
     TABLE = "table"
     CSV = "csv"
@@ -142,7 +142,7 @@ def _stream(batches: Iterator[pa.RecordBatch], form: RowFormat, file: object) ->
 
 
 def _plain(value: object) -> object:
-    """Return what JSON has for a value: numbers for decimals, such as sums of 64-bit integers."""
+    """Return a value as JSON has it: numbers for decimals, such as sums of 64-bit integers."""
     if isinstance(value, Decimal):
         return int(value) if value == value.to_integral_value() else float(value)
     return str(value)
@@ -160,7 +160,7 @@ def _finite(value: object) -> object:
 
 
 class _Screen:
-    """Standard output that is a terminal: what is in rows is text there. Files get it as it is."""
+    """A terminal as standard output: rows are escaped there. Files get them as they are."""
 
     closed = False
 

@@ -24,7 +24,7 @@ The result is verified before it appears: a release that would not hold is not m
 
 
 class Captures(StrEnum):
-    """Whether captures are released."""
+    """Captures that are released."""
 
     ALL = "all"
     NONE = "none"

@@ -74,7 +74,7 @@ def _write(
     *,
     pdf: bool,
 ) -> list[Measured]:
-    """Write the report; return the runs that objectives are for."""
+    """Write the report; return the runs for objectives."""
     from tailtrim import factors  # noqa: PLC0415 - other commands start without
     from tailtrim.experiment import is_experiment, recorded  # noqa: PLC0415
     from tailtrim.report import names_of, write, write_experiment  # noqa: PLC0415
@@ -113,14 +113,14 @@ def _tell(files: list[Path]) -> None:
 
 
 def tell_factors(experiment: Path, out: Path, *, pdf: bool = False) -> None:
-    """Print what each factor makes of the latency, and write its page, table and figures."""
+    """Print the effect of each factor on latency, and write page, table and figures."""
     from tailtrim import factors  # noqa: PLC0415 - other commands start without
 
     _tell_effects(factors.effects_of(experiment), experiment, out, pdf=pdf)
 
 
 def tell_boots(experiment: Path, out: Path, *, pdf: bool = False) -> None:
-    """Print what each kernel and boot line makes of the latency, and write the same."""
+    """Print the effect of each kernel and boot line on latency, and write the same."""
     from tailtrim import factors  # noqa: PLC0415 - other commands start without
 
     _tell_effects(factors.boots_of(experiment), experiment, out, pdf=pdf)

@@ -114,7 +114,7 @@ def _tell_runs(plan: Plan, runs: list[Run]) -> None:
 
 
 def _tell_dry_run(plan: Plan, runs: list[Run], *, json: bool) -> None:
-    """Print all that an experiment would do to each node.
+    """Print all steps of an experiment on each node.
 
     Raises:
         HostError: it is not possible.
@@ -262,6 +262,6 @@ def _compare_factors(path: Path) -> None:
 
 
 def _without_pictures(error: PicturesError, path: Path) -> None:
-    """Say why no report was written; the run itself is complete."""
+    """Print the reason for a missing report; the run itself is complete."""
     error.add_note(f"then: tailtrim report {shlex.quote(str(path))}")
     complain(error, "warning")

@@ -100,7 +100,7 @@ def _conducted(name: str, out: Path | None, stack: ExitStack, *, quiet: bool) ->
 
 
 def shown_rows(rows: list[AttributionScore], *, json: bool) -> None:
-    """Print how well causes were named."""
+    """Print recall and precision of the named causes."""
     if json:
         from tailtrim.selftest.attribution import SCHEMA  # noqa: PLC0415 - the help does without
 

@@ -10,7 +10,7 @@ from typing import Any
 
 @contextmanager
 def ending_orderly() -> Iterator[None]:
-    """Have SIGINT, SIGTERM and SIGHUP end the work with everything taken down.
+    """Clean up after SIGINT, SIGTERM and SIGHUP, and end.
 
     Shells without job control start what is before ``&`` with SIGINT ignored, and Python leaves it
     ignored; ``nohup`` starts programs with SIGHUP ignored. As with tcpdump and perf record, SIGINT

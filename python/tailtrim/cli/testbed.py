@@ -37,7 +37,7 @@ _EXPECTED_OF_POWER = "expected NODE and state, on, off, cycle, next pxe or next 
 
 
 class Action(StrEnum):
-    """What is to be done with a testbed."""
+    """Actions on a testbed."""
 
     CHECK = "check"
     SHOW = "show"
@@ -115,7 +115,7 @@ def command(  # noqa: PLR0913 - one parameter an option
 
 
 def _options_fit(action: Action, *, power: bool, plan: bool, hard: bool) -> None:
-    """Refuse what belongs to another action.
+    """Refuse options of another action.
 
     Raises:
         typer.BadParameter: there is such.
@@ -131,7 +131,7 @@ def _options_fit(action: Action, *, power: bool, plan: bool, hard: bool) -> None
 
 
 def _switch(description: TestbedDescription, words: list[str], *, hard: bool) -> None:
-    """Do to a node what the words say, and print its state.
+    """Switch the power of a node, or read it, and print its state.
 
     Raises:
         HostError: it cannot be done, or others have reserved the node.

@@ -167,7 +167,7 @@ def _search(planned: Asked, settings: Settings | None, *, json: bool) -> None:
 
 
 def _report(found: Findings, place: Path, *, json: bool) -> None:
-    """Write the page; what is missing for it does not spoil the search."""
+    """Write the page; a missing package for it does not spoil the search."""
     from tailtrim.trim.report import write  # noqa: PLC0415 - the help does without
 
     try:

@@ -1,4 +1,4 @@
-"""What a search of capacity found, in words."""
+"""Result of a search of capacity in words, for terminal and page alike."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def rows(capacity: Capacity) -> list[GoalRow]:
 
 
 def notes(capacity: Capacity) -> list[str]:
-    """Return sentences: limits, doubts, and what the search took."""
+    """Return sentences: limits, doubts, and the time of the search."""
     of_goals = [note for one in capacity.found for note in _notes(capacity, one)]
     done = [seen for _, seen in capacity.trials if seen is not None]
     invalid = sum(seen.invalid is not None for seen in done)

@@ -28,7 +28,7 @@ _LEAST_PPM = 500
 
 
 def labels(causes: tuple[HostCause, ...]) -> list[str]:
-    """Return what to call each cause; two that cost something differ at least in their detail."""
+    """Return the name of each cause; two that cost something differ at least in their detail."""
     short = [label(cause) for cause in causes]
     uses = Counter(text for text, cause in zip(short, causes, strict=True) if cause.excess_ns > 0)
     return [
@@ -38,7 +38,7 @@ def labels(causes: tuple[HostCause, ...]) -> list[str]:
 
 
 def label(cause: HostCause) -> str:
-    """Return what to call a cause: what it is recognised as, else its name, and its sender."""
+    """Return the name of a cause: its recognised one, else its own, and its sender."""
     name = cause.signature.name if cause.signature else named(cause.key)
     if cause.sender:
         sender, _ = cause.sender
@@ -52,7 +52,7 @@ def _apart(cause: HostCause, signature: CauseSignature) -> str:
 
 
 def named(key: Key) -> str:
-    """Return the name of what has the CPU, as the trace has it."""
+    """Return the name of the user of the CPU, as the trace has it."""
     kind, name, detail = key
     return units.printable("/".join(filter(None, (name or kind, detail))))
 
@@ -98,7 +98,7 @@ def packet_sentences(explained: WorstExplained | None) -> list[str]:
 
 
 def packet_sentence(packet: WorstPacket) -> str:
-    """Return when a packet came, how long it took and what its excess consists of."""
+    """Return time, latency and causes of a packet."""
     told = f"{_clock(packet.ingress_ns)}: {units.time(packet.latency_ns)}, {_causes(packet)}"
     if packet.complete:
         return told

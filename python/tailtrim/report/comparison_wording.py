@@ -1,4 +1,4 @@
-"""What a comparison says, in the same words for terminal and page."""
+"""Comparisons in words, the same for terminal and page."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TENTHS_BELOW = 10
 
 
 def legend(comparisons: Sequence[Comparison]) -> str:
-    """Say what the columns mean."""
+    """Explain the columns."""
     confidence = units.percent(comparisons[0].confidence) if comparisons else "95"
     margin = comparisons[0].margin if comparisons else 0.0
     beyond = f" by more than {100 * margin:g} %" if margin else ""
@@ -70,7 +70,7 @@ def _change(ratio: float) -> str:
 
 
 def maxima(comparison: Comparison) -> str:
-    """Say what the largest latencies are."""
+    """Return the largest latencies in a sentence."""
     a, b = comparison.a.max_ns, comparison.b.max_ns
     if a is None or b is None:
         return "One side has no samples."
@@ -82,7 +82,7 @@ def maxima(comparison: Comparison) -> str:
 
 
 def extremes(comparison: Comparison) -> str:
-    """Say where along the curve B is slowest and fastest beside A; empty where nothing is known."""
+    """Return the points of the curve where B is slowest and fastest beside A; empty without any."""
     known = [(point.ratio, point) for point in comparison.curve if point.supported and point.ratio]
     if not known:
         return ""
@@ -96,7 +96,7 @@ def _point(point: CurvePoint) -> str:
 
 
 def losses(comparison: Comparison) -> str:
-    """Say what was lost, and what is shown of that; empty where nothing was."""
+    """Return losses and their verdict in a sentence; empty where nothing was lost."""
     parts = []
     for name in ("lost", "beyond_window", "duplicate"):
         a, b = comparison.a.outcomes[name], comparison.b.outcomes[name]
@@ -119,7 +119,7 @@ def _share(count: int, outcomes: dict[str, int]) -> str:
 
 
 def notes(comparison: Comparison) -> Iterator[str]:
-    """Return what a reader must know before trusting the verdicts."""
+    """Return caveats of the verdicts."""
     if comparison.resampling == "blocks":
         yield (
             "one run on each side: the intervals do not include differences between runs;"
@@ -136,7 +136,7 @@ def notes(comparison: Comparison) -> Iterator[str]:
 
 
 def no_difference(comparison: Comparison) -> str:
-    """Say that no setting differs, as far as that is known."""
+    """State that no setting differs, as far as that is known."""
     if comparison.settings == 0:
         return "Host, device and traffic are not recorded on both sides: what differs is unknown."
     return f"None of {units.count(comparison.settings)} recorded settings differs."

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from tailtrim.rundir import RunDirectory
 
-#: What the columns are called, in two lines of a table's head and in one line; times are in µs.
+#: Names of the columns, in two lines of a table's head and in one line; times are in µs.
 COLUMNS = (
     (("Late", "50"), "Late p50, µs"),
     (("", "99"), "Late p99, µs"),
@@ -91,7 +91,7 @@ def _note(stalls: dict[str, dict[str, int]], *, shared: bool) -> str | None:
 
 
 def legend(rows: Sequence[DepartureRow]) -> str:
-    """Return what the columns mean."""
+    """Explain the columns."""
     text = (
         "How late packets were sent in µs; sent late: by more than 20 µs. Latency: of all samples,"
         " and of those sent on time."

@@ -58,12 +58,12 @@ class ExplainedRun:
 
     @property
     def labels(self) -> list[str]:
-        """What to call :attr:`causes`."""
+        """Names of :attr:`causes`."""
         return labels(self.explanation.verdict.causes)[: len(self.causes)]
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What the looks stand for."""
+        """Names of the looks."""
         spare = [""] * (MOST_CAUSES - len(self.causes))
         return ("other causes", *self.labels, *spare, "queueing behind packets", "unknown")
 

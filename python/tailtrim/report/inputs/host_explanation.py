@@ -38,7 +38,7 @@ FileT = TypeVar("FileT", bound=Data)
 
 
 class CauseSignature(Data):
-    """What a recognised cause is, and the checks of the audit that concern it."""
+    """Signature of a recognised cause, and the checks of the audit that concern it."""
 
     name: str
     what: str
@@ -46,7 +46,7 @@ class CauseSignature(Data):
 
 
 class AdvisedChange(Data):
-    """What ``tailtrim tune plan`` would change: ``when`` is now, next-boot or by-hand."""
+    """Change by ``tailtrim tune plan``: ``when`` is now, next-boot or by-hand."""
 
     id: str
     title: str
@@ -63,7 +63,7 @@ class Advice(Data):
 
 
 class Sender(Data):
-    """Who sent an interrupt."""
+    """Sender of an interrupt."""
 
     pid: int
     comm: str
@@ -86,7 +86,7 @@ class HostCause(Data):
 
     @property
     def key(self) -> Key:
-        """What its events have in common."""
+        """Key that its events have in common."""
         return self.kind, self.name, self.detail
 
 
@@ -109,7 +109,7 @@ class Service(Data):
 
 
 class HostVerdict(Data):
-    """Why packets were late: the causes, costliest first, and each late packet."""
+    """Causes of late packets, costliest first, and each late packet."""
 
     service: Service
     serving: str | None = None
@@ -138,7 +138,7 @@ class HostVerdict(Data):
 
 
 class HostExplanation(Data):
-    """What a trace of the host says of a run."""
+    """Explanation of a run by a trace of the host."""
 
     cpu: Whole
     holes: Whole = 0
@@ -204,7 +204,7 @@ def _first(error: ValidationError) -> str:
 
 
 def of_host(host: Any) -> HostExplanation:
-    """Return what :func:`tailtrim.explain.explain` found, typed."""
+    """Return the result of :func:`tailtrim.explain.explain`, typed."""
     return HostExplanation.model_validate(
         {
             "cpu": host.cpu,
@@ -237,7 +237,7 @@ class WorstExplained(Data):
 
 
 def worst_packets_of(directory: RunDirectory) -> WorstExplained | None:
-    """Read what a run has; ``None`` where it was not traced.
+    """Read the worst packets of a run; ``None`` where it was not traced.
 
     Raises:
         RunDirectoryError: the file cannot be read, or is invalid.
@@ -247,5 +247,5 @@ def worst_packets_of(directory: RunDirectory) -> WorstExplained | None:
 
 
 def of_packets(found: WorstPackets) -> WorstExplained:
-    """Return what :func:`tailtrim.explain.worst_packets` found, typed."""
+    """Return the result of :func:`tailtrim.explain.worst_packets`, typed."""
     return WorstExplained.model_validate(found.as_json())

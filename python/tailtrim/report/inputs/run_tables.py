@@ -114,12 +114,12 @@ class ReportedRun:
 
     @cached_property
     def counted(self) -> list[Counted]:
-        """What its device's CPUs counted in each minute."""
+        """Counters of the device's CPUs in each minute."""
         return counted(self.directory.path)
 
     @cached_property
     def worst_packets(self) -> WorstExplained | None:
-        """Why the worst packets of a run of hours were late; ``None`` without a trace."""
+        """Explanation of the worst packets of a run of hours; ``None`` without a trace."""
         return worst_packets_of(self.directory)
 
     def gaps(self) -> dict[str, tuple[Integers, Integers]]:

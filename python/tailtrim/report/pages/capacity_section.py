@@ -1,4 +1,4 @@
-"""The section of a page on what a search of capacity found."""
+"""The section of a page on the result of a search of capacity."""
 
 from __future__ import annotations
 

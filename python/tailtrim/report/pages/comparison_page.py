@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def names_of(comparisons: Sequence[Comparison]) -> list[str]:
-    """Return what each comparison is called in figures, no two alike."""
+    """Return the name of each comparison in figures, no two alike."""
     labels = [one.label for one in comparisons]
     sides = [f"{one.a.name} → {one.b.name}" for one in comparisons]
     return [

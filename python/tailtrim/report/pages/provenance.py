@@ -1,4 +1,4 @@
-"""Where results come from: what all runs have in common once, and what each has of its own."""
+"""Provenance of results: facts that all runs share, and those of each run."""
 
 from __future__ import annotations
 

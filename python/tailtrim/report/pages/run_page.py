@@ -41,7 +41,7 @@ _SWEEP = "sweep-"
 
 @dataclass(frozen=True)
 class Shown:
-    """What a page shows: ``figures`` are of all runs, ``sections`` of one each.
+    """Contents of a page: ``figures`` are of all runs, ``sections`` of one each.
 
     With an ``experiment``, the page has its name, says where and when it was run, and what became
     of runs that failed or are invalid. ``capacity`` is what was found where they are trials of a

@@ -27,7 +27,7 @@ _PLAUSIBLE_NS = 946_684_800 * units.SECOND
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A line: what it is, what is shown as code, and the rest."""
+    """A line of facts: its label, a part shown as code, and the rest."""
 
     label: str
     code: str = ""
@@ -76,7 +76,7 @@ def picture(experiment: RecordedExperiment | None) -> Markup | None:
 
 
 def facts(run: ReportedRun) -> Iterator[Fact]:
-    """Yield where a run's captures were matched, what was corrected, and which clocks it has."""
+    """Yield clocks, corrections and place of matching of a run."""
     try:
         told = json.loads((run.directory.path / "nodes.json").read_text("utf-8"))
         parts = [told[key] for key in ("taps", "correction", "matching")]

@@ -1,4 +1,4 @@
-"""Comparisons for a terminal, and how long to measure for one."""
+"""Comparisons for a terminal, and lengths of measurements."""
 
 from __future__ import annotations
 
