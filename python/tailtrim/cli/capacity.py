@@ -166,11 +166,12 @@ def _finish(capacity: Capacity, place: Path, *, json: bool) -> None:
         say(jsons.dumps(capacity.as_json()))
     else:
         from tailtrim.cli.terminal import Terminal  # noqa: PLC0415 - not for --json
-        from tailtrim.report.terminal import capacity_table  # noqa: PLC0415
+        from tailtrim.report.capacity_wording import notes  # noqa: PLC0415
+        from tailtrim.report.terminal.experiment_table import goals  # noqa: PLC0415
 
-        Terminal().print(capacity_table.render(capacity))
-        for line in capacity_table.notes(capacity):
-            say(line)
+        Terminal().print(goals(capacity))
+        for line in notes(capacity):
+            say(units.printable(line))
         _report(place)
     missing = [one for one in capacity.found if one.lower is None]
     if missing:

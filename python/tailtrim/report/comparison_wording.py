@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tailtrim.compare import BETTER, NO_DIFFERENCE, NOT_SUPPORTED, WORSE
+from tailtrim.compare import BETTER, NO_DIFFERENCE, NOT_SUPPORTED, WORSE, SentRow
 from tailtrim.report import units
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from tailtrim.compare import Comparison, CurvePoint, Difference, Row, SentRow
+    from tailtrim.compare import Comparison, CurvePoint, Difference, Row
 
 VERDICTS = {
     BETTER: "better",
@@ -35,9 +35,16 @@ def legend(comparisons: Sequence[Comparison]) -> str:
     )
 
 
-def cells_of(row: Row) -> list[str]:
-    """Return a row of the table, for terminal and page alike."""
-    value = [units.NONE if ns is None else units.microseconds(ns) for ns in (row.a_ns, row.b_ns)]
+#: Columns of a table of quantiles, as a terminal shows them: :func:`cells_of` has their cells.
+COLUMNS = ("%", "A µs", "B µs", "B / A", "from", "to", "verdict")
+#: Further columns where all packets were delivered: the minimum detectable effect.
+DETECTABLE = ("\N{MINUS SIGN}", "+")
+
+
+def cells_of(row: Row | SentRow) -> list[str]:
+    """Return a row of a table of quantiles, for terminal and page alike."""
+    missing = "lost" if isinstance(row, SentRow) else units.NONE
+    value = [missing if ns is None else units.microseconds(ns) for ns in (row.a_ns, row.b_ns)]
     tested = row.verdict != NOT_SUPPORTED
     bounds = [
         units.NONE if not tested else "open" if bound is None else f"{bound:.3f}"
@@ -46,21 +53,9 @@ def cells_of(row: Row) -> list[str]:
     ratio = units.NONE if row.ratio is None else f"{row.ratio:.3f}"
     shown = [
         units.NONE if not tested else "none" if limit is None else _change(limit)
-        for limit in (row.better_from, row.worse_from)
+        for limit in (() if isinstance(row, SentRow) else (row.better_from, row.worse_from))
     ]
     return [units.percent(row.p), *value, ratio, *bounds, VERDICTS[row.verdict], *shown]
-
-
-def sent_cells(row: SentRow) -> list[str]:
-    """Return a row of the table of packets sent, for terminal and page alike."""
-    values = ["lost" if ns is None else units.microseconds(ns) for ns in (row.a_ns, row.b_ns)]
-    tested = row.verdict != NOT_SUPPORTED
-    ratio = units.NONE if row.ratio is None else f"{row.ratio:.3f}"
-    bounds = [
-        units.NONE if not tested else "open" if bound is None else f"{bound:.3f}"
-        for bound in (row.low, row.high)
-    ]
-    return [units.percent(row.p), *values, ratio, *bounds, VERDICTS[row.verdict]]
 
 
 def _change(ratio: float) -> str:

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from tailtrim.experiment import RecordedExperiment
+    from tailtrim.report.capacity_wording import CapacitySection
     from tailtrim.report.figures.figure import Figure
     from tailtrim.report.figures.palette import Look
     from tailtrim.report.inputs.run_tables import ReportedRun
-    from tailtrim.report.pages.capacity_section import CapacitySection
     from tailtrim.report.pages.cause_section import CauseSection
     from tailtrim.rundir import Summary
 

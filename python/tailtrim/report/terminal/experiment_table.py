@@ -1,4 +1,7 @@
-"""An experiment for a terminal: one line a run, the wire's beside those that it is the floor of."""
+"""Experiments and searches of capacity for a terminal: a line for each run, or for each goal.
+
+The wire's line is beside those of the runs that it is the floor of.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,12 @@ from rich.table import Table
 from rich.text import Text
 
 from tailtrim.plan import COUNTED, TRACED
-from tailtrim.report import live_runs, units, wording
+from tailtrim.report import capacity_wording, live_runs, units, wording
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from tailtrim.capacity.record import Capacity
     from tailtrim.experiment import Outcome
     from tailtrim.plan import Run
     from tailtrim.rundir import RunDirectory, Summary
@@ -24,6 +28,7 @@ if TYPE_CHECKING:
 #: Quantiles that the table has; those in between are in the report.
 _SHOWN = ("0.5", "0.99", "0.999", "0.9999")
 _MARK = "*"
+_BOUNDS = ("lower bound", "upper bound", "throughput", "width", "trials at the bounds")
 
 
 def render(complete: Sequence[Complete]) -> Group:
@@ -157,3 +162,15 @@ def _cells(summary: Summary, *, copies: bool) -> list[str]:
             cells.append(units.microseconds(quantile.value) + mark)
     largest = summary.latency_ns.max
     return [*cells, units.NONE if largest is None else units.microseconds(largest)]
+
+
+def goals(capacity: Capacity) -> Table:
+    """Return the goals of a search for ``rich``."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column(capacity_wording.unit(capacity), overflow="fold")
+    for name in _BOUNDS:
+        table.add_column(name, justify="right", no_wrap=name == "width")
+    for row in capacity_wording.rows(capacity):
+        cells = (row.lower, row.upper, row.throughput, row.width, row.trials)
+        table.add_row(Text(units.printable(row.goal)), *cells)
+    return table
