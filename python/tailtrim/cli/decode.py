@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import signal
-import threading
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from tailtrim.cli import options
 from tailtrim.cli.console import Progress, say
+from tailtrim.cli.signals import stop_event
 from tailtrim.report import units
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 EXAMPLES = """\b
 Examples:
@@ -81,7 +76,7 @@ def command(  # noqa: PLR0913 - one parameter an option
         "buckets": buckets,
     }
     if following:
-        with _stopped_by_signals() as stop:
+        with stop_event() as stop:
             decoded = follow(captures, out, stop=stop, tell=_tell, **decoding)
     else:
         with Progress("decoding") as progress:
@@ -92,18 +87,3 @@ def command(  # noqa: PLR0913 - one parameter an option
 
 def _tell(source: str, file: str, packets: int) -> None:
     say(f"{units.printable(f'{source}: {file}')}: {packets:,} packets", err=True)
-
-
-@contextmanager
-def _stopped_by_signals() -> Iterator[threading.Event]:
-    """Yield an event that SIGINT and SIGTERM set."""
-    stop = threading.Event()
-    before = {
-        number: signal.signal(number, lambda *_: stop.set())
-        for number in (signal.SIGINT, signal.SIGTERM)
-    }
-    try:
-        yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

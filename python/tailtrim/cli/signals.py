@@ -1,8 +1,9 @@
-"""Signals that end a command which has set up something on the host."""
+"""Signals that end a command: with everything taken down, or as an event."""
 
 from __future__ import annotations
 
 import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -29,6 +30,21 @@ def ending_orderly() -> Iterator[None]:
     before = {number: signal.signal(number, handler) for number, handler in wanted.items()}
     try:
         yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def stop_event() -> Iterator[threading.Event]:
+    """Yield an event that SIGINT and SIGTERM set."""
+    stop = threading.Event()
+    before = {
+        number: signal.signal(number, lambda *_: stop.set())
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield stop
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
