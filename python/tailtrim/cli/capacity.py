@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as jsons
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tailtrim.cli import options
-from tailtrim.cli.console import complain, say
+from tailtrim.cli.console import complain, say, say_json
 from tailtrim.cli.signals import ending_orderly
 from tailtrim.errors import ExitCode, PicturesError
 from tailtrim.plan import examples
@@ -163,7 +162,7 @@ def _predicted(capacity: Capacity, place: Path) -> Capacity:
 
 def _finish(capacity: Capacity, place: Path, *, json: bool) -> None:
     if json:
-        say(jsons.dumps(capacity.as_json()))
+        say_json(capacity.as_json())
     else:
         from tailtrim.cli.terminal import Terminal  # noqa: PLC0415 - not for --json
         from tailtrim.report.capacity_wording import notes  # noqa: PLC0415

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json as encoding
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tailtrim.cli import options
-from tailtrim.cli.console import say
+from tailtrim.cli.console import say_json
 from tailtrim.cli.objectives import judged, needed_quantiles, read_asserts
 from tailtrim.errors import ExitCode
 from tailtrim.report import pictures
@@ -101,7 +100,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     _write(compared, html, figure, objectives)
     if json:
         told = {"schema": "tailtrim.comparisons/1", "comparisons": [c.as_json() for c in compared]}
-        say(encoding.dumps(told, indent=2, ensure_ascii=False))
+        say_json(told, indent=2, ensure_ascii=False)
     else:
         _print(compared)
     code = judged(_measured(compared), objectives, junit) if objectives else ExitCode.SUCCESS

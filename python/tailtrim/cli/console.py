@@ -6,7 +6,7 @@ import re
 import sys
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tailtrim.errors import ExitCode, PlanError, Remedy, TailtrimError, exit_code
 from tailtrim.report import units
@@ -70,6 +70,13 @@ def _code(found: re.Match[str]) -> str:
 def say(text: object, *, err: bool = False) -> None:
     """Print text to standard output, or to standard error. Nothing else prints text."""
     print(escaped(str(text)), file=sys.stderr if err else sys.stdout, flush=True)
+
+
+def say_json(value: object, **layout: Any) -> None:
+    """Print a value as JSON to standard output."""
+    import json  # noqa: PLC0415 - the agent's commands do without
+
+    say(json.dumps(value, **layout))
 
 
 def complain(error: BaseException, kind: str = "error") -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json as encoding
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tailtrim.cli import options
-from tailtrim.cli.console import say
+from tailtrim.cli.console import say, say_json
 from tailtrim.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -55,7 +54,7 @@ def command(
             {"command": c.command, "what": c.what, "works": not c.missing, "missing": c.missing}
             for c in checks
         ]
-        say(encoding.dumps({"demo": not lacking, "checks": rows}))
+        say_json({"demo": not lacking, "checks": rows})
     else:
         _table(checks)
         say(f"\nThe demo (make demo): {'not possible' if lacking else 'possible'} on this host.")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json as encoding
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from tailtrim.cli import options
-from tailtrim.cli.console import say
+from tailtrim.cli.console import say, say_json
 from tailtrim.report import units
 
 EXAMPLES = """\b
@@ -37,7 +36,7 @@ def command(
 
     found = costs_of(directory)
     if json:
-        say(encoding.dumps(found.as_json(), indent=2))
+        say_json(found.as_json(), indent=2)
         return
     for line in lines(found):
         say(units.printable(line))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as encoding
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tailtrim.cli import options
-from tailtrim.cli.console import say
+from tailtrim.cli.console import say, say_json
 from tailtrim.errors import CaptureError, ExitCode
 from tailtrim.report import units
 
@@ -67,7 +66,7 @@ def command(
         except OSError as error:
             raise CaptureError(f"{error.filename}: {error.strerror}") from error
     if json:
-        say(encoding.dumps({"workers": [asdict(worker) for worker in workers]}))
+        say_json({"workers": [asdict(worker) for worker in workers]})
     else:
         for worker in workers:
             _tell(worker)

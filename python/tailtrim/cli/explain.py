@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json as encoding
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tailtrim.cli import options
-from tailtrim.cli.console import say
+from tailtrim.cli.console import say, say_json
 from tailtrim.report import units
 from tailtrim.rundir.minutes import by_minute
 
@@ -61,13 +60,9 @@ def command(
         found = _explained(run, interrupts or (), cpu, late_from)
         if json and several:
             # A line for each run: one of many hours need not be held until all are done.
-            say(
-                encoding.dumps(
-                    {"run": run.name, "label": label, **found.as_json()}, ensure_ascii=False
-                )
-            )
+            say_json({"run": run.name, "label": label, **found.as_json()}, ensure_ascii=False)
         elif json:
-            say(encoding.dumps(found.as_json(), indent=2, ensure_ascii=False))
+            say_json(found.as_json(), indent=2, ensure_ascii=False)
         else:
             _print(found, f"{run.name} ({label})" if several else "")
         for warning in found.warnings:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json as encoding
 from typing import Annotated
 
 import typer
 
 from tailtrim.cli import options
-from tailtrim.cli.console import say
+from tailtrim.cli.console import say, say_json
 
 EXAMPLES = """\b
 Examples:
@@ -68,7 +67,7 @@ def command(  # noqa: PLR0913 - one parameter an option
         pilot=pilot,
     )
     if json:
-        say(encoding.dumps(length.as_json(), indent=2))
+        say_json(length.as_json(), indent=2)
         return
     for line in length_lines(length, confidence):
         say(line)

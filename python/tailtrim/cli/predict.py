@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tailtrim.cli import options
-from tailtrim.cli.console import say
+from tailtrim.cli.console import say, say_json
 from tailtrim.report import pictures, units, write_files
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     if out is not None:
         _write(found, out)
     if json:
-        say(encoding.dumps(found.as_json(), indent=2, ensure_ascii=False))
+        say_json(found.as_json(), indent=2, ensure_ascii=False)
     else:
         from tailtrim.report.terminal.prediction_text import lines  # noqa: PLC0415
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tailtrim.cli import options
-from tailtrim.cli.console import complain, say
+from tailtrim.cli.console import complain, say, say_json
 from tailtrim.cli.objectives import judge, needed_quantiles, read_asserts, runs_to_judge
 from tailtrim.cli.signals import ending_orderly
 from tailtrim.errors import ExitCode, PicturesError
@@ -124,7 +124,7 @@ def _tell_dry_run(plan: Plan, runs: list[Run], *, json: bool) -> None:
 
     would = dry_run(plan, runs)
     if json:
-        say(jsons.dumps(would.as_json()))
+        say_json(would.as_json())
         return
     say(f"{would.name}: {would.expected.text()}. Nothing is changed by --dry-run.")
     for name, node in would.nodes.items():
@@ -205,7 +205,7 @@ def _finish(experiment: Experiment, objectives: list[Objective], *, json: bool) 
         ]
         rest = {"failed": {o.run: o.failed for o in failed}}
         rest |= {"skipped": {o.run: o.skipped for o in of_all if o.skipped}}
-        say(jsons.dumps({"runs": outcomes, **rest}))
+        say_json({"runs": outcomes, **rest})
     elif complete and experiment.plan.factors:
         _compare_factors(experiment.path)
     elif complete:

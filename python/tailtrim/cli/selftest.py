@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as jsons
 import tempfile
 from contextlib import ExitStack
 from importlib.resources import as_file, files
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tailtrim.cli import options
-from tailtrim.cli.console import say
+from tailtrim.cli.console import say, say_json
 from tailtrim.cli.signals import ending_orderly
 from tailtrim.errors import ExitCode
 from tailtrim.report.units import NONE, printable
@@ -71,7 +70,7 @@ def command(
             return
         result = evaluate(_conducted("selftest", out, stack, quiet=json))
     if json:
-        say(jsons.dumps(result.as_dict()))
+        say_json(result.as_dict())
     else:
         _print(result)
     if not result.recovered:
@@ -104,7 +103,7 @@ def shown_rows(rows: list[AttributionScore], *, json: bool) -> None:
     if json:
         from tailtrim.selftest.attribution import SCHEMA  # noqa: PLC0415 - the help does without
 
-        say(jsons.dumps({"schema": SCHEMA, "rows": [row.as_dict() for row in rows]}))
+        say_json({"schema": SCHEMA, "rows": [row.as_dict() for row in rows]})
         return
     from rich.table import Table  # noqa: PLC0415
 

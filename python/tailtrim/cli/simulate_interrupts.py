@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as encoding
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,7 +10,7 @@ import typer
 
 from tailtrim.analysis.options import nanoseconds
 from tailtrim.cli import options
-from tailtrim.cli.console import say
+from tailtrim.cli.console import say, say_json
 from tailtrim.errors import OutputError
 from tailtrim.report import pictures, write_files
 
@@ -80,7 +79,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     if figure is not None:
         _draw(simulation, figure)
     if json:
-        say(encoding.dumps(simulation.as_json()))
+        say_json(simulation.as_json())
         return
     from tailtrim.report import units  # noqa: PLC0415
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as encoding
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tailtrim.cli import options
-from tailtrim.cli.console import say
+from tailtrim.cli.console import say, say_json
 from tailtrim.errors import ExitCode
 from tailtrim.report import units, write_files
 
@@ -105,7 +104,7 @@ def command(  # noqa: PLR0913 - one parameter an option
         found = testbed_check.clean(description)
     faults = sum(one.kind == "fault" for one in found)
     if json:
-        say(encoding.dumps({"faults": faults, "findings": [asdict(one) for one in found]}))
+        say_json({"faults": faults, "findings": [asdict(one) for one in found]})
     else:
         for one in found:
             _tell(one)

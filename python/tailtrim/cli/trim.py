@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json as encoding
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tailtrim.cli import options
-from tailtrim.cli.console import complain, say
+from tailtrim.cli.console import complain, say, say_json
 from tailtrim.cli.signals import ending_orderly
 from tailtrim.errors import ExitCode, PicturesError
 from tailtrim.plan import examples
@@ -154,7 +153,7 @@ def _search(planned: Asked, settings: Settings | None, *, json: bool) -> None:
             raise
     found = findings(recorded(place))
     if json:
-        say(encoding.dumps(found.as_json()))
+        say_json(found.as_json())
     else:
         for line in (*wording.report(result, loop.quantile), "", *cost_words.lines(found.costs)):
             say(units.printable(line))

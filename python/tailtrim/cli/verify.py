@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json as encoding
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tailtrim.cli import options
-from tailtrim.cli.console import Progress, say
+from tailtrim.cli.console import Progress, say, say_json
 from tailtrim.errors import ExitCode
 from tailtrim.report import units
 
@@ -83,7 +82,7 @@ def command(  # noqa: PLR0913 - one parameter an option
         again = Rerun(rerun, out or Path("results/rerun"), seed, testbed)
     levels = _verified(place, signers, again, level or ())
     if json:
-        say(encoding.dumps({"schema": SCHEMA, "levels": [_level(one) for one in levels]}))
+        say_json({"schema": SCHEMA, "levels": [_level(one) for one in levels]})
     else:
         for one in levels:
             _tell(one)
