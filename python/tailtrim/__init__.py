@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from tailtrim.explain import explain
     from tailtrim.notebook import run
     from tailtrim.rundir import RunDirectory, Summary
+    from tailtrim.tabular import Tabular
 
     __version__: str
 
@@ -60,6 +61,17 @@ _PLACES = {
 #: Packages that are called as their function of the same name: importing a part of one makes the
 #: name that of the package, whatever it was before.
 _CALLED = ("compare", "explain")
+
+
+def _html(result: Tabular) -> str:
+    """Return a result as HTML.
+
+    Pages and figures stand above the results that they show, and the package above both: this is
+    the hook by which a result, without importing them, is shown in a notebook.
+    """
+    from tailtrim.notebook import html  # noqa: PLC0415 - only notebooks pay for it
+
+    return html(result)
 
 
 def __getattr__(name: str) -> object:

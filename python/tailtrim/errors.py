@@ -1,4 +1,4 @@
-"""What tailtrim raises.
+"""Errors that tailtrim raises, and the exit codes by which the command line reports them.
 
 ::
 
@@ -25,6 +25,7 @@ names arguments of the call is a :class:`Remedy`.
 
 from __future__ import annotations
 
+from enum import IntEnum
 from string import Formatter
 from typing import TYPE_CHECKING, Self
 
@@ -34,9 +35,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 __all__ = [
+    "EXIT_CODES",
     "CaptureError",
     "DecodedError",
     "EngineError",
+    "ExitCode",
     "HostError",
     "MissingPackageError",
     "OutputError",
@@ -51,6 +54,7 @@ __all__ = [
     "RunDirectoryError",
     "RunError",
     "TailtrimError",
+    "exit_code",
 ]
 
 
@@ -142,3 +146,55 @@ class ReportError(TailtrimError):
 
 class PicturesError(ReportError):
     """Pages and figures need packages that are not installed; the note says how to install them."""
+
+
+class ExitCode(IntEnum):
+    """Exit codes of the command line; those of the agent are the same."""
+
+    told: str
+
+    def __new__(cls, code: int, told: str) -> Self:
+        """Keep the words of the help beside the number."""
+        one = int.__new__(cls, code)
+        one._value_, one.told = code, told
+        return one
+
+    SUCCESS = 0, "success"
+    NEGATIVE = 1, "negative result (nothing matched; B is worse; an objective failed)"
+    INVALID = 2, "invalid arguments or input"
+    IMPOSSIBLE = 3, "not possible on this host"
+    FAILED = 4, "failed while running"
+    UNDECIDED = 5, "not decided (--assert)"
+    INTERRUPTED = 130, "interrupted"
+
+
+#: Of each class of errors; subclasses defined elsewhere have that of their base.
+EXIT_CODES: dict[type[BaseException], ExitCode] = {
+    TailtrimError: ExitCode.INVALID,
+    CaptureError: ExitCode.INVALID,
+    OutputError: ExitCode.INVALID,
+    RunDirectoryError: ExitCode.INVALID,
+    DecodedError: ExitCode.INVALID,
+    EngineError: ExitCode.IMPOSSIBLE,
+    QueryError: ExitCode.INVALID,
+    PlanError: ExitCode.INVALID,
+    HostError: ExitCode.IMPOSSIBLE,
+    RunError: ExitCode.FAILED,
+    RoundTripError: ExitCode.INVALID,
+    ResultsError: ExitCode.INVALID,
+    ReleaseError: ExitCode.INVALID,
+    MissingPackageError: ExitCode.IMPOSSIBLE,
+    ReportError: ExitCode.INVALID,
+    PicturesError: ExitCode.IMPOSSIBLE,
+    # Of an argument that makes no sense: the native module raises these two.
+    ValueError: ExitCode.INVALID,
+    OverflowError: ExitCode.INVALID,
+    # A disk or a mounted store that does not answer when a command only looks what is there.
+    OSError: ExitCode.FAILED,
+    KeyboardInterrupt: ExitCode.INTERRUPTED,
+}
+
+
+def exit_code(error: BaseException) -> ExitCode | None:
+    """Return the exit code of a command that an error ends; ``None`` where it is a bug."""
+    return next((EXIT_CODES[kind] for kind in type(error).__mro__ if kind in EXIT_CODES), None)

@@ -17,6 +17,7 @@ from dataclasses import asdict, fields
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from tailtrim import _html
 from tailtrim.errors import MissingPackageError
 
 if TYPE_CHECKING:
@@ -78,9 +79,7 @@ class Tabular(ABC):
         return frame
 
     def _repr_html_(self) -> str:
-        # Pages and figures stand above what they show: by name, so that this does not import them.
-        html: str = import_module("tailtrim.notebook").html(self)
-        return html
+        return _html(self)
 
 
 def of_rows(kind: type[Any], rows: Sequence[Any]) -> pa.Table:

@@ -17,11 +17,11 @@ from tailtrim.capacity.result import Ended, Found, FoundBound
 from tailtrim.capacity.trial import LOST, Count, Purpose, Seen, Trial
 from tailtrim.errors import RunDirectoryError
 from tailtrim.report import capacity_wording
+from tailtrim.report.capacity_wording import warm_ups
 from tailtrim.report.figures.capacity_lines import with_bounds
 from tailtrim.report.figures.figure import Axis, Figure, Line, Panel
 from tailtrim.report.figures.palette import distinct
 from tailtrim.report.inputs.predicted_capacity import prediction_of
-from tailtrim.report.pages.capacity_section import warm_ups
 from tailtrim.rundir import RunDirectory
 
 if TYPE_CHECKING:

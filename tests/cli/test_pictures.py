@@ -50,7 +50,7 @@ def test_a_command_that_draws_says_how_to_install_what_is_missing(
     run: Path, words: list[str]
 ) -> None:
     done = without(["matplotlib"], *(run if word == "RUN" else word for word in words))
-    assert done.returncode == 2
+    assert done.returncode == 3
     assert done.stdout == ""
     error, hint = done.stderr.splitlines()
     assert re.match("error: .*matplotlib.* not installed", error)

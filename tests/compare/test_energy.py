@@ -20,7 +20,7 @@ from tailtrim.energy import LOADED, READY, Recorder
 from tailtrim.energy.measured import record
 from tailtrim.nodes.meters import AnyMeter, Meter
 from tailtrim.report.pages import comparison_page
-from tailtrim.roundtrip.leaving import Series, leave
+from tailtrim.roundtrip.write_run import Series, write_run
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,7 +50,7 @@ def side(  # noqa: PLR0913 - keyword-only
         latency_ns = (20_000 * slower * random.lognormal(0, 0.2, sent_ns.size)).astype(np.int64)
         run = place / f"run-{number:03d}"
         there = np.ones(sent_ns.size, dtype=bool)
-        leave(run, Series("simulated", sent_ns, there, latency_ns, 60))
+        write_run(run, Series("simulated", sent_ns, there, latency_ns, 60))
         if metered:
             powers = {READY: ready_w + drift_w, LOADED: loaded_w + drift_w}
             told = metered_run(place / f"sys-{number}", powers, **meter)

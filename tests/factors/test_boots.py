@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from tailtrim import factors
 from tailtrim.cli.application import app
 from tailtrim.plan import load
-from tailtrim.roundtrip import Series, leave
+from tailtrim.roundtrip import Series, write_run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,7 +46,9 @@ def experiment(path: Path, boots: int) -> Path:
             level += levels.setdefault((run.boot, run.repetition), int(random.normal(0, BOOT_NS)))
         sent_ns = 1_700_000_000 * 10**9 + np.arange(400) * 1_000_000
         took_ns = level + random.integers(0, 500, sent_ns.size)
-        leave(path / run.folder, Series("known", sent_ns, np.ones(sent_ns.size, bool), took_ns, 66))
+        write_run(
+            path / run.folder, Series("known", sent_ns, np.ones(sent_ns.size, bool), took_ns, 66)
+        )
         outcomes.append(
             {
                 "run": run.folder,

@@ -17,7 +17,7 @@ from tailtrim.errors import RunDirectoryError
 from tailtrim.experiment import recorded
 from tailtrim.factors.slope import RulePosition, slopes
 from tailtrim.plan import load
-from tailtrim.roundtrip import Series, leave
+from tailtrim.roundtrip import Series, write_run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -82,7 +82,7 @@ def experiment(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if not alone:
             sent_ns = 1_700_000_000 * 10**9 + np.arange(400) * 1_000_000
             trips_ns = took_ns(run) + random.integers(0, 2_000, sent_ns.size)
-            leave(
+            write_run(
                 path / run.folder,
                 Series("known", sent_ns, np.ones(sent_ns.size, bool), trips_ns, 66),
             )
@@ -280,7 +280,7 @@ def test_devices_that_packets_pass_have_factors_too(tmp_path: Path) -> None:
     for run in runs:
         sent_ns = 1_700_000_000 * 10**9 + np.arange(400) * 1_000_000
         took = 1_000 * batch_of(run) + random.integers(0, 100, sent_ns.size)
-        leave(tmp_path / run.folder, Series("known", sent_ns, np.ones(400, bool), took, 66))
+        write_run(tmp_path / run.folder, Series("known", sent_ns, np.ones(400, bool), took, 66))
         told = {"run": run.folder, "label": run.label, "floor": False}
         outcomes.append(told | {"invalid": [], "failed": None, "skipped": None})
     record(tmp_path, plan, outcomes)

@@ -25,7 +25,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
         with (source / name).open("a", encoding="utf-8") as file:
             file.write(text)
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index"]
-    words = [*pip, "--no-build-isolation", "--target", target, source]
+    words = [*pip, "--no-build-isolation", "--target", str(target), str(source)]
     subprocess.run(words, check=True, capture_output=True)
     return target
 

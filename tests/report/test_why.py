@@ -14,8 +14,13 @@ from tailtrim import RunDirectoryError
 from tailtrim.explain import host_events
 from tailtrim.report import write
 from tailtrim.report.figures import busy_period, late_packets
-from tailtrim.report.figures.explained_run import OTHER, QUEUE, UNKNOWN, ExplainedRun
-from tailtrim.report.figures.without_causes import without_causes
+from tailtrim.report.figures.explained_run import (
+    OTHER,
+    QUEUE,
+    UNKNOWN,
+    ExplainedRun,
+    without_causes,
+)
 from tailtrim.report.inputs import host_explanation
 from tailtrim.report.inputs.run_tables import ReportedRun
 from tailtrim.report.pages import cause_section

@@ -11,7 +11,7 @@ import pytest
 
 from tailtrim.errors import RunDirectoryError
 from tailtrim.selftest.known_delays import check
-from tailtrim.selftest.way import Way, way_of
+from tailtrim.selftest.path_delay import PathDelays, path_delays
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,12 +24,12 @@ def between(low: int, high: int) -> Any:
     return RANDOM.integers(low, high, PACKETS)
 
 
-def passed(kept: Any, *, in_ns: int = 700, out_ns: int = 900) -> Way:
+def passed(kept: Any, *, in_ns: int = 700, out_ns: int = 900) -> PathDelays:
     """Return packets around a device: each way takes some time, more or less."""
-    return Way(between(in_ns, in_ns + 200), kept, between(out_ns, out_ns + 400))
+    return PathDelays(between(in_ns, in_ns + 200), kept, between(out_ns, out_ns + 400))
 
 
-def floors() -> list[Way]:
+def floors() -> list[PathDelays]:
     """Return rounds of a device that keeps packets for no time, but takes some to handle them."""
     return [passed(between(500, 800)) for _ in range(3)]
 
@@ -82,7 +82,7 @@ def recorded(folder: Path, log: list[tuple[int, int, int]]) -> Any:
 
 
 def test_the_parts_of_the_way_add_up_to_the_latency(tmp_path: Path) -> None:
-    way = way_of(recorded(tmp_path, [(0, 110, 40), (1, 215, 30), (2, 305, 60)]))
+    way = path_delays(recorded(tmp_path, [(0, 110, 40), (1, 215, 30), (2, 305, 60)]))
     assert way.to_device_ns.tolist() == [10, 15, 5]
     assert way.kept_ns.tolist() == [40, 30, 60]
     assert way.from_device_ns.tolist() == [20, 15, 25]
@@ -91,7 +91,7 @@ def test_the_parts_of_the_way_add_up_to_the_latency(tmp_path: Path) -> None:
 
 def test_a_packet_that_was_set_aside_is_in_the_log_only(tmp_path: Path) -> None:
     log = [(0, 110, 40), (1, 150, 20), (2, 215, 30), (3, 305, 60)]
-    assert way_of(recorded(tmp_path, log)).to_device_ns.tolist() == [10, 15, 5]
+    assert path_delays(recorded(tmp_path, log)).to_device_ns.tolist() == [10, 15, 5]
 
 
 @pytest.mark.parametrize("log", [[(0, 50, 40)], [(0, 110, 40), (1, 111, 40)], []])
@@ -99,4 +99,4 @@ def test_a_log_that_does_not_fit_the_packets(
     tmp_path: Path, log: list[tuple[int, int, int]]
 ) -> None:
     with pytest.raises(RunDirectoryError, match=r"truth\.bin: does not fit"):
-        way_of(recorded(tmp_path, log))
+        path_delays(recorded(tmp_path, log))

@@ -21,7 +21,7 @@
 """
 
 from tailtrim.claims.claim import Claim, judge_all, read
-from tailtrim.claims.entry import json_schema
 from tailtrim.claims.judgement import Conclusion, Judgement
+from tailtrim.claims.schema import json_schema
 
 __all__ = ["Claim", "Conclusion", "Judgement", "json_schema", "judge_all", "read"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tailtrim.claims.decided import decided, ordered
-from tailtrim.claims.entry import Entry
+from tailtrim.claims.evaluate import evaluate, evaluate_order
 from tailtrim.claims.judgement import Judgement, all_of, together
+from tailtrim.claims.schema import Entry
 from tailtrim.claims.selection import mistakes, paired, selected
 from tailtrim.claims.statement import Ordered
 from tailtrim.errors import PlanError
@@ -55,7 +55,7 @@ class Claim:
         entry = self.entry
         if not isinstance(says, Ordered):
             parts = [
-                decided(one, says, entry.confidence) for one in self._selected(experiment, "where")
+                evaluate(one, says, entry.confidence) for one in self._selected(experiment, "where")
             ]
             return together(entry.claim, parts)
         try:
@@ -64,7 +64,9 @@ class Claim:
         except ValueError as error:
             self._refuse([("a", str(error))])
             raise
-        return together(entry.claim, [ordered(a, b, says, entry.confidence) for a, b in pairs])
+        return together(
+            entry.claim, [evaluate_order(a, b, says, entry.confidence) for a, b in pairs]
+        )
 
     def _selected(self, experiment: RecordedExperiment, side: str) -> list[Combination]:
         where: dict[str, Any] = getattr(self.entry, side)

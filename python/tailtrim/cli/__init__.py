@@ -1,8 +1,6 @@
 """The command line: arguments in, calls out, nothing else.
 
-Exit codes, the same as the agent's: 0 success, 1 negative result (nothing matched; B is worse; an
-objective failed), 2 invalid arguments or input, 3 not possible on this host, 4 failed while
-running, 5 not decided (``--assert``), 130 interrupted.
+Exit codes: :class:`tailtrim.errors.ExitCode`.
 """
 
 from __future__ import annotations
@@ -16,8 +14,6 @@ from tailtrim.cli.catalogue import BY_AGENT
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-_INTERRUPTED = 130
-
 
 def main() -> None:
     """Run the command line; the process ends with the exit code."""
@@ -26,15 +22,15 @@ def main() -> None:
         # Until the command is loaded, Ctrl-C ends the process without a word.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     command = _loaded(sys.argv[1:])
-    try:
+    from tailtrim.cli.console import guarded  # noqa: PLC0415 - see above
+
+    with guarded():
         signal.signal(signal.SIGINT, interrupt)
         sys.exit(command())
-    except KeyboardInterrupt:
-        sys.exit(_INTERRUPTED)
 
 
 def _loaded(arguments: Sequence[str]) -> Callable[[], int | None]:
-    """Load what runs a command.
+    """Load the function of a command.
 
     Commands of the agent go to it at once: what reads the other commands' options takes longer to
     load than the agent takes to answer.
@@ -45,9 +41,9 @@ def _loaded(arguments: Sequence[str]) -> Callable[[], int | None]:
         return lambda: delegate(arguments[0], arguments[1:])
     if arguments in (["--version"], ["-V"]):
         return _version
-    from tailtrim.cli.application import run  # noqa: PLC0415 - see above
+    from tailtrim.cli.application import app  # noqa: PLC0415 - see above
 
-    return run
+    return app
 
 
 def _version() -> None:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 import tailtrim
-from tailtrim.cli import asserting
-from tailtrim.cli import engine as engines
-from tailtrim.cli.console import NEGATIVE, Progress, say
-from tailtrim.cli.engine import EngineName, Memory, Scratch, Server, failing, is_decoded
+from tailtrim.cli import engine_options, options
+from tailtrim.cli.console import Progress, say
+from tailtrim.cli.engine_options import EngineName, Memory, Scratch, Server, is_decoded
+from tailtrim.cli.objectives import judge, need_samples, needed_quantiles, read_asserts
+from tailtrim.errors import ExitCode
 from tailtrim.rundir import Summary
 
 EXAMPLES = """\b
@@ -24,21 +24,6 @@ Examples:
   tailtrim analyze pre.pcap post.pcap --signature 42:4 --json | jq .latency_ns
   tailtrim analyze decoded --engine duckdb --memory 2GB
 """
-
-
-class Mask(StrEnum):
-    """Fields that the device under test may rewrite."""
-
-    NAT = "nat"
-    TOS = "tos"
-    TUNNEL = "tunnel"
-
-
-class Stamps(StrEnum):
-    """Where stamps are taken from."""
-
-    HEADER = "header"
-    X552 = "x552"
 
 
 IngressCapture = Annotated[
@@ -80,7 +65,7 @@ Signature = Annotated[
     ),
 ]
 Masks = Annotated[
-    list[Mask] | None,
+    list[options.Mask] | None,
     typer.Option(
         metavar="FIELDS",
         help="Fields that the device rewrites, in addition to MAC addresses, VLAN tags, TTL"
@@ -94,16 +79,6 @@ Quantiles = Annotated[
         metavar="P",
         help="A quantile in addition to 0.5, 0.9, 0.99 …, such as 0.9995 or 99.95%. Repeatable.",
     ),
-]
-StampSource = Annotated[
-    Stamps,
-    typer.Option(
-        metavar="SOURCE",
-        help="header: stamps of the capture file; x552: the last eight bytes of each frame.",
-    ),
-]
-Salvage = Annotated[
-    bool, typer.Option("--salvage", help="Analyse a damaged capture up to the damage.")
 ]
 AllowNegative = Annotated[
     bool,
@@ -132,12 +107,7 @@ Jobs = Annotated[
 ]
 RunDirectoryTo = Annotated[
     Path | None,
-    typer.Option(
-        "--out",
-        "-o",
-        metavar="DIR",
-        help="Write a run directory here, for report, explain, compare and convert.",
-    ),
+    options.out("Write a run directory here, for report, explain, compare and convert."),
 ]
 
 
@@ -153,60 +123,59 @@ def command(  # noqa: PLR0913 - one parameter an option
     confidence: Annotated[
         str, typer.Option(metavar="P", help="Confidence level of the intervals.")
     ] = "0.95",
-    stamps: StampSource = Stamps.HEADER,
-    salvage: Salvage = False,
+    stamps: options.StampSource = options.Stamps.HEADER,
+    salvage: options.Salvage = False,
     allow_negative: AllowNegative = False,
-    asserts: asserting.Asserts = None,
-    junit: asserting.Junit = None,
+    asserts: options.Asserts = None,
+    junit: options.Junit = None,
     engine: Where = None,
     jobs: Jobs = None,
     server: Server = None,
     memory: Memory = None,
     scratch: Scratch = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+    json: Annotated[bool, options.json("Print the summary as JSON.")] = False,
     out: RunDirectoryTo = None,
 ) -> None:
     """Match an ingress and an egress capture and print the tail of the latency."""
-    objectives = asserting.asked(asserts, junit)
+    objectives = read_asserts(asserts, junit)
     captures = [ingress] if egress is None else [ingress, egress]
     if engine is None:
         engine = EngineName.DUCKDB if is_decoded(captures) else EngineName.NATIVE
     matching: dict[str, Any] = {
         "trim_s": trim,
         "window_s": window,
-        "quantiles": [*(quantile or ()), *asserting.quantiles(objectives)],
+        "quantiles": [*(quantile or ()), *needed_quantiles(objectives)],
         "confidence": confidence,
         "allow_negative": allow_negative,
-        "keep_samples": asserting.need_samples(objectives),
+        "keep_samples": need_samples(objectives),
         "out": out,
     }
     decoding: dict[str, Any] = {
         "signature": signature,
         "masks": mask or (),
-        "x552_trailer": stamps is Stamps.X552,
+        "x552_trailer": stamps is options.Stamps.X552,
         "salvage": salvage,
     }
     at: dict[str, Any] = {"engine": engine, "server": server, "memory": memory, "scratch": scratch}
-    with failing():
-        if jobs is not None and engine is not EngineName.NATIVE:
-            raise ValueError(f"--jobs is for the native matcher, engine {engine} has none")
-        analysis = (
-            _in_one_pass(captures, decoding | matching | {"jobs": jobs})
-            if engine is EngineName.NATIVE
-            else engines.analyze(captures, **at, decoding=decoding, matching=matching)
-        )
+    if jobs is not None and engine is not EngineName.NATIVE:
+        raise ValueError(f"--jobs is for the native matcher, engine {engine} has none")
+    analysis = (
+        _in_one_pass(captures, decoding | matching | {"jobs": jobs})
+        if engine is EngineName.NATIVE
+        else engine_options.analyze(captures, **at, decoding=decoding, matching=matching)
+    )
     if json:
         say(analysis.summary.text)
     else:
         _print(analysis.summary, name=out.name if out else Path(ingress).name, out=out)
     from tailtrim.slo import Measured  # noqa: PLC0415 - the help does without
 
-    asserting.judge([Measured(Path(ingress).name, analysis)], objectives, junit)
+    judge([Measured(Path(ingress).name, analysis)], objectives, junit)
     if analysis.summary.samples == 0:
-        raise typer.Exit(NEGATIVE)
+        raise typer.Exit(ExitCode.NEGATIVE)
 
 
-def _in_one_pass(captures: list[str], options: dict[str, Any]) -> tailtrim.Analysis:
+def _in_one_pass(captures: list[str], matching: dict[str, Any]) -> tailtrim.Analysis:
     if is_decoded(captures):
         raise ValueError(
             "engine native cannot read decoded captures: expected duckdb, postgres or spark"
@@ -214,7 +183,7 @@ def _in_one_pass(captures: list[str], options: dict[str, Any]) -> tailtrim.Analy
     if len(captures) == 1:
         raise ValueError(f"{captures[0]}: is one capture, expected ingress and egress")
     with Progress("matching") as progress:
-        return tailtrim.analyze(*captures, progress=progress, **options)
+        return tailtrim.analyze(*captures, progress=progress, **matching)
 
 
 def _print(summary: Summary, *, name: str, out: Path | None) -> None:

@@ -1,36 +1,58 @@
-"""The commands as one application: each is loaded when it is called, not when another one is."""
+"""Application of all commands: each is loaded when it is called, not when another one is."""
 
 from __future__ import annotations
 
-import sys
 from difflib import get_close_matches
 from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from tailtrim.cli.catalogue import BY_AGENT, CATALOGUE, COMMANDS, ELSEWHERE, IMPORTS
-from tailtrim.cli.command import Command
-from tailtrim.cli.console import BROKEN, complain, exit_code, say
+from tailtrim.cli.console import guarded, say
 from tailtrim.cli.delegated import candidates, delegate
-from tailtrim.errors import TailtrimError
+from tailtrim.errors import ExitCode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-EXIT_CODES = (
-    "Exit codes: 0 success, 1 negative result (nothing matched; B is worse; an objective failed),"
-    " 2 invalid arguments or input, 3 not possible on this host, 4 failed while running, 5 not"
-    " decided (--assert), 130 interrupted."
-)
+
+class Command(TyperCommand):
+    """A command whose arguments are shown as ``NAME``, or ``[NAME]`` where they may be left out."""
+
+    def collect_usage_pieces(self, context: Any) -> list[str]:
+        """Return the rest of the usage line, behind the name."""
+        arguments = [p for p in self.get_params(context) if p.param_type_name == "argument"]
+        return ["[OPTIONS]", *(_name(p) if p.required else f"[{_name(p)}]" for p in arguments)]
+
+    def format_options(self, context: Any, formatter: Any) -> None:
+        """Write arguments and options."""
+        arguments, options = [], []
+        for parameter in self.get_params(context):
+            record = parameter.get_help_record(context)
+            if record is None:
+                continue
+            if parameter.param_type_name == "argument":
+                arguments.append((_name(parameter), record[1].removesuffix("  [required]")))
+            else:
+                options.append(record)
+        for title, rows in (("Arguments", arguments), ("Options", options)):
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
+
+
+def _name(parameter: Any) -> str:
+    shown = parameter.metavar or str(parameter.name).upper()
+    return str(shown) + ("…" if parameter.nargs != 1 and not shown.endswith("…") else "")
 
 
 class AgentCommand(Command):
-    """A command of the agent's, which completes its options."""
+    """A command of the agent, which completes its options."""
 
     def shell_complete(self, context: Any, incomplete: str) -> Any:
-        """Return how the last word may go on."""
+        """Return completions of the last word."""
         return candidates(context.info_name or "", context.args, incomplete)
 
 
@@ -51,7 +73,7 @@ class Commands(TyperGroup):
         return self.commands[name]
 
     def resolve_command(self, context: Any, arguments: list[str]) -> Any:
-        """Find the command, and for a misspelt one what may be meant."""
+        """Find the command; suggest others for a misspelt one."""
         name, *rest = arguments
         if name == "import" and rest and rest[0] in IMPORTS:
             name = f"import {rest[0]}"
@@ -65,13 +87,9 @@ class Commands(TyperGroup):
         return super().resolve_command(context, arguments)
 
     def invoke(self, context: Any) -> Any:
-        """Run a command until the reader of its output has what it wanted (``| head``)."""
-        try:
+        """Run a command."""
+        with guarded():
             return super().invoke(context)
-        except BrokenPipeError as error:
-            # Nothing must be flushed to it at exit. Typer would exit with 1, a negative result.
-            sys.stdout = None
-            raise typer.Exit from error
 
     def format_commands(self, _context: Any, formatter: Any) -> None:
         """Write the groups, one line a command; nothing is loaded for it."""
@@ -138,7 +156,7 @@ app = typer.Typer(
     name="tailtrim",
     cls=Commands,
     help="Measure, explain and trim the tail latency of packet processing.",
-    epilog=EXIT_CODES,
+    epilog=f"Exit codes: {', '.join(f'{code} {code.told}' for code in ExitCode)}.",
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     no_args_is_help=True,
@@ -164,18 +182,3 @@ def _options(
     ] = False,
 ) -> None:
     pass
-
-
-def run() -> None:
-    """Run a command; the process ends with the exit code."""
-    try:
-        app()
-    except TailtrimError as error:
-        complain(error)
-        sys.exit(exit_code(error))
-    except OSError as error:
-        # A disk or a mounted store that does not answer when a command only looks what is there.
-        name = error.filename or "standard output, or another open file"
-        why = TailtrimError(f"{name}: cannot be read or written: {error.strerror or error}")
-        complain(why)
-        sys.exit(BROKEN)

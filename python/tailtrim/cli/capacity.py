@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json as jsons
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tailtrim.cli.budget import budget_s
-from tailtrim.cli.console import BROKEN, NEGATIVE, UNDECIDED, complain, exit_code, say
-from tailtrim.cli.ending import ending_orderly
-from tailtrim.errors import PicturesError, RunError, TailtrimError
+from tailtrim.cli import options
+from tailtrim.cli.console import complain, say, say_json
+from tailtrim.cli.signals import ending_orderly
+from tailtrim.errors import ExitCode, PicturesError
 from tailtrim.plan import examples
 from tailtrim.report import units
 
@@ -64,19 +63,11 @@ def command(  # noqa: PLR0913 - one parameter an option
     budget: Annotated[
         str, typer.Option(metavar="TIME", help="How long all trials may take, such as 9min.")
     ] = "9min",
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="DIR",
-            help="Directory of the results. Default: results/NAME of the plan.",
-        ),
-    ] = None,
+    out: options.Results = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue an interrupted search.")
     ] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    json: options.Json = False,
 ) -> None:
     """Search the highest load that meets a promise, beside NDR and PDR (RFC 9971)."""
     from tailtrim.capacity.conducting import Searching  # noqa: PLC0415 - the help does without
@@ -85,30 +76,22 @@ def command(  # noqa: PLR0913 - one parameter an option
     from tailtrim.nodes.unprivileged import enter  # noqa: PLC0415
     from tailtrim.plan import load  # noqa: PLC0415
 
-    try:
-        plan = examples.located(plan)
-        loaded, runs = load(plan)
-        options = _Options(slo, search, width, confidence, budget)
-        wanted = options.wanted(loaded, runs)
-        if loaded.testbed == LOCAL:
-            enter()
-        place = out or Path("results") / loaded.name
-        searching = Searching(place, loaded, wanted, resume=resume)
-        searching.experiment.save()
-        keep_plan(plan, searching.experiment)
-        with ending_orderly():
-            _conduct(searching)
-    except RunError as error:
-        complain(error)
-        raise typer.Exit(BROKEN) from error
-    except (TailtrimError, ValueError) as error:
-        complain(error)
-        raise typer.Exit(exit_code(error)) from error
+    plan = examples.located(plan)
+    loaded, runs = load(plan)
+    wanted = _Options(slo, search, width, confidence, budget).wanted(loaded, runs)
+    if loaded.testbed == LOCAL:
+        enter()
+    place = out or Path("results") / loaded.name
+    searching = Searching(place, loaded, wanted, resume=resume)
+    searching.experiment.save()
+    keep_plan(plan, searching.experiment)
+    with ending_orderly():
+        _conduct(searching)
     _finish(_predicted(searching.capacity, place), place, json=json)
 
 
 class _Options:
-    """The options of a search as they are typed."""
+    """Options of a search, as typed."""
 
     def __init__(
         self, slo: str | None, search: str, width: str, confidence: float, budget: str
@@ -117,7 +100,7 @@ class _Options:
         self._confidence, self._budget = confidence, budget
 
     def wanted(self, plan: Any, runs: Any) -> Wanted:
-        """Read them, say what the search needs, and refuse what the budget cannot decide."""
+        """Read the options, print the needs of the search, and refuse goals beyond the budget."""
         from tailtrim.capacity import expected  # noqa: PLC0415 - the help does without
         from tailtrim.capacity.wanted import wanted  # noqa: PLC0415
 
@@ -128,21 +111,14 @@ class _Options:
             runs,
             slo=self._slo,
             searched="burst" if self._search == "burst" else "load",
-            width=_share(self._width),
+            width=options.share("width", self._width, "2% or 0.02"),
             confidence=self._confidence,
-            budget_s=budget_s(self._budget),
+            budget_s=options.budget_s(self._budget),
         )
         expected.refuse_undecidable(found.search)
         for line in expected.told(found):
             say(line, err=True)
         return found
-
-
-def _share(text: str) -> float:
-    try:
-        return float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-    except ValueError as error:
-        raise ValueError(f"invalid width {text!r}, expected 2% or 0.02") from error
 
 
 def _conduct(searching: Searching) -> None:
@@ -168,13 +144,13 @@ def _conduct(searching: Searching) -> None:
 
 
 def _told(count: Count) -> str:
-    """Return how many packets were bad, and of how many a late generator leaves that open."""
+    """Return counts of bad packets, and of those that a late generator leaves unknown."""
     unknown = f", {count.unknown:,} unknown" if count.unknown else ""
     return f"{count.bad:,} bad{unknown}"
 
 
 def _predicted(capacity: Capacity, place: Path) -> Capacity:
-    """Return the record with what the model of one trial predicts, and keep it."""
+    """Add the prediction of the model of one trial to the record, and keep it."""
     from tailtrim.capacity import record  # noqa: PLC0415 - the help does without
     from tailtrim.experiment import recorded  # noqa: PLC0415
     from tailtrim.report.inputs.predicted_capacity import prediction_of  # noqa: PLC0415
@@ -186,18 +162,20 @@ def _predicted(capacity: Capacity, place: Path) -> Capacity:
 
 def _finish(capacity: Capacity, place: Path, *, json: bool) -> None:
     if json:
-        say(jsons.dumps(capacity.as_json()))
+        say_json(capacity.as_json())
     else:
         from tailtrim.cli.terminal import Terminal  # noqa: PLC0415 - not for --json
-        from tailtrim.report.terminal import capacity_table  # noqa: PLC0415
+        from tailtrim.report.capacity_wording import notes  # noqa: PLC0415
+        from tailtrim.report.terminal.experiment_table import goals  # noqa: PLC0415
 
-        Terminal().print(capacity_table.render(capacity))
-        for line in capacity_table.notes(capacity):
-            say(line)
+        Terminal().print(goals(capacity))
+        for line in notes(capacity):
+            say(units.printable(line))
         _report(place)
     missing = [one for one in capacity.found if one.lower is None]
     if missing:
-        raise typer.Exit(NEGATIVE if any(o.ended == "lowest load" for o in missing) else UNDECIDED)
+        refused = any(one.ended == "lowest load" for one in missing)
+        raise typer.Exit(ExitCode.NEGATIVE if refused else ExitCode.UNDECIDED)
 
 
 def _report(place: Path) -> None:

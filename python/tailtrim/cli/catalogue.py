@@ -1,4 +1,4 @@
-"""The commands: in which group the help shows them, in how many words, and where each one is."""
+"""Catalogue of the commands: group and summary in the help, and module of each."""
 
 from __future__ import annotations
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json as encoding
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tailtrim.cli import asserting
-from tailtrim.cli.console import NEGATIVE, USAGE, complain, say
-from tailtrim.errors import TailtrimError
+from tailtrim.cli import options
+from tailtrim.cli.console import say_json
+from tailtrim.cli.objectives import judged, needed_quantiles, read_asserts
+from tailtrim.errors import ExitCode
 from tailtrim.report import pictures
 
 if TYPE_CHECKING:
@@ -69,9 +69,9 @@ def command(  # noqa: PLR0913 - one parameter an option
         bool,
         typer.Option("--fail-if-worse", help="Exit with code 1 if B is worse at any quantile."),
     ] = False,
-    asserts: asserting.Asserts = None,
-    junit: asserting.Junit = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    asserts: options.Asserts = None,
+    junit: options.Junit = None,
+    json: options.Json = False,
     html: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write an HTML page with tables and figure.")
     ] = None,
@@ -84,37 +84,28 @@ def command(  # noqa: PLR0913 - one parameter an option
     ] = None,
 ) -> None:
     """Compare runs, quantile by quantile: ratio, confidence interval and verdict."""
-    objectives = asserting.asked(asserts, junit)
-    try:
-        if html is not None or figure is not None:
-            pictures.require()
-        if objectives and halves:
-            raise ValueError("--assert is for the runs of B, and with --halves there is no B")  # noqa: TRY301
-        compared = _compare(
-            sides,
-            halves=halves,
-            quantiles=[*(quantile or ()), *asserting.quantiles(objectives)],
-            confidence=confidence,
-            margin=_share("margin", margin),
-            seed=seed,
-        )
-        _write(compared, html, figure, objectives)
-    except (TailtrimError, ValueError) as error:
-        complain(error)
-        raise typer.Exit(USAGE) from error
+    objectives = read_asserts(asserts, junit)
+    if html is not None or figure is not None:
+        pictures.require()
+    if objectives and halves:
+        raise ValueError("--assert is for the runs of B, and with --halves there is no B")
+    compared = _compare(
+        sides,
+        halves=halves,
+        quantiles=[*(quantile or ()), *needed_quantiles(objectives)],
+        confidence=confidence,
+        margin=options.share("margin", margin, "1% or 0.01"),
+        seed=seed,
+    )
+    _write(compared, html, figure, objectives)
     if json:
         told = {"schema": "tailtrim.comparisons/1", "comparisons": [c.as_json() for c in compared]}
-        say(encoding.dumps(told, indent=2, ensure_ascii=False))
+        say_json(told, indent=2, ensure_ascii=False)
     else:
         _print(compared)
-    code = 0
-    if objectives:
-        from tailtrim.cli.judgement import judged  # noqa: PLC0415 - most calls have none
-
-        code = judged(_measured(compared), objectives, junit)
-    worse = any(one.verdict == "worse" for one in compared)
-    if fail_if_worse and worse and code != USAGE:
-        code = NEGATIVE
+    code = judged(_measured(compared), objectives, junit) if objectives else ExitCode.SUCCESS
+    if fail_if_worse and any(one.verdict == "worse" for one in compared):
+        code = ExitCode.NEGATIVE
     if code:
         raise typer.Exit(code)
 
@@ -131,7 +122,7 @@ def _compare(sides: list[str], *, halves: bool, **options: Any) -> list[Comparis
 
 
 def _measured(compared: list[Comparison]) -> list[Measured]:
-    """Return the runs of B, which objectives are for; the wire has to meet none."""
+    """Return the runs of B for objectives; the wire has to meet none."""
     from tailtrim.slo import Measured  # noqa: PLC0415 - most calls have no objectives
 
     groups = [one.groups[1] for one in compared if not one.floor]
@@ -167,12 +158,3 @@ def _print(compared: list[Comparison]) -> None:
     from tailtrim.report.terminal.comparison_text import render  # noqa: PLC0415
 
     Terminal().print(render(compared, all_in="--json"))
-
-
-def _share(name: str, text: str) -> float:
-    digits = text.removesuffix("%")
-    try:
-        share = float(digits) / (100 if text.endswith("%") else 1)
-    except ValueError as error:
-        raise ValueError(f"invalid {name} {text!r}, expected 1% or 0.01") from error
-    return share

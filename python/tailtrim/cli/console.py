@@ -1,40 +1,24 @@
-"""Standard error, exit codes and progress."""
+"""Text on standard output and standard error, progress, and the end of a command by an error."""
 
 from __future__ import annotations
 
 import re
 import sys
 import time
-from typing import TYPE_CHECKING
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
-from tailtrim.errors import HostError, PlanError, Remedy, RunError
+from tailtrim.errors import ExitCode, PlanError, Remedy, TailtrimError, exit_code
 from tailtrim.report import units
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import TracebackType
     from typing import Self
 
     from rich.progress import Progress as Bar
 
     from tailtrim.rundir.summary import Notice
-
-NEGATIVE = 1
-USAGE = 2
-IMPOSSIBLE = 3
-BROKEN = 4
-UNDECIDED = 5
-
-
-def exit_code(error: Exception) -> int:
-    """Return the exit code of an error that ends a command."""
-    match error:
-        case HostError():
-            return IMPOSSIBLE
-        case RunError():
-            return BROKEN
-        case _:
-            return USAGE
-
 
 #: What a user types for the arguments that errors name.
 TYPED = {
@@ -66,7 +50,7 @@ _ACTED_ON = re.compile(
 
 
 def escaped(text: str) -> str:
-    r"""Return text, or JSON, that a terminal only shows; the JSON still says the same.
+    r"""Escape control characters of text, or of JSON, which still says the same.
 
     Ends of lines stay: within a name, which is one line, :func:`units.printable` escapes them.
 
@@ -88,16 +72,49 @@ def say(text: object, *, err: bool = False) -> None:
     print(escaped(str(text)), file=sys.stderr if err else sys.stdout, flush=True)
 
 
-def complain(error: Exception, kind: str = "error") -> None:
-    """Print an error, or a warning, and what to do about it, to standard error."""
+def say_json(value: object, **layout: Any) -> None:
+    """Print a value as JSON to standard output."""
+    import json  # noqa: PLC0415 - the agent's commands do without
+
+    say(json.dumps(value, **layout))
+
+
+def complain(error: BaseException, kind: str = "error") -> None:
+    """Print an error, or a warning, and its remedies to standard error."""
     for told in error.args if isinstance(error, PlanError) else [error]:
         say(f"{kind}: {units.printable(str(told))}", err=True)
     for note in getattr(error, "__notes__", ()):
         say(f"hint: {units.printable(_typed(note))}", err=True)
 
 
+@contextmanager
+def guarded() -> Iterator[None]:
+    """Print an error that ends a command, and end the process with the exit code of its class.
+
+    A reader of the output that has what it wanted (``| head``) is no error.
+    """
+    try:
+        yield
+    except BrokenPipeError:
+        # Nothing must be flushed to it at exit. Typer would exit with 1, a negative result.
+        sys.stdout = None
+        sys.exit(ExitCode.SUCCESS)
+    except (Exception, KeyboardInterrupt) as error:
+        code = exit_code(error)
+        if code is None:
+            raise
+        if code is not ExitCode.INTERRUPTED:
+            complain(_with_its_file(error) if isinstance(error, OSError) else error)
+        sys.exit(code)
+
+
+def _with_its_file(error: OSError) -> TailtrimError:
+    name = error.filename or "standard output, or another open file"
+    return TailtrimError(f"{name}: cannot be read or written: {error.strerror or error}")
+
+
 def _typed(note: str) -> str:
-    """Say what a user types for the arguments that a note names, such as ``salvage=True``."""
+    """Name options in place of the arguments of a note, such as ``salvage=True``."""
     if isinstance(note, Remedy):
         return note.typed(TYPED)
     # From the native module, whose notes are plain text.
@@ -105,7 +122,7 @@ def _typed(note: str) -> str:
 
 
 def warn(notice: Notice) -> None:
-    """Print what a reader must know to standard error."""
+    """Print a notice to standard error, as a warning."""
     say(f"warning: {units.printable(notice.text)}", err=True)
 
 

@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from tailtrim import export
-from tailtrim.cli.console import USAGE, complain, say, warn
-from tailtrim.errors import TailtrimError
+from tailtrim.cli import options
+from tailtrim.cli.console import say, warn
 
 EXAMPLES = """\b
 Examples:
@@ -26,14 +26,7 @@ TargetFormat = StrEnum("TargetFormat", {name.upper(): name for name in export.FO
 
 
 def command(
-    directory: Annotated[
-        Path,
-        typer.Argument(
-            metavar="DIR",
-            help="A run directory, written by analyze --out, or an experiment, written by run: each"
-            " of its runs.",
-        ),
-    ],
+    directory: options.RunOrExperiment,
     *,
     to: Annotated[
         TargetFormat,
@@ -47,27 +40,20 @@ def command(
     ],
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="DIR",
-            help="Directory for the files; of an experiment, with a folder for each run."
-            " Default: the run directory.",
+        options.out(
+            "Directory for the files; of an experiment, with a folder for each run."
+            " Default: the run directory."
         ),
     ] = None,
 ) -> None:
     """Convert a run directory, or all of an experiment, into other tools' formats."""
     from tailtrim.experiment import is_experiment, runs_of  # noqa: PLC0415 - others start without
 
-    try:
-        several = is_experiment(directory)
-        for _, run in runs_of(directory):
-            place = run.path if out is None else out / run.name if several else out
-            conversion = export.convert(run, to.value, place)
-            for notice in conversion.notices:
-                warn(notice)
-            for file in conversion.files:
-                say(file)
-    except TailtrimError as error:
-        complain(error)
-        raise typer.Exit(USAGE) from error
+    several = is_experiment(directory)
+    for _, run in runs_of(directory):
+        place = run.path if out is None else out / run.name if several else out
+        conversion = export.convert(run, to.value, place)
+        for notice in conversion.notices:
+            warn(notice)
+        for file in conversion.files:
+            say(file)

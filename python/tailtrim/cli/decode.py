@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import signal
-import threading
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from tailtrim.cli.analyze import Mask, Salvage, Stamps, StampSource
-from tailtrim.cli.console import USAGE, Progress, complain, say
-from tailtrim.errors import TailtrimError
+from tailtrim.cli import options
+from tailtrim.cli.console import Progress, say
+from tailtrim.cli.signals import stop_event
 from tailtrim.report import units
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 EXAMPLES = """\b
 Examples:
@@ -37,12 +31,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     *,
     out: Annotated[
         Path,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="DIR",
-            help="Directory for the Parquet files. An interrupted decoding is continued.",
-        ),
+        options.out("Directory for the Parquet files. An interrupted decoding is continued."),
     ],
     signature: Annotated[
         str | None,
@@ -51,14 +40,14 @@ def command(  # noqa: PLR0913 - one parameter an option
         ),
     ] = None,
     mask: Annotated[
-        list[Mask] | None,
+        list[options.Mask] | None,
         typer.Option(
             metavar="FIELDS",
             help="Fields that the device rewrites, as for analyze. Repeatable.",
         ),
     ] = None,
-    stamps: StampSource = Stamps.HEADER,
-    salvage: Salvage = False,
+    stamps: options.StampSource = options.Stamps.HEADER,
+    salvage: options.Salvage = False,
     buckets: Annotated[
         int | None,
         typer.Option(
@@ -79,41 +68,22 @@ def command(  # noqa: PLR0913 - one parameter an option
     """Write captures as Parquet: engines match captures larger than one machine's memory."""
     from tailtrim.decode import decode, follow  # noqa: PLC0415 - only this verb needs it
 
-    options: dict[str, Any] = {
+    decoding: dict[str, Any] = {
         "signature": signature,
         "masks": mask or (),
-        "x552_trailer": stamps is Stamps.X552,
+        "x552_trailer": stamps is options.Stamps.X552,
         "salvage": salvage,
         "buckets": buckets,
     }
-    try:
-        if following:
-            with _stopped_by_signals() as stop:
-                decoded = follow(captures, out, stop=stop, tell=_tell, **options)
-        else:
-            with Progress("decoding") as progress:
-                decoded = decode(captures, out, progress=progress, **options)
-    except (TailtrimError, ValueError) as error:
-        complain(error)
-        raise typer.Exit(USAGE) from error
+    if following:
+        with stop_event() as stop:
+            decoded = follow(captures, out, stop=stop, tell=_tell, **decoding)
+    else:
+        with Progress("decoding") as progress:
+            decoded = decode(captures, out, progress=progress, **decoding)
     for captured in decoded.captures:
         say(f"{captured.number}  {captured.rows:>15,} packets  {units.printable(captured.name)}")
 
 
 def _tell(source: str, file: str, packets: int) -> None:
     say(f"{units.printable(f'{source}: {file}')}: {packets:,} packets", err=True)
-
-
-@contextmanager
-def _stopped_by_signals() -> Iterator[threading.Event]:
-    """Yield what SIGINT and SIGTERM set."""
-    stop = threading.Event()
-    before = {
-        number: signal.signal(number, lambda *_: stop.set())
-        for number in (signal.SIGINT, signal.SIGTERM)
-    }
-    try:
-        yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -1,13 +1,12 @@
-"""Commands that are the agent's: ``tailtrim audit``, ``tune``, ``generate`` and others."""
+"""Commands of the agent: ``tailtrim audit``, ``tune``, ``generate`` and others."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
-from tailtrim.cli.console import IMPOSSIBLE, complain
 from tailtrim.errors import HostError
 
 if TYPE_CHECKING:
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def delegate(name: str, arguments: Sequence[str]) -> int:
-    """Run a command of the agent's and return its exit code; or become the agent."""
+    """Run a command of the agent and return its exit code, or become the agent."""
     if name == "ping":
         from tailtrim.cli import ping  # noqa: PLC0415 - the others do without
 
@@ -24,19 +23,19 @@ def delegate(name: str, arguments: Sequence[str]) -> int:
 
 
 class Candidate(NamedTuple):
-    """How a word may go on, as typer's completion reads it."""
+    """Completion of a word, as typer reads it."""
 
     value: str
     help: str | None
     type: str = "plain"
 
 
-#: The option that the agent does not have.
+#: An option of the package, which the agent does not have.
 _OUT_OF_PING = Candidate("--out", "Write run directories to this directory")
 
 
 def candidates(name: str, arguments: Sequence[str], incomplete: str) -> list[Candidate]:
-    """Return what the agent knows to complete the last word of a command line with."""
+    """Return the agent's completions of the last word of a command line."""
     from tailtrim.nodes.agent import program  # noqa: PLC0415 - the table of commands needs none
 
     try:
@@ -61,15 +60,19 @@ def candidates(name: str, arguments: Sequence[str], incomplete: str) -> list[Can
     return found
 
 
-def become_agent(name: str, arguments: Sequence[str]) -> int:
-    """Become the agent, with its output and its exit code; return only where there is none."""
+def become_agent(name: str, arguments: Sequence[str]) -> NoReturn:
+    """Become the agent, with its output and its exit code.
+
+    Raises:
+        HostError: there is no agent, or it cannot be started.
+
+    """
     from tailtrim.nodes.agent import program  # noqa: PLC0415 - the table of commands needs none
 
+    path = program()
+    sys.stdout.flush()
     try:
-        path = program()
-        sys.stdout.flush()
         # By its first argument it knows how it was called, and says so in help and examples.
         os.execv(path, ["tailtrim", name, *arguments])  # noqa: S606 - the agent, no shell
-    except (HostError, OSError) as error:
-        complain(error)
-    return IMPOSSIBLE
+    except OSError as error:
+        raise HostError(str(error)) from error

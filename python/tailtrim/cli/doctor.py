@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json as encoding
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tailtrim.cli.console import IMPOSSIBLE, complain, say
-from tailtrim.errors import HostError
+from tailtrim.cli import options
+from tailtrim.cli.console import say, say_json
+from tailtrim.errors import ExitCode
 
 if TYPE_CHECKING:
     from tailtrim.doctor import Check
@@ -24,7 +24,7 @@ Exit code: 0 if this host can run the demo, otherwise 3.
 
 
 class Purpose(StrEnum):
-    """What packages may be for."""
+    """Purposes of packages."""
 
     DEMO = "demo"
     ALL = "all"
@@ -39,7 +39,7 @@ def command(
             help="Only print the Debian packages that are missing for the demo, or for everything.",
         ),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the checks as JSON.")] = False,
+    json: Annotated[bool, options.json("Print the checks as JSON.")] = False,
 ) -> None:
     """Say what this host can do for each command, and what is missing."""
     if missing_packages is not None:
@@ -47,23 +47,19 @@ def command(
         return
     from tailtrim.doctor import examine  # noqa: PLC0415 - the help does without
 
-    try:
-        checks = examine()
-    except HostError as error:
-        complain(error)
-        raise typer.Exit(IMPOSSIBLE) from error
+    checks = examine()
     lacking = [check for check in checks if check.demo and check.missing]
     if json:
         rows = [
             {"command": c.command, "what": c.what, "works": not c.missing, "missing": c.missing}
             for c in checks
         ]
-        say(encoding.dumps({"demo": not lacking, "checks": rows}))
+        say_json({"demo": not lacking, "checks": rows})
     else:
         _table(checks)
         say(f"\nThe demo (make demo): {'not possible' if lacking else 'possible'} on this host.")
     if lacking:
-        raise typer.Exit(IMPOSSIBLE)
+        raise typer.Exit(ExitCode.IMPOSSIBLE)
 
 
 def _packages(purpose: Purpose) -> None:

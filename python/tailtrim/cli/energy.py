@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json as encoding
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from tailtrim.cli.console import USAGE, complain, say
-from tailtrim.errors import RunDirectoryError
+from tailtrim.cli import options
+from tailtrim.cli.console import say, say_json
 from tailtrim.report import units
 
 EXAMPLES = """\b
@@ -29,19 +28,15 @@ def command(
         ),
     ],
     *,
-    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    json: options.Json = False,
 ) -> None:
     """Say what packets cost: watts of each state, joules a packet, with their uncertainty."""
     from tailtrim.experiment.costs import costs_of  # noqa: PLC0415 - the help does without
     from tailtrim.report.terminal.energy_table import lines  # noqa: PLC0415
 
-    try:
-        found = costs_of(directory)
-    except RunDirectoryError as error:
-        complain(error)
-        raise typer.Exit(USAGE) from error
+    found = costs_of(directory)
     if json:
-        say(encoding.dumps(found.as_json(), indent=2))
+        say_json(found.as_json(), indent=2)
         return
     for line in lines(found):
         say(units.printable(line))

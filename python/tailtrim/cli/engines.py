@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as encoding
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
@@ -10,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tailtrim.cli.console import IMPOSSIBLE, say
-from tailtrim.cli.engine import failing
-from tailtrim.errors import CaptureError
+from tailtrim.cli import options
+from tailtrim.cli.console import say, say_json
+from tailtrim.errors import CaptureError, ExitCode
 from tailtrim.report import units
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ Exit code: 0 if all workers that answered can match captures, otherwise 3.
 
 
 class Action(StrEnum):
-    """What is to be done with an engine."""
+    """Actions on an engine."""
 
     CHECK = "check"
 
@@ -50,7 +49,7 @@ def command(
     server: Annotated[
         str, typer.Option(metavar="URL", help="Where Spark Connect is: sc://HOST:PORT.")
     ],
-    json: Annotated[bool, typer.Option("--json", help="Print the workers as JSON.")] = False,
+    json: Annotated[bool, options.json("Print the workers as JSON.")] = False,
 ) -> None:
     """Check that the workers of a Spark cluster can match captures.
 
@@ -59,7 +58,7 @@ def command(
     """
     from tailtrim import engines  # noqa: PLC0415 - the help does without
 
-    with failing(), engines.connect("spark", engines.EngineOptions(server=server)) as spark:
+    with engines.connect("spark", engines.EngineOptions(server=server)) as spark:
         from tailtrim.engines.checking import can_match, check  # noqa: PLC0415
 
         try:
@@ -67,12 +66,12 @@ def command(
         except OSError as error:
             raise CaptureError(f"{error.filename}: {error.strerror}") from error
     if json:
-        say(encoding.dumps({"workers": [asdict(worker) for worker in workers]}))
+        say_json({"workers": [asdict(worker) for worker in workers]})
     else:
         for worker in workers:
             _tell(worker)
     if not can_match(workers):
-        raise typer.Exit(IMPOSSIBLE)
+        raise typer.Exit(ExitCode.IMPOSSIBLE)
 
 
 def _tell(worker: Worker) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json as encoding
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tailtrim.cli.console import USAGE, complain, say
-from tailtrim.errors import TailtrimError
+from tailtrim.cli import options
+from tailtrim.cli.console import say, say_json
 from tailtrim.report import units
 from tailtrim.rundir.minutes import by_minute
 
@@ -30,14 +29,7 @@ Examples:
 
 
 def command(
-    directory: Annotated[
-        Path,
-        typer.Argument(
-            metavar="DIR",
-            help="A run directory, written by analyze --out, or an experiment, written by run: each"
-            " of its runs.",
-        ),
-    ],
+    directory: options.RunOrExperiment,
     *,
     interrupts: Annotated[
         list[Path] | None,
@@ -47,23 +39,14 @@ def command(
             " timestamp_us). Repeatable, for host and guest.",
         ),
     ] = None,
-    cpu: Annotated[
-        int | None,
-        typer.Option(
-            metavar="CPU",
-            min=0,
-            help="The CPU that serves the packets, if the trace covers several.",
-        ),
-    ] = None,
+    cpu: options.Cpu = None,
     late_from: Annotated[
         str,
         typer.Option(metavar="P", help="Packets above this quantile are explained one by one."),
     ] = "0.999",
     json: Annotated[
         bool,
-        typer.Option(
-            "--json", help="Print the explanation as JSON; of an experiment a line for each run."
-        ),
+        options.json("Print the explanation as JSON; of an experiment a line for each run."),
     ] = False,
 ) -> None:
     """Attribute late packets to causes: periodic ones, and with a trace those of each packet.
@@ -72,27 +55,19 @@ def command(
     """
     from tailtrim.experiment import is_experiment, runs_of  # noqa: PLC0415 - others start without
 
-    try:
-        several = is_experiment(directory)
-        for label, run in runs_of(directory):
-            found = _explained(run, interrupts or (), cpu, late_from)
-            if json and several:
-                # A line for each run: one of many hours need not be held until all are done.
-                say(
-                    encoding.dumps(
-                        {"run": run.name, "label": label, **found.as_json()}, ensure_ascii=False
-                    )
-                )
-            elif json:
-                say(encoding.dumps(found.as_json(), indent=2, ensure_ascii=False))
-            else:
-                _print(found, f"{run.name} ({label})" if several else "")
-            for warning in found.warnings:
-                where = f"{run.name}: " if several else ""
-                say(f"warning: {units.printable(where + warning)}", err=True)
-    except (TailtrimError, ValueError) as error:
-        complain(error)
-        raise typer.Exit(USAGE) from error
+    several = is_experiment(directory)
+    for label, run in runs_of(directory):
+        found = _explained(run, interrupts or (), cpu, late_from)
+        if json and several:
+            # A line for each run: one of many hours need not be held until all are done.
+            say_json({"run": run.name, "label": label, **found.as_json()}, ensure_ascii=False)
+        elif json:
+            say_json(found.as_json(), indent=2, ensure_ascii=False)
+        else:
+            _print(found, f"{run.name} ({label})" if several else "")
+        for warning in found.warnings:
+            where = f"{run.name}: " if several else ""
+            say(f"warning: {units.printable(where + warning)}", err=True)
 
 
 def _explained(
@@ -114,10 +89,10 @@ def _print(found: Explanation | WorstPackets, name: str) -> None:
 
 def _lines(found: Explanation | WorstPackets) -> Iterable[str]:
     from tailtrim.explain import WorstPackets  # noqa: PLC0415 - others start without
-    from tailtrim.report import worst_wording  # noqa: PLC0415
-    from tailtrim.report.inputs.worst_packets import of_packets  # noqa: PLC0415
+    from tailtrim.report.cause_wording import packet_sentences  # noqa: PLC0415
+    from tailtrim.report.inputs.host_explanation import of_packets  # noqa: PLC0415
     from tailtrim.report.terminal.explanation_text import lines  # noqa: PLC0415
 
     if isinstance(found, WorstPackets):
-        return worst_wording.sentences(of_packets(found))
+        return packet_sentences(of_packets(found))
     return lines(found)

@@ -8,8 +8,7 @@ from typing import Annotated
 
 import typer
 
-from tailtrim.cli.console import complain, exit_code, say
-from tailtrim.errors import TailtrimError
+from tailtrim.cli.console import say
 from tailtrim.nodes.vm import image
 from tailtrim.nodes.vm.kernel import FLAVOURS
 
@@ -23,7 +22,7 @@ Examples:
 
 
 class Action(StrEnum):
-    """What to do."""
+    """Actions on images."""
 
     BUILD = "build"
 
@@ -63,16 +62,12 @@ def command(  # noqa: PLR0913 - one parameter an option
     def told(what: str) -> None:
         say(f"{what} …", err=True)
 
-    try:
-        if kernel is None:
-            built = image.built_root(release, packages, told)
-        else:
-            given = str(modules) if modules else None
-            built = image.built(image.Recipe(kernel, release, packages, given), told)
-        made = image.copied(built, out)
-    except TailtrimError as error:
-        complain(error)
-        raise typer.Exit(exit_code(error)) from error
+    if kernel is None:
+        built = image.built_root(release, packages, told)
+    else:
+        given = str(modules) if modules else None
+        built = image.built(image.Recipe(kernel, release, packages, given), told)
+    made = image.copied(built, out)
     sums = made.record["sha256"]
     say(f"Image:   {made.folder}")
     if kernel is not None:

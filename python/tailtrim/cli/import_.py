@@ -7,8 +7,10 @@ from typing import Annotated
 
 import typer
 
-from tailtrim.cli.console import NEGATIVE, USAGE, complain, say
-from tailtrim.errors import TailtrimError
+from tailtrim.cli import options
+from tailtrim.cli.console import Progress, say
+from tailtrim.errors import ExitCode
+from tailtrim.report import units
 from tailtrim.rundir import Summary
 
 TRIM = "1s"
@@ -34,12 +36,9 @@ def command(  # noqa: PLR0913 - one parameter an option
     *,
     out: Annotated[
         Path,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="DIR",
-            help="Run directory to write; with several pairs of hosts, a folder with one for each;"
-            " with pos, the experiment.",
+        options.out(
+            "Run directory to write; with several pairs of hosts, a folder with one for each;"
+            " with pos, the experiment."
         ),
     ],
     level: Annotated[
@@ -68,20 +67,18 @@ def command(  # noqa: PLR0913 - one parameter an option
         bool,
         typer.Option("--keep-captures", help="With pos: copy the captures into the runs."),
     ] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print the summaries as JSON.")] = False,
+    json: Annotated[bool, options.json("Print the summaries as JSON.")] = False,
 ) -> None:
     """Import results of other tools: round trips as runs, results of pos as an experiment."""
-    try:
-        if files[0] == Path("pos"):
-            _import_pos(files[1:], out, trim, repetition, keep_captures=keep_captures, json=json)
-            return
-        if trim != TRIM or repetition is not None or keep_captures:
-            told = "--trim, --repetition and --keep-captures are of tailtrim import pos RESULTS"
-            raise ValueError(told)  # noqa: TRY301
-        runs = _round_trips(files, out, level)
-    except (TailtrimError, ValueError) as error:
-        complain(error)
-        raise typer.Exit(USAGE) from error
+    if files[0] == Path("pos"):
+        _import_pos(files[1:], out, trim, repetition, keep_captures=keep_captures, json=json)
+        return
+    if trim != TRIM or repetition is not None or keep_captures:
+        told = "--trim, --repetition and --keep-captures are of tailtrim import pos RESULTS"
+        raise ValueError(told)
+    from tailtrim.roundtrip import imported  # noqa: PLC0415 - takes longer than most commands
+
+    runs = imported.leave_runs(files, out, level=level)
     summaries = [summary for _, _, summary in runs]
     if json:
         for summary in summaries:
@@ -91,7 +88,7 @@ def command(  # noqa: PLR0913 - one parameter an option
         for _, place, _ in runs:
             say(f"Run directory: {place}")
     if not any(summary.samples for summary in summaries):
-        raise typer.Exit(NEGATIVE)
+        raise typer.Exit(ExitCode.NEGATIVE)
 
 
 def _import_pos(  # noqa: PLR0913 - what the command was given
@@ -103,24 +100,38 @@ def _import_pos(  # noqa: PLR0913 - what the command was given
     keep_captures: bool,
     json: bool,
 ) -> None:
-    from tailtrim.cli import import_pos  # noqa: PLC0415 - round trips do without
+    """Make an experiment of pos results, and print its runs."""
+    from tailtrim.experiment import recorded  # noqa: PLC0415 - round trips do without
+    from tailtrim.imports import import_pos  # noqa: PLC0415
 
     if len(places) != 1:
         raise ValueError(f"{len(places)} folders of results, expected tailtrim import pos RESULTS")
-    import_pos.run(
-        places[0],
-        out,
-        trim=trim,
-        repetition=repetition,
-        keep_captures=keep_captures,
-        json=json,
-    )
-
-
-def _round_trips(files: list[Path], out: Path, level: str) -> list[tuple[str, Path, Summary]]:
-    from tailtrim.roundtrip import imported  # noqa: PLC0415 - takes longer than most commands
-
-    return imported.leave_runs(files, out, level=level)
+    with Progress("importing") as progress:
+        imported = import_pos(
+            places[0],
+            out,
+            trim_s=trim,
+            repetition=repetition,
+            keep_captures=keep_captures,
+            progress=progress,
+        )
+    for notice in imported.notices:
+        say(f"warning: {units.printable(notice)}", err=True)
+    experiment = recorded(out)
+    summaries = [directory.summary for _, directory in experiment.complete]
+    if json:
+        for summary in summaries:
+            say(summary.text)
+    else:
+        if summaries:
+            _print(summaries, [run.name for run, _ in experiment.complete])
+        for one in experiment.runs:
+            if one.problem:
+                where = f"{one.outcome.run} ({one.outcome.label})"
+                say(f"{units.printable(f'{where}: {one.problem}')}")
+        say(f"Experiment: {out}")
+    if not summaries:
+        raise typer.Exit(ExitCode.NEGATIVE)
 
 
 def _print(summaries: list[Summary], names: list[str]) -> None:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from tailtrim.cli.console import say
-from tailtrim.cli.engine import Server, failing
+from tailtrim.cli.engine_options import Server
 
 EXAMPLES = """\b
 Examples:
@@ -38,10 +38,9 @@ def command(
     from tailtrim import engines  # noqa: PLC0415 - only this verb needs it
     from tailtrim.decode import Decoded  # noqa: PLC0415
 
-    with failing():
-        directory = Decoded(decoded)
-        with engines.connect(str(engine), engines.EngineOptions(server=server)) as at:
-            engines.load(at, directory)
+    directory = Decoded(decoded)
+    with engines.connect(str(engine), engines.EngineOptions(server=server)) as at:
+        engines.load(at, directory)
     packets = sum(captured.rows for captured in directory.captures)
     schema = "tailtrim." if engine is Database.POSTGRES else ""
     say(f"{packets:,} packets of {len(directory.captures)} captures are in {schema}packet")

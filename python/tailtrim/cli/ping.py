@@ -1,4 +1,4 @@
-"""``tailtrim ping``: the agent's verb, with a run directory and objectives on request."""
+"""``tailtrim ping``: the agent's command, with a run directory and objectives on request."""
 
 from __future__ import annotations
 
@@ -9,17 +9,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tailtrim.cli.console import IMPOSSIBLE, USAGE, complain, say
+from tailtrim.cli.console import say
 from tailtrim.cli.delegated import become_agent
-from tailtrim.errors import HostError, TailtrimError
+from tailtrim.cli.objectives import judged, read
+from tailtrim.errors import ExitCode
 from tailtrim.nodes import agent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tailtrim.slo import Objective
-
-_DONE, _NEGATIVE = 0, 1
 
 _HELP = """
 Options of the package, which the agent alone has not:
@@ -38,7 +37,7 @@ Options of the package, which the agent alone has not:
 
 @dataclass
 class _Own:
-    """The options that the agent does not have, and where it is told to keep round trips."""
+    """Options of the package, which the agent does not have, and the agent's ``--log``."""
 
     out: Path | None = None
     junit: Path | None = None
@@ -49,12 +48,8 @@ class _Own:
 
 def command(arguments: Sequence[str]) -> int:
     """Become the agent; or run it, do what it does not, and return the exit code."""
-    try:
-        own = _own(arguments)
-        objectives = _objectives(own)
-    except ValueError as error:
-        complain(error)
-        return USAGE
+    own = _own(arguments)
+    objectives = read(own.asserts, own.junit)
     if {"-h", "--help"} & set(own.rest):
         return _help(own.rest)
     if own.out is None and not objectives:
@@ -68,11 +63,7 @@ def command(arguments: Sequence[str]) -> int:
 
 
 def _agent(arguments: Sequence[str]) -> int:
-    try:
-        program = agent.program()
-    except HostError as error:
-        complain(error)
-        return IMPOSSIBLE
+    program = agent.program()
     sys.stdout.flush()
     # Ctrl-C is for the agent, which ends with its result.
     process = subprocess.Popen(["tailtrim", "ping", *arguments], executable=program)
@@ -84,48 +75,40 @@ def _agent(arguments: Sequence[str]) -> int:
 
 
 def _finish(folder: Path, out: Path, own: _Own, objectives: list[Objective], code: int) -> int:
-    if code not in {_DONE, _NEGATIVE}:
+    if code not in {ExitCode.SUCCESS, ExitCode.NEGATIVE}:
         return code
     # Not for the agent alone.
-    from tailtrim.cli.judgement import judged  # noqa: PLC0415
     from tailtrim.roundtrip.log import leave_runs, results  # noqa: PLC0415
     from tailtrim.rundir import RunDirectory  # noqa: PLC0415
     from tailtrim.slo import Measured  # noqa: PLC0415
 
-    try:
-        places = leave_runs(folder, out)
-        if own.out is not None:
-            names = " ".join(map(str, places))
-            say(f"\nRun directory: {out}\nReport:        tailtrim report {names}", err=True)
-        streams = results(folder)["streams"] if objectives else []
-        measured = [
-            Measured(stream["name"], RunDirectory(place), stream["name"])
-            for stream, place in zip(streams, places, strict=False)
-        ]
-    except TailtrimError as error:
-        complain(error)
-        return USAGE
-    verdict = judged(measured, objectives, own.junit) if objectives else _DONE
-    return verdict if verdict == USAGE else code or verdict
+    places = leave_runs(folder, out)
+    if own.out is not None:
+        names = " ".join(map(str, places))
+        say(f"\nRun directory: {out}\nReport:        tailtrim report {names}", err=True)
+    if not objectives:
+        return code
+    measured = [
+        Measured(stream["name"], RunDirectory(place), stream["name"])
+        for stream, place in zip(results(folder)["streams"], places, strict=False)
+    ]
+    verdict = judged(measured, objectives, own.junit)
+    return code or verdict
 
 
 def _help(arguments: Sequence[str]) -> int:
     """Print the agent's help, with the options of this before its examples."""
-    try:
-        command = ["tailtrim", "ping", *arguments]
-        ended = subprocess.run(
-            command, executable=agent.program(), stdout=subprocess.PIPE, text=True, check=False
-        )
-    except HostError as error:
-        complain(error)
-        return IMPOSSIBLE
+    command = ["tailtrim", "ping", *arguments]
+    ended = subprocess.run(
+        command, executable=agent.program(), stdout=subprocess.PIPE, text=True, check=False
+    )
     before, mark, after = ended.stdout.partition("\nExamples:")
     say(f"{before}{_HELP}{mark}{after}".rstrip("\n"))
     return ended.returncode
 
 
 def _own(arguments: Sequence[str]) -> _Own:
-    """Take the options apart; ``--log`` is noted and stays the agent's."""
+    """Split the options; ``--log`` is noted and stays the agent's."""
     own = _Own()
     words = iter(arguments)
     for word in words:
@@ -146,11 +129,3 @@ def _own(arguments: Sequence[str]) -> _Own:
         else:
             own.out = Path(found)
     return own
-
-
-def _objectives(own: _Own) -> list[Objective]:
-    if not own.asserts and own.junit is None:
-        return []
-    from tailtrim.cli.judgement import read  # noqa: PLC0415 - brings the native module
-
-    return read(own.asserts, own.junit)

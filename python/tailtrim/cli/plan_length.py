@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json as encoding
 from typing import Annotated
 
 import typer
 
-from tailtrim.cli.console import USAGE, complain, say
-from tailtrim.errors import TailtrimError
+from tailtrim.cli import options
+from tailtrim.cli.console import say, say_json
 
 EXAMPLES = """\b
 Examples:
@@ -52,27 +51,23 @@ def command(  # noqa: PLR0913 - one parameter an option
             help="Share of the runs of this length whose interval is as narrow as asked.",
         ),
     ] = "80%",
-    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    json: options.Json = False,
 ) -> None:
     """Estimate how long to measure for a quantile of a given precision."""
     from tailtrim.compare import plan_length as planned  # noqa: PLC0415 - others start without
     from tailtrim.report.terminal.comparison_text import length_lines  # noqa: PLC0415
 
-    try:
-        length = planned(
-            quantile,
-            precision=precision,
-            confidence=confidence,
-            assurance=assurance,
-            cluster=cluster,
-            rate_pps=rate,
-            pilot=pilot,
-        )
-    except (TailtrimError, ValueError) as error:
-        complain(error)
-        raise typer.Exit(USAGE) from error
+    length = planned(
+        quantile,
+        precision=precision,
+        confidence=confidence,
+        assurance=assurance,
+        cluster=cluster,
+        rate_pps=rate,
+        pilot=pilot,
+    )
     if json:
-        say(encoding.dumps(length.as_json(), indent=2))
+        say_json(length.as_json(), indent=2)
         return
     for line in length_lines(length, confidence):
         say(line)

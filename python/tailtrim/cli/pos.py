@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from tailtrim.cli import pos_replay
-from tailtrim.cli.console import BROKEN, USAGE, complain, exit_code, say
-from tailtrim.errors import PicturesError, PlanError, TailtrimError
+from tailtrim.cli import options, pos_replay
+from tailtrim.cli.console import complain, say
+from tailtrim.errors import ExitCode, PicturesError, PlanError
 from tailtrim.pos.layout import Published
 from tailtrim.report import units
 
@@ -43,7 +43,7 @@ Examples:
 
 
 class Order(StrEnum):
-    """In which order runs are done."""
+    """Orders of runs."""
 
     GRID = "grid"
     RANDOM = "random"
@@ -55,12 +55,7 @@ _Arguments = Annotated[
 ]
 _Out = Annotated[
     Path | None,
-    typer.Option(
-        "--out",
-        "-o",
-        metavar="DIR",
-        help="Directory of the results. Default: results/NAME of the script's folder.",
-    ),
+    options.out("Directory of the results. Default: results/NAME of the script's folder."),
 ]
 _Images = Annotated[
     list[str] | None,
@@ -127,9 +122,7 @@ def command(  # noqa: PLR0913 - one parameter an option
         bool,
         typer.Option("--scan/--no-scan", help="Look for what is not supported, before it starts."),
     ] = True,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Continue an interrupted experiment.")
-    ] = False,
+    resume: options.Resume = False,
     image: _Images = None,
     cable: _Cables = None,
     testbed: _Testbed = None,
@@ -152,42 +145,38 @@ def command(  # noqa: PLR0913 - one parameter an option
     from tailtrim.pos.session import Given  # noqa: PLC0415
 
     words, replay = arguments or [], None
-    try:
-        if script == pos_replay.WORD:
-            replay = pos_replay.Replay(words)
-            replay.tell(scan=scan)
-            name, words = replay.name, replay.nodes
-        else:
-            script = script / "experiment.sh" if script.is_dir() else script
-            name = script.absolute().parent.name
-            if not script.is_file():
-                raise PlanError(f"{script}: not a file")
-        deadline_s = nanoseconds("deadline", deadline) / 10**9 if deadline else None
-        nanoseconds("trim", trim)
-        seeded = seed if order is Order.RANDOM else None
-        about = {"script": str(script), "arguments": words, "layout": str(layout), "seed": seeded}
-        about |= {"testbed": str(testbed), "map": places or []} if testbed else {}
-        about |= replay.about if replay else {}
-        images = tuple(one.partition("=")[0] for one in image or ())
-        where = _Where(testbed, places or [], cable or [], image or [])
-        with closing(_nodes(name, words, where)) as nodes:
-            if check or scan:
-                _scan(script, Wanted(nodes, words, images), replay, check=check)
-            if testbed is None:
-                enter()
-            journal = Journal(out or Path("results") / name, about, resume=resume)
-            script = replay.keep(journal.folder) if replay else script
-            given = Given(nodes, layout, images, Settings(deadline_s, seeded))
-            failed = _conduct(script, words, journal, given, Experiment(name, nodes, trim))
-    except (TailtrimError, ValueError) as error:
-        complain(error)
-        raise typer.Exit(exit_code(error)) from error
+    if script == pos_replay.WORD:
+        replay = pos_replay.Replay(words)
+        replay.tell(scan=scan)
+        name, words = replay.name, replay.nodes
+    else:
+        script = script / "experiment.sh" if script.is_dir() else script
+        name = script.absolute().parent.name
+        if not script.is_file():
+            raise PlanError(f"{script}: not a file")
+    deadline_s = nanoseconds("deadline", deadline) / 10**9 if deadline else None
+    nanoseconds("trim", trim)
+    seeded = seed if order is Order.RANDOM else None
+    about = {"script": str(script), "arguments": words, "layout": str(layout), "seed": seeded}
+    about |= {"testbed": str(testbed), "map": places or []} if testbed else {}
+    about |= replay.about if replay else {}
+    images = tuple(one.partition("=")[0] for one in image or ())
+    where = _Where(testbed, places or [], cable or [], image or [])
+    with closing(_nodes(name, words, where)) as nodes:
+        if check or scan:
+            _scan(script, Wanted(nodes, words, images), replay, check=check)
+        if testbed is None:
+            enter()
+        journal = Journal(out or Path("results") / name, about, resume=resume)
+        script = replay.keep(journal.folder) if replay else script
+        given = Given(nodes, layout, images, Settings(deadline_s, seeded))
+        failed = _conduct(script, words, journal, given, Experiment(name, nodes, trim))
     if failed:
-        raise typer.Exit(BROKEN)
+        raise typer.Exit(ExitCode.FAILED)
 
 
 class _Where(NamedTuple):
-    """What is said of where nodes come from."""
+    """Options of the provider of nodes."""
 
     testbed: Path | None
     places: list[str]
@@ -196,7 +185,7 @@ class _Where(NamedTuple):
 
 
 def _nodes(name: str, words: list[str], where: _Where) -> Provider:
-    """Return where nodes come from; the hosts that the words name are reserved."""
+    """Return the provider of nodes; the hosts that the words name are reserved."""
     from tailtrim.plan.testbed import load_testbed  # noqa: PLC0415 - the help does without
     from tailtrim.pos import cabling, guest_nodes  # noqa: PLC0415
     from tailtrim.pos.local_nodes import LocalNodes  # noqa: PLC0415
@@ -227,7 +216,7 @@ def _nodes(name: str, words: list[str], where: _Where) -> Provider:
 
 
 def _scan(script: Path, wanted: Wanted, replay: pos_replay.Replay | None, *, check: bool) -> None:
-    """Say what is not supported, and end if there is anything."""
+    """Print unsupported features, and end if there are any."""
     from tailtrim.pos import scan  # noqa: PLC0415 - reads scripts, which --no-scan does not need
 
     if replay:
@@ -239,7 +228,7 @@ def _scan(script: Path, wanted: Wanted, replay: pos_replay.Replay | None, *, che
         say(f"error: {units.printable(str(finding))}", err=True)
     if found:
         say("hint: --no-scan runs it all the same", err=True)
-        raise typer.Exit(USAGE)
+        raise typer.Exit(ExitCode.INVALID)
     if check:
         say(f"{script}: nothing found that is not supported")
         raise typer.Exit
@@ -248,7 +237,7 @@ def _scan(script: Path, wanted: Wanted, replay: pos_replay.Replay | None, *, che
 def _conduct(
     script: Path, words: list[str], journal: Journal, given: Given, about: Experiment
 ) -> bool:
-    """Run it, and report; return whether something failed."""
+    """Run the script, and report; return whether something failed."""
     from tailtrim.experiment import is_experiment  # noqa: PLC0415 - the help does without
     from tailtrim.pos.analysed import analyse  # noqa: PLC0415
     from tailtrim.pos.conduct import conduct  # noqa: PLC0415

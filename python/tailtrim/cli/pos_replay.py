@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from tailtrim.cli.console import USAGE, say
-from tailtrim.errors import PlanError
+from tailtrim.cli.console import say
+from tailtrim.errors import ExitCode, PlanError
 from tailtrim.report import units
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class Replay:
         say(f"{self._recording.place}: {self._recording}", err=True)
         if scan and self._recording.problems:
             say("hint: --no-scan replays the other entries", err=True)
-            raise typer.Exit(USAGE)
+            raise typer.Exit(ExitCode.INVALID)
 
     @contextmanager
     def drafted(self) -> Iterator[Path]:

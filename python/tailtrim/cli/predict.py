@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tailtrim.cli.console import USAGE, complain, say
-from tailtrim.errors import OutputError, TailtrimError
-from tailtrim.report import pictures, units
+from tailtrim.cli import options
+from tailtrim.cli.console import say, say_json
+from tailtrim.report import pictures, units, write_files
 
 if TYPE_CHECKING:
     from tailtrim.queueing import Prediction
@@ -77,22 +77,9 @@ Slo = Annotated[
         " 'p99.9 < 200us'.",
     ),
 ]
-Cpu = Annotated[
-    int | None,
-    typer.Option(
-        metavar="CPU",
-        min=0,
-        help="The CPU that serves the packets, if the trace covers several.",
-    ),
-]
 Out = Annotated[
     Path | None,
-    typer.Option(
-        "--out",
-        "-o",
-        metavar="DIR",
-        help="Write prediction.json and the figure (SVG, PDF, CSV) there.",
-    ),
+    options.out("Write prediction.json and the figure (SVG, PDF, CSV) there."),
 ]
 
 
@@ -106,37 +93,33 @@ def command(  # noqa: PLR0913 - one parameter an option
     faster: Faster = "0%",
     batch: Batch = None,
     slo: Slo = None,
-    cpu: Cpu = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the prediction as JSON.")] = False,
+    cpu: options.Cpu = None,
+    json: Annotated[bool, options.json("Print the prediction as JSON.")] = False,
     out: Out = None,
 ) -> None:
     """Predict the highest rate of a device, and its latency at other rates and in bursts."""
     from tailtrim.queueing import predicted  # noqa: PLC0415 - other commands start without
     from tailtrim.queueing.choice import chosen  # noqa: PLC0415
 
-    try:
-        if out is not None:
-            pictures.require()
-        source, others = chosen(runs)
-        found = predicted(
-            source,
-            floor=floor,
-            others=others,
-            rates_pps=[each for text in rate or () for each in _rates(text)],
-            burst=burst,
-            without=without or (),
-            faster=_share(faster),
-            batch=batch,
-            promise=slo,
-            cpu=cpu,
-        )
-        if out is not None:
-            _write(found, out)
-    except (TailtrimError, ValueError) as error:
-        complain(error)
-        raise typer.Exit(USAGE) from error
+    if out is not None:
+        pictures.require()
+    source, others = chosen(runs)
+    found = predicted(
+        source,
+        floor=floor,
+        others=others,
+        rates_pps=[each for text in rate or () for each in _rates(text)],
+        burst=burst,
+        without=without or (),
+        faster=_share(faster),
+        batch=batch,
+        promise=slo,
+        cpu=cpu,
+    )
+    if out is not None:
+        _write(found, out)
     if json:
-        say(encoding.dumps(found.as_json(), indent=2, ensure_ascii=False))
+        say_json(found.as_json(), indent=2, ensure_ascii=False)
     else:
         from tailtrim.report.terminal.prediction_text import lines  # noqa: PLC0415
 
@@ -179,9 +162,4 @@ def _write(found: Prediction, out: Path) -> None:
         for suffix, content in render(figure, (), formats=("svg", "pdf")).items():
             files[f"{figure.key}.{suffix}"] = content
         files[f"{figure.key}.csv"] = csv(figure, ())
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        for name, content in files.items():
-            (out / name).write_bytes(content)
-    except OSError as error:
-        raise OutputError(f"{out}: cannot be written: {error.strerror}") from error
+    write_files.store(out, files)

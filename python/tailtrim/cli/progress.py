@@ -1,4 +1,4 @@
-"""How far the runs of an experiment are, and how long the others will take."""
+"""Progress of an experiment: cost of its boots and warm-ups, runs done, and time left."""
 
 from __future__ import annotations
 
@@ -7,41 +7,43 @@ import sys
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Self
 
-from tailtrim.cli import boot_cost
 from tailtrim.cli.console import say
 from tailtrim.experiment import Estimate
+from tailtrim.experiment.expected import Expected
+from tailtrim.nodes.vm.machine import EMULATED_BOOT_S
+from tailtrim.plan import LEAST_BOOTS, device_of, kept
 from tailtrim.report import units
 
 if TYPE_CHECKING:
     from tailtrim.experiment import Experiment, Outcome
-    from tailtrim.plan import Run
+    from tailtrim.plan import Plan, Run
 
 #: s: what ends sooner needs no estimate.
 _WORTH_TELLING = 60
 
 
 def shown(experiment: Experiment, *, quiet: bool) -> _Bar | _Plain:
-    """Return what shows how far the runs are: a bar on a terminal, lines otherwise."""
+    """Return the display of progress: a bar on a terminal, lines otherwise."""
     return _Bar(experiment) if sys.stderr.isatty() and not quiet else _Plain(experiment)
 
 
 class _Left:
-    """How long the missing runs take, in words."""
+    """Remaining time of an experiment, in words."""
 
     def __init__(self, experiment: Experiment) -> None:
         missing = experiment.missing()
-        boot_s = boot_cost.expected_boot_s(experiment.plan, missing)
+        boot_s = _expected_boot_s(experiment.plan, missing)
         self._estimate = Estimate(missing, boot_s=boot_s)
         self.done = len(experiment.runs) - len(missing)
 
     def after(self, run: Run, outcome: Outcome) -> str:
-        """Return it after a run."""
+        """Return the remaining time after a run."""
         self._estimate.ended(run, measured=not (outcome.failed or outcome.skipped))
         self.done += 1
         return self.told()
 
     def told(self) -> str:
-        """Return it now; nothing where it is not worth it."""
+        """Return the remaining time now; nothing where it is short."""
         left_s = self._estimate.left_s()
         if left_s < _WORTH_TELLING:
             return ""
@@ -83,7 +85,7 @@ class _Plain:
 
 
 class _Bar:
-    """A bar over all runs, with what the current one does."""
+    """A bar over all runs, with the state of the current one."""
 
     def __init__(self, experiment: Experiment) -> None:
         from rich.progress import (  # noqa: PLC0415
@@ -132,7 +134,7 @@ def _told(run: Run, experiment: Experiment, outcome: Outcome) -> str:
 
 
 def _became(experiment: Experiment, outcome: Outcome) -> str:
-    """Say in a few words what became of a run."""
+    """Return the outcome of a run in a few words."""
     if outcome.failed:
         return f"failed: {outcome.failed}"
     if outcome.skipped:
@@ -150,3 +152,27 @@ def _became(experiment: Experiment, outcome: Outcome) -> str:
     copies = f", {summary.egress.copy:,} copies" if summary.egress.copy else ""
     invalid = f" (invalid: {'; '.join(outcome.invalid)})" if outcome.invalid else ""
     return f"{summary.samples:,} samples, {shown or 'no latency'}{lost}{copies}{invalid}"
+
+
+def tell_cost(plan: Plan, runs: list[Run]) -> None:
+    """Print number and time of the boots and warm-ups that runs need, if they need any."""
+    devices = kept(runs)
+    if devices:
+        sharing = sum(device_of(run) is not None for run in runs)
+        each = f"each is warmed up until it is steady, for at most {plan.limits.warm_up_s:g} s"
+        starts = f"{devices} start{'s' * (devices != 1)} of devices"
+        say(f"{starts} for {sharing} runs: {each}", err=True)
+    expected = Expected.of(plan, runs)
+    if not expected.boots:
+        return
+    say(expected.text(), err=True)
+    if expected.accelerator == "tcg":
+        say("warning: QEMU emulates the CPU (tcg): latencies are not those of hardware", err=True)
+    if plan.boots < LEAST_BOOTS:
+        told = f"boots: {plan.boots} is too few to tell kernels or boot lines apart"
+        say(f"warning: {told}, expected {LEAST_BOOTS} or more", err=True)
+
+
+def _expected_boot_s(plan: Plan, runs: list[Run]) -> float:
+    """Return the duration of a boot, as far as it is known beforehand."""
+    return EMULATED_BOOT_S if Expected.of(plan, runs).accelerator == "tcg" else 0.0

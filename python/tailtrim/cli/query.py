@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tailtrim.cli.console import USAGE, complain, escaped, say
-from tailtrim.cli.engine import EngineName, Memory, Scratch, Server, failing
+from tailtrim.cli import options
+from tailtrim.cli.console import escaped, say
+from tailtrim.cli.engine_options import EngineName, Memory, Scratch, Server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,7 +35,7 @@ _SHOWN = 100
 
 
 class RowFormat(StrEnum):
-    """How rows are written."""
+    """Formats of rows."""
 
     TABLE = "table"
     CSV = "csv"
@@ -67,9 +68,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     ] = RowFormat.TABLE,
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out", "-o", metavar="FILE", help="Write to this file instead of standard output."
-        ),
+        options.out("Write to this file instead of standard output.", "FILE"),
     ] = None,
     memory: Memory = None,
     scratch: Scratch = None,
@@ -89,21 +88,18 @@ def command(  # noqa: PLR0913 - one parameter an option
     from tailtrim import engines  # noqa: PLC0415 - only this verb needs it
 
     if engine is EngineName.NATIVE:
-        complain(ValueError("engine native has no SQL, expected duckdb, postgres or spark"))
-        raise typer.Exit(USAGE)
+        raise ValueError("engine native has no SQL, expected duckdb, postgres or spark")
     if form is RowFormat.PARQUET and out is None:
-        complain(ValueError("parquet cannot be printed, name a file with --out"))
-        raise typer.Exit(USAGE)
+        raise ValueError("parquet cannot be printed, name a file with --out")
     if unrestricted and engine is not EngineName.DUCKDB:
-        complain(
-            ValueError(f"--unrestricted: only for duckdb; the server decides what {engine} permits")
+        raise ValueError(
+            f"--unrestricted: only for duckdb; the server decides what {engine} permits"
         )
-        raise typer.Exit(USAGE)
     confined = engine is EngineName.DUCKDB and not unrestricted
-    options = engines.EngineOptions(
+    at_engine = engines.EngineOptions(
         server=server, memory=memory, scratch=scratch, confined=confined
     )
-    with failing(), engines.connect(str(engine), options) as at:
+    with engines.connect(str(engine), at_engine) as at:
         _write(engines.query(at, text, sources or ()), form, out)
 
 
@@ -146,7 +142,7 @@ def _stream(batches: Iterator[pa.RecordBatch], form: RowFormat, file: object) ->
 
 
 def _plain(value: object) -> object:
-    """Return what JSON has for a value: numbers for decimals, such as sums of 64-bit integers."""
+    """Return a value as JSON has it: numbers for decimals, such as sums of 64-bit integers."""
     if isinstance(value, Decimal):
         return int(value) if value == value.to_integral_value() else float(value)
     return str(value)
@@ -164,7 +160,7 @@ def _finite(value: object) -> object:
 
 
 class _Screen:
-    """Standard output that is a terminal: what is in rows is text there. Files get it as it is."""
+    """A terminal as standard output: rows are escaped there. Files get them as they are."""
 
     closed = False
 

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from tailtrim.cli.console import complain, exit_code, say
-from tailtrim.errors import TailtrimError
+from tailtrim.cli import options
+from tailtrim.cli.console import say
 from tailtrim.report import units
 
 EXAMPLES = """\b
@@ -24,7 +24,7 @@ The result is verified before it appears: a release that would not hold is not m
 
 
 class Captures(StrEnum):
-    """Whether captures are released."""
+    """Captures that are released."""
 
     ALL = "all"
     NONE = "none"
@@ -35,9 +35,7 @@ def command(  # noqa: PLR0913 - one parameter an option
         Path, typer.Argument(metavar="EXPERIMENT", help="An experiment, written by run.")
     ],
     *,
-    out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="DIR", help="Directory of the release; new.")
-    ],
+    out: Annotated[Path, options.out("Directory of the release; new.")],
     captures: Annotated[
         Captures,
         typer.Option(
@@ -84,11 +82,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     from tailtrim.release import Wanted, release  # noqa: PLC0415 - the help does without
 
     wanted = Wanted(captures is Captures.ALL, anonymise, license, citation, claims, wheel, sign)
-    try:
-        left_out = release(experiment, out, wanted, lambda what: say(f"{what} …", err=True))
-    except TailtrimError as error:
-        complain(error)
-        raise typer.Exit(exit_code(error)) from error
+    left_out = release(experiment, out, wanted, lambda what: say(f"{what} …", err=True))
     for name in left_out:
         say(f"left out: {units.printable(name)}", err=True)
     say(f"Release: {out}\nWebsite: {out / 'index.html'}")

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tailtrim.cli import asserting
-from tailtrim.cli.console import USAGE, complain, say
-from tailtrim.errors import TailtrimError
+from tailtrim.cli import options
+from tailtrim.cli.console import say
+from tailtrim.cli.objectives import judge, read_asserts, runs_to_judge
 from tailtrim.rundir import RunDirectory
 
 if TYPE_CHECKING:
@@ -47,30 +47,23 @@ def command(  # noqa: PLR0913 - one parameter an option
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="DIR",
-            help="Directory of the report. Default: the folder report of the run directory; for"
-            " several runs, of the current directory.",
+        options.out(
+            "Directory of the report. Default: the folder report of the run directory; for"
+            " several runs, of the current directory."
         ),
     ] = None,
     pdf: Annotated[
         bool, typer.Option("--pdf", help="Draw each figure as PDF, too: it takes twice the time.")
     ] = False,
-    asserts: asserting.Asserts = None,
-    junit: asserting.Junit = None,
+    asserts: options.Asserts = None,
+    junit: options.Junit = None,
 ) -> None:
     """Write a page and figures (SVG, CSV) of one run, of several, or of an experiment."""
-    objectives = asserting.asked(asserts, junit)
+    objectives = read_asserts(asserts, junit)
     if out is None:
         out = directories[0] / "report" if len(directories) == 1 else Path("report")
-    try:
-        measured = _write(directories, name, out, objectives, pdf=pdf)
-    except TailtrimError as error:
-        complain(error)
-        raise typer.Exit(USAGE) from error
-    asserting.judge(measured, objectives, junit)
+    measured = _write(directories, name, out, objectives, pdf=pdf)
+    judge(measured, objectives, junit)
 
 
 def _write(
@@ -81,7 +74,7 @@ def _write(
     *,
     pdf: bool,
 ) -> list[Measured]:
-    """Write the report; return the runs that objectives are for."""
+    """Write the report; return the runs for objectives."""
     from tailtrim import factors  # noqa: PLC0415 - other commands start without
     from tailtrim.experiment import is_experiment, recorded  # noqa: PLC0415
     from tailtrim.report import names_of, write, write_experiment  # noqa: PLC0415
@@ -93,7 +86,7 @@ def _write(
 
     if len(directories) == 1 and is_search(directories[0]):
         _tell(write_search(findings(found_search(directories[0])), out, pdf=pdf))
-        return asserting.of_experiment(recorded(directories[0])) if objectives else []
+        return runs_to_judge(recorded(directories[0])) if objectives else []
     if len(directories) == 1 and is_experiment(directories[0]):
         if factors.has_factors(directories[0]):
             tell_factors(directories[0], out, pdf=pdf)
@@ -105,7 +98,7 @@ def _write(
             _tell(write_experiment(experiment, out, objectives=objectives, pdf=pdf))
             if factors.has_boots(directories[0]):
                 tell_boots(directories[0], out, pdf=pdf)
-        return asserting.of_experiment(experiment)
+        return runs_to_judge(experiment)
     runs = [RunDirectory(directory) for directory in directories]
     _tell(write(runs, out, names=names, objectives=objectives, pdf=pdf))
     named = zip(names or names_of(runs), runs, strict=True)
@@ -120,14 +113,14 @@ def _tell(files: list[Path]) -> None:
 
 
 def tell_factors(experiment: Path, out: Path, *, pdf: bool = False) -> None:
-    """Print what each factor makes of the latency, and write its page, table and figures."""
+    """Print the effect of each factor on latency, and write page, table and figures."""
     from tailtrim import factors  # noqa: PLC0415 - other commands start without
 
     _tell_effects(factors.effects_of(experiment), experiment, out, pdf=pdf)
 
 
 def tell_boots(experiment: Path, out: Path, *, pdf: bool = False) -> None:
-    """Print what each kernel and boot line makes of the latency, and write the same."""
+    """Print the effect of each kernel and boot line on latency, and write the same."""
     from tailtrim import factors  # noqa: PLC0415 - other commands start without
 
     _tell_effects(factors.boots_of(experiment), experiment, out, pdf=pdf)

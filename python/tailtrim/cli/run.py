@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tailtrim.cli import asserting
-from tailtrim.cli.console import BROKEN, NEGATIVE, complain, exit_code, say
-from tailtrim.cli.ending import ending_orderly
-from tailtrim.errors import PicturesError, TailtrimError
+from tailtrim.cli import options
+from tailtrim.cli.console import complain, say, say_json
+from tailtrim.cli.objectives import judge, needed_quantiles, read_asserts, runs_to_judge
+from tailtrim.cli.signals import ending_orderly
+from tailtrim.errors import ExitCode, PicturesError
 from tailtrim.plan import examples
 from tailtrim.report import units
 
@@ -32,6 +33,11 @@ Examples:
 """
 
 
+#: So many runs of a step of a dry run are named.
+_NAMED = 3
+_WIDEST_STEP = len("copy agent")
+
+
 def command(  # noqa: PLR0913 - one parameter an option
     plan: Annotated[
         Path,
@@ -40,18 +46,8 @@ def command(  # noqa: PLR0913 - one parameter an option
         ),
     ],
     *,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="DIR",
-            help="Directory of the results. Default: results/NAME of the plan.",
-        ),
-    ] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Continue an interrupted experiment.")
-    ] = False,
+    out: options.Results = None,
+    resume: options.Resume = False,
     retry_invalid: Annotated[
         bool, typer.Option("--retry-invalid", help="With --resume, also repeat invalid runs.")
     ] = False,
@@ -64,65 +60,93 @@ def command(  # noqa: PLR0913 - one parameter an option
             "--dry-run", help="Print all that would be done to each node, and change nothing."
         ),
     ] = False,
-    asserts: asserting.Asserts = None,
-    junit: asserting.Junit = None,
-    json: Annotated[
-        bool, typer.Option("--json", help="Print the outcome of the runs as JSON.")
-    ] = False,
+    asserts: options.Asserts = None,
+    junit: options.Junit = None,
+    json: Annotated[bool, options.json("Print the outcome of the runs as JSON.")] = False,
 ) -> None:
     """Run an experiment: measure a device under test for each value of the loop variables."""
     from tailtrim.plan import load  # noqa: PLC0415 - the help does without
 
-    objectives = asserting.asked(asserts, junit)
-    try:
-        plan = examples.located(plan)
-        loaded, runs = load(plan)
-        if check:
-            _tell_runs(loaded, runs)
-            raise typer.Exit
-        from tailtrim.cli import dry_run  # noqa: PLC0415 - --check does without
-        from tailtrim.experiment import Experiment, keep_plan, recorded  # noqa: PLC0415
-        from tailtrim.nodes.testbeds import LOCAL  # noqa: PLC0415
-        from tailtrim.nodes.unprivileged import enter  # noqa: PLC0415
+    objectives = read_asserts(asserts, junit)
+    plan = examples.located(plan)
+    loaded, runs = load(plan)
+    if check:
+        _tell_runs(loaded, runs)
+        raise typer.Exit
+    from tailtrim.experiment import (  # noqa: PLC0415 - --check does without
+        Experiment,
+        keep_plan,
+        recorded,
+    )
+    from tailtrim.nodes.testbeds import LOCAL  # noqa: PLC0415
+    from tailtrim.nodes.unprivileged import enter  # noqa: PLC0415
 
-        if dry:
-            dry_run.tell(loaded, runs, json=json)
-            raise typer.Exit
-        if loaded.testbed == LOCAL:
-            enter()
-        place = out or Path("results") / loaded.name
-        experiment = Experiment(place, loaded, runs, resume=resume)
-        if retry_invalid:
-            experiment.forget_invalid()
-        experiment.quantiles = asserting.quantiles(objectives)
-        experiment.save()
-        keep_plan(plan, experiment)
-        with ending_orderly():
-            _conduct(experiment, json=json)
-        failed = _finish(experiment, objectives, json=json)
-    except TailtrimError as error:
-        complain(error)
-        raise typer.Exit(exit_code(error)) from error
+    if dry:
+        _tell_dry_run(loaded, runs, json=json)
+        raise typer.Exit
+    if loaded.testbed == LOCAL:
+        enter()
+    place = out or Path("results") / loaded.name
+    experiment = Experiment(place, loaded, runs, resume=resume)
+    if retry_invalid:
+        experiment.forget_invalid()
+    experiment.quantiles = needed_quantiles(objectives)
+    experiment.save()
+    keep_plan(plan, experiment)
+    with ending_orderly():
+        _conduct(experiment, json=json)
+    failed = _finish(experiment, objectives, json=json)
     if failed:
-        raise typer.Exit(BROKEN)
+        raise typer.Exit(ExitCode.FAILED)
     done = recorded(experiment.path)
-    asserting.judge(asserting.of_experiment(done), objectives, junit)
+    judge(runs_to_judge(done), objectives, junit)
     if not any(at.summary.samples for _, at in done.complete):
-        raise typer.Exit(NEGATIVE)
+        raise typer.Exit(ExitCode.NEGATIVE)
 
 
 def _tell_runs(plan: Plan, runs: list[Run]) -> None:
-    from tailtrim.cli import boot_cost  # noqa: PLC0415 - the help does without
+    from tailtrim.cli import progress  # noqa: PLC0415 - the help does without
 
     for run in runs:
         label = units.printable(run.label)
         say(f"{run.folder}  {label}{'  (floor)' if run.floor else ''}")
-    boot_cost.tell(plan, runs)
+    progress.tell_cost(plan, runs)
     _tell_coverage(runs)
 
 
+def _tell_dry_run(plan: Plan, runs: list[Run], *, json: bool) -> None:
+    """Print all steps of an experiment on each node.
+
+    Raises:
+        HostError: it is not possible.
+
+    """
+    from tailtrim.experiment.dry_run import dry_run  # noqa: PLC0415 - the help does without
+
+    would = dry_run(plan, runs)
+    if json:
+        say_json(would.as_json())
+        return
+    say(f"{would.name}: {would.expected.text()}. Nothing is changed by --dry-run.")
+    for name, node in would.nodes.items():
+        roles = ", ".join(node.roles)
+        say(f"\n{name} ({roles})" if roles and not name.startswith(roles) else f"\n{name}")
+        for step, of in node.steps.items():
+            told = units.printable(
+                f"{step.do:<{_WIDEST_STEP}}  {step.what}{_runs_of(of, len(runs))}"
+            )
+            say(f"  {told}")
+
+
+def _runs_of(of: list[str], every: int) -> str:
+    if not of or len(of) == every:
+        return ""
+    more = f" and {len(of) - _NAMED} more" if len(of) > _NAMED else ""
+    return f"  ({', '.join(of[:_NAMED])}{more})"
+
+
 def _conduct(experiment: Experiment, *, json: bool) -> None:
-    from tailtrim.cli import boot_cost, progress  # noqa: PLC0415 - the help does without
+    from tailtrim.cli import progress  # noqa: PLC0415 - the help does without
     from tailtrim.experiment import conduct, images_for  # noqa: PLC0415
 
     missing = len(experiment.missing())
@@ -131,7 +155,7 @@ def _conduct(experiment: Experiment, *, json: bool) -> None:
         return
     if done:
         say(f"{done} of {len(experiment.runs)} runs are there", err=True)
-    boot_cost.tell(experiment.plan, experiment.missing())
+    progress.tell_cost(experiment.plan, experiment.missing())
     _tell_coverage(experiment.missing())
     images = images_for(
         experiment,
@@ -182,7 +206,7 @@ def _finish(experiment: Experiment, objectives: list[Objective], *, json: bool) 
         ]
         rest = {"failed": {o.run: o.failed for o in failed}}
         rest |= {"skipped": {o.run: o.skipped for o in of_all if o.skipped}}
-        say(jsons.dumps({"runs": outcomes, **rest}))
+        say_json({"runs": outcomes, **rest})
     elif complete and experiment.plan.factors:
         _compare_factors(experiment.path)
     elif complete:
@@ -239,6 +263,6 @@ def _compare_factors(path: Path) -> None:
 
 
 def _without_pictures(error: PicturesError, path: Path) -> None:
-    """Say why no report was written; the run itself is complete."""
+    """Print the reason for a missing report; the run itself is complete."""
     error.add_note(f"then: tailtrim report {shlex.quote(str(path))}")
     complain(error, "warning")

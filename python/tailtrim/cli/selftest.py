@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as jsons
 import tempfile
 from contextlib import ExitStack
 from importlib.resources import as_file, files
@@ -11,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tailtrim.cli.console import BROKEN, NEGATIVE, complain, exit_code, say
-from tailtrim.cli.ending import ending_orderly
-from tailtrim.errors import TailtrimError
+from tailtrim.cli import options
+from tailtrim.cli.console import say, say_json
+from tailtrim.cli.signals import ending_orderly
+from tailtrim.errors import ExitCode
 from tailtrim.report.units import NONE, printable
 
 if TYPE_CHECKING:
@@ -45,11 +45,9 @@ def command(
     ] = False,
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out", "-o", metavar="DIR", help="Keep the runs here. Default: they are removed."
-        ),
+        options.out("Keep the runs here. Default: they are removed."),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    json: options.Json = False,
 ) -> None:
     """Measure the error of tailtrim on this host: its floor, and its error with known delays.
 
@@ -61,26 +59,22 @@ def command(
     from tailtrim.selftest import attribution as attributions  # noqa: PLC0415
     from tailtrim.selftest.known_delays import evaluate  # noqa: PLC0415
 
-    try:
-        enter()
-        with ExitStack() as stack:
-            stack.enter_context(ending_orderly())
-            if attribution:
-                places = {name: None if out is None else out / name for name in ATTRIBUTION}
-                runs = [_conducted(*one, stack, quiet=json) for one in places.items()]
-                rows = [row for run in runs for row in attributions.evaluate(run)]
-                shown_rows(rows, json=json)
-                return
-            result = evaluate(_conducted("selftest", out, stack, quiet=json))
-    except TailtrimError as error:
-        complain(error)
-        raise typer.Exit(exit_code(error)) from error
+    enter()
+    with ExitStack() as stack:
+        stack.enter_context(ending_orderly())
+        if attribution:
+            places = {name: None if out is None else out / name for name in ATTRIBUTION}
+            runs = [_conducted(*one, stack, quiet=json) for one in places.items()]
+            rows = [row for run in runs for row in attributions.evaluate(run)]
+            shown_rows(rows, json=json)
+            return
+        result = evaluate(_conducted("selftest", out, stack, quiet=json))
     if json:
-        say(jsons.dumps(result.as_dict()))
+        say_json(result.as_dict())
     else:
         _print(result)
     if not result.recovered:
-        raise typer.Exit(NEGATIVE)
+        raise typer.Exit(ExitCode.NEGATIVE)
 
 
 def _conducted(name: str, out: Path | None, stack: ExitStack, *, quiet: bool) -> Experiment:
@@ -100,16 +94,16 @@ def _conducted(name: str, out: Path | None, stack: ExitStack, *, quiet: bool) ->
         told = printable(f"{outcome.run} ({outcome.label}): {outcome.failed}")
         say(f"error: {told}", err=True)
     if failed:
-        raise typer.Exit(BROKEN)
+        raise typer.Exit(ExitCode.FAILED)
     return experiment
 
 
 def shown_rows(rows: list[AttributionScore], *, json: bool) -> None:
-    """Print how well causes were named."""
+    """Print recall and precision of the named causes."""
     if json:
         from tailtrim.selftest.attribution import SCHEMA  # noqa: PLC0415 - the help does without
 
-        say(jsons.dumps({"schema": SCHEMA, "rows": [row.as_dict() for row in rows]}))
+        say_json({"schema": SCHEMA, "rows": [row.as_dict() for row in rows]})
         return
     from rich.table import Table  # noqa: PLC0415
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as encoding
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tailtrim.analysis.options import nanoseconds
-from tailtrim.cli.console import USAGE, complain, say
-from tailtrim.errors import OutputError, TailtrimError
-from tailtrim.report import pictures
+from tailtrim.cli import options
+from tailtrim.cli.console import say, say_json
+from tailtrim.errors import OutputError
+from tailtrim.report import pictures, write_files
 
 if TYPE_CHECKING:
     from tailtrim.explain import Simulation
@@ -56,7 +56,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     schedule: Annotated[
         str, typer.Option(metavar="SCHEDULE", help="cbr, golden, poisson, burst:N or jitter:SHARE.")
     ] = "cbr",
-    json: Annotated[bool, typer.Option("--json", help="Print all latencies as JSON.")] = False,
+    json: Annotated[bool, options.json("Print all latencies as JSON.")] = False,
     figure: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw latency over time: .svg or .pdf.")
     ] = None,
@@ -64,26 +64,22 @@ def command(  # noqa: PLR0913 - one parameter an option
     """Simulate what packets observe of periodic interrupts (aliasing)."""
     from tailtrim.explain import Interrupt, simulate  # noqa: PLC0415 - other commands start without
 
-    try:
-        if figure is not None:
-            pictures.require()
-        stalls_ns = tuple(_microseconds("--stall", t) for t in stall or ("7.5", "7.5", "10.4"))
-        start_ns = _microseconds("--start", start)
-        simulation = simulate(
-            rate_pps=rate,
-            interrupts=[Interrupt(frequency, stalls_ns, start_ns=start_ns)],
-            run_s=str(Decimal(nanoseconds("--duration", duration)).scaleb(-9)),
-            latency_ns=_microseconds("--latency", latency),
-            drift_ppm=drift,
-            schedule=schedule,
-        )
-        if figure is not None:
-            _draw(simulation, figure)
-    except (TailtrimError, ValueError, OverflowError) as error:
-        complain(error)
-        raise typer.Exit(USAGE) from error
+    if figure is not None:
+        pictures.require()
+    stalls_ns = tuple(_microseconds("--stall", t) for t in stall or ("7.5", "7.5", "10.4"))
+    start_ns = _microseconds("--start", start)
+    simulation = simulate(
+        rate_pps=rate,
+        interrupts=[Interrupt(frequency, stalls_ns, start_ns=start_ns)],
+        run_s=str(Decimal(nanoseconds("--duration", duration)).scaleb(-9)),
+        latency_ns=_microseconds("--latency", latency),
+        drift_ppm=drift,
+        schedule=schedule,
+    )
+    if figure is not None:
+        _draw(simulation, figure)
     if json:
-        say(encoding.dumps(simulation.as_json()))
+        say_json(simulation.as_json())
         return
     from tailtrim.report import units  # noqa: PLC0415
 
@@ -116,8 +112,4 @@ def _draw(simulation: Simulation, path: Path) -> None:
     suffix = path.suffix.removeprefix(".")
     if suffix not in ("svg", "pdf"):
         raise OutputError(f"{path}: expected a name that ends in .svg or .pdf")
-    drawn = render(observed(simulation), ["simulated"], formats=[suffix])
-    try:
-        path.write_bytes(drawn[suffix])
-    except OSError as error:
-        raise OutputError(f"{path}: cannot be written: {error.strerror}") from error
+    write_files.write(path, render(observed(simulation), ["simulated"], formats=[suffix])[suffix])

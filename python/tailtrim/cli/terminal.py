@@ -1,4 +1,4 @@
-"""Tables on a terminal, in which data is text and nothing else."""
+"""Console for tables, in which data is text and nothing else."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Terminal(Console):
-    """Standard output or standard error, for what ``rich`` lays out.
+    """Standard output or standard error, for the layouts of ``rich``.
 
     Names and values come from files: brackets in them are not markup, colons not emoji, and what a
     terminal would act on is escaped.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as encoding
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
@@ -10,12 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tailtrim.cli import testbed_power
-from tailtrim.cli.console import IMPOSSIBLE, complain, say
-from tailtrim.errors import HostError, OutputError
-from tailtrim.report import units
+from tailtrim.cli import options
+from tailtrim.cli.console import say, say_json
+from tailtrim.errors import ExitCode
+from tailtrim.report import units, write_files
 
 if TYPE_CHECKING:
+    from tailtrim.nodes.description import TestbedDescription
     from tailtrim.nodes.testbed_check import Finding
 
 EXAMPLES = """\b
@@ -32,9 +32,11 @@ Examples:
 Exit code: 0 if no fault was found, otherwise 3; 3 also if a node cannot be switched.
 """
 
+_EXPECTED_OF_POWER = "expected NODE and state, on, off, cycle, next pxe or next disk"
+
 
 class Action(StrEnum):
-    """What is to be done with a testbed."""
+    """Actions on a testbed."""
 
     CHECK = "check"
     SHOW = "show"
@@ -73,10 +75,10 @@ def command(  # noqa: PLR0913 - one parameter an option
     ] = False,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", metavar="FILE", help="With show: write the drawing, an SVG."),
+        options.out("With show: write the drawing, an SVG.", "FILE"),
     ] = None,
     json: Annotated[
-        bool, typer.Option("--json", help="With check and clean: print the findings as JSON.")
+        bool, options.json("With check and clean: print the findings as JSON.")
     ] = False,
 ) -> None:
     """Check, show, clean or switch the hosts that a testbed file describes."""
@@ -86,16 +88,12 @@ def command(  # noqa: PLR0913 - one parameter an option
     _options_fit(action, power=bool(power), plan=plan is not None, hard=hard)
     description = load_testbed(file)
     if action is Action.POWER:
-        try:
-            testbed_power.switch(description, power or [], hard=hard)
-        except HostError as error:
-            complain(error)
-            raise typer.Exit(IMPOSSIBLE) from error
+        _switch(description, power or [], hard=hard)
         return
     if action is Action.SHOW:
         say(drawing.text(description))
         if out is not None:
-            _write(out, drawing.svg(description))
+            write_files.write(out, drawing.svg(description).encode())
         return
     if action is Action.CHECK:
         from tailtrim.experiment.impossible import tried  # noqa: PLC0415 - the help does without
@@ -106,17 +104,17 @@ def command(  # noqa: PLR0913 - one parameter an option
         found = testbed_check.clean(description)
     faults = sum(one.kind == "fault" for one in found)
     if json:
-        say(encoding.dumps({"faults": faults, "findings": [asdict(one) for one in found]}))
+        say_json({"faults": faults, "findings": [asdict(one) for one in found]})
     else:
         for one in found:
             _tell(one)
         say(f"{faults} faults" if faults != 1 else "1 fault")
     if faults:
-        raise typer.Exit(IMPOSSIBLE)
+        raise typer.Exit(ExitCode.IMPOSSIBLE)
 
 
 def _options_fit(action: Action, *, power: bool, plan: bool, hard: bool) -> None:
-    """Refuse what belongs to another action.
+    """Refuse options of another action.
 
     Raises:
         typer.BadParameter: there is such.
@@ -131,16 +129,42 @@ def _options_fit(action: Action, *, power: bool, plan: bool, hard: bool) -> None
             raise typer.BadParameter(f"{name} belongs to testbed {of}, not to testbed {action}")
 
 
+def _switch(description: TestbedDescription, words: list[str], *, hard: bool) -> None:
+    """Switch the power of a node, or read it, and print its state.
+
+    Raises:
+        HostError: it cannot be done, or others have reserved the node.
+        PlanError: the testbed file does not allow it, or does not know the node.
+        typer.BadParameter: that is not understood.
+
+    """
+    from tailtrim.nodes.switching import power_of, switchable  # noqa: PLC0415 - for the help
+
+    if hard and words[1:] != ["off"]:
+        raise typer.BadParameter("--hard belongs to off")
+    match words:
+        case [node, "state"]:
+            say(f"{node} is {power_of(description, node).state()}")
+        case [node, "on"]:
+            power_of(description, node).on()
+            say(f"{node} is on")
+        case [node, "off"]:
+            switchable(description, node).off(hard=hard)
+            say(f"{node} is off")
+        case [node, "cycle"]:
+            switchable(description, node).cycle()
+            say(f"{node} was off and is on")
+        case [node, "next", ("pxe" | "disk") as source]:
+            switchable(description, node).boot_next(source)
+            say(f"{node} boots from {source} the next time")
+        case _:
+            told = f", not {' '.join(words)!r}" if words else ""
+            raise typer.BadParameter(f"{_EXPECTED_OF_POWER}{told}")
+
+
 def _tell(finding: Finding) -> None:
     kind = {"fault": "fault", "note": "note ", "good": "ok   "}[finding.kind]
     expected = f", expected {finding.expected}" if finding.expected else ""
     say(units.printable(f"{kind}  {finding.where}: {finding.what}{expected}"))
     if finding.remedy:
         say(units.printable(f"       {finding.remedy}"))
-
-
-def _write(place: Path, drawn: str) -> None:
-    try:
-        place.write_text(drawn, encoding="utf-8")
-    except OSError as error:
-        raise OutputError(f"{place}: cannot be written: {error.strerror}") from error

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json as encoding
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tailtrim.cli.budget import budget_s
-from tailtrim.cli.console import NEGATIVE, complain, exit_code, say
-from tailtrim.cli.ending import ending_orderly
-from tailtrim.errors import PicturesError, TailtrimError
+from tailtrim.cli import options
+from tailtrim.cli.console import complain, say, say_json
+from tailtrim.cli.signals import ending_orderly
+from tailtrim.errors import ExitCode, PicturesError
 from tailtrim.plan import examples
 from tailtrim.report import units
 
@@ -37,15 +36,7 @@ def command(  # noqa: PLR0913 - one parameter an option
         typer.Argument(metavar="PLAN", help="A YAML file with the key trim, or an example."),
     ],
     *,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="DIR",
-            help="Directory of the results. Default: results/NAME of the plan.",
-        ),
-    ] = None,
+    out: options.Results = None,
     budget: Annotated[
         str,
         typer.Option(metavar="TIME", help="Longest time, such as 20min or 2h. It is kept."),
@@ -75,25 +66,21 @@ def command(  # noqa: PLR0913 - one parameter an option
     dry: Annotated[
         bool, typer.Option("--dry-run", help="Print what would be tried, and change nothing.")
     ] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    json: options.Json = False,
 ) -> None:
     """Find the changes that cut the tail, and keep only those whose gain is proven."""
     from tailtrim.trim.packages import require  # noqa: PLC0415 - the help does without
 
-    try:
-        require()
-        plan = examples.located(plan)
-        if not dry and watch is None:
-            _enter(plan)
-        planned = _asked(plan, watch, explained, out, resume=resume and not dry)
-        settings = _settings(planned, budget_s(budget), seed)
-        if dry:
-            _tell_tree(planned, settings)
-            return
-        _search(planned, None if resume else settings, json=json)
-    except (TailtrimError, ValueError) as error:
-        complain(error)
-        raise typer.Exit(exit_code(error)) from error
+    require()
+    plan = examples.located(plan)
+    if not dry and watch is None:
+        _enter(plan)
+    planned = _asked(plan, watch, explained, out, resume=resume and not dry)
+    settings = _settings(planned, options.budget_s(budget), seed)
+    if dry:
+        _tell_tree(planned, settings)
+        return
+    _search(planned, None if resume else settings, json=json)
 
 
 def _asked(
@@ -166,7 +153,7 @@ def _search(planned: Asked, settings: Settings | None, *, json: bool) -> None:
             raise
     found = findings(recorded(place))
     if json:
-        say(encoding.dumps(found.as_json()))
+        say_json(found.as_json())
     else:
         for line in (*wording.report(result, loop.quantile), "", *cost_words.lines(found.costs)):
             say(units.printable(line))
@@ -175,11 +162,11 @@ def _search(planned: Asked, settings: Settings | None, *, json: bool) -> None:
     for notice in (*loop.workload.notices, *result.notices):
         say(f"warning: {units.printable(notice)}", err=True)
     if not result.kept:
-        raise typer.Exit(NEGATIVE)
+        raise typer.Exit(ExitCode.NEGATIVE)
 
 
 def _report(found: Findings, place: Path, *, json: bool) -> None:
-    """Write the page; what is missing for it does not spoil the search."""
+    """Write the page; a missing package for it does not spoil the search."""
     from tailtrim.trim.report import write  # noqa: PLC0415 - the help does without
 
     try:

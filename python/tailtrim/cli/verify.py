@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import json as encoding
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tailtrim.cli.console import (
-    NEGATIVE,
-    UNDECIDED,
-    Progress,
-    complain,
-    exit_code,
-    say,
-)
-from tailtrim.errors import TailtrimError
+from tailtrim.cli import options
+from tailtrim.cli.console import Progress, say, say_json
+from tailtrim.errors import ExitCode
 from tailtrim.report import units
 
 if TYPE_CHECKING:
@@ -69,9 +62,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out", "-o", metavar="DIR", help="Results of --rerun. Default: results/rerun."
-        ),
+        options.out("Results of --rerun. Default: results/rerun."),
     ] = None,
     level: Annotated[
         list[str] | None,
@@ -81,7 +72,7 @@ def command(  # noqa: PLR0913 - one parameter an option
             " repeatable.",
         ),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the levels as JSON.")] = False,
+    json: Annotated[bool, options.json("Print the levels as JSON.")] = False,
 ) -> None:
     """Derive every number and figure of a release again, and say what differs."""
     from tailtrim.release.rerun import Rerun  # noqa: PLC0415 - the help does without
@@ -89,26 +80,22 @@ def command(  # noqa: PLR0913 - one parameter an option
     again = None
     if rerun:
         again = Rerun(rerun, out or Path("results/rerun"), seed, testbed)
-    try:
-        levels = _verified(place, signers, again, level or ())
-    except (TailtrimError, ValueError) as error:
-        complain(error)
-        raise typer.Exit(exit_code(error)) from error
+    levels = _verified(place, signers, again, level or ())
     if json:
-        say(encoding.dumps({"schema": SCHEMA, "levels": [_level(one) for one in levels]}))
+        say_json({"schema": SCHEMA, "levels": [_level(one) for one in levels]})
     else:
         for one in levels:
             _tell(one)
     if any(one.wrong for one in levels):
-        raise typer.Exit(NEGATIVE)
+        raise typer.Exit(ExitCode.NEGATIVE)
     if any(one.undecided for one in levels):
-        raise typer.Exit(UNDECIDED)
+        raise typer.Exit(ExitCode.UNDECIDED)
 
 
 def _verified(
     place: Path, signers: Path | None, again: Rerun | None, only: Sequence[str]
 ) -> list[Level]:
-    from tailtrim.cli.ending import ending_orderly  # noqa: PLC0415 - the help does without
+    from tailtrim.cli.signals import ending_orderly  # noqa: PLC0415 - the help does without
     from tailtrim.release import verify  # noqa: PLC0415
 
     def told(what: str) -> None:

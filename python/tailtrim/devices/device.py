@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from tailtrim.errors import HostError
+from tailtrim.model_base import Strict
 from tailtrim.nodes.container.settings import ContainerSettings
 from tailtrim.nodes.tool import Tool
-from tailtrim.strict import Strict
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -72,6 +72,6 @@ def connect(name: str, options: EngineOptions | None = None) -> Engine:
     options = options or EngineOptions()
     if options.confined and name != "duckdb":
         raise EngineError(f"engine {name} cannot be confined: its server decides what it permits")
-    module = "confined" if options.confined else name
+    module = "sandboxed_duckdb" if options.confined else name
     engine: Engine = import_module(f"tailtrim.engines.{module}").connect(options)
     return engine

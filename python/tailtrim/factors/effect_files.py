@@ -12,8 +12,8 @@ from tailtrim.factors import effect_figures, effect_page
 from tailtrim.factors.effect_table import markdown
 from tailtrim.factors.effects import QUANTILES
 from tailtrim.report.figures import drawing
-from tailtrim.report.storing import FIGURES, store
 from tailtrim.report.units import percent
+from tailtrim.report.write_files import FIGURES, store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

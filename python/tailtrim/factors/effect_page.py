@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from tailtrim.factors import effect_table
 from tailtrim.report.pages.assets import assets, policy
 from tailtrim.report.pages.embedding import embedded
-from tailtrim.report.pages.fact import Fact
-from tailtrim.report.pages.setting import setting
+from tailtrim.report.pages.testbed_section import Fact, setting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -29,11 +29,11 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 from pydantic import Field, field_validator
 
+from tailtrim.model_base import Strict
 from tailtrim.nodes.boot.line import unchanged
 from tailtrim.nodes.meters import AnyMeter
 from tailtrim.nodes.power import AnyPower
 from tailtrim.nodes.ssh.address import Ssh
-from tailtrim.strict import Strict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

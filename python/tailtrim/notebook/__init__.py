@@ -1,4 +1,4 @@
-"""What notebooks need beside the functions: results as HTML, experiments in a process of their own.
+"""Results as HTML for notebooks, and experiments in a process of their own.
 
 A notebook shows a result that is the last line of a cell: each has ``_repr_html_``, which calls
 :func:`html`.

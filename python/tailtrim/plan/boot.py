@@ -12,9 +12,9 @@ from pydantic import (
     model_validator,
 )
 
+from tailtrim.model_base import Strict
 from tailtrim.nodes.description import Interface, Pci
 from tailtrim.plan.base import Number
-from tailtrim.strict import Strict
 
 #: COMMAND_LINE_SIZE of x86 is 2,048: so much is left beside what every guest has.
 _LONGEST = 1_900

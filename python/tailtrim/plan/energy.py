@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from tailtrim.model_base import Strict
 from tailtrim.nodes.meters import AnyMeter
 from tailtrim.plan.base import Number
-from tailtrim.strict import Strict
 
 
 class Energy(Strict):

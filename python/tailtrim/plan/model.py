@@ -13,13 +13,13 @@ from pydantic import (
 
 from tailtrim.devices import AnyDevice, InlineDevice
 from tailtrim.devices.reflector import Reflector
+from tailtrim.model_base import Strict
 from tailtrim.nodes.description import TestbedDescription
 from tailtrim.plan.base import Name, Number, Scalar
 from tailtrim.plan.boot import Boot, VirtualMachine
 from tailtrim.plan.energy import Energy
 from tailtrim.plan.traffic import Traffic
 from tailtrim.plan.trimming import Trimming
-from tailtrim.strict import Strict
 
 #: What the combination is called in which factors have these values together.
 TOGETHER = "together"

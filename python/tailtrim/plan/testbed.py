@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
+from tailtrim.model_base import Strict
 from tailtrim.nodes import fibres
 from tailtrim.nodes.description import TestbedDescription
 from tailtrim.nodes.testbeds import LOCAL
 from tailtrim.plan.source import Source
-from tailtrim.strict import Strict
 
 if TYPE_CHECKING:
     from pathlib import Path

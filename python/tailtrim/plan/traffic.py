@@ -9,9 +9,9 @@ from typing import Any, Literal
 from pydantic import AliasChoices, Field, field_validator, model_validator
 
 from tailtrim.devices.options import DECIMAL
+from tailtrim.model_base import Strict
 from tailtrim.plan.base import Number
 from tailtrim.plan.patterns import Cbr, Pattern, parse
-from tailtrim.strict import Strict
 
 #: Frame sizes, with FCS: the smallest, the largest for an MTU of 1,500, the largest; and what a
 #: probe needs with each version of IP, and with a VLAN tag more.

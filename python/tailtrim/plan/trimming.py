@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field, SerializerFunctionWrapHandler, field_validator, model_serializer
 
 from tailtrim._native import quantile
+from tailtrim.model_base import Strict
 from tailtrim.plan.base import Name, Number, Scalar
-from tailtrim.strict import Strict
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
+from tailtrim.model_base import Strict
 from tailtrim.plan.base import Name, Number
 from tailtrim.plan.source import Source
 from tailtrim.plan.trimming import Trimming
-from tailtrim.strict import Strict
 
 if TYPE_CHECKING:
     from pathlib import Path

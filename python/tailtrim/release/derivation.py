@@ -19,7 +19,7 @@ from tailtrim.experiment.departed import departures
 from tailtrim.release.layout import TAPS
 from tailtrim.release.tree import record
 from tailtrim.release.withheld import name_of
-from tailtrim.roundtrip.leaving import Series, leave
+from tailtrim.roundtrip.write_run import Series, write_run
 from tailtrim.rundir import DEPARTURES, TABLES, RunDirectory
 from tailtrim.rundir.layout import SUMMARY
 from tailtrim.rundir.minutes import by_minute
@@ -113,7 +113,7 @@ def _from_samples(run: RunDirectory, out: Path) -> Derived:
     table = run.table("sample")
     entered, left = (table[name].to_numpy() for name in ("ingress_ns", "egress_ns"))
     series = Series(run.name, entered, np.ones(len(entered), dtype=bool), left - entered, 1)
-    leave(out, series)
+    write_run(out, series)
     return Derived(RunDirectory(out), _OF_SAMPLES, _TABLES_OF_SAMPLES, _OF_PACKETS)
 
 

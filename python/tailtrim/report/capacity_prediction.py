@@ -1,4 +1,4 @@
-"""A search's prediction beside what it found: values for figures, and sentences."""
+"""Prediction of a search beside its result: values for figures, and sentences."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class PredictedCurve:
 
     @classmethod
     def of(cls, prediction: dict[str, Any] | None) -> PredictedCurve | None:
-        """Read what a record has; ``None`` where nothing was predicted.
+        """Read the prediction of a record; ``None`` where nothing was predicted.
 
         Raises:
             RunDirectoryError: it is damaged.
@@ -57,7 +57,7 @@ class PredictedCurve:
 
 
 def per_packet(capacity: Capacity) -> float:
-    """Return what one packet a second is in the unit of the loads."""
+    """Return one packet a second in the unit of the loads."""
     packets = capacity.search.get("largest_pps")
     return capacity.search["largest"] / packets if packets else 1.0
 
@@ -69,7 +69,7 @@ def largest_burst(prediction: dict[str, Any] | None) -> float | None:
 
 
 def sentences(capacity: Capacity, *, unit: str, scale: float) -> Iterator[str]:
-    """Yield what was predicted beside what was found, and what the device counts itself.
+    """Yield predictions beside results, and the device's own counters.
 
     Args:
         capacity: the search.
@@ -98,7 +98,7 @@ def sentences(capacity: Capacity, *, unit: str, scale: float) -> Iterator[str]:
 def _promise(
     capacity: Capacity, prediction: dict[str, Any], unit: str, scale: float, *, of_burst: bool
 ) -> Iterator[str]:
-    """Yield what was predicted of the promise: the highest rate, or the largest burst."""
+    """Yield the prediction of the promise: the highest rate, or the largest burst."""
     if problem := prediction.get("promise_problem"):
         yield f"The promise is not predicted: {problem}."
     promise = prediction.get("promise")
@@ -119,7 +119,7 @@ def _promise(
 
 
 def _own(capacity: Capacity) -> Iterator[str]:
-    """Yield what the device counted itself, in the trials from the highest lower bound on."""
+    """Yield the device's own counters, in the trials from the highest lower bound on."""
     lowers = [one.lower.load for one in capacity.found if one.lower is not None]
     uppers = [one.upper.load for one in capacity.found if one.upper is not None]
     lowest = max(lowers, default=min(uppers, default=math.inf))

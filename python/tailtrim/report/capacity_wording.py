@@ -1,11 +1,13 @@
-"""What a search of capacity found, in words."""
+"""Result of a search of capacity: a table of goals and sentences, for terminal and page alike."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tailtrim.capacity import record
 from tailtrim.capacity.result import Ended
+from tailtrim.capacity.trial import Purpose
 from tailtrim.report import capacity_prediction
 
 if TYPE_CHECKING:
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
 
     from tailtrim.capacity.record import Capacity
     from tailtrim.capacity.result import Found, FoundBound
+    from tailtrim.experiment import RecordedExperiment
 
 _NONE = "–"  # noqa: RUF001 - a dash
 #: Loads of at least this are shown in thousands.
@@ -53,7 +56,7 @@ def rows(capacity: Capacity) -> list[GoalRow]:
 
 
 def notes(capacity: Capacity) -> list[str]:
-    """Return sentences: limits, doubts, and what the search took."""
+    """Return sentences: limits, doubts, and the time of the search."""
     of_goals = [note for one in capacity.found for note in _notes(capacity, one)]
     done = [seen for _, seen in capacity.trials if seen is not None]
     invalid = sum(seen.invalid is not None for seen in done)
@@ -62,6 +65,41 @@ def notes(capacity: Capacity) -> list[str]:
     named, scale = _scaled(capacity)
     predicted = capacity_prediction.sentences(capacity, unit=named, scale=scale)
     return [*of_goals, *predicted, f"{len(done)} trials took {took_s / 60:,.1f} min.{told}"]
+
+
+@dataclass(frozen=True, slots=True)
+class CapacitySection:
+    """A table of goals with bounds in ``unit``, and sentences beneath it."""
+
+    unit: str
+    rows: list[GoalRow]
+    notes: list[str]
+
+    @classmethod
+    def of(cls, capacity: Capacity | None) -> CapacitySection | None:
+        """Return the section; ``None`` where nothing was searched for, or nothing is found yet."""
+        if capacity is None or not capacity.found:
+            return None
+        return cls(unit(capacity), rows(capacity), notes(capacity))
+
+
+def warm_ups(capacity: Capacity | None) -> list[str]:
+    """Return the trials of a search that only warm up."""
+    return [
+        f"run-{number:03d}"
+        for number, (trial, _) in enumerate(capacity.trials if capacity is not None else ())
+        if trial.purpose is Purpose.WARM_UP
+    ]
+
+
+def capacity_of(experiment: RecordedExperiment | None) -> Capacity | None:
+    """Return the search that the runs of an experiment are trials of, if they are.
+
+    Raises:
+        RunDirectoryError: its record is damaged.
+
+    """
+    return record.read(experiment.path) if experiment is not None else None
 
 
 def _notes(capacity: Capacity, one: Found) -> Iterator[str]:

@@ -1,24 +1,34 @@
-"""What to call the causes of late packets, and what a trace says of them in words."""
+"""Causes of late packets in words: their names, the verdict of a trace, single packets."""
 
 from __future__ import annotations
 
 from collections import Counter
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from tailtrim.report import units
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tailtrim.report.inputs.host_explanation import (
         AdvisedChange,
         CauseSignature,
         HostCause,
         HostVerdict,
         Key,
+        WorstExplained,
+        WorstPacket,
     )
+
+_SECOND_NS = 10**9
+_MICROSECOND_NS = 1_000
+#: Less would be shown as 0.0 %.
+_LEAST_PPM = 500
 
 
 def labels(causes: tuple[HostCause, ...]) -> list[str]:
-    """Return what to call each cause; two that cost something differ at least in their detail."""
+    """Return the name of each cause; two that cost something differ at least in their detail."""
     short = [label(cause) for cause in causes]
     uses = Counter(text for text, cause in zip(short, causes, strict=True) if cause.excess_ns > 0)
     return [
@@ -28,7 +38,7 @@ def labels(causes: tuple[HostCause, ...]) -> list[str]:
 
 
 def label(cause: HostCause) -> str:
-    """Return what to call a cause: what it is recognised as, else its name, and its sender."""
+    """Return the name of a cause: its recognised one, else its own, and its sender."""
     name = cause.signature.name if cause.signature else named(cause.key)
     if cause.sender:
         sender, _ = cause.sender
@@ -42,7 +52,7 @@ def _apart(cause: HostCause, signature: CauseSignature) -> str:
 
 
 def named(key: Key) -> str:
-    """Return the name of what has the CPU, as the trace has it."""
+    """Return the name of the user of the CPU, as the trace has it."""
     kind, name, detail = key
     return units.printable("/".join(filter(None, (name or kind, detail))))
 
@@ -76,3 +86,44 @@ def when(change: AdvisedChange) -> str:
 def share(ppm: int) -> str:
     """Return millionths as percent."""
     return f"{units.fixed(ppm, 10_000, 1)} %"
+
+
+def packet_sentences(explained: WorstExplained | None) -> list[str]:
+    """Return a sentence for each packet, the slowest first; none without a trace."""
+    if explained is None:
+        return []
+    if explained.problem is not None:
+        return [units.printable(f"Not known: {explained.problem}")]
+    return [packet_sentence(packet) for packet in explained.packets]
+
+
+def packet_sentence(packet: WorstPacket) -> str:
+    """Return time, latency and causes of a packet."""
+    told = f"{_clock(packet.ingress_ns)}: {units.time(packet.latency_ns)}, {_causes(packet)}"
+    if packet.complete:
+        return told
+    return f"{told}; captures or trace do not have all that happened around it"
+
+
+def _causes(packet: WorstPacket) -> str:
+    if packet.host is None:
+        return "no trace"
+    verdict = packet.host.verdict
+    if not verdict.late:
+        return "the trace has nothing that delayed it"
+    (late,) = verdict.late
+    names = labels(verdict.causes)
+    parts = [(ns, names[place]) for place, ns in late.causes]
+    parts += [(late.queue_ns, "queueing behind packets"), (late.unknown_ns, "unknown")]
+    return ", ".join(_shares(parts, max(late.excess_ns, 1)))
+
+
+def _shares(parts: list[tuple[int, str]], excess_ns: int) -> Iterator[str]:
+    for ns, name in sorted(parts, key=lambda part: -part[0]):
+        if (ppm := ns * 1_000_000 // excess_ns) >= _LEAST_PPM:
+            yield f"{share(ppm)} {name}"
+
+
+def _clock(ns: int) -> str:
+    second = datetime.fromtimestamp(ns // _SECOND_NS, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    return f"{second}.{ns % _SECOND_NS // _MICROSECOND_NS:06} UTC"

@@ -1,16 +1,16 @@
-"""What a comparison says, in the same words for terminal and page."""
+"""Comparisons in words, the same for terminal and page."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tailtrim.compare import BETTER, NO_DIFFERENCE, NOT_SUPPORTED, WORSE
+from tailtrim.compare import BETTER, NO_DIFFERENCE, NOT_SUPPORTED, WORSE, SentRow
 from tailtrim.report import units
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from tailtrim.compare import Comparison, CurvePoint, Difference, Row, SentRow
+    from tailtrim.compare import Comparison, CurvePoint, Difference, Row
 
 VERDICTS = {
     BETTER: "better",
@@ -23,7 +23,7 @@ _TENTHS_BELOW = 10
 
 
 def legend(comparisons: Sequence[Comparison]) -> str:
-    """Say what the columns mean."""
+    """Explain the columns."""
     confidence = units.percent(comparisons[0].confidence) if comparisons else "95"
     margin = comparisons[0].margin if comparisons else 0.0
     beyond = f" by more than {100 * margin:g} %" if margin else ""
@@ -35,9 +35,16 @@ def legend(comparisons: Sequence[Comparison]) -> str:
     )
 
 
-def cells_of(row: Row) -> list[str]:
-    """Return a row of the table, for terminal and page alike."""
-    value = [units.NONE if ns is None else units.microseconds(ns) for ns in (row.a_ns, row.b_ns)]
+#: Columns of a table of quantiles, as a terminal shows them: :func:`cells_of` has their cells.
+COLUMNS = ("%", "A µs", "B µs", "B / A", "from", "to", "verdict")
+#: Further columns where all packets were delivered: the minimum detectable effect.
+DETECTABLE = ("\N{MINUS SIGN}", "+")
+
+
+def cells_of(row: Row | SentRow) -> list[str]:
+    """Return a row of a table of quantiles, for terminal and page alike."""
+    missing = "lost" if isinstance(row, SentRow) else units.NONE
+    value = [missing if ns is None else units.microseconds(ns) for ns in (row.a_ns, row.b_ns)]
     tested = row.verdict != NOT_SUPPORTED
     bounds = [
         units.NONE if not tested else "open" if bound is None else f"{bound:.3f}"
@@ -46,21 +53,9 @@ def cells_of(row: Row) -> list[str]:
     ratio = units.NONE if row.ratio is None else f"{row.ratio:.3f}"
     shown = [
         units.NONE if not tested else "none" if limit is None else _change(limit)
-        for limit in (row.better_from, row.worse_from)
+        for limit in (() if isinstance(row, SentRow) else (row.better_from, row.worse_from))
     ]
     return [units.percent(row.p), *value, ratio, *bounds, VERDICTS[row.verdict], *shown]
-
-
-def sent_cells(row: SentRow) -> list[str]:
-    """Return a row of the table of packets sent, for terminal and page alike."""
-    values = ["lost" if ns is None else units.microseconds(ns) for ns in (row.a_ns, row.b_ns)]
-    tested = row.verdict != NOT_SUPPORTED
-    ratio = units.NONE if row.ratio is None else f"{row.ratio:.3f}"
-    bounds = [
-        units.NONE if not tested else "open" if bound is None else f"{bound:.3f}"
-        for bound in (row.low, row.high)
-    ]
-    return [units.percent(row.p), *values, ratio, *bounds, VERDICTS[row.verdict]]
 
 
 def _change(ratio: float) -> str:
@@ -70,7 +65,7 @@ def _change(ratio: float) -> str:
 
 
 def maxima(comparison: Comparison) -> str:
-    """Say what the largest latencies are."""
+    """Return the largest latencies in a sentence."""
     a, b = comparison.a.max_ns, comparison.b.max_ns
     if a is None or b is None:
         return "One side has no samples."
@@ -82,7 +77,7 @@ def maxima(comparison: Comparison) -> str:
 
 
 def extremes(comparison: Comparison) -> str:
-    """Say where along the curve B is slowest and fastest beside A; empty where nothing is known."""
+    """Return the points of the curve where B is slowest and fastest beside A; empty without any."""
     known = [(point.ratio, point) for point in comparison.curve if point.supported and point.ratio]
     if not known:
         return ""
@@ -96,7 +91,7 @@ def _point(point: CurvePoint) -> str:
 
 
 def losses(comparison: Comparison) -> str:
-    """Say what was lost, and what is shown of that; empty where nothing was."""
+    """Return losses and their verdict in a sentence; empty where nothing was lost."""
     parts = []
     for name in ("lost", "beyond_window", "duplicate"):
         a, b = comparison.a.outcomes[name], comparison.b.outcomes[name]
@@ -119,7 +114,7 @@ def _share(count: int, outcomes: dict[str, int]) -> str:
 
 
 def notes(comparison: Comparison) -> Iterator[str]:
-    """Return what a reader must know before trusting the verdicts."""
+    """Return caveats of the verdicts."""
     if comparison.resampling == "blocks":
         yield (
             "one run on each side: the intervals do not include differences between runs;"
@@ -136,7 +131,7 @@ def notes(comparison: Comparison) -> Iterator[str]:
 
 
 def no_difference(comparison: Comparison) -> str:
-    """Say that no setting differs, as far as that is known."""
+    """State that no setting differs, as far as that is known."""
     if comparison.settings == 0:
         return "Host, device and traffic are not recorded on both sides: what differs is unknown."
     return f"None of {units.count(comparison.settings)} recorded settings differs."

@@ -46,7 +46,7 @@ def energy_cells(row: EnergyRow) -> list[str]:
 
 
 def energy_notes(energy: Energy) -> Iterator[str]:
-    """Say what a watt buys, what is missing and why, and what meters were."""
+    """Return prices of a watt, reasons for missing values, and remarks on meters."""
     for price in energy.prices:
         yield f"{price.node}: {_price(price)}"
     for row in energy.rows:

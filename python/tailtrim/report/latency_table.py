@@ -45,7 +45,7 @@ class LatencyTable:
 
     @property
     def duplicated(self) -> bool:
-        """Whether a device sent packets more than once: only then is there a column for it."""
+        """True where a device sent packets more than once: only then is there a column for it."""
         return any(row.copies for row in self.rows)
 
     @classmethod

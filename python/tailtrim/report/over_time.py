@@ -1,4 +1,4 @@
-"""How a run of hours changed, in words."""
+"""Changes within a run of hours, in words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether pages and figures can be made here: what draws them is an extra, `tailtrim[pictures]`."""
+"""Packages for pages and figures, which are an extra: `tailtrim[pictures]`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _NEEDED = ("jinja2", "matplotlib")
 
 
 def require() -> None:
-    """Do nothing where pages and figures can be made.
+    """Check that pages and figures can be made.
 
     Raises:
         PicturesError: a package is missing; the note says how to install it.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from tailtrim.errors import ReportError
 from tailtrim.report import units
+from tailtrim.report.capacity_wording import CapacitySection, capacity_of, warm_ups
 from tailtrim.report.figures import distributions, drawing, minutes, percentiles, timelines, values
 from tailtrim.report.figures.appearance import looks_of
 from tailtrim.report.figures.capacity_lines import with_bounds
@@ -17,8 +18,7 @@ from tailtrim.report.figures.sweep import sweeps
 from tailtrim.report.inputs.combinations import floor_of
 from tailtrim.report.inputs.run_tables import ReportedRun
 from tailtrim.report.pages import cause_section, run_page
-from tailtrim.report.pages.capacity_section import CapacitySection, capacity_of, warm_ups
-from tailtrim.report.storing import FIGURES, store
+from tailtrim.report.write_files import FIGURES, store
 
 if TYPE_CHECKING:
     import os

@@ -43,7 +43,7 @@ def fixed(value: int, divisor: int, places: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """How the times of one row are printed; ``coarse`` where some reach milliseconds."""
+    """Format of the times of one row; ``coarse`` where some reach milliseconds."""
 
     coarse: bool = False
 
@@ -175,7 +175,7 @@ def loss(undelivered: int, known: int) -> str:
 
 
 def printable(text: str) -> str:
-    r"""Return ``text`` with what a terminal, a reader or an encoder would act on escaped.
+    r"""Escape characters that a terminal, a reader or an encoder would act on.
 
     >>> printable("a\x1b[31m")
     'a\\x1b[31m'

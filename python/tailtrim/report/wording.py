@@ -1,4 +1,4 @@
-"""What the numbers say, in plain words, for terminal and page alike."""
+"""Results in plain words, for terminal and page alike."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def confidence(summary: Summary) -> str:
 
 
 def interval(quantile: Quantile, style: units.Times) -> str:
-    """Return the interval of a quantile in words; what is not bounded is said so."""
+    """Return the interval of a quantile in words, with missing bounds named."""
     low, high = quantile.low, quantile.high
     if low is None:
         return "not bounded" if high is None else f"at most {style.text(high)}"
@@ -156,7 +156,7 @@ def clusters(summary: Summary) -> str | None:
 
 
 def known_of(verdict: Verdict) -> str:
-    """Return what is known of an objective: the value and its interval, or why there is none."""
+    """Return value and interval of an objective, or why there is none."""
     objective = verdict.objective
     if verdict.value is None or objective.what == "loss" or objective.promise is not None:
         return verdict.why

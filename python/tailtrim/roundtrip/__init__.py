@@ -4,7 +4,7 @@
 ``read_hpct``   results of HiPerConTracer, versions 1 and 2: ping, traceroute, jitter
 ``write_hpct``  ping results of HiPerConTracer, version 2
 ``read_irtt``   the JSON of irtt
-``leave``       round trips as a run directory, for report, convert and compare
+``write_run``   round trips as a run directory, for report, convert and compare
 =============== ============================================================================
 
 Files may be compressed (.xz, .bz2, .gz, .zst); reading goes by their content.
@@ -23,7 +23,7 @@ from tailtrim.roundtrip.hpct import (
     write_hpct,
 )
 from tailtrim.roundtrip.irtt import IrttSession, read_irtt
-from tailtrim.roundtrip.leaving import Series, leave
+from tailtrim.roundtrip.write_run import Series, write_run
 
 __all__ = [
     "Hop",
@@ -34,8 +34,8 @@ __all__ = [
     "RoundTripError",
     "Series",
     "Traceroute",
-    "leave",
     "read_hpct",
     "read_irtt",
     "write_hpct",
+    "write_run",
 ]

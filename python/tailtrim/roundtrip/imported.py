@@ -11,7 +11,7 @@ from tailtrim.errors import RoundTripError
 from tailtrim.roundtrip.compression import reading
 from tailtrim.roundtrip.hpct import HpctPing, read_hpct
 from tailtrim.roundtrip.irtt import read_irtt
-from tailtrim.roundtrip.leaving import Series, leave
+from tailtrim.roundtrip.write_run import Series, write_run
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,7 +46,7 @@ def leave_runs(
         raise RoundTripError(f"{files[0]}: no round trips here, expected ping results")
     places = [out] if len(found) == 1 else [out / str(at) for at in range(len(found))]
     return [
-        (series.name, place, leave(place, series, inputs=files))
+        (series.name, place, write_run(place, series, inputs=files))
         for series, place in zip(found, places, strict=True)
     ]
 

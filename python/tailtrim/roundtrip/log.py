@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tailtrim.errors import RoundTripError
 from tailtrim.roundtrip.hpct import ANSWERED, HpctPing
-from tailtrim.roundtrip.leaving import Series, leave
+from tailtrim.roundtrip.write_run import Series, write_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -85,7 +85,7 @@ def leave_runs(folder: Path, out: Path) -> list[Path]:
     places = [out] if len(streams) == 1 else [out / str(at) for at in range(len(streams))]
     for at, (stream, place) in enumerate(zip(streams, places, strict=True)):
         trips = table(folder, at)
-        leave(
+        write_run(
             place,
             _series(trips, result["level"], stream),
             timeout_ns=result["timeout_ns"],

@@ -1,10 +1,10 @@
-"""How wrong the meter is: it measures nothing (the wire), and delays that are known.
+"""Error of the meter: it measures nothing (the wire), and delays that are known.
 
 The reference forwarder keeps each packet for a known time and logs when it came and how long it
-really was kept, from the kernel's stamp on arrival to the moment before it was sent. The way to the
-device and from it takes time, too: as much as with the same device that keeps packets for no time,
-which is measured in turns with it. That is the floor of a known delay. What should be measured is
-what the device kept, plus that floor; what is measured beyond is the error.
+really was kept, from the kernel's stamp on arrival to the moment before it was sent. The path to
+the device and from it takes time, too: as much as with the same device that keeps packets for no
+time, which is measured in turns with it. That is the floor of a known delay. What should be
+measured is what the device kept, plus that floor; what is measured beyond is the error.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 
 from tailtrim.devices.forward import Forward
 from tailtrim.errors import RunDirectoryError
-from tailtrim.selftest.way import Way, way_of
+from tailtrim.selftest.path_delay import PathDelays, path_delays
 
 if TYPE_CHECKING:
     from tailtrim.experiment import Experiment, Outcome
@@ -31,7 +31,7 @@ SCHEMA = "tailtrim.selftest/2"
 QUANTILES = ("0.5", "0.99", "0.999")
 #: The device that keeps packets for no time.
 NO_DELAY = "constant:0us"
-#: The parts of the way, for people.
+#: The parts of the path, for people.
 PARTS = {
     "to_device_ns": "from the first tap to the device's receive stamp",
     "from_device_ns": "from the device's send call to the second tap",
@@ -56,7 +56,7 @@ class MeasuredQuantile:
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """The part of the way that took another time than with the device that keeps packets for none.
+    """The part of the path that took another time than with the device that keeps packets for none.
 
     ``part`` is a key of :data:`PARTS`.
     """
@@ -70,7 +70,7 @@ class Reason:
 class RecoveredQuantile:
     """A quantile of a known delay, of the round whose error is the median of all rounds.
 
-    ``floor_ns`` is what the way of the device that keeps packets for no time adds to ``true``,
+    ``floor_ns`` is what the path of the device that keeps packets for no time adds to ``true``,
     ``error_ns`` what was ``measured`` beyond both. ``reason`` says why that is too much.
     """
 
@@ -143,13 +143,13 @@ def evaluate(experiment: Experiment) -> Selftest:
     if not floors or len(complete) < len(experiment.runs):
         raise RunDirectoryError(f"{experiment.path}: not all runs of the selftest are complete")
     wire_outcome, wire = floors[0]
-    rounds: dict[str, list[Way]] = {}
+    rounds: dict[str, list[PathDelays]] = {}
     spoilt: dict[str, list[str]] = {"wire": list(wire_outcome.invalid)}
     for delay, outcome, result in sorted(_delayed(complete), key=lambda one: one[1].run):
-        rounds.setdefault(delay, []).append(way_of(result))
+        rounds.setdefault(delay, []).append(path_delays(result))
         spoilt.setdefault(delay, []).extend(outcome.invalid)
     floor = rounds.pop(NO_DELAY)
-    checks = [check(delay, ways, floor, spoilt[delay]) for delay, ways in rounds.items()]
+    checks = [check(delay, paths, floor, spoilt[delay]) for delay, paths in rounds.items()]
     return Selftest(_wire(wire), _device(floor), spoilt, checks)
 
 
@@ -163,44 +163,46 @@ def _delayed(
     ]
 
 
-def check(delay: str, ways: list[Way], floors: list[Way], spoilt: list[str]) -> DelayCheck:
+def check(
+    delay: str, paths: list[PathDelays], floors: list[PathDelays], spoilt: list[str]
+) -> DelayCheck:
     """Compare the rounds of a known delay with those of none.
 
     Args:
         delay: its name.
-        ways: a round each.
+        paths: a round each.
         floors: the same of the device that keeps packets for no time, in turns with them.
         spoilt: why rounds are not to be trusted.
 
     """
-    rounds = list(zip(ways, floors, strict=True))
+    rounds = list(zip(paths, floors, strict=True))
     truth = [_recovered(rounds, p) for p in QUANTILES]
-    packets = sum(way.kept_ns.size for way in ways)
+    packets = sum(path.kept_ns.size for path in paths)
     recovered = all(one.recovered for one in truth)
     return DelayCheck(delay, len(rounds), packets, truth, recovered, spoilt)
 
 
-def _recovered(rounds: list[tuple[Way, Way]], p: str) -> RecoveredQuantile:
+def _recovered(rounds: list[tuple[PathDelays, PathDelays]], p: str) -> RecoveredQuantile:
     every = sorted((_of_round(*one, p) for one in rounds), key=lambda one: one.error_ns)
     return every[len(every) // 2]
 
 
-def _of_round(way: Way, floor: Way, p: str) -> RecoveredQuantile:
-    true, measured = quantile(way.kept_ns, p), quantile(way.latency_ns, p)
-    # A long delay and a long way meet by chance only.
+def _of_round(path: PathDelays, floor: PathDelays, p: str) -> RecoveredQuantile:
+    true, measured = quantile(path.kept_ns, p), quantile(path.latency_ns, p)
+    # A long delay and a long path meet by chance only.
     random = np.random.default_rng(_SEED)
-    expected = quantile(way.kept_ns + random.choice(floor.added_ns, way.kept_ns.size), p)
+    expected = quantile(path.kept_ns + random.choice(floor.added_ns, path.kept_ns.size), p)
     error_ns = measured - expected
     bound_ns = max(_ABSOLUTE_NS, int(true * _RELATIVE))
-    reason = _reason(way, floor, p, error_ns) if abs(error_ns) > bound_ns else None
+    reason = _reason(path, floor, p, error_ns) if abs(error_ns) > bound_ns else None
     return RecoveredQuantile(p, true, expected - true, measured, error_ns, bound_ns, reason)
 
 
-def _reason(way: Way, floor: Way, p: str, error_ns: int) -> Reason:
-    """Return the part of the way that differs most in the direction of the error."""
+def _reason(path: PathDelays, floor: PathDelays, p: str, error_ns: int) -> Reason:
+    """Return the part of the path that differs most in the direction of the error."""
     sign = 1 if error_ns > 0 else -1
     parts = [
-        Reason(part, quantile(getattr(way, part), p), quantile(getattr(floor, part), p))
+        Reason(part, quantile(getattr(path, part), p), quantile(getattr(floor, part), p))
         for part in PARTS
     ]
     return max(parts, key=lambda part: sign * (part.ns - part.floor_ns))
@@ -215,10 +217,10 @@ def _wire(result: RunDirectory) -> list[MeasuredQuantile]:
     return [MeasuredQuantile(p, 0, value, value) for p, value in found if value is not None]
 
 
-def _device(floors: list[Way]) -> list[MeasuredQuantile]:
+def _device(floors: list[PathDelays]) -> list[MeasuredQuantile]:
     """Return what is measured of the device that keeps packets for no time, all rounds together."""
-    kept = np.concatenate([way.kept_ns for way in floors])
-    latency = np.concatenate([way.latency_ns for way in floors])
+    kept = np.concatenate([path.kept_ns for path in floors])
+    latency = np.concatenate([path.latency_ns for path in floors])
     every = [(p, quantile(kept, p), quantile(latency, p)) for p in QUANTILES]
     return [MeasuredQuantile(p, true, value, value - true) for p, true, value in every]
 

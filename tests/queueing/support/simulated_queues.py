@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from tailtrim.queueing import Stalled, departures
-from tailtrim.roundtrip.leaving import Series, leave
+from tailtrim.roundtrip.write_run import Series, write_run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -124,7 +124,7 @@ def left_run(
     run = simulated(world, random)
     came = np.rint(run.arrival_ns).astype(np.int64) + ORIGIN_NS
     took = np.rint(run.left_ns).astype(np.int64) + ORIGIN_NS - came
-    leave(directory, Series("simulated", came, np.ones(came.size, dtype=bool), took, 60))
+    write_run(directory, Series("simulated", came, np.ones(came.size, dtype=bool), took, 60))
     if traced:
         _leave_trace(directory, run, random)
     return run

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, ConfigDict, Field
 
-from tailtrim.strict import Strict
+from tailtrim.model_base import Strict
 
 #: What a Debian release is named as: no path.
 RELEASE = re.compile("[a-z]+")

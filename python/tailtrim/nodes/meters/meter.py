@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 from pydantic import Field
 
-from tailtrim.strict import Strict
+from tailtrim.model_base import Strict
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

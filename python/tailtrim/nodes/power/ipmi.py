@@ -8,11 +8,11 @@ from typing import Literal
 from pydantic import Field
 
 from tailtrim.errors import HostError
+from tailtrim.model_base import Strict
 from tailtrim.nodes import host
 from tailtrim.nodes.power.power import BootSource, Power, State
 from tailtrim.nodes.power.secret import Password
 from tailtrim.nodes.tool import Tool
-from tailtrim.strict import Strict
 
 IPMITOOL = Tool("ipmitool", "ipmitool")
 #: What ipmitool calls the sources, and how it tells them of the boot flags (parameter 5).

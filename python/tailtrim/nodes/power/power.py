@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from tailtrim.errors import HostError
-from tailtrim.strict import Strict
+from tailtrim.model_base import Strict
 
 #: What a node boots from once: the network or its disk.
 BootSource = Literal["pxe", "disk"]

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from tailtrim.errors import HostError
-from tailtrim.strict import Strict
+from tailtrim.model_base import Strict
 
 _OTHERS = 0o077
 

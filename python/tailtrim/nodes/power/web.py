@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from tailtrim.strict import Strict
+from tailtrim.model_base import Strict
 
 
 def _without_secret(given: Any) -> Any:

@@ -6,7 +6,7 @@ import re
 
 from pydantic import Field, field_validator
 
-from tailtrim.strict import Strict
+from tailtrim.model_base import Strict
 
 #: What ssh would not take as an option, or a shell as more than a word.
 _PLAIN = r"[A-Za-z0-9_\[][A-Za-z0-9_.:%\[\]-]*"

@@ -1,4 +1,4 @@
-"""How the runs of an experiment look: a device and its floor alike, rates in order."""
+"""Looks of the runs of an experiment: a device and its floor alike, rates in order."""
 
 from __future__ import annotations
 

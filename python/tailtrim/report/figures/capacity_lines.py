@@ -1,4 +1,4 @@
-"""What a search of capacity found and predicted, in the figure of latency against load."""
+"""Results and predictions of a search of capacity, in the figure of latency against load."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _knee(figure: Figure) -> float | None:
 
 
 def _with_curve(figure: Figure, curve: PredictedCurve, factor: float) -> Figure:
-    """Return the figure with what a model predicts of each percentile, dashed, with its band."""
+    """Add the prediction of each percentile to the figure, dashed, with its band."""
     names, looks = list(figure.names), list(figure.looks)
     panel = figure.panels[0]
     lines, bands, edges = list(panel.lines), list(panel.bands), [panel.y.low, panel.y.high]

@@ -20,7 +20,7 @@ _PACKETS = "Packets in a bin"
 
 
 def histogram(runs: Sequence[ReportedRun]) -> Figure | None:
-    """How often each latency occurred."""
+    """Frequency of each latency."""
     runs = measured(runs)
     if not runs:
         return None

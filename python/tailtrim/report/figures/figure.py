@@ -1,4 +1,4 @@
-"""What a figure shows, apart from who draws it.
+"""Figures as values, apart from their drawing.
 
 The static figures (:mod:`.drawing`) and the interactive ones (:mod:`tailtrim.report.pages`) are
 drawn from the same values of this module, so that they cannot differ.

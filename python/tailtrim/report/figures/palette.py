@@ -1,4 +1,4 @@
-"""How lines look: told apart by colour, dash and marker.
+"""Looks of lines: told apart by colour, dash and marker.
 
 The first seven colours are those of Okabe and Ito, which people with any colour vision tell apart;
 on a dark ground the darker ones are lightened. Beyond seven, and for values in an order, they are

@@ -19,12 +19,16 @@ from tailtrim.report.figures.figure import (
     Line,
     Panel,
 )
-from tailtrim.report.figures.quantile_curve import places, quantiles
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from tailtrim.report.arrays import Floats, Integers
     from tailtrim.report.inputs.run_tables import ReportedRun
+
+
+#: Points of a line in a decade.
+_FINE = 120
 
 
 def percentiles(runs: Sequence[ReportedRun]) -> Figure | None:
@@ -193,3 +197,18 @@ def reciprocal(p: str) -> float:
     """Return 1/(1 - p), where the axis of percentiles has p."""
     rest = 1 - Decimal(p)
     return float(1 / rest) if rest else float("inf")
+
+
+def places(samples: int) -> Floats:
+    """Return where on an axis of 1/(1 - p) so many samples have quantiles."""
+    count = max(2, int(_FINE * np.log10(max(samples, 2))))
+    at: Floats = np.logspace(0, np.log10(max(samples, 2)), count)
+    return at
+
+
+def quantiles(x: Floats, values: Integers, up_to: Integers) -> Floats:
+    """Return the quantiles at 1 - 1/x of values, ascending, of which so many are at most each."""
+    samples = int(up_to[-1])
+    ranks = np.clip(samples - np.floor(samples / x), 1, samples)
+    found: Floats = values[np.searchsorted(up_to, ranks)].astype(np.float64)
+    return found

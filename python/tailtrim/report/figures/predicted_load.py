@@ -1,4 +1,4 @@
-"""Predicted latency against load, with R_max and what was measured: :func:`predicted_load`."""
+"""Predicted latency against load, with R_max and measured values: :func:`predicted_load`."""
 
 from __future__ import annotations
 

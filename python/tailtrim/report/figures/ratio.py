@@ -10,8 +10,7 @@ import numpy as np
 from tailtrim.report import units
 from tailtrim.report.figures.figure import Axis, Band, Figure, Line, Panel, Rule
 from tailtrim.report.figures.palette import DARK, LIGHT, MARKERS, Look
-from tailtrim.report.figures.percentiles import reciprocal
-from tailtrim.report.figures.quantile_curve import places, quantiles
+from tailtrim.report.figures.percentiles import places, quantiles, reciprocal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

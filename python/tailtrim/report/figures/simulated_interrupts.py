@@ -1,4 +1,4 @@
-"""The figure of what packets observe of periodic interrupts."""
+"""The figure of simulated latencies under periodic interrupts."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What figures, tables and pages are made from: the tables, explanation and trace of a run."""
+"""Inputs of figures, tables and pages: the tables, explanation and trace of a run."""

@@ -1,4 +1,4 @@
-"""How the runs of an experiment belong together: sweeps of a loop variable, devices, floors."""
+"""Groups of the runs of an experiment: sweeps of a loop variable, devices, floors."""
 
 from __future__ import annotations
 
@@ -82,13 +82,13 @@ def _number(value: Any) -> tuple[float, str] | None:
 
 
 def series(run: RecordedRun, variable: Variable) -> Hashable:
-    """Return what runs have in common that differ only in a loop variable, or in repetition."""
+    """Return the common key of runs that differ only in a loop variable, or in repetition."""
     others = sorted((name, str(value)) for name, value in run.loop.items() if name != variable.name)
     return run.outcome.floor, run.traced, tuple(others)
 
 
 def series_name(run: RecordedRun, variable: Variable) -> str:
-    """Return what to call a series: the run's label without the value of the variable."""
+    """Return the name of a series: the run's label without the value of the variable."""
     told = f"{variable.name}={run.loop.get(variable.name)}"
     name = run.outcome.label
     for part in (f"{told}, ", f", {told}", f" {told}", told):

@@ -1,4 +1,4 @@
-"""Why the packets of a run were late, as ``explanation.json`` says: typed and checked."""
+"""Explanations of late packets, typed and checked: ``explanation.json`` and ``worst.json``."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from tailtrim.errors import RunDirectoryError
 from tailtrim.report import units
+from tailtrim.rundir.layout import WORST_EXPLAINED
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tailtrim.explain import WorstPackets
     from tailtrim.rundir import RunDirectory
 
 EXPLANATION = "explanation.json"
@@ -36,7 +38,7 @@ FileT = TypeVar("FileT", bound=Data)
 
 
 class CauseSignature(Data):
-    """What a recognised cause is, and the checks of the audit that concern it."""
+    """Signature of a recognised cause, and the checks of the audit that concern it."""
 
     name: str
     what: str
@@ -44,7 +46,7 @@ class CauseSignature(Data):
 
 
 class AdvisedChange(Data):
-    """What ``tailtrim tune plan`` would change: ``when`` is now, next-boot or by-hand."""
+    """Change by ``tailtrim tune plan``: ``when`` is now, next-boot or by-hand."""
 
     id: str
     title: str
@@ -61,7 +63,7 @@ class Advice(Data):
 
 
 class Sender(Data):
-    """Who sent an interrupt."""
+    """Sender of an interrupt."""
 
     pid: int
     comm: str
@@ -84,7 +86,7 @@ class HostCause(Data):
 
     @property
     def key(self) -> Key:
-        """What its events have in common."""
+        """Key that its events have in common."""
         return self.kind, self.name, self.detail
 
 
@@ -107,7 +109,7 @@ class Service(Data):
 
 
 class HostVerdict(Data):
-    """Why packets were late: the causes, costliest first, and each late packet."""
+    """Causes of late packets, costliest first, and each late packet."""
 
     service: Service
     serving: str | None = None
@@ -136,7 +138,7 @@ class HostVerdict(Data):
 
 
 class HostExplanation(Data):
-    """What a trace of the host says of a run."""
+    """Explanation of a run by a trace of the host."""
 
     cpu: Whole
     holes: Whole = 0
@@ -202,7 +204,7 @@ def _first(error: ValidationError) -> str:
 
 
 def of_host(host: Any) -> HostExplanation:
-    """Return what :func:`tailtrim.explain.explain` found, typed."""
+    """Return the result of :func:`tailtrim.explain.explain`, typed."""
     return HostExplanation.model_validate(
         {
             "cpu": host.cpu,
@@ -212,3 +214,38 @@ def of_host(host: Any) -> HostExplanation:
             "verdict": host.verdict,
         }
     )
+
+
+class WorstPacket(Data):
+    """One of the worst packets; ``host`` is what the trace around it says, if there is one."""
+
+    ingress_ns: Whole
+    latency_ns: Whole
+    complete: bool
+    host: HostExplanation | None = None
+
+
+class WorstExplained(Data):
+    """The worst packets of a run of hours, the slowest first.
+
+    ``problem`` is why they are not explained, if they are not.
+    """
+
+    schema_: Literal["tailtrim.worst-packets/1"] = Field(alias="schema")
+    packets: tuple[WorstPacket, ...]
+    problem: str | None = None
+
+
+def worst_packets_of(directory: RunDirectory) -> WorstExplained | None:
+    """Read the worst packets of a run; ``None`` where it was not traced.
+
+    Raises:
+        RunDirectoryError: the file cannot be read, or is invalid.
+
+    """
+    return file_of(directory.path / WORST_EXPLAINED, WorstExplained)
+
+
+def of_packets(found: WorstPackets) -> WorstExplained:
+    """Return the result of :func:`tailtrim.explain.worst_packets`, typed."""
+    return WorstExplained.model_validate(found.as_json())

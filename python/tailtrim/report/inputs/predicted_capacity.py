@@ -1,4 +1,4 @@
-"""What the model of one trial says of a search: :func:`prediction_of`."""
+"""Prediction of a search by the model of one trial: :func:`prediction_of`."""
 
 from __future__ import annotations
 

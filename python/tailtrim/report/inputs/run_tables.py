@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tailtrim.errors import RunDirectoryError
-from tailtrim.report.inputs import worst_packets
+from tailtrim.report.inputs.host_explanation import worst_packets_of
 from tailtrim.rundir.minutes import counted, minutes
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from tailtrim.experiment import RecordedRun
     from tailtrim.report.arrays import Floats, Integers
-    from tailtrim.report.inputs.worst_packets import WorstExplained
+    from tailtrim.report.inputs.host_explanation import WorstExplained
     from tailtrim.rundir import RunDirectory, Summary
     from tailtrim.rundir.minutes import Counted, Minute
 
@@ -114,13 +114,13 @@ class ReportedRun:
 
     @cached_property
     def counted(self) -> list[Counted]:
-        """What its device's CPUs counted in each minute."""
+        """Counters of the device's CPUs in each minute."""
         return counted(self.directory.path)
 
     @cached_property
     def worst_packets(self) -> WorstExplained | None:
-        """Why the worst packets of a run of hours were late; ``None`` without a trace."""
-        return worst_packets.read(self.directory)
+        """Explanation of the worst packets of a run of hours; ``None`` without a trace."""
+        return worst_packets_of(self.directory)
 
     def gaps(self) -> dict[str, tuple[Integers, Integers]]:
         """Inter-packet gaps in ns, ascending, and how often each occurred, by tap."""

@@ -1,4 +1,4 @@
-"""What every page is made of: everything in one file, nothing fetched, nothing trusted.
+"""Parts of every page: everything in one file, nothing fetched, nothing trusted.
 
 Names, paths, command lines and warnings come from others: the template escapes them, the data are
 JSON without ``<``, and the page's content security policy admits only the scripts and styles that
@@ -28,7 +28,7 @@ _UNITS = re.compile(r"(?<=[0-9]) (?=(?:%|(?:ns|µs|ms|s|kpkt/s)\b))")
 
 
 def assets() -> tuple[jinja2.Environment, list[Markup], list[Markup]]:
-    """Return what every page is made of: templates, scripts and styles."""
+    """Return the parts of every page: templates, scripts and styles."""
     environment = jinja2.Environment(
         autoescape=True,
         finalize=_plain,

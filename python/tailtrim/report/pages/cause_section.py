@@ -1,4 +1,4 @@
-"""The section that says why packets were late: what to read, and its figures."""
+"""The section on causes of late packets: its sentences and figures."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 from tailtrim.explain import host_events
 from tailtrim.report import cause_wording, units
 from tailtrim.report.figures import busy_period
-from tailtrim.report.figures.explained_run import ExplainedRun
+from tailtrim.report.figures.explained_run import ExplainedRun, without_causes
 from tailtrim.report.figures.late_packets import late_packets
-from tailtrim.report.figures.without_causes import without_causes
 from tailtrim.report.inputs import host_explanation
 
 if TYPE_CHECKING:
@@ -54,7 +53,7 @@ class CauseRow:
 
 @dataclass(frozen=True, slots=True)
 class CauseSection:
-    """Why the packets of a run were late."""
+    """Causes of the late packets of a run."""
 
     run: ReportedRun
     headline: str
@@ -66,7 +65,7 @@ class CauseSection:
 
 
 def sections(runs: Sequence[ReportedRun]) -> list[CauseSection]:
-    """Return what is to be said of the runs that have an explanation."""
+    """Return a section for each run that has an explanation."""
     known = [
         (run, told) for run in runs if (told := host_explanation.read(run.directory)) is not None
     ]

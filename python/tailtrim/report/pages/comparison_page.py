@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tailtrim.errors import OutputError
 from tailtrim.report import comparison_wording as told
-from tailtrim.report import energy_wording, units
+from tailtrim.report import energy_wording, units, write_files
 from tailtrim.report.figures import drawing, values
 from tailtrim.report.figures.objective_lines import with_objectives
 from tailtrim.report.figures.palette import distinct
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def names_of(comparisons: Sequence[Comparison]) -> list[str]:
-    """Return what each comparison is called in figures, no two alike."""
+    """Return the name of each comparison in figures, no two alike."""
     labels = [one.label for one in comparisons]
     sides = [f"{one.a.name} → {one.b.name}" for one in comparisons]
     return [
@@ -74,7 +74,7 @@ def write(
         OutputError: it cannot be written.
 
     """
-    _store(place, render(comparisons, objectives))
+    write_files.write(place, render(comparisons, objectives))
 
 
 def draw(comparisons: Sequence[Comparison], place: Path) -> None:
@@ -94,13 +94,6 @@ def draw(comparisons: Sequence[Comparison], place: Path) -> None:
         raise OutputError(f"{place}: the samples support no percentile, so nothing is drawn")
     names = names_of(comparisons)
     if suffix == "csv":
-        _store(place, values.csv(figure, names))
+        write_files.write(place, values.csv(figure, names))
     else:
-        _store(place, drawing.render(figure, names, formats=[suffix])[suffix])
-
-
-def _store(place: Path, content: bytes) -> None:
-    try:
-        place.write_bytes(content)
-    except OSError as error:
-        raise OutputError(f"{place}: cannot be written: {error.strerror}") from error
+        write_files.write(place, drawing.render(figure, names, formats=[suffix])[suffix])

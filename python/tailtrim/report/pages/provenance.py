@@ -1,4 +1,4 @@
-"""Where results come from: what all runs have in common once, and what each has of its own."""
+"""Provenance of results: facts that all runs share, and those of each run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tailtrim.report import units
 from tailtrim.report.pages import testbed_section
-from tailtrim.report.pages.fact import Fact
+from tailtrim.report.pages.testbed_section import Fact
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

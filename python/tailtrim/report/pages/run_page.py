@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tailtrim import slo
-from tailtrim.report import departures, units, wording, worst_wording
+from tailtrim.report import live_runs, units, wording
+from tailtrim.report.cause_wording import packet_sentences
 from tailtrim.report.latency_table import LatencyTable
 from tailtrim.report.over_time import over_time
 from tailtrim.report.pages import testbed_section
@@ -16,18 +17,17 @@ from tailtrim.report.pages.assets import assets, policy
 from tailtrim.report.pages.cause_section import QUANTILES
 from tailtrim.report.pages.embedding import embedded
 from tailtrim.report.pages.provenance import provenance
-from tailtrim.report.pages.setting import setting
-from tailtrim.report.warm_ups import warm_ups
+from tailtrim.report.pages.testbed_section import setting
 from tailtrim.rundir.summary import Spread
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from tailtrim.experiment import RecordedExperiment
+    from tailtrim.report.capacity_wording import CapacitySection
     from tailtrim.report.figures.figure import Figure
     from tailtrim.report.figures.palette import Look
     from tailtrim.report.inputs.run_tables import ReportedRun
-    from tailtrim.report.pages.capacity_section import CapacitySection
     from tailtrim.report.pages.cause_section import CauseSection
     from tailtrim.rundir import Summary
 
@@ -41,7 +41,7 @@ _SWEEP = "sweep-"
 
 @dataclass(frozen=True)
 class Shown:
-    """What a page shows: ``figures`` are of all runs, ``sections`` of one each.
+    """Contents of a page: ``figures`` are of all runs, ``sections`` of one each.
 
     With an ``experiment``, the page has its name, says where and when it was run, and what became
     of runs that failed or are invalid. ``capacity`` is what was found where they are trials of a
@@ -81,17 +81,17 @@ def render(shown: Shown) -> bytes:
         problems=list(_problems(shown.experiment)),
         warned=_warnings(runs),
         over_time=[
-            (run.name, told, worst_wording.sentences(run.worst_packets))
+            (run.name, told, packet_sentences(run.worst_packets))
             for run in runs
             if (told := over_time(run))
         ],
-        warmed=warm_ups([(run.name, run.directory) for run in runs]),
+        warmed=live_runs.warm_ups([(run.name, run.directory) for run in runs]),
         objectives=_objectives(shown),
         capacity=shown.capacity,
         confidence=", ".join(sorted({wording.confidence(run.summary) for run in runs})),
-        departures=departures.departure_rows([(run.name, run.directory) for run in runs]),
-        departures_columns=departures.COLUMNS,
-        departures_legend=departures.legend,
+        departures=live_runs.departure_rows([(run.name, run.directory) for run in runs]),
+        departures_columns=live_runs.COLUMNS,
+        departures_legend=live_runs.legend,
         table=LatencyTable.of([run.summary for run in runs], names),
         sweeps=[one for one in shown.figures if one.key.startswith(_SWEEP)],
         figures=[one for one in shown.figures if not one.key.startswith(_SWEEP)],

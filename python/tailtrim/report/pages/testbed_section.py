@@ -1,22 +1,68 @@
-"""The testbed of an experiment, drawn, and what its runs say of clocks, cables and matching."""
+"""Testbed of runs: date, kernel and CPU, its drawing, and facts of clocks, cables and matching."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
+from tailtrim.experiment import is_experiment, recorded
 from tailtrim.nodes import drawing
 from tailtrim.nodes.description import TestbedDescription
 from tailtrim.report import units
-from tailtrim.report.pages.fact import Fact
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from tailtrim.experiment import RecordedExperiment
     from tailtrim.report.inputs.run_tables import ReportedRun
+
+
+# Captures whose clock was never set begin in 1970.
+_PLAUSIBLE_NS = 946_684_800 * units.SECOND
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A line of facts: its label, a part shown as code, and the rest."""
+
+    label: str
+    code: str = ""
+    text: str = ""
+    more: str = ""
+
+
+def setting(runs: Sequence[ReportedRun], experiment: RecordedExperiment | None) -> str:
+    """Return date, kernel and CPU, as far as they are known."""
+    if experiment is None:
+        around = {run.directory.path.resolve().parent for run in runs}
+        parent = around.pop() if len(around) == 1 else None
+        if parent is None or not is_experiment(parent):
+            return _captured(runs)
+        experiment = recorded(parent)
+    host = experiment.host
+    began = (experiment.began or "").replace("T", " ").replace("+00:00", " UTC")
+    cpus = host.get("cpus")
+    parts = [
+        began or _captured(runs),
+        f"Linux {host['kernel']}" if host.get("kernel") else "",
+        str(host.get("model") or host.get("machine") or ""),
+        f"{cpus} CPU{'s' * (cpus != 1)}" if cpus else "",
+    ]
+    return " \N{MIDDLE DOT} ".join(part for part in parts if part)
+
+
+def _captured(runs: Sequence[ReportedRun]) -> str:
+    """Say when the first packet came in."""
+    stamps = [run.summary.ingress_tap.first_ns for run in runs]
+    known = [stamp for stamp in stamps if stamp is not None and stamp > _PLAUSIBLE_NS]
+    if not known:
+        return ""
+    first = datetime.fromtimestamp(min(known) // units.SECOND, tz=UTC)
+    return f"Captured {first:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def picture(experiment: RecordedExperiment | None) -> Markup | None:
@@ -30,7 +76,7 @@ def picture(experiment: RecordedExperiment | None) -> Markup | None:
 
 
 def facts(run: ReportedRun) -> Iterator[Fact]:
-    """Yield where a run's captures were matched, what was corrected, and which clocks it has."""
+    """Yield clocks, corrections and place of matching of a run."""
     try:
         told = json.loads((run.directory.path / "nodes.json").read_text("utf-8"))
         parts = [told[key] for key in ("taps", "correction", "matching")]

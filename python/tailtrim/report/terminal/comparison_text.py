@@ -1,4 +1,4 @@
-"""Comparisons for a terminal, and how long to measure for one."""
+"""Comparisons for a terminal, and lengths of measurements."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from rich.text import Text
 from tailtrim.compare import BETTER, NO_DIFFERENCE, NOT_SUPPORTED, WORSE
 from tailtrim.report import energy_wording, units
 from tailtrim.report.comparison_wording import (
+    COLUMNS,
+    DETECTABLE,
     cells_of,
     difference,
     extremes,
@@ -19,7 +21,6 @@ from tailtrim.report.comparison_wording import (
     maxima,
     no_difference,
     notes,
-    sent_cells,
 )
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from tailtrim.compare import Comparison, Length
+    from tailtrim.compare import Comparison, Length, Row, SentRow
 
 _STYLES = {BETTER: "green", WORSE: "bold red", NO_DIFFERENCE: "", NOT_SUPPORTED: "dim"}
 _HOUR = 3_600
@@ -51,13 +52,13 @@ def _parts(comparison: Comparison, all_in: str) -> Iterator[RenderableType]:
         runs = f"{len(one.runs)} run{'s' * (len(one.runs) > 1)}"
         text = f"{side}  {units.printable(one.name)} ({units.count(one.samples)} samples, {runs})"
         yield Text(text, style="bold")
-    yield _table(comparison)
+    yield _table(comparison.quantiles, (*COLUMNS, *DETECTABLE))
     if text := extremes(comparison):
         yield Text(text)
     yield Text(maxima(comparison))
     if comparison.sent:
         yield Text("Of all packets sent, lost ones infinitely late:")
-        yield _sent(comparison)
+        yield _table(comparison.sent, COLUMNS)
     if text := losses(comparison):
         yield Text(text, style=_STYLES[comparison.losses.verdict] if comparison.losses else "")
     yield from _energy(comparison)
@@ -66,29 +67,15 @@ def _parts(comparison: Comparison, all_in: str) -> Iterator[RenderableType]:
     yield from _differences(comparison, all_in)
 
 
-def _table(comparison: Comparison) -> Table:
+def _table(rows: Sequence[Row | SentRow], columns: Sequence[str]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("%", "A µs", "B µs", "B / A", "from", "to"):
-        table.add_column(name, justify="right", no_wrap=True)
-    # Where the line is too short, words are broken, and not numbers.
-    table.add_column("verdict")
-    for name in ("−", "+"):  # noqa: RUF001 - a minus
-        table.add_column(name, justify="right", no_wrap=True)
-    for row in comparison.quantiles:
+    for name in columns:
+        # Where the line is too short, words are broken, and not numbers.
+        text = name == "verdict"
+        table.add_column(name, justify="left" if text else "right", no_wrap=not text)
+    for row in rows:
         cells = cells_of(row)
         table.add_row(*cells[:6], Text(cells[6], style=_STYLES[row.verdict]), *cells[7:])
-    return table
-
-
-def _sent(comparison: Comparison) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("%", "A µs", "B µs", "B / A", "from", "to"):
-        table.add_column(name, justify="right", no_wrap=True)
-    # Where the line is too short, words are broken, and not numbers.
-    table.add_column("verdict")
-    for row in comparison.sent:
-        cells = sent_cells(row)
-        table.add_row(*cells[:6], Text(cells[6], style=_STYLES[row.verdict]))
     return table
 
 

@@ -1,4 +1,4 @@
-"""What packets cost, as text for a terminal."""
+"""Energy of packets, as text for a terminal."""
 
 from __future__ import annotations
 

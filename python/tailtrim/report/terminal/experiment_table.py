@@ -1,4 +1,7 @@
-"""An experiment for a terminal: one line a run, the wire's beside those that it is the floor of."""
+"""Experiments and searches of capacity for a terminal: a line for each run, or for each goal.
+
+The wire's line is beside those of the runs that it is the floor of.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,12 @@ from rich.table import Table
 from rich.text import Text
 
 from tailtrim.plan import COUNTED, TRACED
-from tailtrim.report import departures, units, wording
-from tailtrim.report.warm_ups import warm_ups
+from tailtrim.report import capacity_wording, live_runs, units, wording
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from tailtrim.capacity.record import Capacity
     from tailtrim.experiment import Outcome
     from tailtrim.plan import Run
     from tailtrim.rundir import RunDirectory, Summary
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
 #: Quantiles that the table has; those in between are in the report.
 _SHOWN = ("0.5", "0.99", "0.999", "0.9999")
 _MARK = "*"
+_BOUNDS = ("lower bound", "upper bound", "throughput", "width", "trials at the bounds")
 
 
 def render(complete: Sequence[Complete]) -> Group:
@@ -57,7 +61,9 @@ def render(complete: Sequence[Complete]) -> Group:
     )
     cost = _cost_of_tracing(complete)
     parts: list[Table | Text] = [table, Text(legend, style="dim"), *_departures(complete)]
-    warmed = warm_ups([(_name(run, outcome, ""), result) for run, outcome, result in complete])
+    warmed = live_runs.warm_ups(
+        [(_name(run, outcome, ""), result) for run, outcome, result in complete]
+    )
     parts += [Text(units.printable(f"{device}: {told}")) for device, told in warmed]
     return Group(*parts, *([Text(cost)] if cost else []))
 
@@ -65,17 +71,17 @@ def render(complete: Sequence[Complete]) -> Group:
 def _departures(complete: Sequence[Complete]) -> Iterator[Table | Text]:
     """Yield how late the generator sent in each run, and what that changed."""
     named = [(_name(run, outcome, ""), result) for run, outcome, result in complete]
-    rows = departures.departure_rows(named)
+    rows = live_runs.departure_rows(named)
     if not rows:
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("\nDepartures", min_width=len("Departures"), overflow="fold")
-    for lines, _ in departures.COLUMNS:
+    for lines, _ in live_runs.COLUMNS:
         table.add_column("\n".join(lines), justify="right", no_wrap=True)
     for row in rows:
         table.add_row(Text(row.name), *row.cells)
     yield table
-    yield Text(departures.legend(rows), style="dim")
+    yield Text(live_runs.legend(rows), style="dim")
     for row in rows:
         if row.note is not None:
             yield Text(f"{row.name}: {row.note}.")
@@ -156,3 +162,15 @@ def _cells(summary: Summary, *, copies: bool) -> list[str]:
             cells.append(units.microseconds(quantile.value) + mark)
     largest = summary.latency_ns.max
     return [*cells, units.NONE if largest is None else units.microseconds(largest)]
+
+
+def goals(capacity: Capacity) -> Table:
+    """Return the goals of a search for ``rich``."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column(capacity_wording.unit(capacity), overflow="fold")
+    for name in _BOUNDS:
+        table.add_column(name, justify="right", no_wrap=name == "width")
+    for row in capacity_wording.rows(capacity):
+        cells = (row.lower, row.upper, row.throughput, row.width, row.trials)
+        table.add_row(Text(units.printable(row.goal)), *cells)
+    return table

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tailtrim.report.figures.quantile_curve import places
+from tailtrim.report.figures.percentiles import places
 from tailtrim.report.inputs.run_tables import ReportedRun
 from tailtrim.rundir import RunDirectory
 from tailtrim.student import critical

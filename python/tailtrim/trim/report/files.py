@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from tailtrim.report.figures import drawing, values
-from tailtrim.report.storing import FIGURES, store
+from tailtrim.report.write_files import FIGURES, store
 from tailtrim.trim.report import page
 from tailtrim.trim.report.figures import figures
 

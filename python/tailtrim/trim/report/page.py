@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from tailtrim.report import units
 from tailtrim.report.pages.assets import assets, policy
 from tailtrim.report.pages.embedding import embedded
-from tailtrim.report.pages.fact import Fact
-from tailtrim.report.pages.setting import setting
+from tailtrim.report.pages.testbed_section import Fact, setting
 from tailtrim.trim import path, wording
 from tailtrim.trim.report import cost_words
 from tailtrim.trim.report.rows import (

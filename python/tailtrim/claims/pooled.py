@@ -1,4 +1,4 @@
-"""What the runs of one combination say of a quantity: one value and one interval."""
+"""Value and interval of a quantity over all runs of one combination."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tailtrim import RunDirectory
-from tailtrim.roundtrip import HpctPing, RoundTripError, Series, leave, write_hpct
+from tailtrim.roundtrip import HpctPing, RoundTripError, Series, write_hpct, write_run
 from tailtrim.roundtrip.imported import leave_runs
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def test_order_and_losses(tmp_path: Path) -> None:
     answered = np.arange(1_000) % 10 != 3
     order = np.random.default_rng(1).permutation(1_000)
     series = Series("some", sent[order], answered[order], took[order], 66)
-    summary = leave(tmp_path / "run", series)
+    summary = write_run(tmp_path / "run", series)
     assert (summary.ingress.packets, summary.ingress.lost, summary.samples) == (1_000, 100, 900)
     table = RunDirectory(tmp_path / "run").table("sample")
     assert sorted(table["latency_ns"].to_pylist()) == sorted(took[answered].tolist())
@@ -34,7 +34,7 @@ def test_order_and_losses(tmp_path: Path) -> None:
 def test_no_reply_at_all(tmp_path: Path) -> None:
     nothing = np.full(20, -1, np.int64)
     series = Series("some", START_NS + np.arange(20, dtype=np.int64), nothing > 0, nothing, 66)
-    summary = leave(tmp_path / "run", series)
+    summary = write_run(tmp_path / "run", series)
     assert (summary.ingress.lost, summary.samples) == (20, 0)
 
 

@@ -1,4 +1,4 @@
-"""Parts of files that people write, such as plans and testbeds: :class:`Strict`."""
+"""Base class of the models of files that people write, such as plans and testbeds."""
 
 from __future__ import annotations
 

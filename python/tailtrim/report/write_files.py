@@ -1,4 +1,4 @@
-"""The files of a report, written to its folder."""
+"""Writing of reports: their folders, and single files that users name."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def store(
     """Write files, and return them.
 
     Args:
-        out: the folder; it is made where it is missing.
-        contents: of each file, by its path in the folder.
+        out: the folder.
+        contents: of each file, by its path in the folder; folders are made.
         outdated: tells by the name of a figure whether an earlier report may have left it: it is
             removed where it is not written again.
 
@@ -30,15 +30,31 @@ def store(
         OutputError: a file cannot be written or removed.
 
     """
+    for name, content in contents.items():
+        with replacing(out / name) as file:
+            file.write(content)
+    figures = out / FIGURES
     try:
-        (out / FIGURES).mkdir(parents=True, exist_ok=True)
-        for name, content in contents.items():
-            with replacing(out / name) as file:
-                file.write(content)
-        for figure in list((out / FIGURES).iterdir()):
+        for figure in list(figures.iterdir()) if figures.is_dir() else ():
             if outdated(figure.name) and f"{FIGURES}/{figure.name}" not in contents:
                 figure.unlink()
     except OSError as error:
-        place = error.filename or out
-        raise OutputError(f"{place}: cannot be written: {error.strerror}") from error
+        raise _failed(error.filename or figures, error) from error
     return [out / name for name in contents]
+
+
+def write(place: Path, content: bytes) -> None:
+    """Write one file in its place, which may be a pipe or a terminal.
+
+    Raises:
+        OutputError: it cannot be written.
+
+    """
+    try:
+        place.write_bytes(content)
+    except OSError as error:
+        raise _failed(place, error) from error
+
+
+def _failed(place: object, error: OSError) -> OutputError:
+    return OutputError(f"{place}: cannot be written: {error.strerror}")

@@ -1,4 +1,4 @@
-"""Statements held against the runs of a combination, or against those of a pair of them."""
+"""Evaluation of statements on the runs of a combination, or of a pair of combinations."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from tailtrim.claims.judgement import Conclusion, Part
-from tailtrim.claims.over_runs import known, sentence, told
+from tailtrim.claims.pooled import known, sentence, told
 from tailtrim.claims.statement import Bound, Near
 from tailtrim.compare import BETTER, NOT_SUPPORTED, WORSE, Group, Repetition, compare_groups
 from tailtrim.report.wording import undelivered
@@ -31,8 +31,8 @@ _SIGNS = {
 _WORDS = {"<": "below", "<=": "at most", "=": "exactly", ">=": "at least", ">": "above"}
 
 
-def decided(one: Combination, statement: Bound | Near | Counted, confidence: float) -> Part:
-    """Hold a statement against the runs of a combination."""
+def evaluate(one: Combination, statement: Bound | Near | Counted, confidence: float) -> Part:
+    """Evaluate a statement on the runs of a combination."""
     runs = _directories(one)
     if not runs:
         told = f"{one.name} has no run that can be trusted: {'; '.join(one.left_out)}"
@@ -108,7 +108,7 @@ def _counted(name: str, runs: Sequence[RunDirectory], counted: Counted) -> Part:
     return Part(Conclusion.HOLDS, text)
 
 
-def ordered(a: Combination, b: Combination, statement: Ordered, confidence: float) -> Part:
+def evaluate_order(a: Combination, b: Combination, statement: Ordered, confidence: float) -> Part:
     """Compare the runs of two combinations, as ``tailtrim compare`` does."""
     groups = []
     for one in (a, b):

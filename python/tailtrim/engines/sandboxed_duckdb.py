@@ -1,4 +1,4 @@
-"""DuckDB for SQL that may come from elsewhere: it is handed tables and opens no file itself.
+"""DuckDB in a sandbox, for SQL that may come from elsewhere: it is handed tables and opens no file.
 
 DuckDB can be told which directories it may read, but it may then write there too: ``COPY`` in a
 ``WITH``, behind ``EXPLAIN ANALYZE`` or within ``json_execute_serialized_sql`` is not a statement
@@ -34,12 +34,12 @@ _REFUSALS = ("configuration has been locked", "in read-only mode", "but it exist
 _PARQUET = dataset.ParquetFileFormat()
 
 
-def connect(options: EngineOptions) -> ConfinedDuckDb:
+def connect(options: EngineOptions) -> SandboxedDuckDb:
     """Return the engine."""
-    return ConfinedDuckDb(options)
+    return SandboxedDuckDb(options)
 
 
-class ConfinedDuckDb(DuckDb):
+class SandboxedDuckDb(DuckDb):
     """A database that reads the tables of named directories and nothing else.
 
     A database file (``server``) is opened read-only. Queries of it do not spill to disk: what may

@@ -1,18 +1,18 @@
-"""How late the generator of a live run sent, and what that changed."""
+"""Live runs: lateness of the generator's departures, and warm-ups of devices kept between runs."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tailtrim.report import units
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from tailtrim.rundir import RunDirectory
 
-#: What the columns are called, in two lines of a table's head and in one line; times are in µs.
+#: Names of the columns, in two lines of a table's head and in one line; times are in µs.
 COLUMNS = (
     (("Late", "50"), "Late p50, µs"),
     (("", "99"), "Late p99, µs"),
@@ -24,6 +24,8 @@ COLUMNS = (
 )
 #: The highest of these that the samples support shows what late departures changed.
 _SHOWN = ("0.9999", "0.999", "0.99", "0.5")
+_COUNTS = {"page_faults": "page faults", "shootdowns": "TLB shootdowns"}
+_LATENCIES = {"p50_ns": "p50", "p99_ns": "p99"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +91,7 @@ def _note(stalls: dict[str, dict[str, int]], *, shared: bool) -> str | None:
 
 
 def legend(rows: Sequence[DepartureRow]) -> str:
-    """Return what the columns mean."""
+    """Explain the columns."""
     text = (
         "How late packets were sent in µs; sent late: by more than 20 µs. Latency: of all samples,"
         " and of those sent on time."
@@ -97,3 +99,41 @@ def legend(rows: Sequence[DepartureRow]) -> str:
     if any(row.cells[-1] != "0" for row in rows):
         text += " Set aside: the generator stood still while it sent them."
     return text
+
+
+def warm_ups(runs: Iterable[tuple[str, RunDirectory]]) -> list[tuple[str, str]]:
+    """Return the warm-up of each device in words, by the device's name and its first run's.
+
+    Args:
+        runs: complete runs with their names.
+
+    """
+    told: dict[str, tuple[str, str]] = {}
+    for name, run in runs:
+        record = run.device()
+        device, warmed = record.get("device"), record.get("warm_up")
+        if isinstance(device, str) and isinstance(warmed, dict) and device not in told:
+            told[device] = f"{device} (from {name} on)", _words(warmed)
+    return list(told.values())
+
+
+def _words(warmed: dict[str, Any]) -> str:
+    try:
+        first, last = warmed["windows"][0], warmed["windows"][-1]
+        changed = [
+            f"{name} {units.count(first[key])} \N{RIGHTWARDS ARROW} {units.count(last[key])}"
+            for key, name in _COUNTS.items()
+            if first[key] is not None
+        ]
+        changed += [
+            f"{name} {units.microseconds(first[key])} \N{RIGHTWARDS ARROW}"
+            f" {units.microseconds(last[key])} µs"
+            for key, name in _LATENCIES.items()
+            if first[key] is not None and last[key] is not None
+        ]
+        took = f"warmed up {warmed['took_s']:.1f} s"
+        if not warmed["steady"]:
+            took = f"not steady within {warmed['limit_s']:g} s ({', '.join(last['changes'])})"
+    except (LookupError, TypeError, ValueError):
+        return "its warm-up is not readable"
+    return f"{took}: {', '.join(changed)}"

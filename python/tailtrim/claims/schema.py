@@ -1,4 +1,4 @@
-"""An entry of ``claims.yml``: its keys, and the JSON Schema of the file."""
+"""Keys of an entry of ``claims.yml``, and the JSON Schema of the file."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Annotated, Any
 from pydantic import Field, TypeAdapter, field_validator, model_validator
 
 from tailtrim.claims.statement import Ordered, Statement, statement
+from tailtrim.model_base import Strict
 from tailtrim.plan.base import Number, Scalar
-from tailtrim.strict import Strict
 
 Where = Annotated[
     dict[str, Scalar | list[Scalar]],
@@ -75,7 +75,7 @@ class Entry(Strict):
 
 
 def json_schema() -> str:
-    """Return what ``schema/claims.json`` holds."""
+    """Return the JSON Schema, as in ``schema/claims.json``."""
     schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Claims about an experiment of tailtrim",

@@ -35,7 +35,7 @@ class Series:
     length: int
 
 
-def leave(  # noqa: PLR0913 - keyword-only options, each with a default
+def write_run(  # noqa: PLR0913 - keyword-only options, each with a default
     out: str | os.PathLike[str],
     series: Series,
     *,

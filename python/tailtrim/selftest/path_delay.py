@@ -1,4 +1,4 @@
-"""The way of packets around a device that says when each came and how long it was kept.
+"""Delays of the path around a device that logs when each packet came and how long it was kept.
 
 From the first tap to the device, and from the device to the second tap: what the meter adds to the
 delay that it is to recover.
@@ -24,7 +24,7 @@ _FIELDS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class PathDelays:
     """The parts of the latency of each packet, in the order in which they came, in ns.
 
     ``to_device_ns`` is from the first tap's stamp to the device's own, ``kept_ns`` from there until
@@ -37,16 +37,16 @@ class Way:
 
     @property
     def latency_ns(self) -> Integers:
-        """What the taps measured."""
+        """Latency between the taps."""
         return self.kept_ns + self.added_ns
 
     @property
     def added_ns(self) -> Integers:
-        """What is not known of it beforehand."""
+        """Part of the latency beside the known delay."""
         return self.to_device_ns + self.from_device_ns
 
 
-def way_of(run: RunDirectory) -> Way:
+def path_delays(run: RunDirectory) -> PathDelays:
     """Return the parts of each packet's latency.
 
     Raises:
@@ -68,4 +68,4 @@ def way_of(run: RunDirectory) -> Way:
     if not at.size or at[-1] >= len(kept) or np.unique(at).size != at.size:
         raise RunDirectoryError(f"{log}: does not fit the packets of the run")
     arrived, delay = kept[at, 1], kept[at, 2]
-    return Way(arrived - came, delay, left - arrived - delay)
+    return PathDelays(arrived - came, delay, left - arrived - delay)

@@ -1,20 +1,18 @@
-"""What ``analyze``, ``load`` and ``query`` have in common: the options that choose an engine."""
+"""Options that choose an engine, and the analysis with one."""
 
 from __future__ import annotations
 
 import tempfile
-from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tailtrim.cli.console import IMPOSSIBLE, USAGE, Progress, complain, say
-from tailtrim.errors import EngineError, QueryError, TailtrimError
+from tailtrim.cli.console import Progress, say
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from tailtrim import Analysis
     from tailtrim.decode import Decoded
@@ -22,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class EngineName(StrEnum):
-    """Where packets are matched."""
+    """Engines that match packets."""
 
     NATIVE = "native"
     DUCKDB = "duckdb"
@@ -45,19 +43,6 @@ Scratch = Annotated[
     Path | None,
     typer.Option(metavar="DIR", help="Directory for data that does not fit into memory."),
 ]
-
-
-@contextmanager
-def failing() -> Iterator[None]:
-    """End the command on what the user can do something about."""
-    try:
-        yield
-    except EngineError as error:
-        complain(error)
-        raise typer.Exit(USAGE if isinstance(error, QueryError) else IMPOSSIBLE) from error
-    except (TailtrimError, ValueError) as error:
-        complain(error)
-        raise typer.Exit(USAGE) from error
 
 
 def analyze(  # noqa: PLR0913 - what the command line says
@@ -145,5 +130,5 @@ def _decoded(captures: Sequence[str]) -> tuple[Path | None, tuple[int | None, in
 
 
 def is_decoded(captures: Sequence[str]) -> bool:
-    """Whether decoded captures are meant, which the native matcher does not read."""
+    """Tell decoded captures, which the native matcher does not read, from others."""
     return any(Path(capture.rpartition(":")[0] or capture).is_dir() for capture in captures)

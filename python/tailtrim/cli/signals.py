@@ -1,8 +1,9 @@
-"""What ends a verb that has set up something on the host."""
+"""Signals that end a command: with everything taken down, or as an event."""
 
 from __future__ import annotations
 
 import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 
 @contextmanager
 def ending_orderly() -> Iterator[None]:
-    """Have SIGINT, SIGTERM and SIGHUP end the work with everything taken down.
+    """Clean up after SIGINT, SIGTERM and SIGHUP, and end.
 
     Shells without job control start what is before ``&`` with SIGINT ignored, and Python leaves it
     ignored; ``nohup`` starts programs with SIGHUP ignored. As with tcpdump and perf record, SIGINT
@@ -29,6 +30,21 @@ def ending_orderly() -> Iterator[None]:
     before = {number: signal.signal(number, handler) for number, handler in wanted.items()}
     try:
         yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def stop_event() -> Iterator[threading.Event]:
+    """Yield an event that SIGINT and SIGTERM set."""
+    stop = threading.Event()
+    before = {
+        number: signal.signal(number, lambda *_: stop.set())
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield stop
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -1,37 +1,46 @@
-"""Objectives held against runs: a line for each, a JUnit report, an exit code."""
+"""Objectives of the command line: read from ``--assert``, and held against runs.
+
+Most calls have none: :mod:`tailtrim.slo` is loaded by those that have.
+"""
 
 from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING
 
-from tailtrim.cli.console import NEGATIVE, UNDECIDED, USAGE, complain, say
-from tailtrim.errors import OutputError
-from tailtrim.report import units
-from tailtrim.slo import (
-    PROMISES,
-    Decision,
-    Objective,
-    Verdict,
-    junit,
-    objectives,
-    promised,
-    verdicts,
-)
+import typer
+
+from tailtrim.cli.console import say
+from tailtrim.errors import ExitCode
+from tailtrim.report import units, write_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from tailtrim.slo import Measured
+    from tailtrim.experiment.reading import RecordedExperiment
+    from tailtrim.slo import Measured, Objective, Verdict
 
-DONE = 0
 #: Instead of objectives: the promises that there are.
-LIST = "list"
+_LIST = "list"
+
+
+def read_asserts(texts: Sequence[str] | None, report: Path | None) -> list[Objective]:
+    """Read objectives; with ``list``, print the promises and end the command.
+
+    Raises:
+        ValueError: they are wrong, or there is a place for their report and none of them.
+
+    """
+    if texts and _LIST in texts:
+        for line in _promises():
+            say(line)
+        raise typer.Exit
+    return read(texts or (), report)
 
 
 def read(texts: Sequence[str], report: Path | None) -> list[Objective]:
-    """Read the objectives of a command line.
+    """Read objectives.
 
     Raises:
         ValueError: they are wrong, or there is a place for their report and none of them.
@@ -39,11 +48,17 @@ def read(texts: Sequence[str], report: Path | None) -> list[Objective]:
     """
     if report is not None and not texts:
         raise ValueError("--junit: expected --assert, whose results it reports")
+    if not texts:
+        return []
+    from tailtrim.slo import objectives  # noqa: PLC0415 - see above
+
     return [objective for text in texts for objective in objectives(text)]
 
 
-def promises() -> list[str]:
+def _promises() -> list[str]:
     """Return a line for each promise: name, deadline, share and source."""
+    from tailtrim.slo import PROMISES  # noqa: PLC0415 - see above
+
     wide = max(map(len, PROMISES))
     return [
         f"{one.name:{wide}}  {float(1 - one.share) * 100:.8g} % within"
@@ -52,6 +67,77 @@ def promises() -> list[str]:
         + f". {one.source}"
         for one in PROMISES.values()
     ]
+
+
+def needed_quantiles(found: Sequence[Objective]) -> list[str]:
+    """Return the quantiles that objectives need of an analysis."""
+    return [objective.p for objective in found if objective.p is not None]
+
+
+def need_samples(found: Sequence[Objective]) -> bool:
+    """Tell whether objectives need the order of packets, which an analysis can leave out."""
+    return any(objective.promise is not None for objective in found)
+
+
+def runs_to_judge(experiment: RecordedExperiment) -> list[Measured]:
+    """Return the complete runs but the wire, by combination, for objectives."""
+    from tailtrim.slo import Measured  # noqa: PLC0415 - see above
+
+    return [
+        Measured(run.name, at, run.outcome.label, bool(run.outcome.invalid))
+        for run, at in experiment.complete
+        if not run.outcome.floor
+    ]
+
+
+def judge(runs: Iterable[Measured], found: Sequence[Objective], report: Path | None) -> None:
+    """Print verdicts on objectives; the command ends unless all passed.
+
+    Raises:
+        OutputError: the report cannot be written.
+
+    """
+    if found and (code := judged(runs, found, report)):
+        raise typer.Exit(code)
+
+
+def judged(runs: Iterable[Measured], found: Sequence[Objective], report: Path | None) -> ExitCode:
+    """Print verdicts on objectives; return the exit code.
+
+    Raises:
+        OutputError: the report cannot be written.
+
+    """
+    from tailtrim.slo import Decision, junit, promised  # noqa: PLC0415 - see above
+
+    listed = list(runs)
+    single = [one for one in found if one.promise is None]
+    of_runs = _of_each(listed, single) if single else {}
+    together = promised(listed, found)
+    named = {name or "all runs": of_group for name, of_group in together}
+    of_runs |= dict(zip(numbered_beside(of_runs, named), named.values(), strict=True))
+    for name, of_run in of_runs.items():
+        for verdict in of_run:
+            where = f"{units.printable(name)}: " if len(of_runs) > 1 else ""
+            say(f"{where}{verdict.word}: {told(verdict)}", err=True)
+    if len(together) > 1:
+        _tell_whole([of_group for _, of_group in together])
+    if report is not None:
+        write_files.write(report, junit(of_runs).encode())
+    if not of_runs:
+        say("not decided: there is no run that the objectives are for", err=True)
+        return ExitCode.UNDECIDED
+    decisions = {verdict.decision for of_run in of_runs.values() for verdict in of_run}
+    if Decision.FAILED in decisions:
+        return ExitCode.NEGATIVE
+    return ExitCode.UNDECIDED if Decision.UNDECIDED in decisions else ExitCode.SUCCESS
+
+
+def _of_each(listed: Sequence[Measured], found: Sequence[Objective]) -> dict[str, list[Verdict]]:
+    from tailtrim.slo import verdicts  # noqa: PLC0415 - see above
+
+    names = numbered([one.name for one in listed])
+    return {name: verdicts(one.summary, found) for name, one in zip(names, listed, strict=True)}
 
 
 def numbered(names: Sequence[str]) -> list[str]:
@@ -67,40 +153,6 @@ def numbered(names: Sequence[str]) -> list[str]:
     ]
 
 
-def judged(runs: Iterable[Measured], found: Sequence[Objective], report: Path | None) -> int:
-    """Print what the runs say of the objectives; return the exit code."""
-    listed = list(runs)
-    single = [one for one in found if one.promise is None]
-    of_runs = _of_each(listed, single) if single else {}
-    together = promised(listed, found)
-    named = {name or "all runs": of_group for name, of_group in together}
-    of_runs |= dict(zip(numbered_beside(of_runs, named), named.values(), strict=True))
-    for name, of_run in of_runs.items():
-        for verdict in of_run:
-            where = f"{units.printable(name)}: " if len(of_runs) > 1 else ""
-            say(f"{where}{verdict.word}: {told(verdict)}", err=True)
-    if len(together) > 1:
-        _tell_whole([of_group for _, of_group in together])
-    try:
-        if report is not None:
-            report.write_text(junit(of_runs), encoding="utf-8")
-    except OSError as error:
-        complain(OutputError(f"{report}: cannot be written: {error.strerror}"))
-        return USAGE
-    if not of_runs:
-        say("not decided: there is no run that the objectives are for", err=True)
-        return UNDECIDED
-    decisions = {verdict.decision for of_run in of_runs.values() for verdict in of_run}
-    if Decision.FAILED in decisions:
-        return NEGATIVE
-    return UNDECIDED if Decision.UNDECIDED in decisions else DONE
-
-
-def _of_each(listed: Sequence[Measured], found: Sequence[Objective]) -> dict[str, list[Verdict]]:
-    names = numbered([one.name for one in listed])
-    return {name: verdicts(one.summary, found) for name, one in zip(names, listed, strict=True)}
-
-
 def numbered_beside(taken: Iterable[str], names: Iterable[str]) -> list[str]:
     """Return the names of groups, told apart from runs of the same name.
 
@@ -113,7 +165,9 @@ def numbered_beside(taken: Iterable[str], names: Iterable[str]) -> list[str]:
 
 
 def _tell_whole(of_groups: Sequence[Sequence[Verdict]]) -> None:
-    """Say of each promise whether all combinations keep it."""
+    """Print the verdict of all combinations on each promise."""
+    from tailtrim.slo import Decision  # noqa: PLC0415 - see above
+
     for of_one in zip(*of_groups, strict=True):
         decisions = [verdict.decision for verdict in of_one]
         worst = next(
@@ -129,7 +183,7 @@ def _tell_whole(of_groups: Sequence[Sequence[Verdict]]) -> None:
 
 
 def told(verdict: Verdict) -> str:
-    """Say in a line what is known of an objective.
+    """Return objective, value, interval and reason in a line.
 
     >>> from tailtrim.slo import Decision, Verdict, objectives
     >>> (objective,) = objectives("max < 2ms")

@@ -1,0 +1,114 @@
+"""Options and arguments that several commands have, as annotated types."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+
+def out(told: str, metavar: str = "DIR") -> Any:
+    """Return ``--out`` with its help."""
+    return typer.Option("--out", "-o", metavar=metavar, help=told)
+
+
+def json(told: str = "Print the result as JSON.") -> Any:
+    """Return ``--json`` with its help."""
+    return typer.Option("--json", help=told)
+
+
+class Mask(StrEnum):
+    """Fields that the device under test may rewrite."""
+
+    NAT = "nat"
+    TOS = "tos"
+    TUNNEL = "tunnel"
+
+
+class Stamps(StrEnum):
+    """Sources of time stamps."""
+
+    HEADER = "header"
+    X552 = "x552"
+
+
+RunOrExperiment = Annotated[
+    Path,
+    typer.Argument(
+        metavar="DIR",
+        help="A run directory, written by analyze --out, or an experiment, written by run: each"
+        " of its runs.",
+    ),
+]
+Results = Annotated[
+    Path | None, out("Directory of the results. Default: results/NAME of the plan.")
+]
+Resume = Annotated[bool, typer.Option("--resume", help="Continue an interrupted experiment.")]
+Json = Annotated[bool, json()]
+StampSource = Annotated[
+    Stamps,
+    typer.Option(
+        metavar="SOURCE",
+        help="header: stamps of the capture file; x552: the last eight bytes of each frame.",
+    ),
+]
+Salvage = Annotated[
+    bool, typer.Option("--salvage", help="Analyse a damaged capture up to the damage.")
+]
+Cpu = Annotated[
+    int | None,
+    typer.Option(
+        metavar="CPU",
+        min=0,
+        help="The CPU that serves the packets, if the trace covers several.",
+    ),
+]
+Asserts = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--assert",
+        metavar="OBJECTIVES",
+        help="Objectives, such as 'p99.9 < 50us, loss < 0.01%'; also max, mean and 'adjusted"
+        " p99' (lost packets count as infinitely late). Or a promise by name, such as urllc-1ms,"
+        " for all runs together; list prints them with their sources. Exit code 1: failed; 5: not"
+        " decided, the confidence interval contains the limit.",
+    ),
+]
+Junit = Annotated[
+    Path | None,
+    typer.Option("--junit", metavar="FILE", help="Write the results of --assert as JUnit XML."),
+]
+
+
+def budget_s(text: str) -> float:
+    """Return the seconds of ``--budget``.
+
+    Raises:
+        ValueError: the text is not a time, or the time is 0.
+
+    """
+    from tailtrim.analysis.options import nanoseconds  # noqa: PLC0415 - the help does without
+
+    example = "90s, 20min or 2h"
+    time_ns = nanoseconds("budget", text, example=example)
+    if time_ns == 0:
+        raise ValueError(f"invalid budget {text!r}, expected more than 0, such as {example}")
+    return time_ns / 1e9
+
+
+def share(name: str, text: str, example: str) -> float:
+    """Return a share, typed as a percentage or as a number.
+
+    >>> share("width", "2%", example="2% or 0.02")
+    0.02
+
+    Raises:
+        ValueError: it is neither.
+
+    """
+    try:
+        return float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError as error:
+        raise ValueError(f"invalid {name} {text!r}, expected {example}") from error
