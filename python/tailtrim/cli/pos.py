@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from tailtrim.cli import pos_replay
 from tailtrim.cli.console import BROKEN, USAGE, complain, exit_code, say
 from tailtrim.errors import PicturesError, PlanError, TailtrimError
 from tailtrim.pos.layout import Published
@@ -38,7 +37,6 @@ Examples:
   tailtrim pos experiment.sh tartu vilnius -- --duration 30    # options of the script
   tailtrim pos experiment.sh tartu vilnius --testbed lab.yml --map tartu=gen --map vilnius=dut
   tailtrim pos experiment.sh tartu vilnius --image debian-bookworm=bookworm/cloud    # in VMs
-  tailtrim pos replay 2026-01-20_12-29-40_302478    # a published result folder's log of requests
 """
 
 
@@ -113,8 +111,7 @@ def command(  # noqa: PLR0913 - one parameter an option
         Path,
         typer.Argument(
             metavar="SCRIPT",
-            help="The script of the experiment; it runs in its folder. Or replay RESULTS NODE…: the"
-            " requests that a folder of results has the log of.",
+            help="The script of the experiment; it runs in its folder.",
         ),
     ],
     arguments: _Arguments = None,
@@ -151,32 +148,25 @@ def command(  # noqa: PLR0913 - one parameter an option
     from tailtrim.pos.scan import Wanted  # noqa: PLC0415
     from tailtrim.pos.session import Given  # noqa: PLC0415
 
-    words, replay = arguments or [], None
+    words = arguments or []
     try:
-        if script == pos_replay.WORD:
-            replay = pos_replay.Replay(words)
-            replay.tell(scan=scan)
-            name, words = replay.name, replay.nodes
-        else:
-            script = script / "experiment.sh" if script.is_dir() else script
-            name = script.absolute().parent.name
-            if not script.is_file():
-                raise PlanError(f"{script}: not a file")
+        script = script / "experiment.sh" if script.is_dir() else script
+        name = script.absolute().parent.name
+        if not script.is_file():
+            raise PlanError(f"{script}: not a file")
         deadline_s = nanoseconds("deadline", deadline) / 10**9 if deadline else None
         nanoseconds("trim", trim)
         seeded = seed if order is Order.RANDOM else None
         about = {"script": str(script), "arguments": words, "layout": str(layout), "seed": seeded}
         about |= {"testbed": str(testbed), "map": places or []} if testbed else {}
-        about |= replay.about if replay else {}
         images = tuple(one.partition("=")[0] for one in image or ())
         where = _Where(testbed, places or [], cable or [], image or [])
         with closing(_nodes(name, words, where)) as nodes:
             if check or scan:
-                _scan(script, Wanted(nodes, words, images), replay, check=check)
+                _scan(script, Wanted(nodes, words, images), check=check)
             if testbed is None:
                 enter()
             journal = Journal(out or Path("results") / name, about, resume=resume)
-            script = replay.keep(journal.folder) if replay else script
             given = Given(nodes, layout, images, Settings(deadline_s, seeded))
             failed = _conduct(script, words, journal, given, Experiment(name, nodes, trim))
     except (TailtrimError, ValueError) as error:
@@ -226,15 +216,11 @@ def _nodes(name: str, words: list[str], where: _Where) -> Provider:
     return nodes
 
 
-def _scan(script: Path, wanted: Wanted, replay: pos_replay.Replay | None, *, check: bool) -> None:
+def _scan(script: Path, wanted: Wanted, *, check: bool) -> None:
     """Say what is not supported, and end if there is anything."""
     from tailtrim.pos import scan  # noqa: PLC0415 - reads scripts, which --no-scan does not need
 
-    if replay:
-        with replay.drafted() as draft:
-            found = [replay.located(one) for one in scan.folder(draft, wanted)]
-    else:
-        found = scan.folder(script, wanted)
+    found = scan.folder(script, wanted)
     for finding in found:
         say(f"error: {units.printable(str(finding))}", err=True)
     if found:
