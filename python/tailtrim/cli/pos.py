@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from tailtrim.cli.console import BROKEN, USAGE, complain, exit_code, say
+from tailtrim.cli.console import BROKEN, complain, exit_code, say
 from tailtrim.errors import PicturesError, PlanError, TailtrimError
 from tailtrim.pos.layout import Published
 from tailtrim.report import units
@@ -24,13 +25,12 @@ if TYPE_CHECKING:
     from tailtrim.pos.jobs import RunEnded, Waiting
     from tailtrim.pos.journal import Journal
     from tailtrim.pos.provider import Provider
-    from tailtrim.pos.scan import Wanted
     from tailtrim.pos.session import Given
 
 EXAMPLES = """\b
 Examples:
   tailtrim pos experiment.sh tartu vilnius
-  tailtrim pos experiment.sh tartu vilnius --check       # only say what is not supported
+  tailtrim pos experiment.sh tartu vilnius --check       # only check nodes and cables
   tailtrim pos experiment.sh tartu vilnius --image 'debian-*' --order random --seed 7
   tailtrim pos experiment.sh tartu vilnius --resume      # go on after an interruption
   tailtrim pos experiment.sh tartu vilnius --cable tartu:eno7=vilnius:eno7
@@ -118,12 +118,8 @@ def command(  # noqa: PLR0913 - one parameter an option
     *,
     out: _Out = None,
     check: Annotated[
-        bool, typer.Option("--check", help="Only say what is not supported in the folder.")
+        bool, typer.Option("--check", help="Only check options, hosts and cables; start nothing.")
     ] = False,
-    scan: Annotated[
-        bool,
-        typer.Option("--scan/--no-scan", help="Look for what is not supported, before it starts."),
-    ] = True,
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue an interrupted experiment.")
     ] = False,
@@ -145,7 +141,6 @@ def command(  # noqa: PLR0913 - one parameter an option
     from tailtrim.pos.analysed import Experiment  # noqa: PLC0415
     from tailtrim.pos.jobs import Settings  # noqa: PLC0415
     from tailtrim.pos.journal import Journal  # noqa: PLC0415
-    from tailtrim.pos.scan import Wanted  # noqa: PLC0415
     from tailtrim.pos.session import Given  # noqa: PLC0415
 
     words = arguments or []
@@ -161,9 +156,11 @@ def command(  # noqa: PLR0913 - one parameter an option
         about |= {"testbed": str(testbed), "map": places or []} if testbed else {}
         images = tuple(one.partition("=")[0] for one in image or ())
         where = _Where(testbed, places or [], cable or [], image or [])
-        with closing(_nodes(name, words, where)) as nodes:
-            if check or scan:
-                _scan(script, Wanted(nodes, words, images), check=check)
+        with closing(_nodes(name, where)) as nodes:
+            nodes.reserve(words)
+            if check:
+                _check(script, words, nodes)
+                return
             if testbed is None:
                 enter()
             journal = Journal(out or Path("results") / name, about, resume=resume)
@@ -185,8 +182,8 @@ class _Where(NamedTuple):
     images: list[str]
 
 
-def _nodes(name: str, words: list[str], where: _Where) -> Provider:
-    """Return where nodes come from; the hosts that the words name are reserved."""
+def _nodes(name: str, where: _Where) -> Provider:
+    """Return where nodes come from."""
     from tailtrim.plan.testbed import load_testbed  # noqa: PLC0415 - the help does without
     from tailtrim.pos import cabling, guest_nodes  # noqa: PLC0415
     from tailtrim.pos.local_nodes import LocalNodes  # noqa: PLC0415
@@ -207,28 +204,33 @@ def _nodes(name: str, words: list[str], where: _Where) -> Provider:
     if cables:
         raise PlanError("--cable is for nodes of this host: the testbed file has the cables")
     description = load_testbed(testbed)
-    nodes = TestbedNodes(description, Map(places, description), f"pos {name}", told)
+    return TestbedNodes(description, Map(places, description), f"pos {name}", told)
+
+
+def _check(script: Path, words: list[str], nodes: Provider) -> None:
+    """Say which nodes the arguments name, and what is known of them before the script runs."""
+    before = itertools.takewhile(lambda word: not word.startswith("-"), words)
+    names = [word for word in before if _is_node(word, nodes)]
+    for name in names:
+        rows = nodes.interfaces(name, names)
+        ports = (
+            f"{row['port']} to {row['peer']}:{row['peer_port']}" if "peer" in row else row["port"]
+            for row in rows
+        )
+        say(f"{name}: {', '.join(ports) or 'no ports'}")
+        why = nodes.unbootable(name)
+        if why is not None:
+            say(f"{name}: boot parameters are refused: {why}")
+    say(f"{script}: {len(names)} nodes; what the script asks for is seen when it runs")
+
+
+def _is_node(word: str, nodes: Provider) -> bool:
+    """Whether a word can be the name of a node; a number is the one of an allocation."""
     try:
-        nodes.reserve(words)
-    except BaseException:
-        nodes.close()
-        raise
-    return nodes
-
-
-def _scan(script: Path, wanted: Wanted, *, check: bool) -> None:
-    """Say what is not supported, and end if there is anything."""
-    from tailtrim.pos import scan  # noqa: PLC0415 - reads scripts, which --no-scan does not need
-
-    found = scan.folder(script, wanted)
-    for finding in found:
-        say(f"error: {units.printable(str(finding))}", err=True)
-    if found:
-        say("hint: --no-scan runs it all the same", err=True)
-        raise typer.Exit(USAGE)
-    if check:
-        say(f"{script}: nothing found that is not supported")
-        raise typer.Exit
+        nodes.check(word)
+    except PlanError:
+        return False
+    return not word.isdigit()
 
 
 def _conduct(

@@ -2,7 +2,6 @@
 
 ::
 
-    scan        what a folder uses that is not supported, before anything is started
     conduct     its script, with a ``pos`` command that asks the controller
     controller  answers the script (verbs) and the nodes (tools) for a session
     session     allocations, nodes and commands

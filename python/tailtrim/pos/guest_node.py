@@ -11,8 +11,8 @@ import tarfile
 from typing import TYPE_CHECKING, BinaryIO
 
 from tailtrim.errors import HostError
-from tailtrim.pos.node import ENVIRONMENT, HOME, SHARED, OnNode, PosNode, started
-from tailtrim.pos.programs import SOCKET
+from tailtrim.pos.node import ENVIRONMENT, HOME, OnNode, PosNode, started
+from tailtrim.pos.programs import SHARED, SOCKET
 from tailtrim.pos.remote_command import RemoteCommand
 
 if TYPE_CHECKING:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
-import os
 import shutil
-import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -106,7 +104,7 @@ class Machines:
         """Take the folder for sockets and tools, and where nodes come from."""
         self._folder, self.provider = folder, provider
         self._all: dict[str, Machine] = {}
-        programs.write(folder, ["pos"], os.path.realpath(sys.executable))
+        programs.write_pos(folder)
 
     def __iter__(self) -> Any:
         """Return all of them."""

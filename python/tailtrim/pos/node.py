@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from tailtrim.errors import RunError
 from tailtrim.nodes import host
 from tailtrim.nodes.tool import Tool
+from tailtrim.pos.programs import SHARED
 from tailtrim.pos.unpacking import unpack
 from tailtrim.rundir.drafts import settle
 
@@ -38,8 +39,6 @@ TOOLS = (
     Tool("tar", "tar"),
     Tool("setsid", "util-linux"),
 )
-#: Where a node has its tools and the socket of the controller.
-SHARED = "/run/tailtrim"
 #: Where commands begin.
 HOME = "/root"
 #: What makes the files of a node, from the shell.

@@ -33,8 +33,6 @@ class Provider(ABC):
 
     #: What the record says of it.
     testbed: Any
-    #: Whether each node has a kernel for itself, which scripts may change.
-    own_kernel = False
 
     @abstractmethod
     def check(self, name: str) -> None:
@@ -46,8 +44,13 @@ class Provider(ABC):
         """
 
     @abstractmethod
-    def lacks(self, program: str) -> str | None:
-        """Say why nodes do not have a program; ``None`` where they do."""
+    def reserve(self, names: Sequence[str]) -> None:
+        """Make sure that nodes can be made, and reserve the hosts of those names that are nodes.
+
+        Raises:
+            HostError: a program is missing here, or a host cannot be reached or is taken.
+
+        """
 
     @abstractmethod
     def unbootable(self, name: str) -> str | None:

@@ -30,7 +30,7 @@ async def answer(at: Session, asked: Asked) -> Reply:
     try:
         verb = grammar.verb_of(asked.words)
         call = grammar.parsed(f"pos {' '.join(verb)}", grammar.VERBS[verb], asked.words[2:])
-        return await _VERBS[verb](at, asked, call)
+        return await VERBS[verb](at, asked, call)
     except PlanError as error:
         return Reply(stderr=f"{error}\n", code=2)
     except (HostError, RunError) as error:
@@ -310,7 +310,7 @@ def text_of(asked: Asked, path: str) -> tuple[str, str]:
         raise PlanError(f"{path}: cannot be read: {told}") from error
 
 
-_VERBS: dict[tuple[str, str], Verb] = {
+VERBS: dict[tuple[str, str], Verb] = {
     ("allocations", "allocate"): _allocate,
     ("allocations", "add"): _add,
     ("allocations", "free"): _free,
