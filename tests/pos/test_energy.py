@@ -14,7 +14,7 @@ from tailtrim.energy import pos_csv
 from tailtrim.nodes.meters import AnyMeter, Meter, Reader
 from tailtrim.pos.allocation import Allocation
 from tailtrim.pos.layout import Layout
-from tailtrim.pos.machines import Machine
+from tailtrim.pos.node_registry import Machine
 from tailtrim.pos.tools import Asked, Reply, answer
 
 if TYPE_CHECKING:

@@ -6,16 +6,17 @@ import asyncio
 import re
 import shlex
 import subprocess
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tailtrim.pos import grammar, programs, tools, verbs
+from tailtrim.pos.experiment import PosExperiment
+from tailtrim.pos.local_nodes import LocalNodes
 from tailtrim.pos.tools import Asked, Reply
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pos_runs import PosRun
 
 SUPPORTED = [
@@ -93,6 +94,23 @@ def test_a_verb_or_tool_that_is_not_supported_is_refused(text: str, told: str) -
     assert reply == Reply(stderr=reply.stderr, code=2)
     (line,) = reply.stderr.splitlines()
     assert re.match(told, line)
+
+
+@pytest.mark.parametrize(
+    ("image", "known"),
+    [
+        ("host", True),
+        ("debian-buster", True),
+        ("debian-buster@2021-12-21T04:04:35+00:00", True),
+        ("alpine", False),
+    ],
+)
+def test_images_that_a_user_names_are_known(image: str, known: bool) -> None:
+    nodes = LocalNodes()
+    experiment = PosExperiment(
+        name="x", script=Path("x.sh"), arguments=[], nodes=nodes, images=["debian-*"]
+    )
+    assert experiment.has_image(image) is known
 
 
 def programs_of(folder: Path, *, own_kernel: bool) -> Path:

@@ -20,12 +20,11 @@ from tailtrim.report import units
 
 if TYPE_CHECKING:
     from tailtrim.experiment.record import Outcome
-    from tailtrim.pos.analysed import Experiment
     from tailtrim.pos.conduct import Ended
+    from tailtrim.pos.experiment import PosExperiment
     from tailtrim.pos.jobs import RunEnded, Waiting
     from tailtrim.pos.journal import Journal
     from tailtrim.pos.provider import Provider
-    from tailtrim.pos.session import Given
 
 EXAMPLES = """\b
 Examples:
@@ -138,10 +137,8 @@ def command(  # noqa: PLR0913 - one parameter an option
     """Run an experiment folder of pos as it is, on nodes of this host or on hosts."""
     from tailtrim.analysis.options import nanoseconds  # noqa: PLC0415 - the help does without
     from tailtrim.nodes.unprivileged import enter  # noqa: PLC0415
-    from tailtrim.pos.analysed import Experiment  # noqa: PLC0415
-    from tailtrim.pos.jobs import Settings  # noqa: PLC0415
+    from tailtrim.pos.experiment import PosExperiment  # noqa: PLC0415
     from tailtrim.pos.journal import Journal  # noqa: PLC0415
-    from tailtrim.pos.session import Given  # noqa: PLC0415
 
     words = arguments or []
     try:
@@ -164,8 +161,20 @@ def command(  # noqa: PLR0913 - one parameter an option
             if testbed is None:
                 enter()
             journal = Journal(out or Path("results") / name, about, resume=resume)
-            given = Given(nodes, layout, images, Settings(deadline_s, seeded))
-            failed = _conduct(script, words, journal, given, Experiment(name, nodes, trim))
+            failed = _run(
+                PosExperiment(
+                    name=name,
+                    script=script,
+                    arguments=words,
+                    nodes=nodes,
+                    published=layout,
+                    images=images,
+                    deadline_s=deadline_s,
+                    seed=seeded,
+                    trim_s=trim,
+                ),
+                journal,
+            )
     except (TailtrimError, ValueError) as error:
         complain(error)
         raise typer.Exit(exit_code(error)) from error
@@ -233,21 +242,19 @@ def _is_node(word: str, nodes: Provider) -> bool:
     return not word.isdigit()
 
 
-def _conduct(
-    script: Path, words: list[str], journal: Journal, given: Given, about: Experiment
-) -> bool:
+def _run(experiment: PosExperiment, journal: Journal) -> bool:
     """Run it, and report; return whether something failed."""
     from tailtrim.experiment import is_experiment  # noqa: PLC0415 - the help does without
-    from tailtrim.pos.analysed import analyse  # noqa: PLC0415
     from tailtrim.pos.conduct import conduct  # noqa: PLC0415
+    from tailtrim.pos.run_analysis import analyse  # noqa: PLC0415
 
     progress = _Progress()
     try:
-        ended = conduct(script, words, journal, given, progress)
+        ended = conduct(experiment, journal, progress)
     except (KeyboardInterrupt, SystemExit):
         say(f"interrupted: what was done is in {journal.folder}, --resume does the rest", err=True)
         raise
-    outcomes = analyse(journal, about, ended, _told)
+    outcomes = analyse(journal, experiment, ended, _told)
     for allocation in ended.allocations:
         say(f"Results:    {allocation.layout.folder}")
     if is_experiment(journal.folder):

@@ -1,4 +1,4 @@
-"""Barriers between the nodes of an allocation: who has arrived, and who is waited for."""
+"""Points at which nodes wait for each other: barriers, and the steps of repeated commands."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tailtrim.errors import RunError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Coroutine
 
     Tag = tuple[str, int | None]
 
@@ -139,6 +139,64 @@ class Barriers:
 
     def _told(self, gathering: _Gathering) -> str:
         return "; ".join(f"{node} is missing: {self._state(node)}" for node in gathering.missing)
+
+
+class Lockstep:
+    """Commands that are repeated at the same time begin each step together.
+
+    Each run has two steps, its first attempt and its second one, which most runs do without.
+    """
+
+    def __init__(self) -> None:
+        """Begin without any."""
+        self._passed: dict[str, int] = {}
+        self._changed = asyncio.Condition()
+        self._together: dict[str, set[str]] = {}
+        self._decided: dict[int, asyncio.Task[bool]] = {}
+
+    def join(self, key: str) -> None:
+        """Take a command in."""
+        self._passed[key] = 0
+        for one in self._passed:
+            self._together.setdefault(one, set()).update(self._passed)
+
+    def peers(self, key: str) -> list[str]:
+        """Return the commands that were repeated at the same time."""
+        return sorted(self._together.get(key, set()) - {key})
+
+    async def turn(self, key: str, step: int) -> None:
+        """Wait until all others have passed what is before this step."""
+        async with self._changed:
+            await self._changed.wait_for(
+                lambda: all(passed >= step for one, passed in self._passed.items() if one != key)
+            )
+
+    async def decided(
+        self, key: str, step: int, decide: Callable[[], Coroutine[Any, Any, bool]]
+    ) -> bool:
+        """Wait for a step, and return what is decided of it: once, for all commands."""
+        await self.turn(key, step)
+        if step not in self._decided:
+            self._decided[step] = asyncio.ensure_future(decide())
+        return await asyncio.shield(self._decided[step])
+
+    async def passed(self, key: str, step: int) -> bool:
+        """Tell that a command has passed a step; return whether it was the last to."""
+        async with self._changed:
+            self._passed[key] = step + 1
+            self._changed.notify_all()
+            last = all(passed > step for passed in self._passed.values())
+        if last:
+            self._decided.pop(step, None)
+        return last
+
+    async def leave(self, key: str) -> None:
+        """Let a command go."""
+        async with self._changed:
+            self._passed.pop(key, None)
+            if not self._passed:
+                self._decided.clear()
+            self._changed.notify_all()
 
 
 def _named(tag: Tag) -> str:

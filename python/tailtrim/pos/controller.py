@@ -19,7 +19,7 @@ from tailtrim.pos.tools import Asked, Reply
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tailtrim.pos.machines import Machine
+    from tailtrim.pos.node_registry import Machine
     from tailtrim.pos.session import Session
 
 _LONGEST_LINE = 64 * 1024 * 1024

@@ -88,6 +88,19 @@ class Layout:
         """Return what a command printed as it is stored: 2020 as Python writes bytes."""
         return output if self.published is Published.NEW else repr(output).encode()
 
+    def store_printed(self, base: Path) -> None:
+        """Store what a command printed as the layout has it.
+
+        ``base`` is the beginning of the names of its files.
+        """
+        for kind in ("stdout", "stderr"):
+            place = base.with_name(f"{base.name}.{kind}")
+            with suppress(OSError):
+                printed = place.read_bytes()
+                stored = self.printed(printed)
+                if stored != printed and not printed.startswith((b"b'", b'b"')):
+                    place.write_bytes(stored)
+
     def read_printed(self, place: Path) -> str:
         """Return what a command printed, from the file that it is stored in."""
         stored = place.read_bytes() if place.exists() else b""

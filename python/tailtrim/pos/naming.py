@@ -9,10 +9,7 @@ first dot, with as many digits as the highest run number.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from datetime import datetime
+from datetime import datetime
 
 #: What pos itself keeps of a command and of each of its runs; all else was uploaded by scripts.
 LOOP, STATUS = ".loop", ".status"
@@ -29,6 +26,11 @@ _SIDES = {
     "ingress": frozenset({"pre", "ingress", "in", "before"}),
     "egress": frozenset({"post", "egress", "out", "after"}),
 }
+
+
+def now() -> str:
+    """Return the time as names of files have it."""
+    return stamp(datetime.now().astimezone())
 
 
 def stamp(moment: datetime) -> str:

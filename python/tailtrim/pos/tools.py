@@ -9,15 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tailtrim.errors import HostError, MissingPackageError, PlanError, RunError
-from tailtrim.pos import background, energy, grammar, naming, variables
-from tailtrim.pos.allocation import now, seconds
+from tailtrim.pos import energy, grammar, naming, variables
+from tailtrim.pos.naming import now
+from tailtrim.pos.node_registry import Background
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from tailtrim.nodes.meters import Reader
     from tailtrim.pos.grammar import Call
-    from tailtrim.pos.machines import Machine
+    from tailtrim.pos.node_registry import Machine
 
     Tool = Callable[[Machine, "Asked", Call], Awaitable["Reply"]]
 
@@ -92,7 +93,7 @@ async def _sync(machine: Machine, _: Asked, call: Call) -> Reply:
     allocation = machine.allocated()
     members = allocation.members(call.options.get("role"), call.arguments)
     run = machine.run[0] if call.has("loop") and machine.run else None
-    timeout_s = seconds(call.options.get("timeout"), "pos_sync")
+    timeout_s = _seconds(call.options.get("timeout"), "pos_sync")
     tag = (call.options.get("tag", ""), run)
     if machine.catching_up:
         return Reply(stderr="pos_sync: passed before the node was booted again\n")
@@ -150,10 +151,10 @@ async def _begin(
         process = await machine.node.start(
             command, output, errors, folder=folder_there, environment=environment
         )
-    machine.background[key] = background.Background(layout, base, process)
+    machine.background[key] = Background(layout, base, process)
 
 
-def _found(machine: Machine, name: str, *, of_run: bool) -> background.Background | None:
+def _found(machine: Machine, name: str, *, of_run: bool) -> Background | None:
     """Return the process of a name: first that of the current run, or first the other one."""
     number = machine.run[0] if machine.run else None
     keys = [(name, number), (name, None)]
@@ -180,7 +181,7 @@ async def _wait(machine: Machine, _: Asked, call: Call) -> Reply:
     process = _found(machine, name, of_run=call.has("loop"))
     if process is None:
         return Reply(stderr="WARNING  No running process found\n")
-    timeout_s = seconds(call.options.get("timeout"), "pos_wait")
+    timeout_s = _seconds(call.options.get("timeout"), "pos_wait")
     try:
         await asyncio.wait_for(process.wait(), timeout_s)
     except TimeoutError:
@@ -279,6 +280,21 @@ async def _energy_stop(machine: Machine, _: Asked, __: Call) -> Reply:
     measured = await asyncio.to_thread(machine.measured)
     problem = measured.problem if measured is not None else None
     return Reply(stderr=f"WARNING  {problem}\n" if problem else "")
+
+
+def _seconds(text: str | None, what: str) -> float | None:
+    """Return a time in seconds that a script gives.
+
+    Raises:
+        PlanError: it is not a number.
+
+    """
+    if text is None:
+        return None
+    try:
+        return float(text)
+    except ValueError as error:
+        raise PlanError(f"{what}: invalid time {text!r}, expected seconds") from error
 
 
 def _opened(machine: Machine) -> Reader | None:

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 from tailtrim.errors import HostError, PlanError, RunError
 from tailtrim.pos import grammar, naming, variables
 from tailtrim.pos import layout as names
-from tailtrim.pos.allocation import now
 from tailtrim.pos.jobs import Launch
+from tailtrim.pos.naming import now
 from tailtrim.pos.tools import Asked, Reply
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from tailtrim.pos.grammar import Call
-    from tailtrim.pos.machines import Machine
+    from tailtrim.pos.node_registry import Machine
     from tailtrim.pos.session import Session
 
     Verb = Callable[[Session, Asked, Call], Awaitable[Reply]]
@@ -133,11 +133,8 @@ async def _show_node(at: Session, _: Asked, call: Call) -> Reply:
 
 
 async def _image(at: Session, _: Asked, call: Call) -> Reply:
-    image = call.arguments[1]
     for machine in at.named(call.arguments[0]):
-        if not at.has_image(image):
-            raise PlanError(f"{machine.name}: unknown image {image!r}: {at.about_images()}")
-        machine.image = image
+        at.set_image(machine, call.arguments[1])
     return Reply()
 
 
@@ -205,7 +202,7 @@ async def _launch(at: Session, asked: Asked, call: Call) -> Reply:
         script, source = text_of(asked, call.options["infile"])
         if command:
             raise PlanError("pos commands launch: --infile and a command exclude each other")
-        if not call.has("name") and at.settings.published is names.Published.NEW:
+        if not call.has("name") and at.experiment.published is names.Published.NEW:
             called = Path(source).stem or called
     elif not command:
         raise PlanError("pos commands launch: expected --infile FILE or -- COMMAND")

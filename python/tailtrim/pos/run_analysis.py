@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import sys
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from tailtrim._native import VERSION
 from tailtrim.analysis import analyze
@@ -21,27 +21,20 @@ if TYPE_CHECKING:
 
     from tailtrim.pos.allocation import Allocation
     from tailtrim.pos.conduct import Ended
+    from tailtrim.pos.experiment import PosExperiment
     from tailtrim.pos.journal import Journal
     from tailtrim.pos.layout import Pair
     from tailtrim.pos.provider import Provider
 
 
-class Experiment(NamedTuple):
-    """What an experiment is called, where its nodes came from, and what of runs is left out."""
-
-    name: str
-    nodes: Provider
-    trim_s: str
-
-
 def analyse(
-    journal: Journal, about: Experiment, ended: Ended, told: Callable[[str], None]
+    journal: Journal, experiment: PosExperiment, ended: Ended, told: Callable[[str], None]
 ) -> list[Outcome]:
     """Analyse the captures of each run, and write the record of the experiment.
 
     Args:
-        journal: what was run.
-        about: the experiment.
+        journal: of its runs.
+        experiment: what was run.
         ended: where its results are, and why they are not to be trusted.
         told: is called with what is being done.
 
@@ -63,17 +56,17 @@ def analyse(
             failed = failed or _unclear(found)
         elif pair is not None and failed is None:
             told(f"analysing {folder} ({label})")
-            failed = _analyse(journal.folder / folder, pair, about.trim_s, loop)
+            failed = _analyse(journal.folder / folder, pair, experiment.trim_s, loop)
         elif failed is None and captured:
             failed = "no pair of captures, told by names such as X-pre.pcap and X-post.pcap"
-        clocks = _clocks(pair, about.nodes) if pair is not None else ()
+        clocks = _clocks(pair, experiment.nodes) if pair is not None else ()
         invalid = (*ended.doubts, *clocks) if failed is None else ()
         repeated = tuple(known.get("repeated", ()))
         outcomes.append(
             Outcome(folder, label, floor=False, invalid=invalid, failed=failed, repeated=repeated)
         )
     if captured:
-        _record(journal, about, outcomes)
+        _record(journal, experiment, outcomes)
     return outcomes
 
 
@@ -133,11 +126,11 @@ def _analyse(place: Path, pair: Pair, trim_s: str, loop: dict[str, Any]) -> str 
     return None
 
 
-def _record(journal: Journal, about: Experiment, outcomes: Sequence[Outcome]) -> None:
+def _record(journal: Journal, experiment: PosExperiment, outcomes: Sequence[Outcome]) -> None:
     record = {
         "schema": SCHEMA,
         "began": journal.began,
-        "plan": {"name": about.name, "testbed": about.nodes.testbed},
+        "plan": {"name": experiment.name, "testbed": experiment.nodes.testbed},
         "order": [outcome.label for outcome in outcomes],
         "versions": {"tailtrim": VERSION, "python": platform.python_version()},
         "host": asdict(host.facts()),

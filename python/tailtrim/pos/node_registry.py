@@ -1,4 +1,4 @@
-"""The nodes of an experiment: booted, and what each of them does."""
+"""Registry of the nodes of an experiment, booted or not."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tailtrim.errors import PlanError
 from tailtrim.pos import programs
-from tailtrim.pos.images import HOST_IMAGE
+from tailtrim.pos.experiment import HOST_IMAGE
 from tailtrim.pos.provider import Boot
 
 if TYPE_CHECKING:
@@ -19,10 +19,29 @@ if TYPE_CHECKING:
 
     from tailtrim.nodes.meters import Reader
     from tailtrim.pos.allocation import Allocation
-    from tailtrim.pos.background import Background
     from tailtrim.pos.energy import Measuring
+    from tailtrim.pos.layout import Layout
     from tailtrim.pos.node import PosNode
+    from tailtrim.pos.node_command import NodeCommand
     from tailtrim.pos.provider import Provider
+
+
+class Background:
+    """A process in the background of a node (``pos_run``), and the files of what it prints."""
+
+    def __init__(self, layout: Layout, base: Path, process: NodeCommand) -> None:
+        """Take the process, and the beginning of the names of its files."""
+        self._layout, self._base, self.process = layout, base, process
+
+    async def wait(self) -> None:
+        """Wait for its end."""
+        await self.process.wait()
+        self._layout.store_printed(self._base)
+
+    async def stop(self) -> None:
+        """End it."""
+        await self.process.stop()
+        self._layout.store_printed(self._base)
 
 
 class Machine:
@@ -97,7 +116,7 @@ def _nothing(_: Path) -> None:
     """Take a file that is of no run."""
 
 
-class Machines:
+class NodeRegistry:
     """All nodes, by name; they are made when a script names them first."""
 
     def __init__(self, folder: Path, provider: Provider) -> None:
