@@ -14,7 +14,7 @@ import pytest
 from tailtrim.pos import grammar, programs, tools, verbs
 from tailtrim.pos.experiment import PosExperiment
 from tailtrim.pos.local_nodes import LocalNodes
-from tailtrim.pos.tools import Asked, Reply
+from tailtrim.pos.tools import Reply, Request
 
 if TYPE_CHECKING:
     from pos_runs import PosRun
@@ -90,7 +90,7 @@ def test_a_verb_or_tool_that_is_not_supported_is_refused(text: str, told: str) -
     # It is refused before the session or the node is looked at.
     nothing: Any = None
     answer = verbs.answer if program == "pos" else tools.answer
-    reply = asyncio.run(answer(nothing, Asked(program, words)))
+    reply = asyncio.run(answer(nothing, Request(program, words)))
     assert reply == Reply(stderr=reply.stderr, code=2)
     (line,) = reply.stderr.splitlines()
     assert re.match(told, line)

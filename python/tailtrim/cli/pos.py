@@ -183,7 +183,7 @@ def command(  # noqa: PLR0913 - one parameter an option
 
 
 class _Where(NamedTuple):
-    """What is said of where nodes come from."""
+    """Options that say where nodes come from."""
 
     testbed: Path | None
     places: list[str]
@@ -217,7 +217,7 @@ def _nodes(name: str, where: _Where) -> Provider:
 
 
 def _check(script: Path, words: list[str], nodes: Provider) -> None:
-    """Say which nodes the arguments name, and what is known of them before the script runs."""
+    """Print the nodes that the arguments name, with their cables and limits."""
     before = itertools.takewhile(lambda word: not word.startswith("-"), words)
     names = [word for word in before if _is_node(word, nodes)]
     for name in names:
@@ -306,7 +306,7 @@ class _Progress:
         self._took_s: list[float] = []
 
     def __call__(self, event: RunEnded | Waiting) -> None:
-        """Tell of a run, or of commands that the script left."""
+        """Report a run, or commands that the script left."""
         from tailtrim.pos.jobs import Waiting  # noqa: PLC0415 - the help does without
 
         if isinstance(event, Waiting):

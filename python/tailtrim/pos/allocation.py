@@ -41,9 +41,9 @@ class Allocation:
         self.lockstep = Lockstep()
         #: Nodes that died, and how.
         self.dead: dict[str, str] = {}
-        #: Why no run goes on, where a node that died cannot be used again.
+        #: Reason why no run goes on, where a node that died cannot be used again.
         self.over: str | None = None
-        #: When it began: what is older in its result folder is of an interrupted attempt.
+        #: Time of its begin: what is older in its result folder is of an interrupted attempt.
         self.began_s = time.time()
         self.save()
 
@@ -52,7 +52,7 @@ class Allocation:
         return self.variables.setdefault(node, {})
 
     def add(self, nodes: list[str]) -> None:
-        """Take more nodes in."""
+        """Add nodes."""
         self.nodes += [node for node in nodes if node not in self.nodes]
         self.save()
 
@@ -102,7 +102,7 @@ class Allocation:
         }
 
     def save(self) -> None:
-        """Write what is set to the result folder."""
+        """Write nodes, roles and variables to the result folder."""
         config = self.layout.config
         both = self.described() | {"variables": self.variables}
         write(config / names.ALLOCATION, both)

@@ -35,7 +35,7 @@ _WITH_US = ("setpriv", "--pdeathsig", "KILL", "unshare", "--pid", "--fork", "--k
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How an experiment ended: the script's exit code, what it left, and doubts about it."""
+    """End of an experiment: the script's exit code, allocations, doubts, failed commands."""
 
     code: int
     allocations: tuple[Allocation, ...]
@@ -106,7 +106,7 @@ async def _conduct(
 
 
 def _signals() -> list[signal.Signals]:
-    """Have signals cancel the present task; return the list of those that came.
+    """Cancel the present task by signals; return the list of those that came.
 
     What raises in a handler would leave the loop in the middle of a step.
     """

@@ -26,7 +26,7 @@ class Form:
 
 @dataclass(slots=True)
 class Call:
-    """What was written: arguments in order, and options by their names."""
+    """A parsed call: arguments in order, and options by their names."""
 
     arguments: list[str] = field(default_factory=list)
     options: dict[str, str] = field(default_factory=dict)
@@ -127,7 +127,7 @@ TOOLS = {
     "pos_heartbeat": form(0, None),
     "pos_timesync": form(0, None),
 }
-#: Those that do nothing on nodes here, and why.
+#: Tools that do nothing on nodes here, and why.
 IDLE = {
     "pos_heartbeat": "the controller sees nodes without it",
     "pos_timesync": "nodes have the clock of their host",
@@ -166,7 +166,7 @@ def tool_of(name: str) -> Form:
 
 
 def parsed(name: str, grammar: Form, words: Sequence[str]) -> Call:
-    """Return what words mean.
+    """Return the call that words make.
 
     Args:
         name: of the verb or tool, for errors.

@@ -81,7 +81,7 @@ class GuestNodes(LocalNodes):
     def __init__(
         self, images: Mapping[str, Image], cables: Sequence[Cable], told: Callable[[str], None]
     ) -> None:
-        """Take them; nothing is booted yet."""
+        """Boot nothing yet."""
         super().__init__(cables)
         self._images, self._told = dict(images), told
         self._fibres: Namespace | None = None
@@ -166,7 +166,7 @@ class GuestNodes(LocalNodes):
             redirect(other, port)
 
     def facts(self, name: str) -> Facts:
-        """Return what the machine is; before it boots, what this host is."""
+        """Return the facts of the machine; before it boots, those of this host."""
         guest = self._guests.get(name)
         return guest.session.facts if guest is not None else host.facts()
 

@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from tailtrim.pos.node_registry import Machine, NodeRegistry
     from tailtrim.pos.revival import Revival
 
-#: The status of a command that was ended from outside.
+#: Status of a command that was ended from outside.
 ABORTED = "aborted"
 _LAST_LINES, _LAST_BYTES = 10, 4_000
-#: How long the end of a node may take to be seen after that of what ran there.
+#: Time within which the end of a node is seen after that of its command, and between two looks.
 _SEEN_S, _LOOK_S = 1.0, 0.01
-#: How what ran there ends then: by a signal here, or as SSH tells it, or with the connection.
+#: Exit codes of a command whose node died: killed here, 137 through ssh, 255 from ssh itself.
 _KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL, 255)
 
 
@@ -52,14 +52,14 @@ class RunEnded:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """The script has ended, and these commands have not."""
+    """Commands that go on after the end of the script."""
 
     commands: tuple[str, ...]
 
 
 @dataclass(slots=True)
 class Launch:
-    """What is to be launched: a script, or program and arguments."""
+    """A command to launch: a script, or program and arguments."""
 
     name: str
     script: str | None = None
@@ -169,7 +169,7 @@ class Jobs:
         return [job for job in self.all.values() if job.task and not job.task.done()]
 
     def doing(self, node: str) -> str:
-        """Say what a node does, for those who wait for it."""
+        """Describe the work of a node, for those who wait for it."""
         mine = [job for job in self.active() if job.machine.name == node]
         if not mine:
             return "no command runs there"
@@ -213,7 +213,7 @@ class Jobs:
         job.machine.done.append(partial(self._once_more, job))
 
     async def _once_more(self, job: Job) -> None:
-        """Do on a node that was booted again what a command had done.
+        """Repeat a command on a node that was booted again.
 
         Raises:
             RunError: it does not end as it did before.
@@ -264,7 +264,7 @@ class Jobs:
         job.status = ERROR if statuses == {ERROR} else FINISHED
 
     async def _run(self, job: Job, allocation: Allocation) -> str:
-        """Do one run; return what became of it."""
+        """Do one run; return its status."""
         machine, key = job.machine, job.key
         if machine.run is None:
             return ERROR
@@ -302,7 +302,7 @@ class Jobs:
         return status
 
     async def _once(self, job: Job, base: Path) -> str:
-        """Run a command on its node to its end; return what became of it.
+        """Run a command on its node to its end; return its status.
 
         Raises:
             RunError: it could not run, or not to its end.

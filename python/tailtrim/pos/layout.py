@@ -30,7 +30,7 @@ CONFIG, SCRIPTS, FILES, ENERGY = "config", "scripts", "files", "energy"
 ALLOCATION, VARIABLES = "allocation.json", "variables.json"
 HARDWARE, TOPOLOGY = "hardware.json", "topology.json"
 
-#: What interrupted runs left, where evaluations do not find it.
+#: Folder of what interrupted runs left, where evaluations do not find it.
 INTERRUPTED = "interrupted"
 
 
@@ -60,7 +60,7 @@ class Unclear(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where the files of an allocation are."""
+    """Places of the files of an allocation."""
 
     folder: Path
     published: Published = Published.NEW

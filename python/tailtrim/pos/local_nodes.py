@@ -32,7 +32,7 @@ class LocalNodes(Provider):
     tools: tuple[Tool, ...] = (*namespace.TOOLS, *TOOLS)
 
     def __init__(self, cables: Sequence[Cable] = ()) -> None:
-        """Take the cables that are given; without, there are the usual ones."""
+        """Use the given cables; without any, the usual ones."""
         self._given = list(cables)
 
     def check(self, name: str) -> None:
@@ -48,11 +48,11 @@ class LocalNodes(Provider):
                 raise tool.missing()
 
     def unbootable(self, name: str) -> None:
-        """Let all be given: they are recorded."""
+        """Accept all boot parameters: they are recorded."""
         del name
 
     def ignores(self, parameters: Sequence[str]) -> str | None:
-        """Say that all are ignored: the kernel is that of this host."""
+        """Return all of them: the kernel is that of this host."""
         return " ".join(parameters) or None
 
     async def prepare(self, name: str, wanted: Boot, old: PosNode | None) -> None:
@@ -82,12 +82,12 @@ class LocalNodes(Provider):
         return cabling.topology(self._cables(allocated) if allocated else [], name)
 
     def facts(self, name: str) -> Facts:
-        """Return what this host is."""
+        """Return the facts of this host."""
         del name
         return host.facts()
 
     def meter(self, name: str) -> None:
-        """Have none: this host's is not that of one of its nodes."""
+        """Return none: this host's meter is not that of one of its nodes."""
         del name
 
     def clock(self, name: str) -> str:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-#: What makes nodes beside what makes namespaces.
+#: Programs that make nodes, beside those that make namespaces.
 TOOLS = (
     Tool("mount", "mount"),
     Tool("umount", "mount"),
@@ -37,9 +37,9 @@ TOOLS = (
     Tool("tar", "tar"),
     Tool("setsid", "util-linux"),
 )
-#: Where commands begin.
+#: Folder in which commands begin.
 HOME = "/root"
-#: What makes the files of a node, from the shell.
+#: Name of the shell script that makes the files of a node.
 SCRIPT = "node.sh"
 _PATH = f"{SHARED}/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 #: A fresh login of root.

@@ -39,7 +39,7 @@ class NodeCommand:
     """A command that runs on a node."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
-        """Take the process that waits for it here."""
+        """Wrap the process that waits for it here."""
         self._process = process
 
     @property
@@ -74,7 +74,7 @@ class RemoteCommand(NodeCommand):
     Args:
         session: with the host or the guest.
         pid_file: the file there that holds the number of its process.
-        process: what waits here for its end.
+        process: the one here that waits for its end.
         signalling: a script of a shell that sends a signal; it is given the file and the name.
 
     """
@@ -86,7 +86,7 @@ class RemoteCommand(NodeCommand):
         process: asyncio.subprocess.Process,
         signalling: str,
     ) -> None:
-        """Take what is known of it."""
+        """Wrap the process that waits for it here."""
         super().__init__(process)
         self._session, self._pid_file, self._signalling = session, pid_file, signalling
 

@@ -30,7 +30,7 @@ class Background:
     """A process in the background of a node (``pos_run``), and the files of what it prints."""
 
     def __init__(self, layout: Layout, base: Path, process: NodeCommand) -> None:
-        """Take the process, and the beginning of the names of its files."""
+        """Wrap a process; ``base`` is the beginning of the names of its files."""
         self._layout, self._base, self.process = layout, base, process
 
     async def wait(self) -> None:
@@ -48,7 +48,7 @@ class Machine:
     """A node of the testbed, whether it is booted or not."""
 
     def __init__(self, name: str, shared: Path) -> None:
-        """Take its name, and its folder here."""
+        """Begin with a node that is off; ``shared`` is its folder here."""
         self.name, self.shared = name, shared
         self.image = HOST_IMAGE
         self.boot_parameters: list[str] = []
@@ -60,21 +60,21 @@ class Machine:
         self.queue = asyncio.Lock()
         #: The number and the loop variables of the current run, and how names tell it.
         self.run: tuple[int, dict[str, Any], str] | None = None
-        #: Is called with each file that the current run leaves.
+        #: Callback for each file that the current run leaves.
         self.left: Callable[[Path], None] = _nothing
         self.background: dict[tuple[str, int | None], Background] = {}
         #: Opens the meter of its host, if that has one.
         self.meter: Callable[[], Reader | None] = _without_meter
-        #: What reads it at the moment.
+        #: Reader of that meter at the moment.
         self.measuring: Measuring | None = None
-        #: What was done there since it booted, for a node that has to be booted again.
+        #: Steps that were done there since it booted, for a node that has to be booted again.
         self.done: list[Callable[[], Awaitable[None]]] = []
         #: Whether it does that again: others do not wait for it, its uploads replace those before.
         self.catching_up = False
 
     @property
     def state(self) -> str:
-        """What pos calls the state of a node."""
+        """State of the node, in the words of pos."""
         return "off" if self.node is None else "booted" if self.node.alive else "dead"
 
     def allocated(self) -> Allocation:
@@ -101,7 +101,7 @@ class Machine:
         return measuring
 
     def bootstrap(self) -> None:
-        """Let the node know the variables as they are now."""
+        """Give the node the variables as they are now."""
         allocation = self.allocated()
         own = {"hostname": self.name} | allocation.of(self.name)
         known = {"global": allocation.variables["global"], "local": own}
@@ -109,18 +109,18 @@ class Machine:
 
 
 def _without_meter() -> None:
-    """Have no meter."""
+    """Return no reader: there is no meter."""
 
 
 def _nothing(_: Path) -> None:
-    """Take a file that is of no run."""
+    """Ignore a file that is of no run."""
 
 
 class NodeRegistry:
     """All nodes, by name; they are made when a script names them first."""
 
     def __init__(self, folder: Path, provider: Provider) -> None:
-        """Take the folder for sockets and tools, and where nodes come from."""
+        """Begin without nodes; ``folder`` is for sockets and tools."""
         self._folder, self.provider = folder, provider
         self._all: dict[str, Machine] = {}
         programs.write_pos(folder)
@@ -145,7 +145,7 @@ class NodeRegistry:
         return self._all[name]
 
     def described(self, machine: Machine) -> dict[str, Any]:
-        """Return what a node is, as ``pos nodes show`` has it.
+        """Return a description of a node, as ``pos nodes show`` has it.
 
         Raises:
             HostError: its host does not say.
@@ -163,7 +163,7 @@ class NodeRegistry:
         }
 
     async def boot(self, machine: Machine) -> PosNode:
-        """Boot a node, again if it was, and let it know its variables.
+        """Boot a node, again if it was, and give it its variables.
 
         Raises:
             HostError: its host cannot.

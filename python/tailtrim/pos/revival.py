@@ -21,7 +21,7 @@ class Revival:
     def __init__(
         self, machines: NodeRegistry, journal: Journal, boot: Callable[[Machine], Awaitable[None]]
     ) -> None:
-        """Take the nodes, what is remembered, and how a node is booted."""
+        """Bring nodes back by ``boot``, and record that in the journal."""
         self._machines, self._journal, self._boot = machines, journal, boot
         self._one = asyncio.Lock()
 

@@ -39,7 +39,7 @@ def analyse(
         told: is called with what is being done.
 
     Returns:
-        What became of each run. There is no record of them where none has captures.
+        The outcome of each run. There is no record of them where none has captures.
 
     Raises:
         OutputError: a run directory cannot be written.
@@ -71,13 +71,13 @@ def analyse(
 
 
 def _unclear(captures: Unclear) -> str:
-    """Say that it is not told which captures belong together."""
+    """Return the reason why captures make no pair."""
     told = ", ".join(f"{place.parent.name}/{place.name}" for place in captures.captures)
     return f"several captures of one name and side: {told}; expected a name for each pair"
 
 
 def _clocks(pair: Pair, nodes: Provider) -> tuple[str, ...]:
-    """Say that the captures of a pair have the stamps of two clocks, if so."""
+    """Return the doubt about a pair that has the stamps of two clocks; none for others."""
     one, other = (nodes.clock(place.parent.name) for place in (pair.ingress, pair.egress))
     if one == other:
         return ()
@@ -110,7 +110,7 @@ def _runs(
 
 
 def _failed(known: dict[str, Any], number: int | None) -> str | None:
-    """Say which commands of a run failed; ``None`` where none did."""
+    """Return the failure of a run, by its commands; ``None`` where none failed."""
     bad = [key for key, status in known.get("status", {}).items() if status != FINISHED]
     commands = ", ".join(f"{key.split('/')[1]} on {key.split('/')[0]}" for key in bad)
     return f"{commands} of run {number} ended with an error" if bad else None

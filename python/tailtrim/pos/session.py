@@ -1,4 +1,4 @@
-"""The allocations, nodes and commands of an experiment."""
+"""State of an experiment while its script runs: allocations, nodes and commands."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ class Session:
             told,
         )
         self.allocations: dict[int, Allocation] = {}
-        #: All that there were, also after they were freed.
+        #: All allocations, also those that were freed.
         self.results: list[Allocation] = []
-        #: Why results are not to be trusted, as nodes could not be set up as asked.
+        #: Reasons not to trust results: nodes could not be set up as asked.
         self.doubts: list[str] = []
         self._later: set[asyncio.Task[Any]] = set()
 
@@ -115,7 +115,7 @@ class Session:
         return found
 
     def set_image(self, machine: Machine, image: str) -> None:
-        """Have a node boot with an image.
+        """Set the image with which a node boots.
 
         Raises:
             PlanError: nodes cannot have it.
@@ -128,7 +128,7 @@ class Session:
         machine.image = image
 
     async def boot(self, machine: Machine) -> None:
-        """Boot a node, again if it was, and keep what it is in the results.
+        """Boot a node, again if it was, and describe it in the results.
 
         Raises:
             HostError: it cannot be booted.
@@ -149,7 +149,7 @@ class Session:
             write(layout.config / machine.name / HARDWARE, facts)
 
     def later(self, machine: Machine, work: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
-        """Do something on a node after the commands that it was given."""
+        """Queue work on a node, behind the commands that it was given."""
 
         async def queued() -> None:
             async with machine.queue:
@@ -167,7 +167,7 @@ class Session:
         return task
 
     def note(self, machine: Machine, doubt: str) -> None:
-        """Remember why results are not to be trusted."""
+        """Record a reason not to trust results."""
         told = f"{machine.name}: {doubt}"
         if told not in self.doubts:
             self.doubts.append(told)

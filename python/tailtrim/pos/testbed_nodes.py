@@ -34,7 +34,7 @@ _MAP = re.compile(r"([^:=\s]+)(?::([^:=\s]{1,15}))?=([^.=\s]+)(?:\.([^.=\s]+))?"
 
 
 class Map:
-    """Which host each node is, and which of its ports each of the node's is.
+    """Assignment of nodes to hosts, and of their ports to those of the hosts.
 
     Args:
         given: as users write it, ``NODE=HOST`` and ``NODE:PORT=HOST.PORT``.
@@ -99,7 +99,7 @@ class TestbedNodes(Provider):
         experiment: str,
         told: Callable[[str], None],
     ) -> None:
-        """Take what is known; nothing is connected yet.
+        """Connect nothing yet.
 
         Args:
             description: of the hosts.
@@ -153,7 +153,7 @@ class TestbedNodes(Provider):
             session.close()
 
     def unbootable(self, name: str) -> str | None:
-        """Say why a host may not be booted with boot parameters."""
+        """Return why a host may not be booted with boot parameters; ``None`` where it may."""
         host, entry = self._host(name)
         why = self._description.forbids(host, "reboot", "bootline")
         if entry.boot is None:
@@ -225,7 +225,7 @@ class TestbedNodes(Provider):
         return rows
 
     def facts(self, name: str) -> Facts:
-        """Return what the host of a node is."""
+        """Return the facts of a node's host."""
         return self._session(name).facts
 
     def meter(self, name: str) -> Reader | None:
