@@ -169,19 +169,20 @@ def test_a_run_whose_host_lost_the_connection_is_repeated(on_hosts: OnHosts) -> 
     assert (on_hosts.links(), on_hosts.programs()) == (before, idle)
 
 
-def test_boot_parameters_of_a_host_that_may_not_be_booted_are_refused_before(
-    on_hosts: OnHosts,
-) -> None:
+def test_boot_parameters_of_a_host_that_may_not_be_booted_are_refused(on_hosts: OnHosts) -> None:
     run = on_hosts.run
     script = run.folders / "wrong" / "experiment.sh"
     script.write_text("#!/bin/bash\npos nodes bootparameter vilnius isolcpus=1\n", "utf-8")
     on_hosts.write(may=["reboot"])
+    told = "vilnius: node dut may not be booted with another boot line"
     ended = run.go("wrong", *on_hosts.words)
-    assert ended.returncode == 2
-    told = "boot parameters: vilnius: node dut may not be booted with another boot line"
-    assert f"experiment.sh:2: {told}" in ended.stderr
+    assert ended.returncode == 4
+    assert told in ended.stderr
     assert "nodes.dut.boot" in ended.stderr
-    assert not run.out.exists()
+    checked = run.go("wrong", *on_hosts.words, "--check")
+    assert checked.returncode == 0
+    assert told.replace(": ", ": boot parameters are refused: ", 1) in checked.stdout
+    assert "vilnius: eth1 to tartu:eth1, " in checked.stdout
     for host in on_hosts.hosts.hosts.values():
         assert host.left() == []
 

@@ -14,8 +14,8 @@ from tailtrim.energy import pos_csv
 from tailtrim.nodes.meters import AnyMeter, Meter, Reader
 from tailtrim.pos.allocation import Allocation
 from tailtrim.pos.layout import Layout
-from tailtrim.pos.machines import Machine
-from tailtrim.pos.tools import Asked, Reply, answer
+from tailtrim.pos.node_registry import Machine
+from tailtrim.pos.tools import Reply, Request, answer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,7 +53,7 @@ def _nothing(command: Any) -> Any:
 
 
 def tool(machine: Machine, name: str, *words: str) -> Reply:
-    return asyncio.run(answer(machine, Asked(f"pos_energy_{name}", list(words))))
+    return asyncio.run(answer(machine, Request(f"pos_energy_{name}", list(words))))
 
 
 @pytest.mark.parametrize("name", ["start", "stop"])

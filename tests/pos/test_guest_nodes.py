@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tailtrim.errors import HostError
-from tailtrim.pos import guest_nodes, scan
+from tailtrim.pos import guest_nodes
 from tailtrim.pos.guest_nodes import GuestNodes
 from tailtrim.pos.provider import Boot
-from tailtrim.pos.scan import Wanted
 
 if TYPE_CHECKING:
     from pos_runs import PosRun
@@ -89,17 +88,6 @@ def test_a_node_without_a_live_image_is_not_booted() -> None:
     wanted = Boot("host", [], ["ada"], Path())
     with pytest.raises(HostError, match=r"ada: no live image .*'host', .*debian-x"):
         asyncio.run(machines("debian-x").prepare("ada", wanted, None))
-
-
-def test_machines_may_change_their_kernel(tmp_path: Path) -> None:
-    pytest.importorskip("tree_sitter_bash")
-    script = tmp_path / "x.sh"
-    text = (
-        "#!/bin/bash\nmodprobe x\necho 1 >/sys/kernel/x\nsysctl -w vm.x=1\nssh a\napt install b\n"
-    )
-    script.write_text(text, "utf-8")
-    found = scan.folder(script, Wanted(machines("debian-*")))
-    assert [one.line for one in found] == [5, 6]
 
 
 def test_live_images_are_for_all_nodes(run_of: PosRun) -> None:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 def test_a_script_that_imports_poslib_runs(run_of: PosRun) -> None:
     words = ("ada", "bob", "--image", "no-such*", "--layout", "2020", "--order", "random")
-    ended = run_of.go("python", *words, "--no-scan", script="experiment.py")
+    ended = run_of.go("python", *words, script="experiment.py")
     told = ended.stdout + ended.stderr
     # An image that the option allows is not refused; the runs are not to be trusted all the same.
     assert ended.returncode == 0, told
@@ -30,7 +30,7 @@ def test_a_script_that_imports_poslib_runs(run_of: PosRun) -> None:
 
 
 def test_what_the_controller_refuses_is_an_error_of_the_api(run_of: PosRun) -> None:
-    ended = run_of.go("python", "ada", "bob", "--no-scan", script="experiment.py")
+    ended = run_of.go("python", "ada", "bob", script="experiment.py")
     assert "refused: ada: " in ended.stdout, ended.stderr
     assert "image 'no-such-image'" in ended.stdout
     assert ended.returncode == 0, ended.stderr

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tailtrim.pos.unpacking import unpack
+from tailtrim.pos.node import unpack
 
 if TYPE_CHECKING:
     from pathlib import Path

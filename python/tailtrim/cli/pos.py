@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from tailtrim.cli import options, pos_replay
+from tailtrim.cli import options
 from tailtrim.cli.console import complain, say
 from tailtrim.errors import ExitCode, PicturesError, PlanError
 from tailtrim.pos.layout import Published
@@ -20,25 +21,22 @@ from tailtrim.report import units
 
 if TYPE_CHECKING:
     from tailtrim.experiment.record import Outcome
-    from tailtrim.pos.analysed import Experiment
     from tailtrim.pos.conduct import Ended
+    from tailtrim.pos.experiment import PosExperiment
     from tailtrim.pos.jobs import RunEnded, Waiting
     from tailtrim.pos.journal import Journal
     from tailtrim.pos.provider import Provider
-    from tailtrim.pos.scan import Wanted
-    from tailtrim.pos.session import Given
 
 EXAMPLES = """\b
 Examples:
   tailtrim pos experiment.sh tartu vilnius
-  tailtrim pos experiment.sh tartu vilnius --check       # only say what is not supported
+  tailtrim pos experiment.sh tartu vilnius --check       # only check nodes and cables
   tailtrim pos experiment.sh tartu vilnius --image 'debian-*' --order random --seed 7
   tailtrim pos experiment.sh tartu vilnius --resume      # go on after an interruption
   tailtrim pos experiment.sh tartu vilnius --cable tartu:eno7=vilnius:eno7
   tailtrim pos experiment.sh tartu vilnius -- --duration 30    # options of the script
   tailtrim pos experiment.sh tartu vilnius --testbed lab.yml --map tartu=gen --map vilnius=dut
   tailtrim pos experiment.sh tartu vilnius --image debian-bookworm=bookworm/cloud    # in VMs
-  tailtrim pos replay 2026-01-20_12-29-40_302478    # a published result folder's log of requests
 """
 
 
@@ -108,20 +106,15 @@ def command(  # noqa: PLR0913 - one parameter an option
         Path,
         typer.Argument(
             metavar="SCRIPT",
-            help="The script of the experiment; it runs in its folder. Or replay RESULTS NODE…: the"
-            " requests that a folder of results has the log of.",
+            help="The script of the experiment; it runs in its folder.",
         ),
     ],
     arguments: _Arguments = None,
     *,
     out: _Out = None,
     check: Annotated[
-        bool, typer.Option("--check", help="Only say what is not supported in the folder.")
+        bool, typer.Option("--check", help="Only check options, hosts and cables; start nothing.")
     ] = False,
-    scan: Annotated[
-        bool,
-        typer.Option("--scan/--no-scan", help="Look for what is not supported, before it starts."),
-    ] = True,
     resume: options.Resume = False,
     image: _Images = None,
     cable: _Cables = None,
@@ -138,45 +131,49 @@ def command(  # noqa: PLR0913 - one parameter an option
     """Run an experiment folder of pos as it is, on nodes of this host or on hosts."""
     from tailtrim.analysis.options import nanoseconds  # noqa: PLC0415 - the help does without
     from tailtrim.nodes.unprivileged import enter  # noqa: PLC0415
-    from tailtrim.pos.analysed import Experiment  # noqa: PLC0415
-    from tailtrim.pos.jobs import Settings  # noqa: PLC0415
+    from tailtrim.pos.experiment import PosExperiment  # noqa: PLC0415
     from tailtrim.pos.journal import Journal  # noqa: PLC0415
-    from tailtrim.pos.scan import Wanted  # noqa: PLC0415
-    from tailtrim.pos.session import Given  # noqa: PLC0415
 
-    words, replay = arguments or [], None
-    if script == pos_replay.WORD:
-        replay = pos_replay.Replay(words)
-        replay.tell(scan=scan)
-        name, words = replay.name, replay.nodes
-    else:
-        script = script / "experiment.sh" if script.is_dir() else script
-        name = script.absolute().parent.name
-        if not script.is_file():
-            raise PlanError(f"{script}: not a file")
+    words = arguments or []
+    script = script / "experiment.sh" if script.is_dir() else script
+    name = script.absolute().parent.name
+    if not script.is_file():
+        raise PlanError(f"{script}: not a file")
     deadline_s = nanoseconds("deadline", deadline) / 10**9 if deadline else None
     nanoseconds("trim", trim)
     seeded = seed if order is Order.RANDOM else None
     about = {"script": str(script), "arguments": words, "layout": str(layout), "seed": seeded}
     about |= {"testbed": str(testbed), "map": places or []} if testbed else {}
-    about |= replay.about if replay else {}
     images = tuple(one.partition("=")[0] for one in image or ())
     where = _Where(testbed, places or [], cable or [], image or [])
-    with closing(_nodes(name, words, where)) as nodes:
-        if check or scan:
-            _scan(script, Wanted(nodes, words, images), replay, check=check)
+    with closing(_nodes(name, where)) as nodes:
+        nodes.reserve(words)
+        if check:
+            _check(script, words, nodes)
+            return
         if testbed is None:
             enter()
         journal = Journal(out or Path("results") / name, about, resume=resume)
-        script = replay.keep(journal.folder) if replay else script
-        given = Given(nodes, layout, images, Settings(deadline_s, seeded))
-        failed = _conduct(script, words, journal, given, Experiment(name, nodes, trim))
+        failed = _run(
+            PosExperiment(
+                name=name,
+                script=script,
+                arguments=words,
+                nodes=nodes,
+                published=layout,
+                images=images,
+                deadline_s=deadline_s,
+                seed=seeded,
+                trim_s=trim,
+            ),
+            journal,
+        )
     if failed:
         raise typer.Exit(ExitCode.FAILED)
 
 
 class _Where(NamedTuple):
-    """Options of the provider of nodes."""
+    """Options that say where nodes come from."""
 
     testbed: Path | None
     places: list[str]
@@ -184,8 +181,8 @@ class _Where(NamedTuple):
     images: list[str]
 
 
-def _nodes(name: str, words: list[str], where: _Where) -> Provider:
-    """Return the provider of nodes; the hosts that the words name are reserved."""
+def _nodes(name: str, where: _Where) -> Provider:
+    """Return where nodes come from."""
     from tailtrim.plan.testbed import load_testbed  # noqa: PLC0415 - the help does without
     from tailtrim.pos import cabling, guest_nodes  # noqa: PLC0415
     from tailtrim.pos.local_nodes import LocalNodes  # noqa: PLC0415
@@ -206,49 +203,48 @@ def _nodes(name: str, words: list[str], where: _Where) -> Provider:
     if cables:
         raise PlanError("--cable is for nodes of this host: the testbed file has the cables")
     description = load_testbed(testbed)
-    nodes = TestbedNodes(description, Map(places, description), f"pos {name}", told)
+    return TestbedNodes(description, Map(places, description), f"pos {name}", told)
+
+
+def _check(script: Path, words: list[str], nodes: Provider) -> None:
+    """Print the nodes that the arguments name, with their cables and limits."""
+    before = itertools.takewhile(lambda word: not word.startswith("-"), words)
+    names = [word for word in before if _is_node(word, nodes)]
+    for name in names:
+        rows = nodes.interfaces(name, names)
+        ports = (
+            f"{row['port']} to {row['peer']}:{row['peer_port']}" if "peer" in row else row["port"]
+            for row in rows
+        )
+        say(f"{name}: {', '.join(ports) or 'no ports'}")
+        why = nodes.unbootable(name)
+        if why is not None:
+            say(f"{name}: boot parameters are refused: {why}")
+    say(f"{script}: {len(names)} nodes; what the script asks for is seen when it runs")
+
+
+def _is_node(word: str, nodes: Provider) -> bool:
+    """Whether a word can be the name of a node; a number is the one of an allocation."""
     try:
-        nodes.reserve(words)
-    except BaseException:
-        nodes.close()
-        raise
-    return nodes
+        nodes.check(word)
+    except PlanError:
+        return False
+    return not word.isdigit()
 
 
-def _scan(script: Path, wanted: Wanted, replay: pos_replay.Replay | None, *, check: bool) -> None:
-    """Print unsupported features, and end if there are any."""
-    from tailtrim.pos import scan  # noqa: PLC0415 - reads scripts, which --no-scan does not need
-
-    if replay:
-        with replay.drafted() as draft:
-            found = [replay.located(one) for one in scan.folder(draft, wanted)]
-    else:
-        found = scan.folder(script, wanted)
-    for finding in found:
-        say(f"error: {units.printable(str(finding))}", err=True)
-    if found:
-        say("hint: --no-scan runs it all the same", err=True)
-        raise typer.Exit(ExitCode.INVALID)
-    if check:
-        say(f"{script}: nothing found that is not supported")
-        raise typer.Exit
-
-
-def _conduct(
-    script: Path, words: list[str], journal: Journal, given: Given, about: Experiment
-) -> bool:
-    """Run the script, and report; return whether something failed."""
+def _run(experiment: PosExperiment, journal: Journal) -> bool:
+    """Run it, and report; return whether something failed."""
     from tailtrim.experiment import is_experiment  # noqa: PLC0415 - the help does without
-    from tailtrim.pos.analysed import analyse  # noqa: PLC0415
     from tailtrim.pos.conduct import conduct  # noqa: PLC0415
+    from tailtrim.pos.run_analysis import analyse  # noqa: PLC0415
 
     progress = _Progress()
     try:
-        ended = conduct(script, words, journal, given, progress)
+        ended = conduct(experiment, journal, progress)
     except (KeyboardInterrupt, SystemExit):
         say(f"interrupted: what was done is in {journal.folder}, --resume does the rest", err=True)
         raise
-    outcomes = analyse(journal, about, ended, _told)
+    outcomes = analyse(journal, experiment, ended, _told)
     for allocation in ended.allocations:
         say(f"Results:    {allocation.layout.folder}")
     if is_experiment(journal.folder):
@@ -300,7 +296,7 @@ class _Progress:
         self._took_s: list[float] = []
 
     def __call__(self, event: RunEnded | Waiting) -> None:
-        """Tell of a run, or of commands that the script left."""
+        """Report a run, or commands that the script left."""
         from tailtrim.pos.jobs import Waiting  # noqa: PLC0415 - the help does without
 
         if isinstance(event, Waiting):

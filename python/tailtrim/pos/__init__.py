@@ -2,14 +2,15 @@
 
 ::
 
-    scan        what a folder uses that is not supported, before anything is started
-    conduct     its script, with a ``pos`` command that asks the controller
-    controller  answers the script (verbs) and the nodes (tools) for a session
-    session     allocations, nodes and commands
-    provider    where nodes come from: local_nodes or testbed_nodes
-    node        a node, with its own network, files and processes: local_node or ssh_node
-    layout      the result folder, as pos lays it
-    analysed    run directories of what the runs captured
+    experiment     what a user asks for: script, nodes, layout, order and deadline
+    conduct        runs the script, with a ``pos`` command that asks the controller
+    controller     answers the script (verbs) and the nodes (tools) for a session
+    session        allocations, nodes and commands (jobs)
+    node_registry  all nodes by name; a provider makes them: local, guest or testbed_nodes
+    node           a node, with its own network, files and processes
+    programs       what scripts find on their PATH
+    layout         the result folder, as pos lays it
+    run_analysis   run directories of what the runs captured
 
 The script runs as a user's own; what it has run on nodes changes nothing on their hosts.
 """

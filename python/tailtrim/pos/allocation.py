@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import time
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from tailtrim.errors import OutputError, PlanError
 from tailtrim.pos import layout as names
-from tailtrim.pos import naming, variables
-from tailtrim.pos.barriers import Barriers
+from tailtrim.pos import variables
+from tailtrim.pos.barriers import Barriers, Lockstep
+from tailtrim.pos.naming import now
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable
     from pathlib import Path
 
     from tailtrim.pos.layout import Layout
-
-
-def now() -> str:
-    """Return the time as names of files have it."""
-    return naming.stamp(datetime.now().astimezone())
 
 
 class Allocation:
@@ -47,9 +41,9 @@ class Allocation:
         self.lockstep = Lockstep()
         #: Nodes that died, and how.
         self.dead: dict[str, str] = {}
-        #: Why no run goes on, where a node that died cannot be used again.
+        #: Reason why no run goes on, where a node that died cannot be used again.
         self.over: str | None = None
-        #: When it began: what is older in its result folder is of an interrupted attempt.
+        #: Time of its begin: what is older in its result folder is of an interrupted attempt.
         self.began_s = time.time()
         self.save()
 
@@ -58,7 +52,7 @@ class Allocation:
         return self.variables.setdefault(node, {})
 
     def add(self, nodes: list[str]) -> None:
-        """Take more nodes in."""
+        """Add nodes."""
         self.nodes += [node for node in nodes if node not in self.nodes]
         self.save()
 
@@ -108,7 +102,7 @@ class Allocation:
         }
 
     def save(self) -> None:
-        """Write what is set to the result folder."""
+        """Write nodes, roles and variables to the result folder."""
         config = self.layout.config
         both = self.described() | {"variables": self.variables}
         write(config / names.ALLOCATION, both)
@@ -127,64 +121,6 @@ class Allocation:
             file.write(json.dumps(event) + "\n")
 
 
-class Lockstep:
-    """Commands that are repeated at the same time begin each step together.
-
-    Each run has two steps, its first attempt and its second one, which most runs do without.
-    """
-
-    def __init__(self) -> None:
-        """Begin without any."""
-        self._passed: dict[str, int] = {}
-        self._changed = asyncio.Condition()
-        self._together: dict[str, set[str]] = {}
-        self._decided: dict[int, asyncio.Task[bool]] = {}
-
-    def join(self, key: str) -> None:
-        """Take a command in."""
-        self._passed[key] = 0
-        for one in self._passed:
-            self._together.setdefault(one, set()).update(self._passed)
-
-    def peers(self, key: str) -> list[str]:
-        """Return the commands that were repeated at the same time."""
-        return sorted(self._together.get(key, set()) - {key})
-
-    async def turn(self, key: str, step: int) -> None:
-        """Wait until all others have passed what is before this step."""
-        async with self._changed:
-            await self._changed.wait_for(
-                lambda: all(passed >= step for one, passed in self._passed.items() if one != key)
-            )
-
-    async def decided(
-        self, key: str, step: int, decide: Callable[[], Coroutine[Any, Any, bool]]
-    ) -> bool:
-        """Wait for a step, and return what is decided of it: once, for all commands."""
-        await self.turn(key, step)
-        if step not in self._decided:
-            self._decided[step] = asyncio.ensure_future(decide())
-        return await asyncio.shield(self._decided[step])
-
-    async def passed(self, key: str, step: int) -> bool:
-        """Tell that a command has passed a step; return whether it was the last to."""
-        async with self._changed:
-            self._passed[key] = step + 1
-            self._changed.notify_all()
-            last = all(passed > step for passed in self._passed.values())
-        if last:
-            self._decided.pop(step, None)
-        return last
-
-    async def leave(self, key: str) -> None:
-        """Let a command go."""
-        async with self._changed:
-            self._passed.pop(key, None)
-            if not self._passed:
-                self._decided.clear()
-            self._changed.notify_all()
-
-
 def write(path: Path, value: Any) -> None:
     """Write a JSON file, and the folder that it is in.
 
@@ -197,18 +133,3 @@ def write(path: Path, value: Any) -> None:
         path.write_text(json.dumps(value, indent=2, default=str) + "\n", encoding="utf-8")
     except OSError as error:
         raise OutputError(f"{path}: cannot be written: {error.strerror}") from error
-
-
-def seconds(text: str | None, what: str) -> float | None:
-    """Return a time in seconds that a script gives.
-
-    Raises:
-        PlanError: it is not a number.
-
-    """
-    if text is None:
-        return None
-    try:
-        return float(text)
-    except ValueError as error:
-        raise PlanError(f"{what}: invalid time {text!r}, expected seconds") from error

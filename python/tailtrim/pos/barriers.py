@@ -1,4 +1,4 @@
-"""Barriers between the nodes of an allocation: who has arrived, and who is waited for."""
+"""Points at which nodes wait for each other: barriers, and the steps of repeated commands."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tailtrim.errors import RunError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Coroutine
 
     Tag = tuple[str, int | None]
 
@@ -33,12 +33,17 @@ class Barriers:
 
     A barrier has a tag, and a run where it is of one. When all members have arrived it opens, and
     the same tag begins again.
+
+    Args:
+        record: is called with each barrier that opens.
+        state: describes the work of a node.
+
     """
 
     def __init__(
         self, record: Callable[[dict[str, Any]], None], state: Callable[[str], str]
     ) -> None:
-        """Take what is told of barriers that opened, and what says what a node does."""
+        """Begin without any."""
         self._record, self._state = record, state
         self._gatherings: dict[Tag, _Gathering] = {}
         #: Nodes that do not come any more, why, and for which others that is so.
@@ -103,7 +108,7 @@ class Barriers:
         gathering.opened.set_result(None)
 
     def ended(self, node: str, why: str, among: frozenset[str] | None = None) -> None:
-        """Tell those who wait for a node that it does not come any more.
+        """Release the nodes that wait for one that does not come any more.
 
         ``among`` are the nodes for which that is so; by default all. It is so until the node is
         :meth:`back`.
@@ -116,21 +121,21 @@ class Barriers:
                 del self._gatherings[tag]
                 told = f"{_named(tag)}: {', '.join(gathering.arrived)} waited for {node}: {why}"
                 gathering.opened.set_exception(RunError(told))
-                # Where all who waited are gone, nothing takes the exception.
+                # Nothing takes the exception if all that waited are gone.
                 gathering.opened.exception()
 
     def back(self, node: str) -> None:
-        """Take a node for one that may come again."""
+        """Expect a node again."""
         self._gone.pop(node, None)
 
     def _gone_for(self, node: str, others: Collection[str]) -> str | None:
-        """Say why a node does not come, if that is so for all these."""
+        """Return why a node does not come, if that is so for all these."""
         why, among = self._gone.get(node, (None, None))
         applies = why is not None and (among is None or set(others) <= among)
         return f"{node} does not come: {why}" if applies else None
 
     def waits(self, node: str) -> str:
-        """Say where a node waits, and for whom; nothing where it does not."""
+        """Describe where a node waits, and for whom; empty where it does not."""
         for tag, gathering in self._gatherings.items():
             if node in gathering.arrived:
                 for_s = time.monotonic() - gathering.arrived[node]
@@ -139,6 +144,64 @@ class Barriers:
 
     def _told(self, gathering: _Gathering) -> str:
         return "; ".join(f"{node} is missing: {self._state(node)}" for node in gathering.missing)
+
+
+class Lockstep:
+    """Commands that are repeated at the same time begin each step together.
+
+    Each run has two steps, its first attempt and its second one, which most runs do without.
+    """
+
+    def __init__(self) -> None:
+        """Begin without any."""
+        self._passed: dict[str, int] = {}
+        self._changed = asyncio.Condition()
+        self._together: dict[str, set[str]] = {}
+        self._decided: dict[int, asyncio.Task[bool]] = {}
+
+    def join(self, key: str) -> None:
+        """Add a command."""
+        self._passed[key] = 0
+        for one in self._passed:
+            self._together.setdefault(one, set()).update(self._passed)
+
+    def peers(self, key: str) -> list[str]:
+        """Return the commands that were repeated at the same time."""
+        return sorted(self._together.get(key, set()) - {key})
+
+    async def turn(self, key: str, step: int) -> None:
+        """Wait until all others have passed what is before this step."""
+        async with self._changed:
+            await self._changed.wait_for(
+                lambda: all(passed >= step for one, passed in self._passed.items() if one != key)
+            )
+
+    async def decided(
+        self, key: str, step: int, decide: Callable[[], Coroutine[Any, Any, bool]]
+    ) -> bool:
+        """Wait for a step, and return the decision about it: one for all commands."""
+        await self.turn(key, step)
+        if step not in self._decided:
+            self._decided[step] = asyncio.ensure_future(decide())
+        return await asyncio.shield(self._decided[step])
+
+    async def passed(self, key: str, step: int) -> bool:
+        """Record that a command has passed a step; return whether it was the last to."""
+        async with self._changed:
+            self._passed[key] = step + 1
+            self._changed.notify_all()
+            last = all(passed > step for passed in self._passed.values())
+        if last:
+            self._decided.pop(step, None)
+        return last
+
+    async def leave(self, key: str) -> None:
+        """Remove a command."""
+        async with self._changed:
+            self._passed.pop(key, None)
+            if not self._passed:
+                self._decided.clear()
+            self._changed.notify_all()
 
 
 def _named(tag: Tag) -> str:

@@ -1,4 +1,4 @@
-"""How local nodes are connected: pairs of virtual interfaces, with the names that the folder uses.
+"""Cables between local nodes: pairs of virtual interfaces, with the names that the folder uses.
 
 By default each two nodes of an allocation have two cables, and the ports of each node are eth1,
 eth2, … in the order of the allocation.

@@ -19,12 +19,13 @@ from tailtrim.pos.controller import Controller
 from tailtrim.pos.jobs import Waiting
 from tailtrim.pos.library.poslib import _client
 from tailtrim.pos.programs import SOCKET
-from tailtrim.pos.session import Given, Session
+from tailtrim.pos.session import Session
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tailtrim.pos.allocation import Allocation
+    from tailtrim.pos.experiment import PosExperiment
     from tailtrim.pos.jobs import RunEnded
     from tailtrim.pos.journal import Journal
 
@@ -34,7 +35,7 @@ _WITH_US = ("setpriv", "--pdeathsig", "KILL", "unshare", "--pid", "--fork", "--k
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How an experiment ended: the script's exit code, what it left, and doubts about it."""
+    """End of an experiment: the script's exit code, allocations, doubts, failed commands."""
 
     code: int
     allocations: tuple[Allocation, ...]
@@ -43,19 +44,13 @@ class Ended:
 
 
 def conduct(
-    script: Path,
-    arguments: Sequence[str],
-    journal: Journal,
-    settings: Given,
-    told: Callable[[RunEnded | Waiting], None],
+    experiment: PosExperiment, journal: Journal, told: Callable[[RunEnded | Waiting], None]
 ) -> Ended:
     """Run the script of an experiment to its end, with a ``pos`` of ours.
 
     Args:
-        script: it runs in its folder, as it would on the controller of a testbed.
-        arguments: what is behind it.
-        journal: what is remembered of it.
-        settings: of the nodes and the runs.
+        experiment: its script runs in its folder, as it would on the controller of a testbed.
+        journal: of what was run.
         told: is called when a run has ended, and when the script ends before its commands.
 
     Raises:
@@ -72,8 +67,7 @@ def conduct(
         start_new_session=True,
     )
     try:
-        started = script.absolute(), arguments
-        ended = asyncio.run(_conduct(folder, started, journal, settings, told))
+        ended = asyncio.run(_conduct(folder, experiment, journal, told))
     finally:
         keeper.communicate()
     if ended is signal.SIGINT:
@@ -85,18 +79,17 @@ def conduct(
 
 async def _conduct(
     folder: Path,
-    started: tuple[Path, Sequence[str]],
+    experiment: PosExperiment,
     journal: Journal,
-    settings: Given,
     told: Callable[[RunEnded | Waiting], None],
 ) -> Ended | signal.Signals:
     """Return how it ended, or the signal that ended it."""
     ended_by = _signals()
-    session = Session(folder, journal, settings, told)
+    session = Session(folder, experiment, journal, told)
     controller = Controller(folder, session)
     try:
         await controller.listen()
-        code = await _script(folder, *started)
+        code = await _script(folder, experiment.script.absolute(), experiment.arguments)
         if active := session.jobs.active():
             told(Waiting(tuple(f"{one.launch.name} on {one.machine.name}" for one in active)))
         await session.finished()
@@ -113,7 +106,7 @@ async def _conduct(
 
 
 def _signals() -> list[signal.Signals]:
-    """Have signals cancel the present task; return the list of those that came.
+    """Cancel the present task by signals; return the list of those that came.
 
     What raises in a handler would leave the loop in the middle of a step.
     """

@@ -1,4 +1,4 @@
-"""The controller: answers what the script and the nodes ask, by JSON lines on unix sockets."""
+"""Controller: answers the script and the nodes, by JSON lines on unix sockets."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 from tailtrim.errors import HostError, TailtrimError
 from tailtrim.pos import tools, verbs
 from tailtrim.pos.programs import SOCKET
-from tailtrim.pos.tools import Asked, Reply
+from tailtrim.pos.tools import Reply, Request
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tailtrim.pos.machines import Machine
+    from tailtrim.pos.node_registry import Machine
     from tailtrim.pos.session import Session
 
 _LONGEST_LINE = 64 * 1024 * 1024
@@ -29,7 +29,7 @@ class Controller:
     """Answers for a session."""
 
     def __init__(self, folder: Path, session: Session) -> None:
-        """Take the folder of the script's socket, and for what it answers."""
+        """Answer nothing yet; ``folder`` is that of the script's socket."""
         self._folder, self._session = folder, session
         self._servers: list[asyncio.Server] = []
 
@@ -59,14 +59,14 @@ class Controller:
     ) -> None:
         """Answer one program; it may go away before."""
         try:
-            asked = Asked(**json.loads(await reader.readline()))
-            asked.pid = _peer(writer)
-            work = asyncio.ensure_future(self._reply(asked, machine))
+            request = Request(**json.loads(await reader.readline()))
+            request.pid = _peer(writer)
+            work = asyncio.ensure_future(self._reply(request, machine))
             gone = asyncio.ensure_future(reader.read(1))
             await asyncio.wait({work, gone}, return_when=asyncio.FIRST_COMPLETED)
             gone.cancel()
             if not work.done():
-                # Who waits at a barrier and is killed has not arrived.
+                # A program that is killed while it waits at a barrier has not arrived.
                 work.cancel()
                 with contextlib.suppress(asyncio.CancelledError):
                     await work
@@ -76,18 +76,18 @@ class Controller:
         finally:
             writer.close()
 
-    async def _reply(self, asked: Asked, machine: Machine | None) -> Reply:
+    async def _reply(self, request: Request, machine: Machine | None) -> Reply:
         try:
             if machine is not None:
-                return await tools.answer(machine, asked)
-            if asked.program != "pos":
-                return Reply(stderr=f"{asked.program}: only on nodes\n", code=2)
-            reply = await verbs.answer(self._session, asked)
+                return await tools.answer(machine, request)
+            if request.program != "pos":
+                return Reply(stderr=f"{request.program}: only on nodes\n", code=2)
+            reply = await verbs.answer(self._session, request)
             for one in self._session.machines:
                 if not (one.shared / SOCKET).exists():
                     await self._listen(one.shared / SOCKET, one)
         except (TailtrimError, OSError) as error:
-            return Reply(stderr=f"{asked.program}: {error}\n", code=1)
+            return Reply(stderr=f"{request.program}: {error}\n", code=1)
         return reply
 
     async def end(self) -> None:

@@ -1,4 +1,4 @@
-"""What pos_energy measures: a node's meter, read until it is stopped, as a CSV file."""
+"""Energy of a node (``pos_energy``): its meter, read until it is stopped, as a CSV file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from tailtrim.nodes.meters import Reader
 
-#: How a file is called that a script gives no name.
+#: Name of a file for which a script gives none.
 UNNAMED = "energy"
 _SUFFIX = ".csv"
 
@@ -47,7 +47,7 @@ class Measuring:
 
     @property
     def problem(self) -> str | None:
-        """Why the meter could not be read at times, if so."""
+        """Reason why the meter could not be read at times, if so."""
         ((_, _, failed),) = self._recorder.meters.values()
         return f"{len(failed)} readings failed: {failed[-1]}" if failed else None
 

@@ -1,8 +1,4 @@
-"""What may be written behind ``pos`` and behind each tool of the nodes.
-
-The scan of a folder and the controller read the same forms, so that what the scan lets pass is
-understood when it runs.
-"""
+"""Grammar of the words behind ``pos`` and behind each tool of the nodes."""
 
 from __future__ import annotations
 
@@ -30,7 +26,7 @@ class Form:
 
 @dataclass(slots=True)
 class Call:
-    """What was written: arguments in order, and options by their names."""
+    """A parsed call: arguments in order, and options by their names."""
 
     arguments: list[str] = field(default_factory=list)
     options: dict[str, str] = field(default_factory=dict)
@@ -100,8 +96,8 @@ VERBS = {
     ("results", "list"): form(1, 1),
 }
 
-#: Verbs that pos has, and why nodes here do not.
-LACKING = {
+#: Verbs that pos has and nodes here do not, and why.
+UNSUPPORTED = {
     ("nodes", "spawn_vm"): "nodes start no virtual machines",
     ("nodes", "stop"): "nodes cannot be switched",
     ("nodes", "cmd"): "nodes have no serial console",
@@ -131,7 +127,7 @@ TOOLS = {
     "pos_heartbeat": form(0, None),
     "pos_timesync": form(0, None),
 }
-#: Those that do nothing on nodes here, and why.
+#: Tools that do nothing on nodes here, and why.
 IDLE = {
     "pos_heartbeat": "the controller sees nodes without it",
     "pos_timesync": "nodes have the clock of their host",
@@ -148,7 +144,7 @@ def verb_of(words: Sequence[str]) -> tuple[str, str]:
     group, verb = [*words, "", ""][:2]
     if (group, verb) in VERBS:
         return group, verb
-    reason = LACKING.get((group, verb)) or LACKING.get((group, "*"))
+    reason = UNSUPPORTED.get((group, verb)) or UNSUPPORTED.get((group, "*"))
     told = f"pos {group} {verb}".strip()
     if reason is not None:
         raise PlanError(f"{told}: not supported: {reason}")
@@ -169,14 +165,13 @@ def tool_of(name: str) -> Form:
     return TOOLS[name]
 
 
-def parsed(name: str, grammar: Form, words: Sequence[str], *, counted: bool = True) -> Call:
-    """Return what words mean.
+def parsed(name: str, grammar: Form, words: Sequence[str]) -> Call:
+    """Return the call that words make.
 
     Args:
         name: of the verb or tool, for errors.
         grammar: its form.
         words: those behind it.
-        counted: whether to check the number of arguments; a script may hold several in a variable.
 
     Raises:
         PlanError: an option is unknown or lacks its value, or there are too few or many arguments.
@@ -195,7 +190,7 @@ def parsed(name: str, grammar: Form, words: Sequence[str], *, counted: bool = Tr
         for option in _options(name, grammar, word, left):
             call.options |= option
     number = len(call.arguments)
-    if counted and (number < grammar.least or number > (grammar.most or number)):
+    if number < grammar.least or number > (grammar.most or number):
         expected = f"{grammar.least}" if grammar.most == grammar.least else "another number"
         raise PlanError(f"{name}: {number} arguments, expected {expected}")
     return call

@@ -11,9 +11,9 @@ import tarfile
 from typing import TYPE_CHECKING, BinaryIO
 
 from tailtrim.errors import HostError
-from tailtrim.pos.node import ENVIRONMENT, HOME, SHARED, OnNode, PosNode, started
-from tailtrim.pos.programs import SOCKET
-from tailtrim.pos.remote_command import RemoteCommand
+from tailtrim.pos.node import ENVIRONMENT, HOME, PosNode
+from tailtrim.pos.node_command import NodeCommand, RemoteCommand, spawn
+from tailtrim.pos.programs import SHARED, SOCKET
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -100,12 +100,12 @@ class GuestNode(PosNode):
         *,
         folder: str = HOME,
         environment: Mapping[str, str] | None = None,
-    ) -> OnNode:
+    ) -> NodeCommand:
         """Start a command on the node."""
         pid_file = self._session.new_pid_file()
         held = self._session.held(_inside(command, folder, environment), pid_file)
         words = self._session.connection.words(*held)
-        process = await started(words, output, errors)
+        process = await spawn(words, output, errors)
         return RemoteCommand(self._session, pid_file, process, _SIGNAL)
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
-import subprocess
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tailtrim.errors import HostError
-from tailtrim.nodes import host, wiring
+from tailtrim.nodes import host, namespace, wiring
 from tailtrim.nodes.namespace import Namespace
 from tailtrim.nodes.ports import Port, redirect
 from tailtrim.nodes.vm import image, kernel
@@ -19,10 +18,8 @@ from tailtrim.nodes.vm.guest import Guest, Settings
 from tailtrim.nodes.vm.machine import Wired
 from tailtrim.pos import programs
 from tailtrim.pos.cabling import MTU
-from tailtrim.pos.grammar import TOOLS
 from tailtrim.pos.guest_node import GuestNode
 from tailtrim.pos.local_nodes import LocalNodes
-from tailtrim.pos.node import SHARED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -79,24 +76,17 @@ class GuestNodes(LocalNodes):
 
     """
 
-    own_kernel = True
+    tools = namespace.TOOLS
 
     def __init__(
         self, images: Mapping[str, Image], cables: Sequence[Cable], told: Callable[[str], None]
     ) -> None:
-        """Take them; nothing is booted yet."""
+        """Boot nothing yet."""
         super().__init__(cables)
         self._images, self._told = dict(images), told
         self._fibres: Namespace | None = None
-        self._programs: dict[Path, set[str] | None] = {}
         self._guests: dict[str, Guest] = {}
         self._ports: dict[str, list[tuple[Cable, End]]] = {}
-
-    def lacks(self, program: str) -> str | None:
-        """Say why nodes do not have a program: none of their images has it."""
-        if any(self._has(live, program) for live in self._images.values()):
-            return None
-        return "not in the images of the virtual machines (tailtrim image build --package)"
 
     def ignores(self, parameters: Sequence[str]) -> None:
         """Ignore none: each is booted with its own."""
@@ -133,13 +123,6 @@ class GuestNodes(LocalNodes):
             raise
         self._guests[name], self._ports[name] = guest, ends
 
-    def _has(self, live: Image, program: str) -> bool:
-        """Whether an image has a program; also where that cannot be known."""
-        if live.folder not in self._programs:
-            self._programs[live.folder] = _programs(live)
-        known = self._programs[live.folder]
-        return known is None or program in known
-
     def _image(self, name: str, wanted: str) -> Image:
         plain = wanted.partition("@")[0]
         for pattern, live in self._images.items():
@@ -154,11 +137,8 @@ class GuestNodes(LocalNodes):
         """Make a node of the machine that has booted, and lay its cables to the others."""
         del old, others
         tools = shared / "there"
-        programs.write(tools, list(TOOLS), _PYTHON, seen=SHARED)
         guest, ends = self._guests[name], self._ports[name]
-        linked = tools / "bin" / "tailtrim-agent"
-        linked.unlink(missing_ok=True)
-        linked.symlink_to(guest.session.agent)
+        programs.write_tools(tools, _PYTHON, guest.session.agent, own_kernel=True)
         ports = [f"d{number}={end.port}" for number, (_, end) in enumerate(ends)]
         node = GuestNode(name, guest, ports, MTU, tools)
         self._connect(name)
@@ -186,7 +166,7 @@ class GuestNodes(LocalNodes):
             redirect(other, port)
 
     def facts(self, name: str) -> Facts:
-        """Return what the machine is; before it boots, what this host is."""
+        """Return the facts of the machine; before it boots, those of this host."""
         guest = self._guests.get(name)
         return guest.session.facts if guest is not None else host.facts()
 
@@ -209,23 +189,3 @@ class GuestNodes(LocalNodes):
 
 def _tap(cable: Cable, end: End) -> str:
     return f"c{cable.number}-{1 if end == cable.one else 2}"
-
-
-def _programs(live: Image) -> set[str] | None:
-    """Return the programs in an image, by name and path; ``None`` where they cannot be listed."""
-    squashed = live.folder / image.ROOT
-    try:
-        ended = subprocess.run(
-            ["unsquashfs", "-l", "-d", "", str(squashed)],
-            capture_output=True,
-            text=True,
-            check=False,
-            env=host.environment(),
-        )
-    except OSError:
-        return None
-    paths = ended.stdout.splitlines()
-    places = ("bin", "sbin")
-    named = {Path(one).name for one in paths if Path(one).parent.name in places}
-    # What is in /usr is at its old places, too.
-    return {*named, *paths, *(one.removeprefix("/usr") for one in paths)} if named else None

@@ -7,15 +7,14 @@ import itertools
 import random
 import signal
 import time
+from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tailtrim.errors import RunError
-from tailtrim.pos import naming as names
-from tailtrim.pos.allocation import now
-from tailtrim.pos.background import store
+from tailtrim.pos.naming import ERROR, FINISHED, now, run_suffix
 from tailtrim.pos.variables import grid
 
 if TYPE_CHECKING:
@@ -23,26 +22,19 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tailtrim.pos.allocation import Allocation
+    from tailtrim.pos.experiment import PosExperiment
     from tailtrim.pos.journal import Journal
-    from tailtrim.pos.machines import Machine, Machines
     from tailtrim.pos.node import PosNode
+    from tailtrim.pos.node_registry import Machine, NodeRegistry
     from tailtrim.pos.revival import Revival
 
-#: The status of a command that was ended from outside.
+#: Status of a command that was ended from outside.
 ABORTED = "aborted"
 _LAST_LINES, _LAST_BYTES = 10, 4_000
-#: How long the end of a node may take to be seen after that of what ran there.
+#: Time within which the end of a node is seen after that of its command, and between two looks.
 _SEEN_S, _LOOK_S = 1.0, 0.01
-#: How what ran there ends then: by a signal here, or as SSH tells it, or with the connection.
+#: Exit codes of a command whose node died: killed here, 137 through ssh, 255 from ssh itself.
 _KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL, 255)
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """How runs are done: a deadline for each command, and the order by a seed, if any."""
-
-    deadline_s: float | None = None
-    seed: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +52,14 @@ class RunEnded:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """The script has ended, and these commands have not."""
+    """Commands that go on after the end of the script."""
 
     commands: tuple[str, ...]
 
 
 @dataclass(slots=True)
 class Launch:
-    """What is to be launched: a script, or program and arguments."""
+    """A command to launch: a script, or program and arguments."""
 
     name: str
     script: str | None = None
@@ -80,29 +72,42 @@ class Launch:
 class Job:
     """A command on a node, from when it is launched."""
 
-    def __init__(self, number: int, machine: Machine, launch: Launch) -> None:
-        """Take what is to be done."""
+    def __init__(
+        self, number: int, machine: Machine, launch: Launch, stamp: str, key: str = ""
+    ) -> None:
+        """Keep the script or the command beside what it will print.
+
+        Args:
+            number: its ID.
+            machine: the node.
+            launch: what is to be done.
+            stamp: the time in the names of its files.
+            key: by which a repeated one is known when the experiment is resumed.
+
+        """
         self.number, self.machine, self.launch = number, machine, launch
+        self.stamp, self.key = stamp, key
         # The machine may be freed before its output is asked for.
         self.layout = machine.allocated().layout
-        self.stamp = now()
         self.status = "queued"
         self.code: int | None = None
         #: The files of what it printed, without their suffix; of a repeated one, of its last run.
-        self.base: Path | None = None
+        self.base = self.layout.scripts(machine.name) / f"{stamp}_{launch.name}"
         self.task: asyncio.Task[None] | None = None
-        #: Why it could not run, or not to its end.
+        #: Reason why it could not run, or not to its end.
         self.problem = ""
+        self.base.parent.mkdir(parents=True, exist_ok=True)
+        kind = "command" if launch.script is None else "file"
+        text = f"{launch.command!r}\n" if launch.script is None else launch.script
+        self.base.with_name(f"{self.base.name}.{kind}").write_text(text, "utf-8")
 
     @property
     def failed(self) -> bool:
         """Whether it did not end as it should."""
-        return self.status == names.ERROR
+        return self.status == ERROR
 
     def printed(self, kind: str = "stdout") -> str:
         """Return what it printed."""
-        if self.base is None:
-            return ""
         return self.layout.read_printed(self.base.with_name(f"{self.base.name}.{kind}"))
 
     def last_lines(self) -> str:
@@ -118,29 +123,43 @@ class Job:
 
 
 class Jobs:
-    """All commands of an experiment."""
+    """All commands of an experiment.
+
+    Args:
+        machines: the nodes on which they run.
+        experiment: has their deadline, and the seed of the order of the runs.
+        journal: of what was run.
+        revival: of nodes that died.
+        told: is called when a run has ended.
+
+    """
 
     def __init__(
         self,
-        machines: Machines,
+        machines: NodeRegistry,
+        experiment: PosExperiment,
         journal: Journal,
-        settings: Settings,
-        told: Callable[[RunEnded], None],
         revival: Revival,
+        told: Callable[[RunEnded], None],
     ) -> None:
-        """Take where they run, what is remembered, and what is called when a run has ended."""
-        self._machines, self._journal, self._settings = machines, journal, settings
-        self._told, self._revival = told, revival
+        """Begin without any."""
+        self._machines, self._journal, self._revival = machines, journal, revival
+        self._told, self._experiment = told, experiment
         self._numbers = itertools.count(1)
-        self._occurrences: dict[str, int] = {}
+        self._looped: Counter[str] = Counter()
         self._began: dict[int, float] = {}
         self.all: dict[int, Job] = {}
 
     def launch(self, machine: Machine, launch: Launch) -> Job:
         """Launch a command; it waits for the one before it on the node."""
-        job = Job(next(self._numbers), machine, launch)
+        stamp, key = now(), ""
+        if launch.looped:
+            name = f"{machine.name}/{launch.name}"
+            self._looped[name] += 1
+            key = f"{name}/{self._looped[name]}"
+            stamp = self._journal.stamp(key, stamp)
+        job = Job(next(self._numbers), machine, launch, stamp, key)
         self.all[job.number] = job
-        self._store(job)
         machine.allocated().barriers.back(machine.name)
         job.task = asyncio.get_running_loop().create_task(self._queued(job))
         return job
@@ -150,7 +169,7 @@ class Jobs:
         return [job for job in self.all.values() if job.task and not job.task.done()]
 
     def doing(self, node: str) -> str:
-        """Say what a node does, for those who wait for it."""
+        """Describe the work of a node, for those who wait for it."""
         mine = [job for job in self.active() if job.machine.name == node]
         if not mine:
             return "no command runs there"
@@ -164,27 +183,6 @@ class Jobs:
             job.task.cancel()
             await asyncio.wait([job.task])
 
-    def _store(self, job: Job) -> None:
-        """Keep the script or the command beside what it prints."""
-        layout = job.machine.allocated().layout
-        folder = layout.scripts(job.machine.name)
-        folder.mkdir(parents=True, exist_ok=True)
-        key = self._key(job)
-        if job.launch.looped:
-            job.stamp = self._journal.stamp(key, job.stamp)
-        job.base = folder / f"{job.stamp}_{job.launch.name}"
-        kind = "command" if job.launch.script is None else "file"
-        text = f"{job.launch.command!r}\n" if job.launch.script is None else job.launch.script
-        job.base.with_name(f"{job.base.name}.{kind}").write_text(text, "utf-8")
-
-    def _key(self, job: Job) -> str:
-        """Return by what a repeated command is known when it is resumed."""
-        name = f"{job.machine.name}/{job.launch.name}"
-        if job.launch.looped and f"#{job.number}" not in self._occurrences:
-            self._occurrences[name] = self._occurrences.get(name, 0) + 1
-            self._occurrences[f"#{job.number}"] = self._occurrences[name]
-        return f"{name}/{self._occurrences.get(f'#{job.number}', 0)}"
-
     async def _queued(self, job: Job) -> None:
         machine = job.machine
         try:
@@ -195,14 +193,13 @@ class Jobs:
             job.status = ABORTED
             raise
         except Exception as error:  # noqa: BLE001 - whatever it is, the command failed by it
-            job.status = names.ERROR
+            job.status = ERROR
             job.problem = str(error) or type(error).__name__
             # On a full disk that cannot be written either.
             with suppress(OSError):
-                if job.base is not None:
-                    _say(job.base, job.problem)
-                    if not job.launch.looped:
-                        _status(job.base, job.status)
+                _say(job.base, job.problem)
+                if not job.launch.looped:
+                    _status(job.base, job.status)
         finally:
             if job.launch.looped:
                 machine.run = None
@@ -211,14 +208,12 @@ class Jobs:
                 machine.allocation.barriers.ended(machine.name, why)
 
     async def _alone(self, job: Job) -> None:
-        if job.base is None:
-            return
         job.status = await self._once(job, job.base)
         _status(job.base, job.status)
         job.machine.done.append(partial(self._once_more, job))
 
     async def _once_more(self, job: Job) -> None:
-        """Do on a node that was booted again what a command had done.
+        """Repeat a command on a node that was booted again.
 
         Raises:
             RunError: it does not end as it did before.
@@ -237,9 +232,9 @@ class Jobs:
         machine, allocation = job.machine, job.machine.allocated()
         runs = grid(allocation.variables["loop"])
         wanted = [n for n in range(len(runs)) if job.launch.only is None or n in job.launch.only]
-        if self._settings.seed is not None:
-            random.Random(self._settings.seed).shuffle(wanted)  # noqa: S311 - no secret
-        key, statuses = self._key(job), set()
+        if self._experiment.seed is not None:
+            random.Random(self._experiment.seed).shuffle(wanted)  # noqa: S311 - no secret
+        key, statuses = job.key, set()
         folder, start = allocation.layout.scripts(machine.name), f"{job.stamp}_{job.launch.name}"
         lockstep = allocation.lockstep
         lockstep.join(key)
@@ -251,28 +246,28 @@ class Jobs:
                 if self._journal.complete(key, number):
                     await lockstep.passed(key, second)
                     continue
-                suffix = names.run_suffix(number, len(runs))
+                suffix = run_suffix(number, len(runs))
                 machine.run = (number, runs[number], suffix)
                 job.base = folder / f"{start}{suffix}"
                 began = self._began.setdefault(number, time.monotonic())
-                status = await self._run(job, key, allocation)
+                status = await self._run(job, allocation)
                 await lockstep.passed(key, first)
                 due = partial(self._revival.due, allocation, number)
                 if await lockstep.decided(key, second, due):
-                    status = await self._run(job, key, allocation)
+                    status = await self._run(job, allocation)
                 statuses.add(status)
                 machine.run = None
                 if await lockstep.passed(key, second):
                     self._tell(allocation, number, (len(runs), len(wanted) - position - 1), began)
         finally:
             await lockstep.leave(key)
-        job.status = names.ERROR if statuses == {names.ERROR} else names.FINISHED
+        job.status = ERROR if statuses == {ERROR} else FINISHED
 
-    async def _run(self, job: Job, key: str, allocation: Allocation) -> str:
-        """Do one run; return what became of it."""
-        machine = job.machine
-        if machine.run is None or job.base is None:
-            return names.ERROR
+    async def _run(self, job: Job, allocation: Allocation) -> str:
+        """Do one run; return its status."""
+        machine, key = job.machine, job.key
+        if machine.run is None:
+            return ERROR
         number, loop, _ = machine.run
         allocation.barriers.back(machine.name)
         for (_, of_run), process in list(machine.background.items()):
@@ -292,7 +287,7 @@ class Jobs:
             "run": number,
         }
         event |= {"loop": loop, "peers": allocation.lockstep.peers(key)}
-        status = names.ERROR
+        status = ERROR
         try:
             status = await self._once(job, job.base)
         except RunError as error:
@@ -307,7 +302,7 @@ class Jobs:
         return status
 
     async def _once(self, job: Job, base: Path) -> str:
-        """Run a command on its node to its end; return what became of it.
+        """Run a command on its node to its end; return its status.
 
         Raises:
             RunError: it could not run, or not to its end.
@@ -328,27 +323,27 @@ class Jobs:
         with outputs[0].open("wb") as output, outputs[1].open("wb") as errors:
             process = await node.start(command, output, errors)
         try:
-            job.code = await asyncio.wait_for(process.wait(), self._settings.deadline_s)
+            job.code = await asyncio.wait_for(process.wait(), self._experiment.deadline_s)
         except TimeoutError:
             waits = machine.allocated().barriers.waits(machine.name)
             raise RunError(
-                f"deadline of {self._settings.deadline_s:g} s passed"
+                f"deadline of {self._experiment.deadline_s:g} s passed"
                 + (f": {machine.name} {waits}" if waits else "")
             ) from None
         finally:
             await process.stop()
-            store(layout, base)
+            layout.store_printed(base)
         if await _died(node, job.code):
             machine.allocated().dead[machine.name] = "the node has died"
             raise RunError(f"{machine.name}: the node has died")
-        return names.FINISHED if job.code == 0 else names.ERROR
+        return FINISHED if job.code == 0 else ERROR
 
     def _tell(
         self, allocation: Allocation, number: int, runs: tuple[int, int], began: float
     ) -> None:
         known = self._journal.runs.get((allocation.number, number), {})
         statuses = known.get("status", {})
-        failed = tuple(key for key, status in statuses.items() if status != names.FINISHED)
+        failed = tuple(key for key, status in statuses.items() if status != FINISHED)
         took_s, repeated = time.monotonic() - began, known.get("repeated", ())
         self._told(RunEnded(number, *runs, dict(known.get("loop", {})), failed, repeated, took_s))
 

@@ -60,7 +60,7 @@ class Journal:
             self._take(event)
         at = datetime.now(UTC).isoformat(timespec="seconds")
         first = {"event": "begun", "schema": SCHEMA, **about, "at": at}
-        #: When it was begun first, UTC.
+        #: Time of its first begin, UTC.
         self.began = str(events[0].get("at")) if events else at
         if events:
             self._compare(events[0], first)
@@ -119,7 +119,7 @@ class Journal:
         return self.runs.setdefault(place, {"loop": {}, "status": {}, "repeated": ()})
 
     def stamp(self, key: str, now: str) -> str:
-        """Return when a repeated command began first, as names of its files have it."""
+        """Return the time of a repeated command's first begin, as names of its files have it."""
         if key not in self._stamps:
             self.add({"event": "looped", "key": key, "stamp": now})
             self._stamps[key] = now

@@ -30,7 +30,7 @@ CONFIG, SCRIPTS, FILES, ENERGY = "config", "scripts", "files", "energy"
 ALLOCATION, VARIABLES = "allocation.json", "variables.json"
 HARDWARE, TOPOLOGY = "hardware.json", "topology.json"
 
-#: What interrupted runs left, where evaluations do not find it.
+#: Folder of what interrupted runs left, where evaluations do not find it.
 INTERRUPTED = "interrupted"
 
 
@@ -60,7 +60,7 @@ class Unclear(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where the files of an allocation are."""
+    """Places of the files of an allocation."""
 
     folder: Path
     published: Published = Published.NEW
@@ -87,6 +87,19 @@ class Layout:
     def printed(self, output: bytes) -> bytes:
         """Return what a command printed as it is stored: 2020 as Python writes bytes."""
         return output if self.published is Published.NEW else repr(output).encode()
+
+    def store_printed(self, base: Path) -> None:
+        """Store what a command printed as the layout has it.
+
+        ``base`` is the beginning of the names of its files.
+        """
+        for kind in ("stdout", "stderr"):
+            place = base.with_name(f"{base.name}.{kind}")
+            with suppress(OSError):
+                printed = place.read_bytes()
+                stored = self.printed(printed)
+                if stored != printed and not printed.startswith((b"b'", b'b"')):
+                    place.write_bytes(stored)
 
     def read_printed(self, place: Path) -> str:
         """Return what a command printed, from the file that it is stored in."""

@@ -16,7 +16,8 @@ from tailtrim.errors import HostError, RunError
 from tailtrim.nodes import agent, wiring
 from tailtrim.nodes.namespace import Namespace
 from tailtrim.nodes.node import errors_file, first_line
-from tailtrim.pos.node import HOME, SCRIPT, TOOLS, UNSHARED, PosNode, child, inside, script
+from tailtrim.pos.node import HOME, SCRIPT, TOOLS, UNSHARED, PosNode, inside, script
+from tailtrim.pos.node_command import child
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

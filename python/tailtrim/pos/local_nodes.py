@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tailtrim.errors import PlanError
-from tailtrim.nodes import agent, host
+from tailtrim.nodes import agent, host, namespace
 from tailtrim.pos import cabling, programs
-from tailtrim.pos.grammar import TOOLS
 from tailtrim.pos.local_node import LocalNode
-from tailtrim.pos.node import SHARED
+from tailtrim.pos.node import TOOLS
 from tailtrim.pos.provider import Provider
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from tailtrim.nodes.node import Facts
+    from tailtrim.nodes.tool import Tool
     from tailtrim.pos.cabling import Cable
     from tailtrim.pos.node import PosNode
     from tailtrim.pos.provider import Boot
@@ -28,9 +28,11 @@ class LocalNodes(Provider):
     """Makes nodes of this host."""
 
     testbed = "local"
+    #: Programs of this host that make nodes.
+    tools: tuple[Tool, ...] = (*namespace.TOOLS, *TOOLS)
 
     def __init__(self, cables: Sequence[Cable] = ()) -> None:
-        """Take the cables that are given; without, there are the usual ones."""
+        """Use the given cables; without any, the usual ones."""
         self._given = list(cables)
 
     def check(self, name: str) -> None:
@@ -38,18 +40,19 @@ class LocalNodes(Provider):
         if not name.replace("-", "").replace("_", "").replace(".", "").isalnum():
             raise PlanError(f"invalid name of a node {name!r}")
 
-    def lacks(self, program: str) -> str | None:
-        """Say why nodes do not have a program."""
-        if host.which(program) is not None:
-            return None
-        return "not installed on this host, whose programs local nodes have"
+    def reserve(self, names: Sequence[str]) -> None:
+        """Make sure that this host has what makes nodes."""
+        del names
+        for tool in self.tools:
+            if host.find(tool) is None:
+                raise tool.missing()
 
     def unbootable(self, name: str) -> None:
-        """Let all be given: they are recorded."""
+        """Accept all boot parameters: they are recorded."""
         del name
 
     def ignores(self, parameters: Sequence[str]) -> str | None:
-        """Say that all are ignored: the kernel is that of this host."""
+        """Return all of them: the kernel is that of this host."""
         return " ".join(parameters) or None
 
     async def prepare(self, name: str, wanted: Boot, old: PosNode | None) -> None:
@@ -60,8 +63,8 @@ class LocalNodes(Provider):
     ) -> PosNode:
         """Make a node; the cables of the one before move to it."""
         if not (shared / "bin").exists():
-            programs.write(shared, list(TOOLS), os.path.realpath(sys.executable), seen=SHARED)
-            (shared / "bin" / "tailtrim-agent").symlink_to(Path(agent.program()).resolve())
+            python, program = map(os.path.realpath, (sys.executable, agent.program()))
+            programs.write_tools(shared, python, program)
         cables, new = self._cables(list(others)), LocalNode(name, shared)
         if isinstance(old, LocalNode):
             cabling.moved(cables, old, new)
@@ -79,12 +82,12 @@ class LocalNodes(Provider):
         return cabling.topology(self._cables(allocated) if allocated else [], name)
 
     def facts(self, name: str) -> Facts:
-        """Return what this host is."""
+        """Return the facts of this host."""
         del name
         return host.facts()
 
     def meter(self, name: str) -> None:
-        """Have none: this host's is not that of one of its nodes."""
+        """Return none: this host's meter is not that of one of its nodes."""
         del name
 
     def clock(self, name: str) -> str:

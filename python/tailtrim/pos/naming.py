@@ -1,4 +1,4 @@
-"""How pos names the files of a result folder.
+"""Names of the files in a result folder of pos.
 
 None of it is documented: it is what published folders have in common (gallenmu/pos-artifacts of
 2020, gallenmu/latency-limbo, the RISE demonstration of 2026). A command that is repeated for each
@@ -9,17 +9,14 @@ first dot, with as many digits as the highest run number.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from datetime import datetime
 
-if TYPE_CHECKING:
-    from datetime import datetime
-
-#: What pos itself keeps of a command and of each of its runs; all else was uploaded by scripts.
+#: Suffixes of what pos itself keeps of a command and of each of its runs; all else are uploads.
 LOOP, STATUS = ".loop", ".status"
 OWN = (LOOP, STATUS, ".stdout", ".stderr", ".command", ".file")
-#: What a ``.status`` file says.
+#: Contents of a ``.status`` file.
 FINISHED, ERROR = "finished", "error"
-#: The name of a command that has none.
+#: Name of a command for which none is given.
 UNNAMED = "unknown"
 
 _TIME = re.compile(r"^\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d_\d+_")
@@ -29,6 +26,11 @@ _SIDES = {
     "ingress": frozenset({"pre", "ingress", "in", "before"}),
     "egress": frozenset({"post", "egress", "out", "after"}),
 }
+
+
+def now() -> str:
+    """Return the time as names of files have it."""
+    return stamp(datetime.now().astimezone())
 
 
 def stamp(moment: datetime) -> str:

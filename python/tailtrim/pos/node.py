@@ -6,30 +6,29 @@ them. It is gone with all that was done there when it ends, or this process does
 
 from __future__ import annotations
 
-import asyncio
 import io
 import os
 import posixpath
-import signal
+import shutil
 import subprocess
 import tarfile
-import time
 from abc import ABC, abstractmethod
-from contextlib import suppress
 from importlib import resources
-from pathlib import Path
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, BinaryIO
 
 from tailtrim.errors import RunError
 from tailtrim.nodes import host
 from tailtrim.nodes.tool import Tool
-from tailtrim.pos.unpacking import unpack
+from tailtrim.pos.node_command import NodeCommand, spawn
+from tailtrim.pos.programs import SHARED
 from tailtrim.rundir.drafts import settle
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
-#: What makes nodes beside what makes namespaces.
+#: Programs that make nodes, beside those that make namespaces.
 TOOLS = (
     Tool("mount", "mount"),
     Tool("umount", "mount"),
@@ -38,11 +37,9 @@ TOOLS = (
     Tool("tar", "tar"),
     Tool("setsid", "util-linux"),
 )
-#: Where a node has its tools and the socket of the controller.
-SHARED = "/run/tailtrim"
-#: Where commands begin.
+#: Folder in which commands begin.
 HOME = "/root"
-#: What makes the files of a node, from the shell.
+#: Name of the shell script that makes the files of a node.
 SCRIPT = "node.sh"
 _PATH = f"{SHARED}/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 #: A fresh login of root.
@@ -62,7 +59,6 @@ UNSHARED = (
     *("unshare", "--mount", "--pid", "--uts", "--ipc", "--fork", "--kill-child", "--"),
     "sh",
 )
-_END_S = 5.0
 #: A node that does not do what takes milliseconds within this time hangs.
 _ANSWER_S = 30.0
 
@@ -126,14 +122,14 @@ class PosNode(ABC):
         *,
         folder: str = HOME,
         environment: Mapping[str, str] | None = None,
-    ) -> OnNode:
+    ) -> NodeCommand:
         """Start a command on the node, with the environment of a fresh login of root.
 
         Raises:
             RunError: the node has died.
 
         """
-        return OnNode(await started(self.words(command, folder, environment), output, errors))
+        return NodeCommand(await spawn(self.words(command, folder, environment), output, errors))
 
     def call(
         self,
@@ -230,67 +226,43 @@ class PosNode(ABC):
         return True
 
 
-async def started(
-    words: Sequence[str], output: BinaryIO, errors: BinaryIO
-) -> asyncio.subprocess.Process:
-    """Start a process here that stands for one on a node."""
-    return await asyncio.create_subprocess_exec(
-        *words,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=output,
-        stderr=errors,
-        env=host.environment(),
-        start_new_session=True,
-    )
+def unpack(archive: tarfile.TarFile, folder: Path) -> None:
+    """Write the files, folders and links of an archive to a folder, readable by their owner.
 
-
-class OnNode:
-    """A command that runs on a node."""
-
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
-        """Take the process that waits for it here."""
-        self._process = process
-
-    @property
-    def running(self) -> bool:
-        """Whether it runs."""
-        return self._process.returncode is None
-
-    async def wait(self) -> int:
-        """Wait for its end and return its exit code."""
-        return await self._process.wait()
-
-    async def stop(self) -> None:
-        """End it and what it started: by SIGTERM, and after 5 s by SIGKILL."""
-        for number in (signal.SIGTERM, signal.SIGKILL):
-            if not self.running:
-                return
-            with suppress(ProcessLookupError, RunError):
-                await self._signal(number)
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._process.wait(), _END_S)
-        with suppress(ProcessLookupError):
-            self._process.kill()
-
-    async def _signal(self, number: signal.Signals) -> None:
-        """Send a signal to its session, which began with it: the leader is nsenter's child."""
-        os.killpg(child(self._process.pid), number)
-
-
-def child(pid: int) -> int:
-    """Return the process that a process here has started.
+    ``extractall(filter="data")`` would do that, but Python 3.11 has it since 3.11.4 only, and
+    Debian 12 has 3.11.2.
 
     Raises:
-        RunError: it has ended before.
+        OSError: a file cannot be written.
+        tarfile.TarError: the archive is damaged, or a member leads out of the folder, or is
+            neither a file, a folder nor a link.
 
     """
-    until_s = time.monotonic() + 1
-    while time.monotonic() < until_s:
-        try:
-            children = Path(f"/proc/{pid}/task/{pid}/children").read_text("ascii").split()
-        except OSError:
-            break
-        if children:
-            return int(children[0])
-        time.sleep(0.001)
-    raise RunError(f"process {pid} ended before it began")
+    root = folder.resolve()
+    for member in archive:
+        place = _inside(root, PurePosixPath(member.name), member)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if member.isdir():
+            place.mkdir(exist_ok=True)
+        elif member.issym():
+            _inside(root, PurePosixPath(member.name).parent / member.linkname, member)
+            place.symlink_to(member.linkname)
+        elif member.islnk():
+            shutil.copyfile(_inside(root, PurePosixPath(member.linkname), member), place)
+        elif (content := archive.extractfile(member)) is not None:
+            with place.open("xb") as written:
+                shutil.copyfileobj(content, written)
+            place.chmod(0o600 | member.mode & 0o755)
+        else:
+            raise tarfile.TarError(f"{member.name}: not a file, a folder or a link")
+
+
+def _inside(root: Path, name: PurePosixPath, member: tarfile.TarInfo) -> Path:
+    """Return where a name is, links in its path followed."""
+    try:
+        place = (root / name).parent.resolve() / name.name
+    except RuntimeError as error:
+        raise tarfile.TarError(f"{member.name}: a link leads to itself") from error
+    if name.is_absolute() or name.name == ".." or not place.resolve().is_relative_to(root):
+        raise tarfile.TarError(f"{member.name}: leads out of the folder")
+    return place

@@ -75,9 +75,9 @@ mkdir -p run/tailtrim
 mount --bind "$shared" run/tailtrim
 # What is written there, from outside, a node must not redirect by a link.
 mount -o remount,bind,ro run/tailtrim
-for tool in run/tailtrim/bin/*; do
-    ln -sf "/$tool" usr/local/bin/ 2>/dev/null || break
-done
+set --
+for tool in run/tailtrim/bin/*; do set -- "$@" "/$tool"; done
+ln -sf "$@" usr/local/bin/ 2>/dev/null || :
 
 echo "$name" >/sys/proc/sys/kernel/hostname
 mount -t proc proc proc

@@ -1,4 +1,4 @@
-"""Where the nodes of an experiment come from."""
+"""Source of the nodes of an experiment."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Boot:
-    """What a node is to be booted with.
+    """Configuration with which a node is booted.
 
     ``allocated`` are the nodes of its allocation, ``shared`` is the folder here that it has.
     """
@@ -31,10 +31,8 @@ class Boot:
 class Provider(ABC):
     """Makes nodes by the names that the script has for them."""
 
-    #: What the record says of it.
+    #: The testbed, as the record describes it.
     testbed: Any
-    #: Whether each node has a kernel for itself, which scripts may change.
-    own_kernel = False
 
     @abstractmethod
     def check(self, name: str) -> None:
@@ -46,20 +44,25 @@ class Provider(ABC):
         """
 
     @abstractmethod
-    def lacks(self, program: str) -> str | None:
-        """Say why nodes do not have a program; ``None`` where they do."""
+    def reserve(self, names: Sequence[str]) -> None:
+        """Make sure that nodes can be made, and reserve the hosts of those names that are nodes.
+
+        Raises:
+            HostError: a program is missing here, or a host cannot be reached or is taken.
+
+        """
 
     @abstractmethod
     def unbootable(self, name: str) -> str | None:
-        """Say why a node cannot be booted with boot parameters at all; ``None`` where it can."""
+        """Return why a node cannot be booted with boot parameters; ``None`` where it can."""
 
     @abstractmethod
     def ignores(self, parameters: Sequence[str]) -> str | None:
-        """Say which boot parameters nodes are booted without, if any."""
+        """Return the boot parameters without which nodes are booted, if any."""
 
     @abstractmethod
     async def prepare(self, name: str, wanted: Boot, old: PosNode | None) -> None:
-        """Do what takes long before a node is booted.
+        """Do the slow steps that come before a node is booted.
 
         Raises:
             HostError: its host cannot be booted so, or is dead.
@@ -91,7 +94,7 @@ class Provider(ABC):
 
     @abstractmethod
     def facts(self, name: str) -> Facts:
-        """Return what the host of a node is."""
+        """Return the facts of a node's host."""
 
     @abstractmethod
     def meter(self, name: str) -> Reader | None:
@@ -109,4 +112,4 @@ class Provider(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Give up what nodes come from."""
+        """Release the hosts of nodes."""

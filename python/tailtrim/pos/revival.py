@@ -12,16 +12,16 @@ if TYPE_CHECKING:
 
     from tailtrim.pos.allocation import Allocation
     from tailtrim.pos.journal import Journal
-    from tailtrim.pos.machines import Machine, Machines
+    from tailtrim.pos.node_registry import Machine, NodeRegistry
 
 
 class Revival:
     """Brings nodes back, with what the script had done on them."""
 
     def __init__(
-        self, machines: Machines, journal: Journal, boot: Callable[[Machine], Awaitable[None]]
+        self, machines: NodeRegistry, journal: Journal, boot: Callable[[Machine], Awaitable[None]]
     ) -> None:
-        """Take the nodes, what is remembered, and how a node is booted."""
+        """Bring nodes back by ``boot``, and record that in the journal."""
         self._machines, self._journal, self._boot = machines, journal, boot
         self._one = asyncio.Lock()
 

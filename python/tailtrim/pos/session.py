@@ -1,58 +1,61 @@
-"""The allocations, nodes and commands of an experiment."""
+"""State of an experiment while its script runs: allocations, nodes and commands."""
 
 from __future__ import annotations
 
 import asyncio
 import getpass
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tailtrim.errors import PlanError
 from tailtrim.pos import naming
-from tailtrim.pos.allocation import Allocation, now, write
-from tailtrim.pos.images import HOST_IMAGE, has_image
-from tailtrim.pos.jobs import Job, Jobs, RunEnded, Settings
+from tailtrim.pos.allocation import Allocation, write
+from tailtrim.pos.experiment import HOST_IMAGE
+from tailtrim.pos.jobs import Job, Jobs, RunEnded
 from tailtrim.pos.layout import HARDWARE, TOPOLOGY, Layout, Published
-from tailtrim.pos.machines import Machine, Machines
+from tailtrim.pos.naming import now
+from tailtrim.pos.node_registry import Machine, NodeRegistry
 from tailtrim.pos.revival import Revival
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable
 
+    from tailtrim.pos.experiment import PosExperiment
     from tailtrim.pos.journal import Journal
-    from tailtrim.pos.provider import Provider
-
-
-@dataclass(frozen=True, slots=True)
-class Given:
-    """What a user says of the nodes, and of the results.
-
-    ``images`` are the names, or patterns of names, for which the files of the nodes' hosts stand
-    in.
-    """
-
-    nodes: Provider
-    published: Published = Published.NEW
-    images: Sequence[str] = ()
-    runs: Settings = field(default_factory=Settings)
 
 
 class Session:
-    """What an experiment has at a time; ``journal`` remembers it beyond."""
+    """State of an experiment while its script runs; the journal has what outlives it.
+
+    Args:
+        folder: for sockets.
+        experiment: as it is asked for.
+        journal: of what was run.
+        told: is called when a run has ended.
+
+    """
 
     def __init__(
-        self, folder: Path, journal: Journal, settings: Given, told: Callable[[RunEnded], None]
+        self,
+        folder: Path,
+        experiment: PosExperiment,
+        journal: Journal,
+        told: Callable[[RunEnded], None],
     ) -> None:
-        """Take a folder for sockets, what is remembered, and what is called for each run."""
-        self.journal, self.settings = journal, settings
-        self.machines = Machines(folder, settings.nodes)
-        revival = Revival(self.machines, journal, self.boot)
-        self.jobs = Jobs(self.machines, journal, settings.runs, told, revival)
+        """Begin without allocations."""
+        self.journal, self.experiment = journal, experiment
+        self.machines = NodeRegistry(folder, experiment.nodes)
+        self.jobs = Jobs(
+            self.machines,
+            experiment,
+            journal,
+            Revival(self.machines, journal, self.boot),
+            told,
+        )
         self.allocations: dict[int, Allocation] = {}
-        #: All that there were, also after they were freed.
+        #: All allocations, also those that were freed.
         self.results: list[Allocation] = []
-        #: Why results are not to be trusted, as nodes could not be set up as asked.
+        #: Reasons not to trust results: nodes could not be set up as asked.
         self.doubts: list[str] = []
         self._later: set[asyncio.Task[Any]] = set()
 
@@ -66,7 +69,7 @@ class Session:
             folder = (way / now()).absolute()
             self.journal.add({"event": "allocation", "folder": str(folder)})
         names = [machine.name for machine in machines]
-        layout = Layout(folder, self.settings.published)
+        layout = Layout(folder, self.experiment.published)
         allocation = Allocation(number, names, layout, self.jobs.doing)
         self.allocations[number] = allocation
         self.results.append(allocation)
@@ -111,17 +114,21 @@ class Session:
             raise PlanError(f"unknown command {number!r}, expected an ID that launch printed")
         return found
 
-    def has_image(self, image: str) -> bool:
-        """Whether nodes can have an image."""
-        return has_image(image, self.settings.images)
+    def set_image(self, machine: Machine, image: str) -> None:
+        """Set the image with which a node boots.
 
-    def about_images(self) -> str:
-        """Say which images there are."""
-        known = ", ".join((HOST_IMAGE, *self.settings.images))
-        return f"expected one of {known} (--image NAME has the host's files stand in for one)"
+        Raises:
+            PlanError: nodes cannot have it.
+
+        """
+        if not self.experiment.has_image(image):
+            known = f"expected one of {', '.join((HOST_IMAGE, *self.experiment.images))}"
+            told = f"{known} (--image NAME has the host's files stand in for one)"
+            raise PlanError(f"{machine.name}: unknown image {image!r}: {told}")
+        machine.image = image
 
     async def boot(self, machine: Machine) -> None:
-        """Boot a node, again if it was, and keep what it is in the results.
+        """Boot a node, again if it was, and describe it in the results.
 
         Raises:
             HostError: it cannot be booted.
@@ -129,7 +136,7 @@ class Session:
 
         """
         layout = machine.allocated().layout
-        ignored = self.settings.nodes.ignores(machine.boot_parameters)
+        ignored = self.experiment.nodes.ignores(machine.boot_parameters)
         if ignored:
             self.note(machine, f"boot parameters not applied: {ignored}")
         base = layout.scripts(machine.name) / f"{now()}_reset"
@@ -142,7 +149,7 @@ class Session:
             write(layout.config / machine.name / HARDWARE, facts)
 
     def later(self, machine: Machine, work: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
-        """Do something on a node after the commands that it was given."""
+        """Queue work on a node, behind the commands that it was given."""
 
         async def queued() -> None:
             async with machine.queue:
@@ -160,7 +167,7 @@ class Session:
         return task
 
     def note(self, machine: Machine, doubt: str) -> None:
-        """Remember why results are not to be trusted."""
+        """Record a reason not to trust results."""
         told = f"{machine.name}: {doubt}"
         if told not in self.doubts:
             self.doubts.append(told)

@@ -22,14 +22,12 @@ from tailtrim.pos.node import (
     SCRIPT,
     TOOLS,
     UNSHARED,
-    OnNode,
     PosNode,
     inside,
     script,
-    started,
 )
+from tailtrim.pos.node_command import NodeCommand, RemoteCommand, spawn
 from tailtrim.pos.programs import SOCKET
-from tailtrim.pos.remote_command import RemoteCommand
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -169,9 +167,9 @@ class SshPosNode(PosNode):
         *,
         folder: str = HOME,
         environment: Mapping[str, str] | None = None,
-    ) -> OnNode:
+    ) -> NodeCommand:
         """Start a command on the node."""
         pid_file = self._session.new_pid_file()
         words = self._words(inside(self._known(), command, folder, environment), pid_file)
-        process = await started(words, output, errors)
+        process = await spawn(words, output, errors)
         return RemoteCommand(self._session, pid_file, process, _SIGNAL)

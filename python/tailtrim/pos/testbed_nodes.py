@@ -14,8 +14,6 @@ from tailtrim.nodes.ssh.metering import starting
 from tailtrim.nodes.ssh.session import STALE_S, Session
 from tailtrim.nodes.tool import Tool
 from tailtrim.pos import programs
-from tailtrim.pos.grammar import TOOLS
-from tailtrim.pos.node import SHARED
 from tailtrim.pos.provider import Provider
 from tailtrim.pos.ssh_node import SshPosNode
 
@@ -36,7 +34,7 @@ _MAP = re.compile(r"([^:=\s]+)(?::([^:=\s]{1,15}))?=([^.=\s]+)(?:\.([^.=\s]+))?"
 
 
 class Map:
-    """Which host each node is, and which of its ports each of the node's is.
+    """Assignment of nodes to hosts, and of their ports to those of the hosts.
 
     Args:
         given: as users write it, ``NODE=HOST`` and ``NODE:PORT=HOST.PORT``.
@@ -101,7 +99,7 @@ class TestbedNodes(Provider):
         experiment: str,
         told: Callable[[str], None],
     ) -> None:
-        """Take what is known; nothing is connected yet.
+        """Connect nothing yet.
 
         Args:
             description: of the hosts.
@@ -131,12 +129,7 @@ class TestbedNodes(Provider):
         return host, self._description.nodes[host]
 
     def reserve(self, names: Sequence[str]) -> None:
-        """Reserve the hosts of those names that are nodes; where none is, all hosts.
-
-        Raises:
-            HostError: one cannot be reached, or others have it.
-
-        """
+        """Reserve the hosts of those names that are nodes; where none is, all hosts."""
         found = [name for name in names if self._map.host(name) is not None]
         for name in found or map(self._map.node, self._description.nodes):
             self._session(name)
@@ -159,15 +152,8 @@ class TestbedNodes(Provider):
         if session is not None:
             session.close()
 
-    def lacks(self, program: str) -> str | None:
-        """Say why nodes do not have a program: those that are reserved."""
-        sessions = self._sessions.values()
-        if any(session.find(Tool(program, program)) is not None for session in sessions):
-            return None
-        return f"not installed on {', '.join(self._sessions) or 'any host'}"
-
     def unbootable(self, name: str) -> str | None:
-        """Say why a host may not be booted with boot parameters."""
+        """Return why a host may not be booted with boot parameters; ``None`` where it may."""
         host, entry = self._host(name)
         why = self._description.forbids(host, "reboot", "bootline")
         if entry.boot is None:
@@ -219,10 +205,7 @@ class TestbedNodes(Provider):
         session = self._session(name)
         session.require(_PYTHON)
         tools = shared / "there"
-        programs.write(tools, list(TOOLS), str(session.find(_PYTHON)), seen=SHARED)
-        linked = tools / "bin" / "tailtrim-agent"
-        linked.unlink(missing_ok=True)
-        linked.symlink_to(session.agent)
+        programs.write_tools(tools, str(session.find(_PYTHON)), session.agent)
         ports = [
             f"{port.interface}={self._map.port(host, key)}" for key, port in entry.ports.items()
         ]
@@ -242,7 +225,7 @@ class TestbedNodes(Provider):
         return rows
 
     def facts(self, name: str) -> Facts:
-        """Return what the host of a node is."""
+        """Return the facts of a node's host."""
         return self._session(name).facts
 
     def meter(self, name: str) -> Reader | None:

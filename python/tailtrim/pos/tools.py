@@ -1,4 +1,4 @@
-"""The tools on the nodes: what a node asks the controller."""
+"""Tools on the nodes, as the controller answers them."""
 
 from __future__ import annotations
 
@@ -9,26 +9,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tailtrim.errors import HostError, MissingPackageError, PlanError, RunError
-from tailtrim.pos import background, energy, grammar, naming, variables
-from tailtrim.pos.allocation import now, seconds
+from tailtrim.pos import energy, grammar, naming, variables
+from tailtrim.pos.naming import now
+from tailtrim.pos.node_registry import Background
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from tailtrim.nodes.meters import Reader
     from tailtrim.pos.grammar import Call
-    from tailtrim.pos.machines import Machine
+    from tailtrim.pos.node_registry import Machine
 
-    Tool = Callable[[Machine, "Asked", Call], Awaitable["Reply"]]
+    Tool = Callable[[Machine, "Request", Call], Awaitable["Reply"]]
 
 
-#: What pos says where a node has no meter.
+#: Answer of pos where a node has no meter.
 _NO_METER = "400 Bad Request: Node does not provide energy measurements"
 
 
 @dataclass(slots=True)
-class Asked:
-    """What a program asks: its words, and where it was started."""
+class Request:
+    """Request of a program: its words, and where it was started."""
 
     program: str
     words: list[str]
@@ -41,7 +42,7 @@ class Asked:
 
 @dataclass(slots=True)
 class Reply:
-    """What a program prints and ends with; ``data`` is for Python."""
+    """Answer to a program: its output and exit code; ``data`` is for Python."""
 
     stdout: str = ""
     stderr: str = ""
@@ -49,21 +50,21 @@ class Reply:
     data: Any = None
 
 
-async def answer(machine: Machine, asked: Asked) -> Reply:
-    """Do what a tool on a node asks for."""
-    name = asked.program
+async def answer(machine: Machine, request: Request) -> Reply:
+    """Answer a tool on a node."""
+    name = request.program
     try:
         if name in grammar.IDLE:
             return Reply(stderr=f"{name}: nothing done: {grammar.IDLE[name]}\n")
         tool = grammar.tool_of(name)
-        return await _TOOLS[name](machine, asked, grammar.parsed(name, tool, asked.words))
+        return await _TOOLS[name](machine, request, grammar.parsed(name, tool, request.words))
     except PlanError as error:
         return Reply(stderr=f"{error}\n", code=2)
     except RunError as error:
         return Reply(stderr=f"{name}: {error}\n", code=1)
 
 
-async def _get_variable(machine: Machine, _: Asked, call: Call) -> Reply:
+async def _get_variable(machine: Machine, _: Request, call: Call) -> Reply:
     allocation, path = machine.allocated(), call.arguments[0]
     if call.has("from-loop"):
         known = machine.run[1] if machine.run else {}
@@ -79,7 +80,7 @@ async def _get_variable(machine: Machine, _: Asked, call: Call) -> Reply:
     return Reply(f"{variables.printed(value)}\n")
 
 
-async def _set_variable(machine: Machine, _: Asked, call: Call) -> Reply:
+async def _set_variable(machine: Machine, _: Request, call: Call) -> Reply:
     allocation = machine.allocated()
     path, value = call.arguments
     own = allocation.of(machine.name)
@@ -88,11 +89,11 @@ async def _set_variable(machine: Machine, _: Asked, call: Call) -> Reply:
     return Reply()
 
 
-async def _sync(machine: Machine, _: Asked, call: Call) -> Reply:
+async def _sync(machine: Machine, _: Request, call: Call) -> Reply:
     allocation = machine.allocated()
     members = allocation.members(call.options.get("role"), call.arguments)
     run = machine.run[0] if call.has("loop") and machine.run else None
-    timeout_s = seconds(call.options.get("timeout"), "pos_sync")
+    timeout_s = _seconds(call.options.get("timeout"), "pos_sync")
     tag = (call.options.get("tag", ""), run)
     if machine.catching_up:
         return Reply(stderr="pos_sync: passed before the node was booted again\n")
@@ -100,11 +101,11 @@ async def _sync(machine: Machine, _: Asked, call: Call) -> Reply:
     return Reply()
 
 
-async def _run(machine: Machine, asked: Asked, call: Call) -> Reply:
+async def _run(machine: Machine, request: Request, call: Call) -> Reply:
     name, *command = call.arguments
     if not command:
         raise PlanError("pos_run: expected NAME -- COMMAND")
-    where = asked.folder, asked.environment
+    where = request.folder, request.environment
     await _begin(machine, name, command, where, of_run=call.has("loop"))
     return Reply()
 
@@ -150,10 +151,10 @@ async def _begin(
         process = await machine.node.start(
             command, output, errors, folder=folder_there, environment=environment
         )
-    machine.background[key] = background.Background(layout, base, process)
+    machine.background[key] = Background(layout, base, process)
 
 
-def _found(machine: Machine, name: str, *, of_run: bool) -> background.Background | None:
+def _found(machine: Machine, name: str, *, of_run: bool) -> Background | None:
     """Return the process of a name: first that of the current run, or first the other one."""
     number = machine.run[0] if machine.run else None
     keys = [(name, number), (name, None)]
@@ -164,7 +165,7 @@ def _found(machine: Machine, name: str, *, of_run: bool) -> background.Backgroun
     return None
 
 
-async def _kill(machine: Machine, _: Asked, call: Call) -> Reply:
+async def _kill(machine: Machine, _: Request, call: Call) -> Reply:
     process = _found(machine, call.arguments[0], of_run=call.has("loop"))
     if process is None or not process.process.running:
         # Scripts end what may have ended, under `set -e`: pos lets them.
@@ -175,12 +176,12 @@ async def _kill(machine: Machine, _: Asked, call: Call) -> Reply:
     return Reply()
 
 
-async def _wait(machine: Machine, _: Asked, call: Call) -> Reply:
+async def _wait(machine: Machine, _: Request, call: Call) -> Reply:
     name = call.arguments[0]
     process = _found(machine, name, of_run=call.has("loop"))
     if process is None:
         return Reply(stderr="WARNING  No running process found\n")
-    timeout_s = seconds(call.options.get("timeout"), "pos_wait")
+    timeout_s = _seconds(call.options.get("timeout"), "pos_wait")
     try:
         await asyncio.wait_for(process.wait(), timeout_s)
     except TimeoutError:
@@ -188,14 +189,14 @@ async def _wait(machine: Machine, _: Asked, call: Call) -> Reply:
     return Reply()
 
 
-async def _upload(machine: Machine, asked: Asked, call: Call) -> Reply:
+async def _upload(machine: Machine, request: Request, call: Call) -> Reply:
     if machine.node is None:
         raise RunError("the node has died")
     if call.has("outfile") and len(call.arguments) > 1:
         raise PlanError("pos_upload: --outfile takes one PATH")
     target = machine.allocated().layout.files(machine.name)
     for path in call.arguments:
-        node, here = machine.node, asked.folder
+        node, here = machine.node, request.folder
         if not await asyncio.to_thread(node.has, path, folder=here):
             raise RunError(f"{path}: No such file or directory")
         is_folder = await asyncio.to_thread(node.is_folder, path, folder=here)
@@ -229,7 +230,7 @@ def _make_room(machine: Machine, place: Path, *, force: bool) -> None:
         raise RunError(f"{place.name}: is in the results already (--force replaces it)")
 
 
-async def _download(machine: Machine, asked: Asked, call: Call) -> Reply:
+async def _download(machine: Machine, request: Request, call: Call) -> Reply:
     if machine.node is None:
         raise RunError("the node has died")
     path = call.arguments[0]
@@ -239,17 +240,17 @@ async def _download(machine: Machine, asked: Asked, call: Call) -> Reply:
     if place is None:
         raise RunError(f"{path}: not in the results")
     name = call.options.get("outfile") or Path(path).name
-    await asyncio.to_thread(machine.node.put, place, str(Path(asked.folder) / name))
+    await asyncio.to_thread(machine.node.put, place, str(Path(request.folder) / name))
     return Reply()
 
 
-async def _run_number(machine: Machine, _: Asked, __: Call) -> Reply:
+async def _run_number(machine: Machine, _: Request, __: Call) -> Reply:
     if machine.run is None:
         raise RunError("this command is not repeated for runs")
     return Reply(f"{machine.run[0]}\n")
 
 
-async def _energy_start(machine: Machine, _: Asked, call: Call) -> Reply:
+async def _energy_start(machine: Machine, _: Request, call: Call) -> Reply:
     if machine.measuring is not None:
         raise RunError(f"energy is measured already, for {machine.measuring.place.name}")
     of_run = call.has("loop") and machine.run is not None
@@ -264,7 +265,7 @@ async def _energy_start(machine: Machine, _: Asked, call: Call) -> Reply:
     return Reply()
 
 
-async def _energy_stop(machine: Machine, _: Asked, __: Call) -> Reply:
+async def _energy_stop(machine: Machine, _: Request, __: Call) -> Reply:
     if machine.measuring is None:
         reader = await asyncio.to_thread(_opened, machine)
         if reader is None:
@@ -279,6 +280,21 @@ async def _energy_stop(machine: Machine, _: Asked, __: Call) -> Reply:
     measured = await asyncio.to_thread(machine.measured)
     problem = measured.problem if measured is not None else None
     return Reply(stderr=f"WARNING  {problem}\n" if problem else "")
+
+
+def _seconds(text: str | None, what: str) -> float | None:
+    """Return a time in seconds that a script gives.
+
+    Raises:
+        PlanError: it is not a number.
+
+    """
+    if text is None:
+        return None
+    try:
+        return float(text)
+    except ValueError as error:
+        raise PlanError(f"{what}: invalid time {text!r}, expected seconds") from error
 
 
 def _opened(machine: Machine) -> Reader | None:

@@ -1,4 +1,4 @@
-"""The verbs of ``pos``: what the script of an experiment asks the controller."""
+"""Verbs of ``pos``, as the controller answers the script of an experiment."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from typing import TYPE_CHECKING, Any
 from tailtrim.errors import HostError, PlanError, RunError
 from tailtrim.pos import grammar, naming, variables
 from tailtrim.pos import layout as names
-from tailtrim.pos.allocation import now
 from tailtrim.pos.jobs import Launch
-from tailtrim.pos.tools import Asked, Reply
+from tailtrim.pos.naming import now
+from tailtrim.pos.tools import Reply, Request
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from tailtrim.pos.grammar import Call
-    from tailtrim.pos.machines import Machine
+    from tailtrim.pos.node_registry import Machine
     from tailtrim.pos.session import Session
 
-    Verb = Callable[[Session, Asked, Call], Awaitable[Reply]]
+    Verb = Callable[[Session, Request, Call], Awaitable[Reply]]
 
 
-async def answer(at: Session, asked: Asked) -> Reply:
-    """Do what a script asks for."""
+async def answer(at: Session, request: Request) -> Reply:
+    """Answer the script."""
     try:
-        verb = grammar.verb_of(asked.words)
-        call = grammar.parsed(f"pos {' '.join(verb)}", grammar.VERBS[verb], asked.words[2:])
-        return await _VERBS[verb](at, asked, call)
+        verb = grammar.verb_of(request.words)
+        call = grammar.parsed(f"pos {' '.join(verb)}", grammar.VERBS[verb], request.words[2:])
+        return await VERBS[verb](at, request, call)
     except PlanError as error:
         return Reply(stderr=f"{error}\n", code=2)
     except (HostError, RunError) as error:
@@ -41,7 +41,7 @@ def _json(value: Any) -> str:
     return json.dumps(value, indent=2, default=str) + "\n"
 
 
-async def _allocate(at: Session, _: Asked, call: Call) -> Reply:
+async def _allocate(at: Session, _: Request, call: Call) -> Reply:
     machines = [at.machines.machine(name) for name in dict.fromkeys(call.arguments)]
     for machine in machines:
         if machine.allocation is not None:
@@ -52,7 +52,7 @@ async def _allocate(at: Session, _: Asked, call: Call) -> Reply:
     return Reply(told, data=[allocation.number, allocation.nodes, str(folder)])
 
 
-async def _add(at: Session, _: Asked, call: Call) -> Reply:
+async def _add(at: Session, _: Request, call: Call) -> Reply:
     allocation = at.allocation(call.arguments[0])
     machines = [at.machines.machine(name) for name in call.arguments[1:]]
     for machine in machines:
@@ -63,7 +63,7 @@ async def _add(at: Session, _: Asked, call: Call) -> Reply:
     return Reply()
 
 
-async def _free(at: Session, _: Asked, call: Call) -> Reply:
+async def _free(at: Session, _: Request, call: Call) -> Reply:
     for name in call.arguments:
         if name.isdigit() and int(name) not in at.allocations:
             raise RunError(f"{name}: Resource is neither allocation nor node")
@@ -73,17 +73,17 @@ async def _free(at: Session, _: Asked, call: Call) -> Reply:
     return Reply()
 
 
-async def _allocations(at: Session, _: Asked, __: Call) -> Reply:
+async def _allocations(at: Session, _: Request, __: Call) -> Reply:
     described = [allocation.described() for allocation in at.allocations.values()]
     return Reply(_json(described), data=described)
 
 
-async def _show_allocation(at: Session, _: Asked, call: Call) -> Reply:
+async def _show_allocation(at: Session, _: Request, call: Call) -> Reply:
     described = at.allocation(call.arguments[0]).described()
     return Reply(_json(described), data=described)
 
 
-async def _set_variables(at: Session, asked: Asked, call: Call) -> Reply:
+async def _set_variables(at: Session, request: Request, call: Call) -> Reply:
     name, path = call.arguments
     if call.has("as-global") and call.has("as-loop"):
         raise PlanError(
@@ -93,14 +93,14 @@ async def _set_variables(at: Session, asked: Asked, call: Call) -> Reply:
     kind = "global" if call.has("as-global") else "loop" if call.has("as-loop") else "local"
     if kind == "local" and name not in allocation.nodes:
         raise PlanError(f"{name}: local variables are those of a node, expected its name")
-    text, source = text_of(asked, path)
+    text, source = text_of(request, path)
     as_json = call.options.get("extension", Path(source).suffix.lstrip(".")) == "json"
     given = variables.read(text, source, json_text=as_json)
     allocation.set(name, given, source, kind)
     return Reply(_json(given) if call.has("print") else "")
 
 
-async def _get_variable(at: Session, _: Asked, call: Call) -> Reply:
+async def _get_variable(at: Session, _: Request, call: Call) -> Reply:
     name, path = call.arguments
     allocation = at.allocation(name)
     known = allocation.variables["global"] if call.has("from-global") else allocation.of(name)
@@ -111,7 +111,7 @@ async def _get_variable(at: Session, _: Asked, call: Call) -> Reply:
     return Reply(f"{variables.printed(value)}\n", data=value)
 
 
-async def _nodes(at: Session, _: Asked, call: Call) -> Reply:
+async def _nodes(at: Session, _: Request, call: Call) -> Reply:
     rows = [
         {
             "name": one.name,
@@ -127,21 +127,18 @@ async def _nodes(at: Session, _: Asked, call: Call) -> Reply:
     return Reply(told, data=rows)
 
 
-async def _show_node(at: Session, _: Asked, call: Call) -> Reply:
+async def _show_node(at: Session, _: Request, call: Call) -> Reply:
     shown = {one.name: at.machines.described(one) for one in at.named(call.arguments[0])}
     return Reply(_json(shown), data=shown)
 
 
-async def _image(at: Session, _: Asked, call: Call) -> Reply:
-    image = call.arguments[1]
+async def _image(at: Session, _: Request, call: Call) -> Reply:
     for machine in at.named(call.arguments[0]):
-        if not at.has_image(image):
-            raise PlanError(f"{machine.name}: unknown image {image!r}: {at.about_images()}")
-        machine.image = image
+        at.set_image(machine, call.arguments[1])
     return Reply()
 
 
-async def _boot_parameters(at: Session, _: Asked, call: Call) -> Reply:
+async def _boot_parameters(at: Session, _: Request, call: Call) -> Reply:
     name, *given = call.arguments
     words = [word for text in given for word in text.split()]
     for machine in at.named(name):
@@ -153,7 +150,7 @@ async def _boot_parameters(at: Session, _: Asked, call: Call) -> Reply:
     return Reply()
 
 
-async def _reset(at: Session, _: Asked, call: Call) -> Reply:
+async def _reset(at: Session, _: Request, call: Call) -> Reply:
     machines = [machine for name in call.arguments for machine in at.named(name)]
     for machine in machines:
         machine.allocated()
@@ -163,15 +160,15 @@ async def _reset(at: Session, _: Asked, call: Call) -> Reply:
     return Reply()
 
 
-async def _bootstrap(at: Session, _: Asked, call: Call) -> Reply:
+async def _bootstrap(at: Session, _: Request, call: Call) -> Reply:
     for machine in at.named(call.arguments[0]):
         machine.bootstrap()
     return Reply()
 
 
-async def _copy(at: Session, asked: Asked, call: Call) -> Reply:
+async def _copy(at: Session, request: Request, call: Call) -> Reply:
     name, given = call.arguments
-    source = (Path(asked.folder) / given).absolute()
+    source = (Path(request.folder) / given).absolute()
     if not source.exists():
         raise RunError(f"{given}: No such file or directory")
     if source.is_dir() and not call.has("recursive"):
@@ -197,15 +194,15 @@ async def _put(at: Session, machine: Machine, source: Path, target: str) -> None
     await asyncio.to_thread(node.put, source, target)
 
 
-async def _launch(at: Session, asked: Asked, call: Call) -> Reply:
+async def _launch(at: Session, request: Request, call: Call) -> Reply:
     name, *command = call.arguments
     script = None
     called = call.options.get("name") or naming.UNNAMED
     if call.has("infile"):
-        script, source = text_of(asked, call.options["infile"])
+        script, source = text_of(request, call.options["infile"])
         if command:
             raise PlanError("pos commands launch: --infile and a command exclude each other")
-        if not call.has("name") and at.settings.published is names.Published.NEW:
+        if not call.has("name") and at.experiment.published is names.Published.NEW:
             called = Path(source).stem or called
     elif not command:
         raise PlanError("pos commands launch: expected --infile FILE or -- COMMAND")
@@ -224,7 +221,7 @@ async def _launch(at: Session, asked: Asked, call: Call) -> Reply:
 
 
 def _only(call: Call) -> range | None:
-    """Return which runs of the loop are asked for."""
+    """Return the runs that options such as ``--loop-only`` name; ``None`` for all."""
     try:
         if call.has("loop-only"):
             return range(int(call.options["loop-only"]), int(call.options["loop-only"]) + 1)
@@ -236,7 +233,7 @@ def _only(call: Call) -> range | None:
     return None
 
 
-async def _await(at: Session, _: Asked, call: Call) -> Reply:
+async def _await(at: Session, _: Request, call: Call) -> Reply:
     job = at.job(call.arguments[0])
     if job.task:
         await asyncio.wait([job.task])
@@ -245,17 +242,17 @@ async def _await(at: Session, _: Asked, call: Call) -> Reply:
     return Reply(_json(known) if full else job.printed(), "", int(job.failed), known)
 
 
-async def _abort(at: Session, _: Asked, call: Call) -> Reply:
+async def _abort(at: Session, _: Request, call: Call) -> Reply:
     await at.jobs.abort(at.job(call.arguments[0]))
     return Reply()
 
 
-async def _show_command(at: Session, _: Asked, call: Call) -> Reply:
+async def _show_command(at: Session, _: Request, call: Call) -> Reply:
     described = at.job(call.arguments[0]).described()
     return Reply(_json(described), data=described)
 
 
-async def _commands(at: Session, _: Asked, call: Call) -> Reply:
+async def _commands(at: Session, _: Request, call: Call) -> Reply:
     wanted = set(call.arguments)
     rows = [job.described() for job in at.jobs.all.values()]
     rows = [row for row in rows if not wanted or row["node"] in wanted]
@@ -264,7 +261,7 @@ async def _commands(at: Session, _: Asked, call: Call) -> Reply:
     return Reply(told, data=rows)
 
 
-async def _roles(at: Session, _: Asked, call: Call) -> Reply:
+async def _roles(at: Session, _: Request, call: Call) -> Reply:
     role, *nodes = call.arguments
     allocation = at.allocation(nodes[0])
     for node in nodes:
@@ -276,33 +273,33 @@ async def _roles(at: Session, _: Asked, call: Call) -> Reply:
     return Reply()
 
 
-async def _list_roles(at: Session, _: Asked, call: Call) -> Reply:
+async def _list_roles(at: Session, _: Request, call: Call) -> Reply:
     found = [at.allocation(name) for name in call.arguments] or list(at.allocations.values())
     roles = {role: nodes for one in found for role, nodes in one.roles.items()}
     return Reply(_json(roles), data=roles)
 
 
-async def _results(at: Session, _: Asked, call: Call) -> Reply:
+async def _results(at: Session, _: Request, call: Call) -> Reply:
     folder = at.allocation(call.arguments[0]).layout.folder
     paths = sorted(str(path) for path in folder.rglob("*") if path.is_file())
     return Reply("".join(f"{path}\n" for path in paths), data=paths)
 
 
-def text_of(asked: Asked, path: str) -> tuple[str, str]:
+def text_of(request: Request, path: str) -> tuple[str, str]:
     """Return the text of a file that a script names, and its name.
 
     Raises:
         PlanError: it cannot be read.
 
     """
-    if path in asked.files:
-        given = asked.files[path]
+    if path in request.files:
+        given = request.files[path]
         return str(given["text"]), str(given["name"])
-    place = Path(asked.folder) / path
+    place = Path(request.folder) / path
     if path == "-":
-        place = Path(f"/proc/{asked.pid}/fd/0")
+        place = Path(f"/proc/{request.pid}/fd/0")
     elif path.startswith("/dev/fd/"):
-        place = Path(f"/proc/{asked.pid}/fd/{Path(path).name}")
+        place = Path(f"/proc/{request.pid}/fd/{Path(path).name}")
     try:
         return place.read_text("utf-8"), path
     except (OSError, UnicodeDecodeError) as error:
@@ -310,7 +307,7 @@ def text_of(asked: Asked, path: str) -> tuple[str, str]:
         raise PlanError(f"{path}: cannot be read: {told}") from error
 
 
-_VERBS: dict[tuple[str, str], Verb] = {
+VERBS: dict[tuple[str, str], Verb] = {
     ("allocations", "allocate"): _allocate,
     ("allocations", "add"): _add,
     ("allocations", "free"): _free,

@@ -1,1 +1,1 @@
-"""What scripts of an experiment import: ``poslib``, as far as published ones use it."""
+"""Modules that scripts of an experiment import: ``poslib``, as far as published ones use it."""

@@ -42,7 +42,7 @@ start = reset
 def bootstrap(
     node: Any, blocking: Any = True, queued: Any = False, access_levels: Any = None
 ) -> Any:
-    """Let a node know the variables as they are now."""
+    """Give a node the variables as they are now."""
     del blocking, queued, access_levels
     return ask("nodes", "bootstrap", node)
 

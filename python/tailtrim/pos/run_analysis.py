@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import sys
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from tailtrim._native import VERSION
 from tailtrim.analysis import analyze
@@ -21,32 +21,25 @@ if TYPE_CHECKING:
 
     from tailtrim.pos.allocation import Allocation
     from tailtrim.pos.conduct import Ended
+    from tailtrim.pos.experiment import PosExperiment
     from tailtrim.pos.journal import Journal
     from tailtrim.pos.layout import Pair
     from tailtrim.pos.provider import Provider
 
 
-class Experiment(NamedTuple):
-    """What an experiment is called, where its nodes came from, and what of runs is left out."""
-
-    name: str
-    nodes: Provider
-    trim_s: str
-
-
 def analyse(
-    journal: Journal, about: Experiment, ended: Ended, told: Callable[[str], None]
+    journal: Journal, experiment: PosExperiment, ended: Ended, told: Callable[[str], None]
 ) -> list[Outcome]:
     """Analyse the captures of each run, and write the record of the experiment.
 
     Args:
-        journal: what was run.
-        about: the experiment.
+        journal: of its runs.
+        experiment: what was run.
         ended: where its results are, and why they are not to be trusted.
         told: is called with what is being done.
 
     Returns:
-        What became of each run. There is no record of them where none has captures.
+        The outcome of each run. There is no record of them where none has captures.
 
     Raises:
         OutputError: a run directory cannot be written.
@@ -63,28 +56,28 @@ def analyse(
             failed = failed or _unclear(found)
         elif pair is not None and failed is None:
             told(f"analysing {folder} ({label})")
-            failed = _analyse(journal.folder / folder, pair, about.trim_s, loop)
+            failed = _analyse(journal.folder / folder, pair, experiment.trim_s, loop)
         elif failed is None and captured:
             failed = "no pair of captures, told by names such as X-pre.pcap and X-post.pcap"
-        clocks = _clocks(pair, about.nodes) if pair is not None else ()
+        clocks = _clocks(pair, experiment.nodes) if pair is not None else ()
         invalid = (*ended.doubts, *clocks) if failed is None else ()
         repeated = tuple(known.get("repeated", ()))
         outcomes.append(
             Outcome(folder, label, floor=False, invalid=invalid, failed=failed, repeated=repeated)
         )
     if captured:
-        _record(journal, about, outcomes)
+        _record(journal, experiment, outcomes)
     return outcomes
 
 
 def _unclear(captures: Unclear) -> str:
-    """Say that it is not told which captures belong together."""
+    """Return the reason why captures make no pair."""
     told = ", ".join(f"{place.parent.name}/{place.name}" for place in captures.captures)
     return f"several captures of one name and side: {told}; expected a name for each pair"
 
 
 def _clocks(pair: Pair, nodes: Provider) -> tuple[str, ...]:
-    """Say that the captures of a pair have the stamps of two clocks, if so."""
+    """Return the doubt about a pair that has the stamps of two clocks; none for others."""
     one, other = (nodes.clock(place.parent.name) for place in (pair.ingress, pair.egress))
     if one == other:
         return ()
@@ -117,7 +110,7 @@ def _runs(
 
 
 def _failed(known: dict[str, Any], number: int | None) -> str | None:
-    """Say which commands of a run failed; ``None`` where none did."""
+    """Return the failure of a run, by its commands; ``None`` where none failed."""
     bad = [key for key, status in known.get("status", {}).items() if status != FINISHED]
     commands = ", ".join(f"{key.split('/')[1]} on {key.split('/')[0]}" for key in bad)
     return f"{commands} of run {number} ended with an error" if bad else None
@@ -133,11 +126,11 @@ def _analyse(place: Path, pair: Pair, trim_s: str, loop: dict[str, Any]) -> str 
     return None
 
 
-def _record(journal: Journal, about: Experiment, outcomes: Sequence[Outcome]) -> None:
+def _record(journal: Journal, experiment: PosExperiment, outcomes: Sequence[Outcome]) -> None:
     record = {
         "schema": SCHEMA,
         "began": journal.began,
-        "plan": {"name": about.name, "testbed": about.nodes.testbed},
+        "plan": {"name": experiment.name, "testbed": experiment.nodes.testbed},
         "order": [outcome.label for outcome in outcomes],
         "versions": {"tailtrim": VERSION, "python": platform.python_version()},
         "host": asdict(host.facts()),

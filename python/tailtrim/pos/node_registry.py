@@ -1,18 +1,16 @@
-"""The nodes of an experiment: booted, and what each of them does."""
+"""Registry of the nodes of an experiment, booted or not."""
 
 from __future__ import annotations
 
 import asyncio
 import copy
-import os
 import shutil
-import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tailtrim.errors import PlanError
 from tailtrim.pos import programs
-from tailtrim.pos.images import HOST_IMAGE
+from tailtrim.pos.experiment import HOST_IMAGE
 from tailtrim.pos.provider import Boot
 
 if TYPE_CHECKING:
@@ -21,17 +19,36 @@ if TYPE_CHECKING:
 
     from tailtrim.nodes.meters import Reader
     from tailtrim.pos.allocation import Allocation
-    from tailtrim.pos.background import Background
     from tailtrim.pos.energy import Measuring
+    from tailtrim.pos.layout import Layout
     from tailtrim.pos.node import PosNode
+    from tailtrim.pos.node_command import NodeCommand
     from tailtrim.pos.provider import Provider
+
+
+class Background:
+    """A process in the background of a node (``pos_run``), and the files of what it prints."""
+
+    def __init__(self, layout: Layout, base: Path, process: NodeCommand) -> None:
+        """Wrap a process; ``base`` is the beginning of the names of its files."""
+        self._layout, self._base, self.process = layout, base, process
+
+    async def wait(self) -> None:
+        """Wait for its end."""
+        await self.process.wait()
+        self._layout.store_printed(self._base)
+
+    async def stop(self) -> None:
+        """End it."""
+        await self.process.stop()
+        self._layout.store_printed(self._base)
 
 
 class Machine:
     """A node of the testbed, whether it is booted or not."""
 
     def __init__(self, name: str, shared: Path) -> None:
-        """Take its name, and its folder here."""
+        """Begin with a node that is off; ``shared`` is its folder here."""
         self.name, self.shared = name, shared
         self.image = HOST_IMAGE
         self.boot_parameters: list[str] = []
@@ -43,21 +60,21 @@ class Machine:
         self.queue = asyncio.Lock()
         #: The number and the loop variables of the current run, and how names tell it.
         self.run: tuple[int, dict[str, Any], str] | None = None
-        #: Is called with each file that the current run leaves.
+        #: Callback for each file that the current run leaves.
         self.left: Callable[[Path], None] = _nothing
         self.background: dict[tuple[str, int | None], Background] = {}
         #: Opens the meter of its host, if that has one.
         self.meter: Callable[[], Reader | None] = _without_meter
-        #: What reads it at the moment.
+        #: Reader of that meter at the moment.
         self.measuring: Measuring | None = None
-        #: What was done there since it booted, for a node that has to be booted again.
+        #: Steps that were done there since it booted, for a node that has to be booted again.
         self.done: list[Callable[[], Awaitable[None]]] = []
         #: Whether it does that again: others do not wait for it, its uploads replace those before.
         self.catching_up = False
 
     @property
     def state(self) -> str:
-        """What pos calls the state of a node."""
+        """State of the node, in the words of pos."""
         return "off" if self.node is None else "booted" if self.node.alive else "dead"
 
     def allocated(self) -> Allocation:
@@ -84,7 +101,7 @@ class Machine:
         return measuring
 
     def bootstrap(self) -> None:
-        """Let the node know the variables as they are now."""
+        """Give the node the variables as they are now."""
         allocation = self.allocated()
         own = {"hostname": self.name} | allocation.of(self.name)
         known = {"global": allocation.variables["global"], "local": own}
@@ -92,21 +109,21 @@ class Machine:
 
 
 def _without_meter() -> None:
-    """Have no meter."""
+    """Return no reader: there is no meter."""
 
 
 def _nothing(_: Path) -> None:
-    """Take a file that is of no run."""
+    """Ignore a file that is of no run."""
 
 
-class Machines:
+class NodeRegistry:
     """All nodes, by name; they are made when a script names them first."""
 
     def __init__(self, folder: Path, provider: Provider) -> None:
-        """Take the folder for sockets and tools, and where nodes come from."""
+        """Begin without nodes; ``folder`` is for sockets and tools."""
         self._folder, self.provider = folder, provider
         self._all: dict[str, Machine] = {}
-        programs.write(folder, ["pos"], os.path.realpath(sys.executable))
+        programs.write_pos(folder)
 
     def __iter__(self) -> Any:
         """Return all of them."""
@@ -128,7 +145,7 @@ class Machines:
         return self._all[name]
 
     def described(self, machine: Machine) -> dict[str, Any]:
-        """Return what a node is, as ``pos nodes show`` has it.
+        """Return a description of a node, as ``pos nodes show`` has it.
 
         Raises:
             HostError: its host does not say.
@@ -146,7 +163,7 @@ class Machines:
         }
 
     async def boot(self, machine: Machine) -> PosNode:
-        """Boot a node, again if it was, and let it know its variables.
+        """Boot a node, again if it was, and give it its variables.
 
         Raises:
             HostError: its host cannot.
