@@ -14,7 +14,7 @@ from tools import CPIO, MMDEBSTRAP, QEMU, need
 from tailtrim.errors import HostError
 from tailtrim.nodes.vm.kernel import DEPMOD
 from tailtrim.nodes.vm.root import SQFSTAR
-from tailtrim.pos.guest_nodes import images_of
+from tailtrim_pos.guest_nodes import images_of
 
 if TYPE_CHECKING:
     from laboratory import Lab

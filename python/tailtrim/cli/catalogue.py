@@ -22,7 +22,6 @@ CATALOGUE = {
     "capacity": Entry("Measure", "Search the highest load that meets a promise", "capacity"),
     "testbed": Entry("Measure", "Check, show, clean or switch the hosts of a testbed", "testbed"),
     "image": Entry("Measure", "Build a live image for virtual machines", "image"),
-    "pos": Entry("Measure", "Run an experiment folder of pos as it is", "pos"),
     "selftest": Entry("Measure", "Measure the floor and the error of tailtrim here", "selftest"),
     "generate": Entry("Measure", "Send probe packets on a schedule", None),
     "capture": Entry("Measure", "Capture at the taps of a device under test", None),
@@ -61,4 +60,4 @@ BY_AGENT = frozenset(name for name, entry in CATALOGUE.items() if entry.module i
 #: Commands of other packages, and the package of this project that a missing one is in.
 COMMANDS, ELSEWHERE = Registry("tailtrim.commands", {}), {"pos": "tailtrim-pos"}
 #: ``tailtrim import NAME``, of other packages.
-IMPORTS = Registry("tailtrim.imports", {})
+IMPORTS = Registry("tailtrim_pos.results", {})

@@ -1,0 +1,117 @@
+"""A node that is a virtual machine: its kernel, settings and files are its alone until a reset.
+
+What a script does there changes nothing else, and is gone with the machine: which is in memory, and
+ends with this process.
+"""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from typing import TYPE_CHECKING, BinaryIO
+
+from tailtrim.errors import HostError
+from tailtrim_pos.node import ENVIRONMENT, HOME, PosNode
+from tailtrim_pos.node_command import NodeCommand, RemoteCommand, spawn
+from tailtrim_pos.programs import SHARED, SOCKET
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from tailtrim.nodes.vm.guest import Guest, GuestSession
+
+# Ports are named at last: those that the kernel has called eth0, eth1, … have other names by then.
+_SET_UP = """
+name=$1 mtu=$2; shift 2
+tar --extract --no-same-owner --file=- --directory=/run/tailtrim || exit
+ln -sf /run/tailtrim/bin/* /usr/local/bin/ && hostname "$name" || exit
+for where in all default; do
+    [ ! -e /proc/sys/net/ipv6 ] || echo 1 >/proc/sys/net/ipv6/conf/$where/disable_ipv6
+done
+for port; do
+    ethtool -K "${port%%=*}" tx off rx off sg off gso off gro off tso off >/dev/null 2>&1
+    ip link set "${port%%=*}" down mtu "$mtu" name "${port#*=}" || exit
+done
+"""
+_INSIDE = 'cd "$1" && shift && exec env -i "$@"'
+# What sshd starts has a session of its own: what ends a command ends what it started.
+_SIGNAL = """
+pid=$(cat "$1") || exit
+group=$(sed 's/.*) //' "/proc/$pid/stat" | cut -d ' ' -f 3) && kill -s "$2" -- "-$group"
+"""
+
+
+class GuestNode(PosNode):
+    """A node in a guest that has booted for it."""
+
+    def __init__(
+        self, name: str, guest: Guest, ports: Sequence[str], mtu: int, tools: Path
+    ) -> None:
+        """Give the guest its tools, and names to itself and its ports.
+
+        Args:
+            name: of the node.
+            guest: it ends with the node.
+            ports: those of the guest, with the names that they get, as ``old=new``.
+            mtu: of the ports.
+            tools: the folder here with the tools and, beside it, the controller's socket.
+
+        Raises:
+            HostError: the guest cannot.
+            RunError: the guest was lost.
+
+        """
+        self.name, self._guest = name, guest
+        self._session: GuestSession = guest.session
+        archive = io.BytesIO()
+        with tarfile.open(fileobj=archive, mode="w") as files:
+            files.add(tools, arcname=".")
+        words = ("sh", "-c", _SET_UP, "sh", name, str(mtu), *ports)
+        ended = self._session.connection.send(archive.getvalue(), *words)
+        if ended.returncode != 0:
+            told = ended.stderr.decode("utf-8", "replace").strip()
+            raise HostError(f"{name}: the virtual machine cannot be set up: {told}")
+        self._session.connection.forward(f"{SHARED}/{SOCKET}", str(tools.with_name(SOCKET)))
+
+    @property
+    def alive(self) -> bool:
+        """Whether it is there."""
+        return not self._session.lost
+
+    def end(self) -> None:
+        """End the machine."""
+        self._guest.__exit__()
+
+    def words(
+        self,
+        command: Sequence[str],
+        folder: str = HOME,
+        environment: Mapping[str, str] | None = None,
+    ) -> list[str]:
+        """Return what to start here so that a command runs on the node."""
+        return self._session.connection.words(*_inside(command, folder, environment))
+
+    async def start(
+        self,
+        command: Sequence[str],
+        output: BinaryIO,
+        errors: BinaryIO,
+        *,
+        folder: str = HOME,
+        environment: Mapping[str, str] | None = None,
+    ) -> NodeCommand:
+        """Start a command on the node."""
+        pid_file = self._session.new_pid_file()
+        held = self._session.held(_inside(command, folder, environment), pid_file)
+        words = self._session.connection.words(*held)
+        process = await spawn(words, output, errors)
+        return RemoteCommand(self._session, pid_file, process, _SIGNAL)
+
+
+def _inside(
+    command: Sequence[str], folder: str, environment: Mapping[str, str] | None
+) -> tuple[str, ...]:
+    every = ENVIRONMENT | dict(environment or {})
+    values = (f"{name}={value}" for name, value in every.items())
+    return ("sh", "-c", _INSIDE, "sh", folder, *values, *command)

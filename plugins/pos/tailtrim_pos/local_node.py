@@ -1,0 +1,97 @@
+"""A node of this host: a network namespace, and this host's files with changes beside them.
+
+A process holds both, and ends with this process, whatever ends that: the kernel then removes all of
+the node.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tailtrim.errors import HostError, RunError
+from tailtrim.nodes import agent, wiring
+from tailtrim.nodes.namespace import Namespace
+from tailtrim.nodes.node import errors_file, first_line
+from tailtrim_pos.node import HOME, SCRIPT, TOOLS, UNSHARED, PosNode, inside, script
+from tailtrim_pos.node_command import child
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+
+class LocalNode(PosNode):
+    """A node of this host.
+
+    The thread that makes it has to stay: the kernel ends it with that thread.
+    """
+
+    def __init__(self, name: str, shared: Path) -> None:
+        """Boot it.
+
+        Args:
+            name: its name.
+            shared: the folder here with its tools and the controller's socket.
+
+        Raises:
+            HostError: this host cannot.
+
+        """
+        self.name = name
+        self.network = Namespace(name)
+        try:
+            self.network.require(*TOOLS)
+            wiring.without_ipv6(self.network)
+            self._holder, self._pid = self._held(shared)
+        except BaseException:
+            self.network.__exit__()
+            raise
+
+    def _held(self, shared: Path) -> tuple[subprocess.Popen[str], int]:
+        # As a file: among the processes of the node, its text would match what scripts look for.
+        # Beside the folder that the node has: whatever is in there, the node may have put there.
+        place = shared.with_name(f"{shared.name}.{SCRIPT}")
+        place.write_text(script())
+        wanted = (sys.base_prefix, str(Path(agent.program()).resolve()))
+        with errors_file() as errors:
+            process = self.network.open(
+                *(*UNSHARED, str(place), self.name, str(shared), *wanted),
+                output=subprocess.PIPE,
+                errors=errors,
+            )
+            if not first_line(process):
+                process.kill()
+                process.wait()
+                errors.seek(0)
+                told = errors.read().strip().splitlines()
+                raise HostError(f"{self.name}: no node: {told[0] if told else 'no answer'}")
+        return process, child(process.pid)
+
+    @property
+    def alive(self) -> bool:
+        """Whether it is there."""
+        return self._holder.poll() is None
+
+    def end(self) -> None:
+        """Remove it with everything that runs on it."""
+        self._holder.kill()
+        self._holder.wait()
+        for stream in (self._holder.stdin, self._holder.stdout):
+            if stream:
+                with suppress(OSError):
+                    stream.close()
+        self.network.__exit__()
+
+    def words(
+        self,
+        command: Sequence[str],
+        folder: str = HOME,
+        environment: Mapping[str, str] | None = None,
+    ) -> list[str]:
+        """Return what to start here so that a command runs on the node."""
+        if not self.alive:
+            raise RunError(f"{self.name}: the node has died")
+        return [*self.network.prefix, *inside(self._pid, command, folder, environment)]
