@@ -17,8 +17,8 @@ from tailtrim.analysis.departures import WELL, Departures
 from tailtrim.errors import ReleaseError
 from tailtrim.experiment.departed import departures
 from tailtrim.release.layout import TAPS
-from tailtrim.release.tree import record
-from tailtrim.release.withheld import name_of
+from tailtrim.release.redaction import name_of
+from tailtrim.release.safe_files import record
 from tailtrim.roundtrip.leaving import Series, leave
 from tailtrim.rundir import DEPARTURES, TABLES, RunDirectory
 from tailtrim.rundir.layout import SUMMARY

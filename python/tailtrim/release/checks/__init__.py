@@ -1,4 +1,8 @@
-"""What a level of a verification found: :class:`Level`."""
+"""Levels of a verification, one module each, and their result: :class:`CheckResult`.
+
+``check`` of each takes the release and reads it only; :mod:`~tailtrim.release.checks.rerun` also
+measures.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ from enum import StrEnum
 
 
 class Verdict(StrEnum):
-    """How a level, or a check in it, ended."""
+    """Outcome of a level."""
 
     PASS = "pass"  # noqa: S105 - a word of the output
     FAIL = "fail"
@@ -15,10 +19,12 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
-    """A level: its name, what is wrong, what was not checked and why, and what readers should know.
+class CheckResult:
+    """Result of a level.
 
-    ``undecided`` are claims that the data neither show nor contradict.
+    ``told`` sums it up in a line, ``wrong`` are differences, ``skipped`` the reasons why a part was
+    not checked, ``notes`` for readers; ``undecided`` are claims that the data neither show nor
+    contradict. ``without``: nothing of it was checked.
     """
 
     name: str
@@ -27,7 +33,6 @@ class Level:
     skipped: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     undecided: tuple[str, ...] = ()
-    #: Nothing of it was checked.
     without: bool = False
 
     @property
