@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,6 +14,7 @@ from tailtrim import _native
 from tailtrim.analysis import Analysis, analyze
 from tailtrim.errors import RunDirectoryError
 from tailtrim.rundir import RunDirectory
+from tailtrim.rundir.typed_json import parsed
 
 if TYPE_CHECKING:
     import os
@@ -233,7 +233,7 @@ def _experiment(path: Path) -> list[Group]:
 
 def _json(path: Path) -> dict[str, Any]:
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        value = parsed(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise RunDirectoryError(f"{path}: cannot be read: {error}") from error
     if not isinstance(value, dict):

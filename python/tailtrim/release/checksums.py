@@ -33,7 +33,7 @@ def read(root: Path) -> dict[str, str]:
 
     """
     found: dict[str, str] = {}
-    for number, line in enumerate(safe_files.text(root / SUMS).splitlines(), 1):
+    for number, line in enumerate(safe_files.text(root / SUMS).rstrip("\n").split("\n"), 1):
         parsed = _LINE.fullmatch(line)
         if parsed is None:
             raise ReleaseError(f"{root / SUMS}: line {number}: expected a SHA-256 and a path")

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 #: A capture of a run is a file in its folder, and no other.
-_FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+_FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,254}")
 #: What samples alone give.
 _OF_SAMPLES = ("samples", "latency_ns", "worst")
 _TABLES_OF_SAMPLES = ("quantile", "histogram", "worst", "sample")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from tailtrim.errors import RunDirectoryError
 from tailtrim.release.checks import (
+    DAMAGED,
     CheckResult,
     claims,
     figures,
@@ -81,6 +82,8 @@ def verify(
             levels.append(steps[name]())
         except RunDirectoryError as error:
             levels.append(CheckResult(name, "the runs cannot be read", wrong=(str(error),)))
+        except DAMAGED as error:
+            levels.append(CheckResult(name, "the records are damaged", wrong=(repr(error),)))
     return levels
 
 

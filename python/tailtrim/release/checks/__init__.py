@@ -18,6 +18,11 @@ class Verdict(StrEnum):
     SKIPPED = "skipped"
 
 
+#: Errors of code that reads records of a release, where these are not of the shape that tailtrim
+#: writes. A level that meets one fails.
+DAMAGED = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+
+
 @dataclass(frozen=True, slots=True)
 class CheckResult:
     """Result of a level.

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tailtrim.errors import TailtrimError
-from tailtrim.release.checks import CheckResult
+from tailtrim.release.checks import DAMAGED, CheckResult
 from tailtrim.release.derivation import derive
 from tailtrim.release.differences import of_json, of_run
 from tailtrim.release.safe_files import record
@@ -33,7 +33,7 @@ def check(release: UntrustedRelease, told: Callable[[str], None]) -> CheckResult
         told(run.path.name)
         try:
             found, derived = _compared(run)
-        except (TailtrimError, ValueError, KeyError, OSError) as error:
+        except (TailtrimError, OSError, *DAMAGED) as error:
             wrong.append(f"{run.path.name}: cannot be derived again: {error}")
             continue
         wrong += [f"{run.path.name}/{one}" for one in found]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tailtrim.errors import PlanError, ReleaseError
 from tailtrim.experiment.validity import load_doubts, tap_doubts
 from tailtrim.nodes.environment import changes
-from tailtrim.release.checks import CheckResult
+from tailtrim.release.checks import DAMAGED, CheckResult
 from tailtrim.release.safe_files import record
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def check(release: UntrustedRelease) -> CheckResult:
         run = by_name.get(one.outcome.run)
         try:
             found = [] if run is None else _of_run(release, plan, run, one)
-        except (ReleaseError, KeyError, TypeError, AttributeError, ValueError) as error:
+        except (ReleaseError, *DAMAGED) as error:
             found = [f"its records are not whole: {error!r}"]
         wrong += [f"{one.outcome.run}: {problem}" for problem in found]
     valid = sum(not run.outcome.invalid for run in complete)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
@@ -11,6 +10,7 @@ from tailtrim.nodes import drawing
 from tailtrim.nodes.description import TestbedDescription
 from tailtrim.report import units
 from tailtrim.report.pages.fact import Fact
+from tailtrim.rundir.typed_json import parsed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +32,7 @@ def picture(experiment: RecordedExperiment | None) -> Markup | None:
 def facts(run: ReportedRun) -> Iterator[Fact]:
     """Yield where a run's captures were matched, what was corrected, and which clocks it has."""
     try:
-        told = json.loads((run.directory.path / "nodes.json").read_text("utf-8"))
+        told = parsed((run.directory.path / "nodes.json").read_text("utf-8"))
         parts = [told[key] for key in ("taps", "correction", "matching")]
     except (OSError, ValueError, KeyError, TypeError):
         return
