@@ -1,4 +1,4 @@
-"""``ro-crate-metadata.json``: what a release consists of, and how it came about.
+"""``ro-crate-metadata.json``: the parts and the origin of a release.
 
 RO-Crate 1.2. The plan is the workflow, and the experiment its execution (Workflow Run Crate 0.5);
 imported results have no plan, and are described as a Process Run Crate 0.5 by their record.

@@ -1,4 +1,4 @@
-"""A run's numbers once more: out of its captures, or out of its samples where those were left out.
+"""A run's numbers derived again: from its captures, or from its samples where it has none.
 
 Samples are packets that were matched, each with both stamps. Taken for round trips that all came
 back, the same statistics give the same latencies, intervals and worst packets. What packets without

@@ -1,4 +1,4 @@
-"""The names of what is in a release."""
+"""Names of the files and folders of a release."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An experiment becomes a release: :func:`release`."""
+"""Publishing of an experiment as a release: :func:`release`."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _NEEDED = ("rocrate",)
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is wanted of a release.
+    """Contents of a release.
 
     Args:
         captures: whether the captures of the runs are in it.

@@ -66,7 +66,7 @@ class Redaction:
 
     @property
     def local(self) -> bool:
-        """Whether the testbed is one machine, which no file describes."""
+        """True for a testbed of one machine, which no file describes."""
         return bool(self.testbed == LOCAL)
 
     def also(self, replaced: dict[str, str]) -> None:

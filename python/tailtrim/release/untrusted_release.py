@@ -100,7 +100,7 @@ class UntrustedRelease:
 
     @property
     def imported(self) -> str | None:
-        """What its results were imported from, such as pos: there is no plan then."""
+        """Origin of imported results, such as pos, which have no plan; ``None`` for other results."""
         told = self.told.get("imported")
         return str(told.get("from")) if isinstance(told, dict) else None
 

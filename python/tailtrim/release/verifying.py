@@ -1,4 +1,4 @@
-"""A release verified, level by level: :func:`verify`."""
+"""Verification of a release, level by level: :func:`verify`."""
 
 from __future__ import annotations
 

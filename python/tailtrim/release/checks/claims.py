@@ -1,4 +1,4 @@
-"""The level ``claims``: whether what is claimed of the numbers holds."""
+"""The level ``claims``: each claim about the numbers, judged by the data."""
 
 from __future__ import annotations
 

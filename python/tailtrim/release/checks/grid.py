@@ -1,4 +1,4 @@
-"""The level ``grid``: the runs that the plan asks for, and what became of each."""
+"""The level ``grid``: the runs that the plan asks for, and the outcome of each."""
 
 from __future__ import annotations
 

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Rerun:
-    """What is to be measured again.
+    """Runs to be measured again.
 
     Args:
-        runs: how many runs, chosen by ``seed``.
+        runs: how many, chosen by ``seed``.
         out: where their results go.
         seed: of the choice.
         testbed: the reader's testbed file; needed where the release has one of hosts.

@@ -1,4 +1,4 @@
-"""The level ``validity``: whether plan, records, boot lines and doubts about runs agree."""
+"""The level ``validity``: agreement of plan, records, boot lines and doubts about runs."""
 
 from __future__ import annotations
 
