@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tailtrim.errors import ReleaseError, RunDirectoryError
@@ -123,6 +125,38 @@ def test_taps_that_are_no_objects_fail_the_numbers_of_their_run(
     (wrong,) = (one.wrong for one in verify(copied, only=("numbers",)) if one.wrong)
     assert [one.split(":")[0] for one in wrong] == ["run-000"]
     assert "cannot be derived again" in wrong[0]
+
+
+COMPARED = """\
+- claim: The forwarder is as fast at twice the rate
+  a: {rate: 10000}
+  b: {rate: 20000}
+  expect: p50 of A < p50 of B
+"""
+
+
+def test_more_lost_packets_than_memory_has_room_for_are_not_compared(copied: Path) -> None:
+    for place in copied.glob("experiment/run-*/second.parquet"):
+        table = pq.read_table(place)[:1]
+        # Behind the trim, which ends within second 0.
+        for name, value in (("second", 1), ("lost", 1 << 40)):
+            field = table.schema.field(name)
+            at = table.column_names.index(name)
+            table = table.set_column(at, field, pa.array([value], field.type))
+        pq.write_table(table, place)
+    (copied / "claims.yml").write_text(COMPARED)
+    (wrong,) = (one.wrong for one in verify(copied, only=("claims",)) if one.wrong)
+    assert "1,099,511,627,776 packets were lost" in wrong[0]
+
+
+def test_a_table_with_a_column_of_another_type_fails_its_level(copied: Path) -> None:
+    place = copied / "experiment" / "run-000" / "histogram.parquet"
+    table = pq.read_table(place)
+    text = pa.array([str(value) for value in table["count"].to_pylist()])
+    at = table.column_names.index("count")
+    pq.write_table(table.set_column(at, "count", text), place)
+    (level,) = (one for one in verify(copied, only=("figures",)) if one.wrong)
+    assert level.told == "cannot be checked"
 
 
 def test_a_name_with_a_line_separator_has_a_checksum(tmp_path: Path) -> None:

@@ -100,7 +100,7 @@ class UntrustedRelease:
 
     @property
     def imported(self) -> str | None:
-        """Origin of imported results, such as pos, which have no plan; ``None`` for other results."""
+        """Origin of imported results, such as pos, which have no plan; ``None`` for others."""
         told = self.told.get("imported")
         return str(told.get("from")) if isinstance(told, dict) else None
 

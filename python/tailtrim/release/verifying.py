@@ -82,8 +82,8 @@ def verify(
             levels.append(steps[name]())
         except RunDirectoryError as error:
             levels.append(CheckResult(name, "the runs cannot be read", wrong=(str(error),)))
-        except DAMAGED as error:
-            levels.append(CheckResult(name, "the records are damaged", wrong=(repr(error),)))
+        except (OSError, *DAMAGED) as error:
+            levels.append(CheckResult(name, "cannot be checked", wrong=(repr(error),)))
     return levels
 
 

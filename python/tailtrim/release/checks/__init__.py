@@ -20,7 +20,15 @@ class Verdict(StrEnum):
 
 #: Errors of code that reads records of a release, where these are not of the shape that tailtrim
 #: writes. A level that meets one fails.
-DAMAGED = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+DAMAGED = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    MemoryError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
 
 
 @dataclass(frozen=True, slots=True)
