@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 
-from tailtrim import factors, report
+from tailtrim import report
 from tailtrim.experiment import recorded
 from tailtrim.release.layout import EXPERIMENT, REPORT
 
@@ -18,6 +18,8 @@ def write(root: Path) -> None:
         PicturesError: what makes pages and figures is not installed.
 
     """
+    from tailtrim import factors  # noqa: PLC0415 - levels without figures do without
+
     # From there, so that pages name the runs as readers find them.
     with contextlib.chdir(root):
         place, out = Path(EXPERIMENT), Path(REPORT)
@@ -39,6 +41,8 @@ def values(root: Path) -> dict[str, bytes]:
         RunDirectoryError, PicturesError: as of :func:`write`.
 
     """
+    from tailtrim import factors  # noqa: PLC0415 - as above
+
     place = root / EXPERIMENT
     experiment = recorded(place)
     if not experiment.complete:
