@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tailtrim.errors import ReleaseError
-from tailtrim.release import Level, Wanted, release, verify
+from tailtrim.release import CheckResult, Wanted, release, verify
 from tailtrim.release.anonymous import Anonymous
 
 pytestmark = pytest.mark.long
@@ -22,7 +22,7 @@ QUICK = ("files", "grid", "numbers", "validity")
 RUN = "experiment/run-001"
 
 
-def levels(root: Path) -> dict[str, Level]:
+def levels(root: Path) -> dict[str, CheckResult]:
     return {one.name: one for one in verify(root, only=QUICK)}
 
 

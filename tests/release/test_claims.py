@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tailtrim.release import Level
+    from tailtrim.release import CheckResult
 
 pytestmark = pytest.mark.long
 
@@ -22,7 +22,7 @@ FAILS = "- claim: It takes no time\n  expect: p50 < 1ns\n"
 OPEN = "- claim: The tail is short\n  expect: p99.9999 < 1s\n"
 
 
-def judged(root: Path) -> Level:
+def judged(root: Path) -> CheckResult:
     (level,) = (one for one in verify(root, only=("claims",)) if one.name == "claims")
     return level
 

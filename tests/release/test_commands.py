@@ -26,10 +26,10 @@ def tailtrim(*words: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
 def test_an_experiment_is_released_and_verified(experiment: Path, tmp_path: Path) -> None:
     made = tailtrim("release", experiment, "--out", "out", "--captures", "none", cwd=tmp_path)
     assert made.returncode == 0, made.stderr
-    assert made.stdout == "Release: out\nWebsite: out/index.html\n"
+    assert made.stdout == "Release:    out\nFront page: out/README.md\n"
     assert "left out: run-001/ingress.pcap\n" in made.stderr
-    page = (tmp_path / "out/index.html").read_text("utf-8")
-    assert re.search("<dt>Captures</dt><dd>none; .*samples.*</dd>", page)
+    told = (tmp_path / "out/README.md").read_text("utf-8")
+    assert re.search("Captures: none, .*samples.*\n", told)
     done = tailtrim("verify", "out", "--level", "numbers", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert re.search("pass +numbers +0 .*captures, 2 .*samples", done.stdout)

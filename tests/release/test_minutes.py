@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 from small_experiment import PLAN, small_experiment
 
-from tailtrim.release import Level, Wanted, release, verify
-from tailtrim.release.rerun import Rerun
+from tailtrim.release import CheckResult, Wanted, release, verify
+from tailtrim.release.checks.rerun import Rerun
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,7 +43,7 @@ def hours(tmp_path: Path) -> Path:
     return place
 
 
-def level(out: Path, name: str) -> Level:
+def level(out: Path, name: str) -> CheckResult:
     return next(one for one in verify(out, only=[name]) if one.name == name)
 
 

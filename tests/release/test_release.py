@@ -6,7 +6,6 @@ import json
 import re
 import shutil
 import subprocess
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +16,8 @@ from small_experiment import PLAN, small_experiment
 from tailtrim._native import VERSION
 from tailtrim.errors import OutputError, ReleaseError
 from tailtrim.plan import load
-from tailtrim.release import Level, Wanted, release, verify
-from tailtrim.release.withheld import Withheld
+from tailtrim.release import CheckResult, Wanted, release, verify
+from tailtrim.release.redaction import Redaction
 
 pytestmark = pytest.mark.long
 
@@ -31,7 +30,7 @@ def wrong(root: Path, only: tuple[str, ...] = QUICK) -> list[str]:
     return [one for level in verify(root, only=only) for one in level.wrong]
 
 
-def level(root: Path, name: str) -> Level:
+def level(root: Path, name: str) -> CheckResult:
     return next(one for one in verify(root, only=[name]) if one.name == name)
 
 
@@ -256,52 +255,29 @@ def test_a_wheel_is_what_readers_install(experiment: Path, tmp_path: Path) -> No
     assert (tmp_path / "out" / "software" / wheel.name).read_bytes() == b"wheel"
 
 
-class Page(HTMLParser):
-    """The links of a page."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.links: list[str] = []
-        self.scripts = 0
-        self.policy = ""
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.links += [value or "" for name, value in attrs if name in ("href", "src")]
-        self.scripts += tag == "script"
-        if ("http-equiv", "Content-Security-Policy") in attrs:
-            self.policy = dict(attrs)["content"] or ""
+def test_every_link_of_the_front_page_leads_somewhere(released: Path) -> None:
+    links = re.findall(r"\]\(([^)]+)\)", (released / "README.md").read_text("utf-8"))
+    assert {"report/report.html", "report/figures", "experiment", "SHA256SUMS"} <= {*links}
+    assert "claims.yml" not in links
+    assert [link for link in links if not (released / link).exists()] == []
 
 
-def test_every_link_of_the_website_leads_to_a_file(released: Path) -> None:
-    pages = [released / "index.html", *sorted((released / "site").glob("*.html"))]
-    assert len(pages) == 1 + 2 + 2
-    for place in pages:
-        page = Page(place.read_text(encoding="utf-8"))
-        assert page.policy.startswith("default-src 'none'; script-src ; ")
-        assert page.scripts == 0
-        assert page.links
-        for link in page.links:
-            target = (place.parent / link).resolve()
-            assert target.is_relative_to(released.resolve())
-            assert target.is_file(), f"{place.name}: {link}"
+def test_the_front_page_says_of_which_runs_captures_are_there(released: Path) -> None:
+    told = (released / "README.md").read_text("utf-8")
+    assert "Captures: of all runs.\n" in told
 
 
-def test_the_website_says_of_which_runs_captures_are_there(released: Path) -> None:
-    page = (released / "index.html").read_text("utf-8")
-    assert "<dt>Captures</dt><dd>of all runs</dd>" in page
-
-
-def test_the_website_shows_what_came_of_each_run(tmp_path: Path) -> None:
+def test_the_report_shows_what_came_of_each_run(tmp_path: Path) -> None:
     mine = small_experiment(tmp_path)
     record = json.loads((mine / "experiment.json").read_text())
     record["outcomes"][1] |= {"failed": "<b>it broke</b>"}
     (mine / "experiment.json").write_text(json.dumps(record))
     shutil.rmtree(mine / "run-001")
     release(mine, tmp_path / "out", Wanted())
-    page = (tmp_path / "out" / "site" / "run-001.html").read_text()
+    page = (tmp_path / "out" / "report" / "report.html").read_text()
     assert "failed: &lt;b&gt;it broke&lt;/b&gt;" in page
-    assert "<b>" not in page
+    assert "<b>it broke" not in page
+    assert "2 runs, 1 of them with a result" in (tmp_path / "out" / "README.md").read_text()
     (note,) = level(tmp_path / "out", "grid").notes
     for fact in ("run-001 (forward rate=20000)", "failed: <b>it broke</b>"):
         assert fact in note
@@ -312,8 +288,8 @@ def test_an_experiment_with_factors_has_their_page(tmp_path: Path) -> None:
     mine = small_experiment(tmp_path, plan=f"{varied}factors: {{work: [0, 1000]}}\n")
     out = tmp_path / "out"
     release(mine, out, Wanted())
-    assert (out / "site" / "report" / "factors.md").is_file()
-    assert level(out, "figures").told == "1 figures and their values"
+    assert (out / "report" / "factors.md").is_file()
+    assert level(out, "figures").told == "values of 1 figures"
 
 
 def test_negative_latencies_are_not_derived_from_samples(tmp_path: Path) -> None:
@@ -354,8 +330,8 @@ def test_a_boot_line_that_is_not_that_of_the_plan_is_found(tmp_path: Path, seale
 
 def test_where_the_meter_of_this_machine_is_stays_with_its_owner() -> None:
     meter = {"kind": "outlet", "model": "gude", "url": "https://pdu.lab.example.org", "outlet": 1}
-    withheld = Withheld({"testbed": "local", "energy": {"meter": meter}})
-    told = withheld.text("energy: {meter: {url: https://pdu.lab.example.org}}")
+    redaction = Redaction({"testbed": "local", "energy": {"meter": meter}})
+    told = redaction.text("energy: {meter: {url: https://pdu.lab.example.org}}")
     assert told == "energy: {meter: {url: https://meter.invalid}}"
 
 
@@ -372,5 +348,5 @@ def test_where_the_meter_of_this_machine_is_stays_with_its_owner() -> None:
     ],
 )
 def test_a_published_command_has_no_paths_of_the_machine(word: str, kept: str) -> None:
-    withheld = Withheld({"testbed": "local"})
-    assert withheld.record({"command": ["tailtrim", "run", word]})["command"][2] == kept
+    redaction = Redaction({"testbed": "local"})
+    assert redaction.record({"command": ["tailtrim", "run", word]})["command"][2] == kept

@@ -10,6 +10,7 @@ from tailtrim.capacity.result import Ended, Found, FoundBound
 from tailtrim.capacity.trial import Count, Purpose, Seen, Trial
 from tailtrim.errors import OutputError, RunDirectoryError
 from tailtrim.experiment.record import write_json
+from tailtrim.rundir.typed_json import parsed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,7 +65,7 @@ def read(path: Path) -> Capacity | None:
     """
     place = path / RECORD
     try:
-        data = json.loads(place.read_text("utf-8"))
+        data = parsed(place.read_text("utf-8"))
         if data["schema"] != SCHEMA:
             found = data["schema"]
             raise RunDirectoryError(f"{place}: the schema is {found!r}, expected {SCHEMA!r}")

@@ -78,11 +78,11 @@ def command(  # noqa: PLR0913 - one parameter an option
         typer.Option(metavar="KEY", help="Sign with this private SSH key (ssh-keygen -Y)."),
     ] = None,
 ) -> None:
-    """Make a folder of an experiment for a git repository and an archive, with a website."""
+    """Make a folder of an experiment, with its report, for a git repository and an archive."""
     from tailtrim.release import Wanted, release  # noqa: PLC0415 - the help does without
 
     wanted = Wanted(captures is Captures.ALL, anonymise, license, citation, claims, wheel, sign)
     left_out = release(experiment, out, wanted, lambda what: say(f"{what} …", err=True))
     for name in left_out:
         say(f"left out: {units.printable(name)}", err=True)
-    say(f"Release: {out}\nWebsite: {out / 'index.html'}")
+    say(f"Release:    {out}\nFront page: {out / 'README.md'}")

@@ -15,8 +15,8 @@ from tailtrim.report import units
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tailtrim.release import Level
-    from tailtrim.release.rerun import Rerun
+    from tailtrim.release import CheckResult
+    from tailtrim.release.checks.rerun import Rerun
 
 EXAMPLES = """\b
 Examples:
@@ -74,8 +74,8 @@ def command(  # noqa: PLR0913 - one parameter an option
     ] = None,
     json: Annotated[bool, options.json("Print the levels as JSON.")] = False,
 ) -> None:
-    """Derive every number and figure of a release again, and say what differs."""
-    from tailtrim.release.rerun import Rerun  # noqa: PLC0415 - the help does without
+    """Derive every number of a release and its figures again, and say what differs."""
+    from tailtrim.release.checks.rerun import Rerun  # noqa: PLC0415 - the help does without
 
     again = None
     if rerun:
@@ -94,7 +94,7 @@ def command(  # noqa: PLR0913 - one parameter an option
 
 def _verified(
     place: Path, signers: Path | None, again: Rerun | None, only: Sequence[str]
-) -> list[Level]:
+) -> list[CheckResult]:
     from tailtrim.cli.signals import ending_orderly  # noqa: PLC0415 - the help does without
     from tailtrim.release import verify  # noqa: PLC0415
 
@@ -108,7 +108,7 @@ def _verified(
         return verify(place, signers=signers, again=again, only=only, told=told)
 
 
-def _level(level: Level) -> dict[str, object]:
+def _level(level: CheckResult) -> dict[str, object]:
     return {
         "level": level.name,
         "verdict": level.verdict,
@@ -120,7 +120,7 @@ def _level(level: Level) -> dict[str, object]:
     }
 
 
-def _tell(level: Level) -> None:
+def _tell(level: CheckResult) -> None:
     say(units.printable(f"{level.verdict:<8} {level.name:<9} {level.told}"))
     for kind, lines in (
         ("differs", level.wrong),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import math
+import os
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -15,9 +15,9 @@ from tailtrim import _native
 from tailtrim.analysis import Analysis, analyze
 from tailtrim.errors import RunDirectoryError
 from tailtrim.rundir import RunDirectory
+from tailtrim.rundir.typed_json import parsed
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Sequence
     from typing import TypeAlias
 
@@ -31,6 +31,9 @@ EXPERIMENT = "tailtrim.experiment/1"
 _SECOND_NS = 10**9
 #: The latency that stands for a lost packet, as the native module has it.
 LOST_NS = 2**63 - 1
+#: A lost packet takes a place, the same with a fraction, and a latency: at most half of the memory.
+_LOST_BYTES = 24
+_ROOM_BYTES = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
 
 
 class Repetition:
@@ -90,7 +93,11 @@ class Repetition:
         else:
             table = self.run.samples.select(list(columns))
         entered, latency = (table[name].to_numpy() for name in columns)
-        lost = np.array([count for count, _ in self.losses()], dtype=np.int64)
+        counts = [count for count, _ in self.losses()]
+        if sum(counts) * _LOST_BYTES > _ROOM_BYTES:
+            told = f"{sum(counts):,} packets were lost, for which memory has no room"
+            raise RunDirectoryError(f"{self.name}: {told}")
+        lost = np.array(counts, dtype=np.int64)
         if not entered.size or not lost.any():
             return table.select(["latency_ns"])
         # Seconds of the tables begin with the first ingress stamp, the samples behind the trim: a
@@ -233,7 +240,7 @@ def _experiment(path: Path) -> list[Group]:
 
 def _json(path: Path) -> dict[str, Any]:
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        value = parsed(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise RunDirectoryError(f"{path}: cannot be read: {error}") from error
     if not isinstance(value, dict):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tailtrim.energy.uncertainty import rectangular
 from tailtrim.errors import RunDirectoryError, RunError
 from tailtrim.rundir import ENERGY
+from tailtrim.rundir.typed_json import parsed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -157,7 +157,7 @@ def read(run: Path) -> RunEnergy | None:
     if not place.is_file():
         return None
     try:
-        raw = json.loads(place.read_text("utf-8"))
+        raw = parsed(place.read_text("utf-8"))
         if raw["schema"] != SCHEMA:
             found = raw["schema"]
             raise RunDirectoryError(f"{place}: the schema is {found!r}, expected {SCHEMA!r}")
@@ -165,7 +165,7 @@ def read(run: Path) -> RunEnergy | None:
         return RunEnergy(float(raw["packets_per_s"]), nodes)
     except OSError as error:
         raise RunDirectoryError(f"{place}: cannot be read: {error.strerror}") from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ArithmeticError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise RunDirectoryError(f"{place}: not what meters measured ({error})") from error
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ from tailtrim.errors import RunDirectoryError
 from tailtrim.experiment.record import RECORD, SCHEMA, Outcome, outcome_of
 from tailtrim.experiment.run_table import run_table
 from tailtrim.rundir import RunDirectory
+from tailtrim.rundir.typed_json import parsed
 from tailtrim.tabular import Tabular
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class RecordedExperiment(Tabular):
         self.path = Path(path)
         place = self.path / RECORD
         try:
-            record = json.loads(place.read_text(encoding="utf-8"))
+            record = parsed(place.read_text(encoding="utf-8"))
             if record["schema"] != SCHEMA:
                 found = record["schema"]
                 raise RunDirectoryError(f"{place}: the schema is {found!r}, expected {SCHEMA!r}")
@@ -147,12 +147,12 @@ def _run(path: Path, outcome: Outcome) -> RecordedRun:
     if outcome.failed or outcome.skipped or not (place / "summary.json").is_file():
         return RecordedRun(outcome, None)
     try:
-        told = json.loads((place / "loop.json").read_text(encoding="utf-8"))
+        told = parsed((place / "loop.json").read_text(encoding="utf-8"))
         repetition = int(told["repetition"])
         loop, traffic, dut, boot = (
             dict(told.get(key) or {}) for key in ("loop", "traffic", "dut", "boot")
         )
         traced = bool(told.get("traced"))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ArithmeticError, ValueError, KeyError, TypeError, AttributeError):
         return RecordedRun(outcome, RunDirectory(place))
     return RecordedRun(outcome, RunDirectory(place), repetition, loop, traffic, traced, dut, boot)

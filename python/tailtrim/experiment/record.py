@@ -18,6 +18,7 @@ from tailtrim.nodes.testbeds import testbed_for
 from tailtrim.rundir import RunDirectory
 from tailtrim.rundir.drafts import replacing
 from tailtrim.rundir.locked import lock
+from tailtrim.rundir.typed_json import parsed, typed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -99,7 +100,7 @@ class Experiment:
     def _take_up(self, record: Path) -> None:
         """Go on where the record and the runs that are there end."""
         try:
-            known = json.loads(record.read_text("utf-8"))
+            known = parsed(record.read_text("utf-8"))
             schema, plan, order = known["schema"], known["plan"], known["order"]
             self._began = known.get("began", self._began)
             self.environment = dict(known.get("environment", {}))
@@ -107,7 +108,7 @@ class Experiment:
             for run in self.runs:
                 outcome = self.path / run.folder / "outcome.json"
                 if outcome.exists():
-                    self.outcomes[run.folder] = outcome_of(json.loads(outcome.read_text("utf-8")))
+                    self.outcomes[run.folder] = outcome_of(parsed(outcome.read_text("utf-8")))
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise OutputError(f"{record}: not the record of an experiment ({error})") from error
         if schema != SCHEMA:
@@ -189,10 +190,14 @@ class Experiment:
         write_json(self.path / RECORD, record)
 
 
-def outcome_of(raw: dict[str, Any]) -> Outcome:
-    """Return what the record says of a run."""
-    lists = {name: tuple(raw.get(name, ())) for name in ("invalid", "left_out", "repeated")}
-    return Outcome(**(raw | lists))
+def outcome_of(raw: Any) -> Outcome:
+    """Return the outcome of a run, as the record has it.
+
+    Raises:
+        KeyError, ValueError: that is no outcome.
+
+    """
+    return typed(Outcome, raw)
 
 
 def write_json(path: Path, value: Any) -> None:

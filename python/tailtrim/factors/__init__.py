@@ -33,6 +33,7 @@ __all__ = [
     "has_factors",
     "markdown",
     "render",
+    "values",
     "write",
 ]
 
@@ -57,3 +58,18 @@ def write(
     from tailtrim.factors import effect_files  # noqa: PLC0415 - brings matplotlib, which takes long
 
     return effect_files.write(effects, experiment, out, pictures.formats(pdf=pdf))
+
+
+def values(effects: Effects) -> dict[str, bytes]:
+    """Return the table as Markdown and JSON and the values of the figures (CSV), without drawing.
+
+    Each is by its path in the folder of the report.
+
+    Raises:
+        PicturesError: what makes pages and figures is not installed.
+
+    """
+    pictures.require()
+    from tailtrim.factors import effect_files  # noqa: PLC0415 - brings matplotlib, which takes long
+
+    return effect_files.values(effects)

@@ -6,13 +6,13 @@ all of them. Of few boots, Student's interval of the logarithms is taken (:mod:`
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 from tailtrim.compare import Group
 from tailtrim.errors import RunDirectoryError
 from tailtrim.factors.effects import Case, Effects, case_of, group_of, record_of, text_of
 from tailtrim.plan import LEAST_BOOTS, load, loop_variables
+from tailtrim.rundir.typed_json import parsed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -99,5 +99,5 @@ def _key(run: Run, first: Boot, own: set[str]) -> tuple[str, str, str]:
 
 def _accelerators(path: Path) -> set[str]:
     """Return what ran the guests."""
-    records = [json.loads(place.read_text("utf-8")) for place in path.glob("boots/*/boot.json")]
+    records = [parsed(place.read_text("utf-8")) for place in path.glob("boots/*/boot.json")]
     return {str(record["accelerator"]) for record in records if "accelerator" in record}

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from tailtrim.experiment import RecordedExperiment
     from tailtrim.factors.effects import Effects
+    from tailtrim.report.figures.figure import Figure
 
 SCHEMA = "tailtrim.factors/1"
 #: An experiment with boots has a report of its runs as well.
@@ -33,19 +34,30 @@ def write(
     effects: Effects, experiment: RecordedExperiment, out: Path, formats: Sequence[str]
 ) -> list[Path]:
     """See :func:`tailtrim.factors.write`."""
-    told = {"schema": SCHEMA, **asdict(effects)}
     figures = effect_figures.figures(effects)
-    contents = {
-        _PAGES[effects.kind]: effect_page.render(effects, experiment, figures, formats),
+    contents = {_PAGES[effects.kind]: effect_page.render(effects, experiment, figures, formats)}
+    contents |= _values(effects, figures)
+    for figure in figures:
+        for suffix, drawn in drawing.render(figure, (), formats=formats).items():
+            contents[f"{FIGURES}/{figure.key}.{suffix}"] = drawn
+    return store(out, contents)
+
+
+def values(effects: Effects) -> dict[str, bytes]:
+    """See :func:`tailtrim.factors.values`."""
+    return _values(effects, effect_figures.figures(effects))
+
+
+def _values(effects: Effects, figures: Sequence[Figure]) -> dict[str, bytes]:
+    told = {"schema": SCHEMA, **asdict(effects)}
+    found = {
         f"{effects.kind}.md": markdown(effects).encode(),
         f"{effects.kind}.json": (json.dumps(told, indent=2) + "\n").encode(),
     }
     for figure in figures:
-        for suffix, drawn in drawing.render(figure, (), formats=formats).items():
-            contents[f"{FIGURES}/{figure.key}.{suffix}"] = drawn
         head = _RULES if figure.key == "rules" else _CASES
-        contents[f"{FIGURES}/{figure.key}.csv"] = _csv(head, effects)
-    return store(out, contents)
+        found[f"{FIGURES}/{figure.key}.csv"] = _csv(head, effects)
+    return found
 
 
 def _csv(head: tuple[str, ...], effects: Effects) -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,7 @@ from tailtrim.errors import RunDirectoryError
 from tailtrim.factors.slope import RulePosition, Slope, slopes
 from tailtrim.plan import load
 from tailtrim.rundir import RunDirectory
+from tailtrim.rundir.typed_json import parsed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -188,12 +188,12 @@ def record_of(path: Path) -> dict[str, Any]:
     """
     record = path / "experiment.json"
     try:
-        parsed = json.loads(record.read_text(encoding="utf-8"))
+        told = parsed(record.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise RunDirectoryError(f"{record}: cannot be read: {error}") from error
-    if not isinstance(parsed, dict) or not isinstance(parsed.get("outcomes"), list):
+    if not isinstance(told, dict) or not isinstance(told.get("outcomes"), list):
         raise RunDirectoryError(f"{record}: not the record of an experiment")
-    return parsed
+    return told
 
 
 def _key(run: Run) -> tuple[str, str, str]:

@@ -2,13 +2,14 @@
 
 ::
 
-    README.md               what it is, how to install the version that made it, how to verify it
+    README.md               front page: links to all else, how to install the version that made it,
+                            how to verify it
     LICENSE, CITATION.cff   of the data, given by whoever releases it
     claims.yml              what is claimed of the numbers, if anything is
     release.json            version, what is left out, whether addresses are anonymised
     ro-crate-metadata.json  RO-Crate 1.2: a Workflow Run Crate with the entities of RISE 1.0.0
     SHA256SUMS              of every file; SHA256SUMS.sig and allowed_signers where it is signed
-    index.html, site/       the website: runs, loop variables, the report with its figures
+    report/                 the report: its page, its figures and their values
     software/               the wheel, if it was given
     experiment/             the experiment, see :mod:`tailtrim.experiment`
         testbed.yml         its testbed without addresses, users, keys and power
@@ -18,8 +19,8 @@ again. What is verified comes from others: nothing in it is followed out of its 
 of it runs, but for ``rerun``, which does what its plan says.
 """
 
-from tailtrim.release.level import Level, Verdict
+from tailtrim.release.checks import CheckResult, Verdict
 from tailtrim.release.publishing import Wanted, release
 from tailtrim.release.verifying import LEVELS, verify
 
-__all__ = ["LEVELS", "Level", "Verdict", "Wanted", "release", "verify"]
+__all__ = ["LEVELS", "CheckResult", "Verdict", "Wanted", "release", "verify"]

@@ -1,4 +1,4 @@
-"""Packets without what identifies people and payloads, with what tells packets apart.
+"""Anonymised packets: no addresses and payloads, but still distinguishable from each other.
 
 Addresses of IPv4 and IPv6 are encrypted by Crypto-PAn (Xu et al., ICNP 2002): two that share a
 prefix share one of the same length afterwards. MAC addresses become others, of local

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from tailtrim.errors import ReleaseError
-from tailtrim.release import tree
+from tailtrim.release import safe_files
 from tailtrim.release.layout import SIGNATURE, SUMS
 from tailtrim.rundir.writing import sha256
 
@@ -33,11 +33,11 @@ def read(root: Path) -> dict[str, str]:
 
     """
     found: dict[str, str] = {}
-    for number, line in enumerate(tree.text(root / SUMS).splitlines(), 1):
+    for number, line in enumerate(safe_files.text(root / SUMS).rstrip("\n").split("\n"), 1):
         parsed = _LINE.fullmatch(line)
         if parsed is None:
             raise ReleaseError(f"{root / SUMS}: line {number}: expected a SHA-256 and a path")
-        if not tree.inside(parsed[2]):
+        if not safe_files.inside(parsed[2]):
             raise ReleaseError(f"{root / SUMS}: line {number}: {parsed[2]!r} is outside of {root}")
         found[parsed[2]] = parsed[1]
     return found
@@ -62,4 +62,4 @@ def wrong(root: Path) -> list[str]:
 
 
 def _covered(root: Path) -> list[str]:
-    return [name for name in tree.files(root) if name not in _WITHOUT]
+    return [name for name in safe_files.files(root) if name not in _WITHOUT]

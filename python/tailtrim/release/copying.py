@@ -13,7 +13,7 @@ from tailtrim.experiment import packages
 from tailtrim.experiment.record import AUDIT, RECORD
 from tailtrim.nodes import drawing
 from tailtrim.nodes.description import TestbedDescription
-from tailtrim.release import tree
+from tailtrim.release import safe_files
 from tailtrim.release.derivation import captures_of
 from tailtrim.release.layout import (
     CITATION,
@@ -24,11 +24,11 @@ from tailtrim.release.layout import (
     SEARCHES,
     TESTBED,
 )
-from tailtrim.release.withheld import name_of
+from tailtrim.release.redaction import name_of
 from tailtrim.rundir.layout import AROUND, EVENTS, PROVENANCE, SUMMARY
 
 if TYPE_CHECKING:
-    from tailtrim.release.withheld import Withheld
+    from tailtrim.release.redaction import Redaction
 
 #: What an experiment consists of; all else in its folder is of somebody else.
 _FOLDERS = re.compile(rf"run-[0-9]{{3,}}|boots|devices|failed|{packages.FOLDER}")
@@ -45,14 +45,14 @@ class Copy:
     Args:
         source: the experiment.
         target: where to.
-        withheld: what is not told.
+        redaction: the texts without what is withheld.
         captures: whether captures are copied.
 
     """
 
-    def __init__(self, source: Path, target: Path, withheld: Withheld, *, captures: bool) -> None:
+    def __init__(self, source: Path, target: Path, redaction: Redaction, *, captures: bool) -> None:
         """Take the places."""
-        self._source, self._target, self._withheld = source, target, withheld
+        self._source, self._target, self._redaction = source, target, redaction
         self._captures = captures
         #: What of the folder is not in the release.
         self.left_out: list[str] = []
@@ -65,7 +65,7 @@ class Copy:
 
         """
         without: set[str] = set()
-        for name in tree.files(self._source):
+        for name in safe_files.files(self._source):
             first = name.split("/")[0]
             if (_FOLDERS.fullmatch(first) and "/" in name) or name in _FILES:
                 if not self._captures and self._is_capture(name):
@@ -75,12 +75,12 @@ class Copy:
             elif name not in _ANEW and first != _REPORT:
                 self.left_out.append(name)
         self.left_out += sorted(without)
-        imported = "imported" in tree.record(self._target / RECORD)
+        imported = "imported" in safe_files.record(self._target / RECORD)
         if not imported and not (self._target / PLAN).is_file():
             raise ReleaseError(f"{self._source / PLAN}: missing, and nobody can check the runs")
-        if not self._withheld.local:
-            self._write(TESTBED, self._withheld.testbed_file())
-            described = TestbedDescription.model_validate(self._withheld.testbed)
+        if not self._redaction.local:
+            self._write(TESTBED, self._redaction.testbed_file())
+            described = TestbedDescription.model_validate(self._redaction.testbed)
             self._write(DRAWING, drawing.svg(described))
 
     def _is_capture(self, name: str) -> bool:
@@ -99,7 +99,7 @@ class Copy:
             shutil.copyfile(source, target)
             return
         try:
-            text = tree.text(source)
+            text = safe_files.text(source)
         except ReleaseError:
             # What a console printed may be anything.
             text = source.read_bytes().decode("utf-8", errors="replace")
@@ -108,16 +108,16 @@ class Copy:
     def _told(self, name: str, text: str) -> str:
         last = Path(name).name
         if name == PLAN:
-            return self._withheld.plan(text)
+            return self._redaction.plan(text)
         if name == RECORD or last == PROVENANCE:
-            return _json(self._withheld.record(json.loads(text)))
+            return _json(self._redaction.record(json.loads(text)))
         if last == SUMMARY:
-            return self._withheld.text(named(text))
+            return self._redaction.text(named(text))
         if last == "capture.json":
             text = _json(self._capture(name, json.loads(text)))
         if last == "nodes.json":
             text = _json(self._nodes(name, json.loads(text)))
-        return self._withheld.text(text)
+        return self._redaction.text(text)
 
     def _capture(self, name: str, record: dict[str, Any]) -> dict[str, Any]:
         kept = self._kept(name)

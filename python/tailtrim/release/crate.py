@@ -1,4 +1,4 @@
-"""``ro-crate-metadata.json``: what a release consists of, and how it came about.
+"""``ro-crate-metadata.json``: the parts and the origin of a release.
 
 RO-Crate 1.2. The plan is the workflow, and the experiment its execution (Workflow Run Crate 0.5);
 imported results have no plan, and are described as a Process Run Crate 0.5 by their record.
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from tailtrim._native import VERSION
 from tailtrim.experiment import packages, recorded
-from tailtrim.release import tree
+from tailtrim.release import safe_files
 from tailtrim.release.layout import CITATION, CRATE, EXPERIMENT, LICENSE, PLAN, README, SUMS
 from tailtrim.rundir.writing import sha256
 
@@ -97,7 +97,7 @@ def text(root: Path, cited: Entity) -> str:
     of_experiment = _of_experiment(root, experiment)
     for entity in (*_context(cited), *profiles, *_software(experiment), *of_experiment):
         add(entity)
-    for name in tree.files(root):
+    for name in safe_files.files(root):
         if name not in (CRATE, SUMS):
             crate.add_file(dest_path=name, properties=_file(root, name, experiment))
     _root(crate, root, experiment, cited)
@@ -165,7 +165,7 @@ def _software(experiment: RecordedExperiment) -> Iterator[Entity]:
 
 
 def _of_experiment(root: Path, experiment: RecordedExperiment) -> Iterator[Entity]:
-    record, whole = tree.record(root / _RECORD), _whole(root)
+    record, whole = safe_files.record(root / _RECORD), _whole(root)
     nodes = record.get("environment") or {}
     yield {
         "@id": _ALL,
@@ -219,7 +219,9 @@ def _run(root: Path, run: RecordedRun) -> Entity:
     }
     if run.directory is None:
         return entity | {"error": run.problem or "no result"}
-    results = [name for name in tree.files(root / folder) if name.endswith((".json", ".parquet"))]
+    results = [
+        name for name in safe_files.files(root / folder) if name.endswith((".json", ".parquet"))
+    ]
     entity["result"] = [{"@id": f"{folder}/{name}"} for name in results]
     entity["resultData"] = entity["result"]
     if (root / folder / "loop.json").is_file():
@@ -232,7 +234,7 @@ def _run(root: Path, run: RecordedRun) -> Entity:
 
 def _nodes(run: Path) -> list[str]:
     place = run / "nodes.json"
-    known = tree.record(place).get("nodes") if place.is_file() else None
+    known = safe_files.record(place).get("nodes") if place.is_file() else None
     return list(known) if isinstance(known, dict) else []
 
 
@@ -240,7 +242,7 @@ def _times(run: RecordedRun, folder: Path) -> Entity:
     """Return when a run began and ended by its stamps, where these are times of day."""
     assert run.directory is not None  # noqa: S101 - called for complete runs
     place = folder / "nodes.json"
-    numbers = tree.record(place).get("numbers", {}) if place.is_file() else {}
+    numbers = safe_files.record(place).get("numbers", {}) if place.is_file() else {}
     clocks = set(numbers.get("summary", {}).get("clocks", {}).values())
     summary = run.directory.summary
     first_ns, last_ns = summary.ingress_tap.first_ns, summary.egress_tap.last_ns

@@ -1,4 +1,4 @@
-"""A run's numbers once more: out of its captures, or out of its samples where those were left out.
+"""A run's numbers derived again: from its captures, or from its samples where it has none.
 
 Samples are packets that were matched, each with both stamps. Taken for round trips that all came
 back, the same statistics give the same latencies, intervals and worst packets. What packets without
@@ -17,8 +17,8 @@ from tailtrim.analysis.departures import WELL, Departures
 from tailtrim.errors import ReleaseError
 from tailtrim.experiment.departed import departures
 from tailtrim.release.layout import TAPS
-from tailtrim.release.tree import record
-from tailtrim.release.withheld import name_of
+from tailtrim.release.redaction import name_of
+from tailtrim.release.safe_files import record
 from tailtrim.roundtrip.write_run import Series, write_run
 from tailtrim.rundir import DEPARTURES, TABLES, RunDirectory
 from tailtrim.rundir.layout import SUMMARY
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 #: A capture of a run is a file in its folder, and no other.
-_FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+_FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,254}")
 #: What samples alone give.
 _OF_SAMPLES = ("samples", "latency_ns", "worst")
 _TABLES_OF_SAMPLES = ("quantile", "histogram", "worst", "sample")

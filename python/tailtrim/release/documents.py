@@ -1,4 +1,4 @@
-"""What only the authors of a release can say: its licence, and how to cite it."""
+"""Documents that only the authors of a release can write: its licence, citation and claims."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from tailtrim.errors import ReleaseError, Remedy
-from tailtrim.release import tree
+from tailtrim.plan import tree
+from tailtrim.release import safe_files
 from tailtrim.release.layout import CITATION, CLAIMS, LICENSE
 
 if TYPE_CHECKING:
@@ -73,8 +74,9 @@ def citation_of(place: Path) -> dict[str, Any]:
 
     """
     try:
-        cited = yaml.safe_load(tree.text(place))
-    except (yaml.YAMLError, RecursionError) as error:
+        root = tree.compose(safe_files.text(place))
+        cited: Any = None if root is None else tree.data(root)
+    except yaml.YAMLError as error:
         raise ReleaseError(f"{place}: not YAML: {' '.join(str(error).split())}") from error
     lacking = [key for key in _NEEDED if not isinstance(cited, dict) or not cited.get(key)]
     if lacking:

@@ -1,4 +1,4 @@
-"""The names of what is in a release."""
+"""Names of the files and folders of a release."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ CRATE = "ro-crate-metadata.json"
 SUMS, SIGNATURE, SIGNERS = "SHA256SUMS", "SHA256SUMS.sig", "allowed_signers"
 #: What a signature is for: one for something else does not hold here.
 NAMESPACE = "tailtrim-release"
-INDEX, SITE = "index.html", "site"
 #: The report, and its figures with their values.
-REPORT = f"{SITE}/report"
+REPORT = "report"
+#: The website of releases that earlier versions made, and the report in it.
+WEBSITE = ("index.html", "site")
+EARLIER_REPORT = "site/report"
 SOFTWARE = "software"
 
 EXPERIMENT = "experiment"

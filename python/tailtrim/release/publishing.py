@@ -1,10 +1,13 @@
-"""An experiment becomes a release: :func:`release`."""
+"""Publishing of an experiment as a release: :func:`release`."""
 
 from __future__ import annotations
 
+import contextlib
 import json
+import platform
 import shutil
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -18,9 +21,9 @@ from tailtrim.release import (
     crate,
     documents,
     readme,
+    report,
+    safe_files,
     signing,
-    tree,
-    website,
 )
 from tailtrim.release.copying import Copy
 from tailtrim.release.layout import (
@@ -34,9 +37,8 @@ from tailtrim.release.layout import (
     SCHEMA,
     SOFTWARE,
 )
+from tailtrim.release.redaction import Redaction
 from tailtrim.release.verifying import verify
-from tailtrim.release.versions import versions
-from tailtrim.release.withheld import Withheld
 from tailtrim.report import pictures
 from tailtrim.rundir.drafts import draft_folder, settle
 
@@ -49,7 +51,7 @@ _NEEDED = ("rocrate",)
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is wanted of a release.
+    """Contents of a release.
 
     Args:
         captures: whether the captures of the runs are in it.
@@ -122,11 +124,11 @@ def _made(
     told("copying")
     target = draft / EXPERIMENT
     target.mkdir()
-    withheld = Withheld(tree.record(experiment / EXPERIMENT_RECORD)["plan"])
+    redaction = Redaction(safe_files.record(experiment / EXPERIMENT_RECORD)["plan"])
     if wanted.anonymise:
         told("anonymising")
-    anonymous = anonymising.prepared(experiment, withheld) if wanted.anonymise else None
-    copy = Copy(experiment, target, withheld, captures=wanted.captures)
+    anonymous = anonymising.prepared(experiment, redaction) if wanted.anonymise else None
+    copy = Copy(experiment, target, redaction, captures=wanted.captures)
     copy.make()
     if anonymous is not None:
         anonymising.anonymise(target, anonymous)
@@ -140,10 +142,10 @@ def _made(
     record = _record(draft, wanted, copy.left_out)
     (draft / RECORD).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
     told("drawing")
+    report.write(draft)
     signed = wanted.sign is not None
     text = readme.text(draft, authored.cited, wanted.wheel, signed=signed)
     (draft / README).write_text(text, encoding="utf-8")
-    website.write(draft)
     if wanted.sign is not None:
         signing.put_signer(draft, wanted.sign)
     (draft / CRATE).write_text(crate.text(draft, authored.cited), encoding="utf-8")
@@ -157,12 +159,20 @@ def _record(draft: Path, wanted: Wanted, left_out: Sequence[str]) -> dict[str, A
     return {
         "schema": SCHEMA,
         "name": recorded(draft / EXPERIMENT).name,
-        "versions": versions(),
+        "versions": _versions(),
         "captures": wanted.captures,
         "anonymised": wanted.anonymise,
         "signed": wanted.sign is not None,
         "left_out": list(left_out),
     }
+
+
+def _versions() -> dict[str, str]:
+    found = {"tailtrim": VERSION, "python": platform.python_version()}
+    for name in ("jinja2", "matplotlib", "numpy", "pyarrow"):
+        with contextlib.suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
 
 
 def _require() -> None:

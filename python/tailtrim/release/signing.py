@@ -23,7 +23,7 @@ _PRINCIPAL = "release"
 
 @dataclass(frozen=True, slots=True)
 class Signed:
-    """By which key a release is signed, and whether the reader's list has it."""
+    """The key that signed a release; ``trusted`` where the reader's list has it."""
 
     fingerprint: str
     trusted: bool

@@ -1,19 +1,28 @@
-"""A release verified, level by level: :func:`verify`."""
+"""Verification of a release, level by level: :func:`verify`."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from tailtrim.errors import RunDirectoryError
-from tailtrim.release import claimed, figures, files, grid, numbers, rerun, validity
-from tailtrim.release.level import Level
-from tailtrim.release.opened import Opened
+from tailtrim.release.checks import (
+    DAMAGED,
+    CheckResult,
+    claims,
+    figures,
+    files,
+    grid,
+    numbers,
+    rerun,
+    validity,
+)
+from tailtrim.release.untrusted_release import UntrustedRelease
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
     from pathlib import Path
 
-    from tailtrim.release.rerun import Rerun
+    from tailtrim.release.checks.rerun import Rerun
 
 #: In their order.
 LEVELS = ("files", "grid", "numbers", "figures", "validity", "claims", "rerun")
@@ -26,7 +35,7 @@ def verify(
     again: Rerun | None = None,
     only: Collection[str] = (),
     told: Callable[[str], None] = lambda _: None,
-) -> list[Level]:
+) -> list[CheckResult]:
     """Verify a release with the version here.
 
     Args:
@@ -49,14 +58,14 @@ def verify(
     unknown = [name for name in only if name not in LEVELS]
     if unknown:
         raise ValueError(f"unknown level {unknown[0]!r}, expected one of {', '.join(LEVELS)}")
-    release = Opened(root)
-    steps: dict[str, Callable[[], Level]] = {
+    release = UntrustedRelease(root)
+    steps: dict[str, Callable[[], CheckResult]] = {
         "files": lambda: files.check(release, signers),
         "grid": lambda: grid.check(release),
         "numbers": lambda: numbers.check(release, lambda run: told(f"numbers: {run}")),
         "figures": lambda: figures.check(release),
         "validity": lambda: validity.check(release),
-        "claims": lambda: claimed.check(release),
+        "claims": lambda: claims.check(release),
         "rerun": lambda: (
             _skipped("rerun", "nothing was measured again")
             if again is None
@@ -72,9 +81,11 @@ def verify(
         try:
             levels.append(steps[name]())
         except RunDirectoryError as error:
-            levels.append(Level(name, "the runs cannot be read", wrong=(str(error),)))
+            levels.append(CheckResult(name, "the runs cannot be read", wrong=(str(error),)))
+        except (OSError, *DAMAGED) as error:
+            levels.append(CheckResult(name, "cannot be checked", wrong=(repr(error),)))
     return levels
 
 
-def _skipped(name: str, why: str) -> Level:
-    return Level(name, why, skipped=(why,), without=True)
+def _skipped(name: str, why: str) -> CheckResult:
+    return CheckResult(name, why, skipped=(why,), without=True)

@@ -24,7 +24,14 @@ if TYPE_CHECKING:
     from tailtrim.rundir import RunDirectory
     from tailtrim.slo import Objective
 
-__all__ = ["PicturesError", "ReportError", "names_of", "write", "write_experiment"]
+__all__ = [
+    "PicturesError",
+    "ReportError",
+    "names_of",
+    "values_of_experiment",
+    "write",
+    "write_experiment",
+]
 
 
 def write(
@@ -88,6 +95,22 @@ def write_experiment(
     from tailtrim.report import report_files  # noqa: PLC0415 - brings matplotlib, which takes long
 
     return report_files.write_experiment(experiment, out, objectives, pictures.formats(pdf=pdf))
+
+
+def values_of_experiment(experiment: RecordedExperiment) -> dict[str, bytes]:
+    """Return the values of the figures that :func:`write_experiment` draws, without drawing them.
+
+    Each is a CSV, by its path in the folder of the report; none where no run is complete.
+
+    Raises:
+        PicturesError: what makes pages and figures is not installed.
+        RunDirectoryError: a run directory lacks a table, or it is damaged.
+
+    """
+    pictures.require()
+    from tailtrim.report import report_files  # noqa: PLC0415 - brings matplotlib, which takes long
+
+    return report_files.values_of_experiment(experiment)
 
 
 def names_of(runs: Sequence[RunDirectory]) -> list[str]:

@@ -85,11 +85,22 @@ def write_experiment(
     formats: Sequence[str],
 ) -> list[Path]:
     """See :func:`tailtrim.report.write_experiment`."""
-    complete = experiment.complete
-    if not complete:
+    if not experiment.complete:
         raise ReportError(f"{experiment.path}: no run of the experiment is complete")
-    looks = looks_of([run for run, _ in complete])
-    return _write(runs_of(experiment), looks, Path(out), experiment, objectives, formats)
+    runs, looks = _of_experiment(experiment)
+    return _write(runs, looks, Path(out), experiment, objectives, formats)
+
+
+def values_of_experiment(experiment: RecordedExperiment) -> dict[str, bytes]:
+    """See :func:`tailtrim.report.values_of_experiment`."""
+    if not experiment.complete:
+        return {}
+    runs, looks = _of_experiment(experiment)
+    return _values(_shown(runs, looks, experiment, (), ()))
+
+
+def _of_experiment(experiment: RecordedExperiment) -> tuple[list[ReportedRun], Sequence[Look]]:
+    return runs_of(experiment), looks_of([run for run, _ in experiment.complete])
 
 
 def runs_of(experiment: RecordedExperiment) -> list[ReportedRun]:
@@ -114,16 +125,35 @@ def _write(  # noqa: PLR0913, PLR0917 - all that a report is of
     objectives: Sequence[Objective],
     formats: Sequence[str],
 ) -> list[Path]:
+    shown = _shown(runs, looks, experiment, objectives, formats)
+    contents = {"report.html": run_page.render(shown)}
+    names, values_of = [run.name for run in runs], _values(shown)
+    for figure in shown.all_figures:
+        for suffix, content in drawing.render(figure, names, looks, formats=formats).items():
+            contents[f"{FIGURES}/{figure.key}.{suffix}"] = content
+        name = f"{FIGURES}/{figure.key}.csv"
+        contents[name] = values_of[name]
+    return store(out, contents, outdated=_OURS.fullmatch)
+
+
+def _shown(
+    runs: Sequence[ReportedRun],
+    looks: Sequence[Look],
+    experiment: RecordedExperiment | None,
+    objectives: Sequence[Objective],
+    formats: Sequence[str],
+) -> run_page.Shown:
     capacity = capacity_of(experiment)
     figures = series(runs, warm_ups(capacity))
     drawn = [with_bounds(with_objectives(figure, objectives), capacity) for figure in figures]
     sections = cause_section.sections(runs)
     found = CapacitySection.of(capacity)
-    shown = run_page.Shown(runs, looks, drawn, sections, experiment, objectives, found, formats)
-    contents = {"report.html": run_page.render(shown)}
-    names = [run.name for run in runs]
-    for figure in shown.all_figures:
-        for suffix, content in drawing.render(figure, names, looks, formats=formats).items():
-            contents[f"{FIGURES}/{figure.key}.{suffix}"] = content
-        contents[f"{FIGURES}/{figure.key}.csv"] = values.csv(figure, names)
-    return store(out, contents, outdated=_OURS.fullmatch)
+    return run_page.Shown(runs, looks, drawn, sections, experiment, objectives, found, formats)
+
+
+def _values(shown: run_page.Shown) -> dict[str, bytes]:
+    """Return the CSV of each figure, by its path in the folder of the report."""
+    names = [run.name for run in shown.runs]
+    return {
+        f"{FIGURES}/{figure.key}.csv": values.csv(figure, names) for figure in shown.all_figures
+    }

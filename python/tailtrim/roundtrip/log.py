@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tailtrim.errors import RoundTripError
 from tailtrim.roundtrip.hpct import ANSWERED, HpctPing
 from tailtrim.roundtrip.write_run import Series, write_run
+from tailtrim.rundir.typed_json import parsed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,10 +44,10 @@ def results(folder: Path) -> dict[str, Any]:
     """
     path = folder / "ping.json"
     try:
-        parsed: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        told: dict[str, Any] = parsed(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise RoundTripError(f"{path}: cannot be read: {error}") from error
-    return parsed
+    return told
 
 
 def table(folder: Path, index: int) -> pa.Table:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tailtrim.errors import RunDirectoryError
 from tailtrim.rundir.layout import COUNTERS, MINUTES
+from tailtrim.rundir.typed_json import parsed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -107,8 +107,8 @@ def _read(path: Path, of: Callable[[dict[str, Any]], _Line]) -> list[_Line]:
         if not line.endswith("\n"):
             break
         try:
-            found.append(of(json.loads(line)))
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            found.append(of(parsed(line)))
+        except (ArithmeticError, ValueError, TypeError, KeyError, AttributeError) as error:
             message = f"{path}: line {number}: expected what tailtrim wrote there ({error!r})"
             raise RunDirectoryError(message) from error
     return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ from tailtrim.rundir.layout import (
     TABLES,
 )
 from tailtrim.rundir.summary import NO_ORDER, Summary
+from tailtrim.rundir.typed_json import parsed
 from tailtrim.tabular import Tabular
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ class RunDirectory(Tabular):
 
     def _record(self, name: str) -> dict[str, Any]:
         try:
-            record = json.loads((self.path / name).read_text(encoding="utf-8"))
+            record = parsed((self.path / name).read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return {}
         return record if isinstance(record, dict) else {}

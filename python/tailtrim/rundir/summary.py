@@ -7,13 +7,11 @@ nanoseconds.
 
 from __future__ import annotations
 
-import json
-from dataclasses import MISSING, dataclass, fields
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import Any
 
 from tailtrim.errors import RunDirectoryError
-
-T = TypeVar("T")
+from tailtrim.rundir.typed_json import parsed, typed
 
 SCHEMA = "tailtrim.summary/1"
 #: The code of the notice that a run has a distribution only: the order of its packets is unknown.
@@ -233,76 +231,34 @@ class Summary:
 
         """
         try:
-            data = json.loads(text)
+            data = parsed(text)
             schema = data["schema"]
         except (ValueError, TypeError, KeyError) as error:
             raise RunDirectoryError(f"{source}: not a summary, expected {SCHEMA}") from error
         if schema != SCHEMA:
             raise RunDirectoryError(f"{source}: the schema is {schema!r}, expected {SCHEMA!r}")
         try:
-            return cls._from_data(data, text)
-        except (KeyError, TypeError) as error:
+            return typed(cls, _fields_of(data, text))
+        except KeyError as error:
             raise RunDirectoryError(f"{source}: the summary lacks {error}") from error
-
-    @classmethod
-    def _from_data(cls, data: dict[str, Any], text: str) -> Summary:
-        latency = data["latency_ns"]
-        bursts = data["bursts"]
-        return cls(
-            ingress=_known(Ingress, data["ingress"]),
-            egress=_known(Egress, data["egress"]),
-            samples=data["samples"],
-            trim_ns=data["trim_ns"],
-            window_ns=data["window_ns"],
-            signature=Signature(
-                data["signature"]["selection"],
-                data["signature"]["bytes"],
-                tuple(data["signature"]["masks"]),
-            ),
-            ingress_tap=_known(Tap, data["taps"]["ingress"]),
-            egress_tap=_known(Tap, data["taps"]["egress"]),
-            latency_ns=Latency(
-                latency["min"],
-                latency["max"],
-                _known(Mean, mean) if (mean := latency.get("mean")) else None,
-                latency["iqr"],
-                latency["confidence"],
-                tuple(_known(Quantile, quantile) for quantile in latency["quantiles"]),
-            ),
-            delivery_adjusted_ns=tuple(
-                _known(Quantile, quantile) for quantile in data["delivery_adjusted_ns"]
-            ),
-            ingress_gap_ns=_known(Spread, data["gap_ns"]["ingress"]),
-            egress_gap_ns=_known(Spread, data["gap_ns"]["egress"]),
-            delay_variation_ns=_known(Spread, data["delay_variation_ns"]),
-            worst=_known(WorstPackets, data["worst"]),
-            bursts=bursts
-            and Bursts(
-                bursts["gap_ns"],
-                tuple(
-                    BurstPosition(
-                        row["position"], row["samples"], _known(Spread, row["latency_ns"])
-                    )
-                    for row in bursts["positions"]
-                ),
-            ),
-            departed_late=_departed_late(data.get("departed_late")),
-            warnings=tuple(_known(Notice, warning) for warning in data["warnings"]),
-            text=text,
-            correction_ns=data.get("correction_ns", 0),
-        )
+        except (TypeError, ValueError) as error:
+            raise RunDirectoryError(f"{source}: not a summary: {error}") from error
 
 
-def _departed_late(data: dict[str, Any] | None) -> DepartedLate | None:
-    if data is None:
-        return None
-    return DepartedLate(data["samples"], {q["p"]: q["value"] for q in data["without_ns"]})
+def _fields_of(data: dict[str, Any], text: str) -> dict[str, Any]:
+    """Return the fields of a summary, which has some of them within others."""
+    late = data.get("departed_late")
+    return data | {
+        "ingress_tap": data["taps"]["ingress"],
+        "egress_tap": data["taps"]["egress"],
+        # Unknown of runs before it was kept.
+        "latency_ns": {"mean": None} | data["latency_ns"],
+        "ingress_gap_ns": data["gap_ns"]["ingress"],
+        "egress_gap_ns": data["gap_ns"]["egress"],
+        "departed_late": late and late | {"without_ns": _by_probability(late["without_ns"])},
+        "text": text,
+    }
 
 
-def _known(kind: type[T], data: dict[str, Any]) -> T:
-    """Fill a dataclass; fields that a later minor version adds are passed over.
-
-    A field with a default may be missing: earlier minor versions had none.
-    """
-    named = [field.name for field in fields(kind) if field.default is MISSING or field.name in data]  # type: ignore[arg-type]
-    return kind(**{name: data[name] for name in named})
+def _by_probability(quantiles: list[dict[str, Any]]) -> dict[str, Any]:
+    return {quantile["p"]: quantile["value"] for quantile in quantiles}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -12,6 +11,7 @@ import numpy as np
 from tailtrim.errors import RunDirectoryError
 from tailtrim.report.inputs.host_explanation import worst_packets_of
 from tailtrim.rundir.minutes import counted, minutes
+from tailtrim.rundir.typed_json import parsed
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -66,8 +66,8 @@ class ReportedRun:
             return tap.tap_drops
         try:
             text = (self.directory.path / "capture.json").read_text(encoding="utf-8")
-            return int(json.loads(text)["taps"][side]["dropped"])
-        except (OSError, ValueError, KeyError, TypeError):
+            return int(parsed(text)["taps"][side]["dropped"])
+        except (OSError, ArithmeticError, ValueError, KeyError, TypeError):
             return None
 
     @cached_property

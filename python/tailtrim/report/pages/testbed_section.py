@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,7 @@ from tailtrim.experiment import is_experiment, recorded
 from tailtrim.nodes import drawing
 from tailtrim.nodes.description import TestbedDescription
 from tailtrim.report import units
+from tailtrim.rundir.typed_json import parsed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -78,7 +78,7 @@ def picture(experiment: RecordedExperiment | None) -> Markup | None:
 def facts(run: ReportedRun) -> Iterator[Fact]:
     """Yield clocks, corrections and place of matching of a run."""
     try:
-        told = json.loads((run.directory.path / "nodes.json").read_text("utf-8"))
+        told = parsed((run.directory.path / "nodes.json").read_text("utf-8"))
         parts = [told[key] for key in ("taps", "correction", "matching")]
     except (OSError, ValueError, KeyError, TypeError):
         return

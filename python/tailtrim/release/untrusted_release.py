@@ -1,11 +1,11 @@
-"""A release that comes from others, opened: :class:`Opened`."""
+"""A release from others, opened with its limits checked: :class:`UntrustedRelease`."""
 
 from __future__ import annotations
 
 import os
 import re
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tailtrim.errors import PlanError, ReleaseError
 from tailtrim.experiment import recorded
@@ -13,7 +13,7 @@ from tailtrim.experiment.record import RECORD as EXPERIMENT_RECORD
 from tailtrim.nodes.testbeds import LOCAL
 from tailtrim.plan import load, load_testbed
 from tailtrim.plan.source import Source
-from tailtrim.release import tree
+from tailtrim.release import safe_files
 from tailtrim.release.layout import EXPERIMENT, PLAN, RECORD, SCHEMA, SEARCHES, TESTBED
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ _TEXTS = (".json", ".yml", ".csv")
 _WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBLE": 8}
 
 
-class Opened:
+class UntrustedRelease:
     """A release.
 
     Args:
@@ -48,8 +48,8 @@ class Opened:
             raise ReleaseError(f"{root}: not a release, expected one with a {RECORD}")
         self.root = root
         #: All files, by their path from the root on.
-        self.files = tree.files(root)
-        self.record = tree.record(root / RECORD)
+        self.files = safe_files.files(root)
+        self.record = safe_files.record(root / RECORD)
         if self.record.get("schema") != SCHEMA:
             found = self.record.get("schema")
             raise ReleaseError(f"{root / RECORD}: the schema is {found!r}, expected {SCHEMA!r}")
@@ -57,7 +57,7 @@ class Opened:
             self._bounded(name)
         self.place = root / EXPERIMENT
         #: ``experiment.json`` as it is.
-        self.told = tree.record(self.place / EXPERIMENT_RECORD)
+        self.told = safe_files.record(self.place / EXPERIMENT_RECORD)
         #: The runs that it names.
         self.runs: list[str] = []
         outcomes = self.told.get("outcomes")
@@ -70,8 +70,10 @@ class Opened:
 
     def _bounded(self, name: str) -> None:
         place = self.root / name
-        if place.suffix in _TEXTS and place.stat().st_size > tree.MOST_TEXT_BYTES:
-            raise ReleaseError(f"{place}: more than {tree.MOST_TEXT_BYTES:,} bytes, too large")
+        if place.suffix in _TEXTS and place.stat().st_size > safe_files.MOST_TEXT_BYTES:
+            raise ReleaseError(
+                f"{place}: more than {safe_files.MOST_TEXT_BYTES:,} bytes, too large"
+            )
         if place.suffix != ".parquet":
             return
         import pyarrow as pa  # noqa: PLC0415 - takes longer to import than most commands run
@@ -98,7 +100,7 @@ class Opened:
 
     @property
     def imported(self) -> str | None:
-        """What its results were imported from, such as pos: there is no plan then."""
+        """Origin of imported results, such as pos, which have no plan; ``None`` for others."""
         told = self.told.get("imported")
         return str(told.get("from")) if isinstance(told, dict) else None
 
@@ -140,17 +142,11 @@ class Opened:
         for name in SEARCHES:
             place = self.place / name
             if place.is_file():
-                told = tree.record(place).get("trials")
+                told = safe_files.record(place).get("trials")
                 if not isinstance(told, list) or not all(isinstance(one, dict) for one in told):
                     raise ReleaseError(f"{place}: trials: expected a list of objects")
                 return [str(one.get("run")) for one in told]
         return None
-
-    @property
-    def versions(self) -> dict[str, str]:
-        """The versions by which it was made."""
-        found: Any = self.record.get("versions")
-        return dict(found) if isinstance(found, dict) else {}
 
 
 def _unpacked_bytes(about: pq.FileMetaData) -> int:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from tailtrim.errors import OutputError, ReleaseError, Remedy
 from tailtrim.nodes.testbeds import LOCAL
+from tailtrim.release.checks import CheckResult
 from tailtrim.release.layout import PLAN
-from tailtrim.release.level import Level
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
     from tailtrim.experiment import Outcome
     from tailtrim.plan import Plan, Run
-    from tailtrim.release.opened import Opened
+    from tailtrim.release.untrusted_release import UntrustedRelease
 
 
 @dataclass(frozen=True, slots=True)
 class Rerun:
-    """What is to be measured again.
+    """Runs to be measured again.
 
     Args:
-        runs: how many runs, chosen by ``seed``.
+        runs: how many, chosen by ``seed``.
         out: where their results go.
         seed: of the choice.
         testbed: the reader's testbed file; needed where the release has one of hosts.
@@ -42,7 +42,7 @@ class Rerun:
     testbed: Path | None = None
 
 
-def check(release: Opened, wanted: Rerun, told: Callable[[str], None]) -> Level:
+def check(release: UntrustedRelease, wanted: Rerun, told: Callable[[str], None]) -> CheckResult:
     """Measure runs again.
 
     Raises:
@@ -57,7 +57,7 @@ def check(release: Opened, wanted: Rerun, told: Callable[[str], None]) -> Level:
     plan, runs = _planned(release, wanted)
     if plan.by_minute:
         why = "runs by minute have no samples, without which no two runs can be compared"
-        return Level("rerun", why, skipped=(why,), without=True)
+        return CheckResult("rerun", why, skipped=(why,), without=True)
     chosen = _chosen(release, runs, wanted)
     if wanted.out.exists():
         error = OutputError(f"{wanted.out}: exists, and runs are measured anew")
@@ -84,10 +84,10 @@ def check(release: Opened, wanted: Rerun, told: Callable[[str], None]) -> Level:
         wrong += _compared(release.place / run.folder, wanted.out / run.folder)
     names = ", ".join(run.folder for run in chosen)
     without = len(skipped) == len(chosen)
-    return Level("rerun", names, tuple(wrong), tuple(skipped), tuple(notes), without=without)
+    return CheckResult("rerun", names, tuple(wrong), tuple(skipped), tuple(notes), without=without)
 
 
-def _planned(release: Opened, wanted: Rerun) -> tuple[Plan, list[Run]]:
+def _planned(release: UntrustedRelease, wanted: Rerun) -> tuple[Plan, list[Run]]:
     from tailtrim.plan import load, load_testbed  # noqa: PLC0415 - takes long
 
     if wanted.testbed is not None:
@@ -99,7 +99,7 @@ def _planned(release: Opened, wanted: Rerun) -> tuple[Plan, list[Run]]:
     return release.planned
 
 
-def _chosen(release: Opened, runs: list[Run], wanted: Rerun) -> list[Run]:
+def _chosen(release: UntrustedRelease, runs: list[Run], wanted: Rerun) -> list[Run]:
     valid = {run.outcome.run for run, _ in release.experiment.complete if not run.outcome.invalid}
     possible = [run for run in runs if run.folder in valid]
     if not possible:

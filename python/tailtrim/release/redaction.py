@@ -1,4 +1,4 @@
-"""What of an experiment's record stays with its owner: addresses, users, keys, passwords, paths.
+"""Redaction of an experiment: addresses, users, keys, passwords and paths stay with its owner.
 
 A testbed keeps its nodes, ports, cables and roles. Where a node is reached and what switches or
 measures its power are left out; its name with ``.invalid`` (RFC 2606) takes the place of its
@@ -31,8 +31,8 @@ _OUT = ("ssh", "power", "meter")
 _PATH = re.compile(r"(^-\w|^|[=:,])/(?!/)(?:[^/=:,]*/)*")
 
 
-class Withheld:
-    """What is withheld of an experiment.
+class Redaction:
+    """Texts and records of an experiment without what is withheld.
 
     Args:
         plan: as ``experiment.json`` has it.
@@ -66,7 +66,7 @@ class Withheld:
 
     @property
     def local(self) -> bool:
-        """Whether the testbed is one machine, which no file describes."""
+        """True for a testbed of one machine, which no file describes."""
         return bool(self.testbed == LOCAL)
 
     def also(self, replaced: dict[str, str]) -> None:

@@ -8,22 +8,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tailtrim.errors import TailtrimError
+from tailtrim.release.checks import DAMAGED, CheckResult
 from tailtrim.release.derivation import derive
 from tailtrim.release.differences import of_json, of_run
-from tailtrim.release.level import Level
-from tailtrim.release.tree import record
+from tailtrim.release.safe_files import record
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tailtrim.release.derivation import Derived
-    from tailtrim.release.opened import Opened
+    from tailtrim.release.untrusted_release import UntrustedRelease
     from tailtrim.rundir import RunDirectory
 
 _EXPLANATION = "explanation.json"
 
 
-def check(release: Opened, told: Callable[[str], None]) -> Level:
+def check(release: UntrustedRelease, told: Callable[[str], None]) -> CheckResult:
     """Derive the runs again, one after the other."""
     wrong: list[str] = []
     of_samples: list[str] = []
@@ -33,7 +33,7 @@ def check(release: Opened, told: Callable[[str], None]) -> Level:
         told(run.path.name)
         try:
             found, derived = _compared(run)
-        except (TailtrimError, ValueError, KeyError, OSError) as error:
+        except (TailtrimError, OSError, *DAMAGED) as error:
             wrong.append(f"{run.path.name}: cannot be derived again: {error}")
             continue
         wrong += [f"{run.path.name}/{one}" for one in found]
@@ -51,7 +51,7 @@ def check(release: Opened, told: Callable[[str], None]) -> Level:
         )
     how = f"{whole:,} runs from captures, {len(of_samples):,} from samples"
     nothing = whole + len(of_samples) == 0
-    return Level("numbers", how, tuple(wrong), tuple(skipped), without=nothing)
+    return CheckResult("numbers", how, tuple(wrong), tuple(skipped), without=nothing)
 
 
 def _compared(run: RunDirectory) -> tuple[list[str], Derived]:

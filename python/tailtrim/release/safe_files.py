@@ -6,11 +6,13 @@ import json
 import os
 import re
 import stat
-from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tailtrim.errors import ReleaseError
 from tailtrim.release.layout import IGNORED
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 #: An experiment has at most 100,000 runs, and a run about 20 files.
 MOST_FILES = 2_000_000
@@ -54,8 +56,7 @@ def files(root: Path) -> list[str]:
 
 def inside(name: str) -> bool:
     """Return whether a path stays in the folder that it begins in."""
-    path = PurePosixPath(name)
-    return bool(name) and not path.is_absolute() and ".." not in path.parts
+    return bool(name) and not name.startswith("/") and ".." not in name.split("/")
 
 
 def text(path: Path) -> str:

@@ -1,4 +1,4 @@
-"""The level ``validity``: whether plan, records, boot lines and doubts about runs agree."""
+"""The level ``validity``: agreement of plan, records, boot lines and doubts about runs."""
 
 from __future__ import annotations
 
@@ -9,24 +9,26 @@ from typing import TYPE_CHECKING, Any
 from tailtrim.errors import PlanError, ReleaseError
 from tailtrim.experiment.validity import load_doubts, tap_doubts
 from tailtrim.nodes.environment import changes
-from tailtrim.release.level import Level
-from tailtrim.release.tree import record
+from tailtrim.release.checks import DAMAGED, CheckResult
+from tailtrim.release.safe_files import record
 
 if TYPE_CHECKING:
     from tailtrim.experiment import RecordedRun
     from tailtrim.plan import Plan, Run
-    from tailtrim.release.opened import Opened
+    from tailtrim.release.untrusted_release import UntrustedRelease
 
 
-def check(release: Opened) -> Level:
+def check(release: UntrustedRelease) -> CheckResult:
     """Judge the runs again by what they recorded."""
     if release.imported:
         why = f"results of {release.imported} have no plan, and no records to judge runs by"
-        return Level("validity", why, skipped=(why,), without=True)
+        return CheckResult("validity", why, skipped=(why,), without=True)
     try:
         plan, runs = release.planned
     except PlanError as error:
-        return Level("validity", "the plan cannot be read", skipped=(str(error),), without=True)
+        return CheckResult(
+            "validity", "the plan cannot be read", skipped=(str(error),), without=True
+        )
     wrong = []
     planned, told = plan.model_dump(mode="json"), release.told.get("plan")
     if told != planned:
@@ -40,14 +42,14 @@ def check(release: Opened) -> Level:
         run = by_name.get(one.outcome.run)
         try:
             found = [] if run is None else _of_run(release, plan, run, one)
-        except (ReleaseError, KeyError, TypeError, AttributeError, ValueError) as error:
+        except (ReleaseError, *DAMAGED) as error:
             found = [f"its records are not whole: {error!r}"]
         wrong += [f"{one.outcome.run}: {problem}" for problem in found]
     valid = sum(not run.outcome.invalid for run in complete)
-    return Level("validity", f"{valid:,} of {len(complete):,} runs are valid", tuple(wrong))
+    return CheckResult("validity", f"{valid:,} of {len(complete):,} runs are valid", tuple(wrong))
 
 
-def _of_run(release: Opened, plan: Plan, run: Run, one: RecordedRun) -> list[str]:
+def _of_run(release: UntrustedRelease, plan: Plan, run: Run, one: RecordedRun) -> list[str]:
     place = release.place / run.folder
     wrong = []
     outcome = json.loads(json.dumps(asdict(one.outcome)))
@@ -65,7 +67,7 @@ def _of_run(release: Opened, plan: Plan, run: Run, one: RecordedRun) -> list[str
     return wrong
 
 
-def _doubts(release: Opened, plan: Plan, one: RecordedRun) -> list[str]:
+def _doubts(release: UntrustedRelease, plan: Plan, one: RecordedRun) -> list[str]:
     assert one.directory is not None  # noqa: S101 - called for complete runs
     place = release.place / one.outcome.run
     doubts = []

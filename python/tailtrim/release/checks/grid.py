@@ -1,4 +1,4 @@
-"""The level ``grid``: the runs that the plan asks for, and what became of each."""
+"""The level ``grid``: the runs that the plan asks for, and the outcome of each."""
 
 from __future__ import annotations
 
@@ -6,27 +6,27 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from tailtrim.errors import PlanError
-from tailtrim.release.level import Level
-from tailtrim.release.tree import record
+from tailtrim.release.checks import CheckResult
+from tailtrim.release.safe_files import record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tailtrim.plan import Run
-    from tailtrim.release.opened import Opened
+    from tailtrim.release.untrusted_release import UntrustedRelease
 
 
-def check(release: Opened) -> Level:
+def check(release: UntrustedRelease) -> CheckResult:
     """Compare the runs with the plan."""
     if release.imported:
         told = f"results of {release.imported} have no plan"
-        return Level("grid", told, tuple(_folders(release)), (told,), without=True)
+        return CheckResult("grid", told, tuple(_folders(release)), (told,), without=True)
     if release.trials is not None:
         return _of_search(release, release.trials)
     try:
         _, runs = release.planned
     except PlanError as error:
-        return Level("grid", "the plan cannot be read", tuple(map(str, error.args)))
+        return CheckResult("grid", "the plan cannot be read", tuple(map(str, error.args)))
     planned = {run.folder: run for run in runs}
     there = {run.outcome.run: run for run in release.experiment.runs}
     counted = Counter(run.outcome.run for run in release.experiment.runs)
@@ -45,20 +45,20 @@ def check(release: Opened) -> Level:
     if release.told.get("order") != [run.label for run in runs]:
         wrong.append("experiment.json: order: not the order of the plan")
     told = f"{len(planned):,} runs of the plan, {len(release.experiment.complete):,} with a result"
-    return Level("grid", told, tuple(wrong), (), tuple(_notes(release)))
+    return CheckResult("grid", told, tuple(wrong), (), tuple(_notes(release)))
 
 
-def _of_search(release: Opened, trials: list[str]) -> Level:
+def _of_search(release: UntrustedRelease, trials: list[str]) -> CheckResult:
     """Compare the runs with the trials of a search, which chose them one after the other."""
     there = {run.outcome.run for run in release.experiment.runs}
     wrong = [f"{name}: missing, a trial without an outcome" for name in trials if name not in there]
     wrong += [f"{name}: not a trial of the search" for name in sorted(there - {*trials})]
     wrong += _folders(release)
     told = f"{len(trials):,} trials, {len(release.experiment.complete):,} with a result"
-    return Level("grid", told, tuple(wrong), (), tuple(_notes(release)))
+    return CheckResult("grid", told, tuple(wrong), (), tuple(_notes(release)))
 
 
-def _notes(release: Opened) -> Iterator[str]:
+def _notes(release: UntrustedRelease) -> Iterator[str]:
     for run in release.experiment.runs:
         if run.problem:
             yield f"{run.outcome.run} ({run.name}): {run.problem}"
@@ -67,11 +67,11 @@ def _notes(release: Opened) -> Iterator[str]:
             yield f"{run.outcome.run} ({run.name}): repeated: {why}"
 
 
-def _folders_of(release: Opened) -> set[str]:
+def _folders_of(release: UntrustedRelease) -> set[str]:
     return {name.split("/")[1] for name in release.files if name.startswith("experiment/run-")}
 
 
-def _folders(release: Opened) -> Iterator[str]:
+def _folders(release: UntrustedRelease) -> Iterator[str]:
     """Yield what differs between the record of runs and their folders, where no plan says more."""
     there = {run.outcome.run: run for run in release.experiment.runs}
     for name in sorted(_folders_of(release) - {*there}):
@@ -81,7 +81,7 @@ def _folders(release: Opened) -> Iterator[str]:
             yield f"{name} ({run.name}): missing, its folder has no result"
 
 
-def _of_plan(release: Opened, run: Run) -> list[str]:
+def _of_plan(release: UntrustedRelease, run: Run) -> list[str]:
     """Return whether a run says of itself what the plan says of it."""
     place = release.place / run.folder / "loop.json"
     if not place.is_file():
