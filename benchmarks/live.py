@@ -31,7 +31,7 @@ import machine
 import tailtrim
 from tailtrim.errors import TailtrimError
 from tailtrim.nodes.agent import Agent, program
-from tailtrim.nodes.local import LocalForwarding, LocalTestbed
+from tailtrim.nodes.namespace_testbed import LocalForwarding, LocalTestbed
 
 if TYPE_CHECKING:
     from tailtrim.nodes.namespace import Namespace

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from commands import Command, of_agent, of_group
 
 from tailtrim.cli.catalogue import CATALOGUE
-from tailtrim.nodes.description import TestbedDescription
+from tailtrim.nodes.testbed_file import TestbedDescription
 from tailtrim.plan.model import Plan
 
 if TYPE_CHECKING:

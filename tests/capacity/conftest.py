@@ -9,9 +9,9 @@ import pytest
 from trials import Simulated, plan
 from unwired import Nothing
 
-from tailtrim.capacity import conducting
-from tailtrim.capacity.conducting import Searching
-from tailtrim.capacity.wanted import wanted
+from tailtrim.capacity import runner
+from tailtrim.capacity.request import wanted
+from tailtrim.capacity.runner import Searching
 from tailtrim.plan import load
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def searching(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., 
     )
 
     def conducted(device: Simulated, *, resume: bool = False, slo: str = "p99 < 30ms") -> Searching:
-        monkeypatch.setattr(conducting, "conduct", device)
+        monkeypatch.setattr(runner, "conduct", device)
         loaded, runs = load(plan(tmp_path))
         asked = wanted(loaded, runs, slo=slo, width=0.2)
         made = Searching(tmp_path / "out", loaded, asked, resume=resume)

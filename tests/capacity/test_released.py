@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tailtrim.capacity.conducting import Searching
+    from tailtrim.capacity.runner import Searching
 
 
 pytestmark = pytest.mark.long

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tailtrim.capacity.conducting import Searching
+    from tailtrim.capacity.runner import Searching
 
 
 def test_the_page_has_the_bounds_and_the_curve(

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from simulated_devices import Device, Queue, Server
 
-from tailtrim.capacity.expected import expected
+from tailtrim.capacity.estimate import expected
 from tailtrim.capacity.loss_goal import LossGoal
 from tailtrim.capacity.promise import Condition, Promise
 from tailtrim.capacity.result import Ended, Found, found

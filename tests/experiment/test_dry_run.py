@@ -12,7 +12,7 @@ from fake_pci import FakeHost
 from unwired import Bare
 
 from tailtrim.experiment.dry_run import dry_run
-from tailtrim.experiment.lacking import lacking
+from tailtrim.experiment.unsupported_runs import lacking
 from tailtrim.nodes.vm import pci
 from tailtrim.nodes.vm.machine import COMMON
 from tailtrim.plan import load

@@ -16,7 +16,7 @@ from laboratory import all_counted
 from tailtrim.devices.ready import wait_until_ready
 from tailtrim.devices.started import Started
 from tailtrim.devices.wire import Wire
-from tailtrim.nodes.local import LocalTestbed
+from tailtrim.nodes.namespace_testbed import LocalTestbed
 from tailtrim.nodes.ports import redirect
 
 if TYPE_CHECKING:

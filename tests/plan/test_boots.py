@@ -9,7 +9,7 @@ import pytest
 
 from tailtrim import plan as plans
 from tailtrim.errors import PlanError
-from tailtrim.plan.blocks import block_of
+from tailtrim.plan.run_order import block_of
 
 if TYPE_CHECKING:
     from pathlib import Path

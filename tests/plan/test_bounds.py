@@ -12,7 +12,7 @@ import pytest
 
 from tailtrim import plan as plans
 from tailtrim.errors import PlanError
-from tailtrim.plan import tree
+from tailtrim.plan import bounded_yaml
 from tailtrim.plan.variables import MOST_RUNS
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ DEEP = "nested more than 16 "
         pytest.param(
             "".join(" " * depth + "a:\n" for depth in range(500)), f"line 16: {DEEP}", id="indented"
         ),
-        pytest.param("#" * tree.MOST_BYTES + "\n", "more than 4,194,304 bytes", id="long"),
+        pytest.param("#" * bounded_yaml.MOST_BYTES + "\n", "more than 4,194,304 bytes", id="long"),
         pytest.param("a: *b", "line 1: .*undefined alias 'b'", id="no anchor"),
         pytest.param("a:\n  2001-02-30", "line 2: timestamp cannot have", id="day"),
         pytest.param("a: " + "9" * 5_000, "line 1: int cannot have", id="digits"),
@@ -109,16 +109,16 @@ def test_the_command_says_it_in_one_error(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_the_longest_honest_plan(tmp_path: Path) -> None:
-    assert tree.MOST_NODES > MOST_RUNS
+    assert bounded_yaml.MOST_NODES > MOST_RUNS
     path = tmp_path / "plan.yml"
     values = [
         f"    - {1_000_000 + value}.1234567890123456789012345\n" for value in range(MOST_RUNS)
     ]
     text = f"{HEAD}loop:\n  rate:\n{''.join(values)}"
-    assert len(text) < tree.MOST_BYTES
-    root = tree.compose(text)
+    assert len(text) < bounded_yaml.MOST_BYTES
+    root = bounded_yaml.compose(text)
     assert root is not None
-    assert len(tree.data(root)["loop"]["rate"]) == MOST_RUNS
+    assert len(bounded_yaml.data(root)["loop"]["rate"]) == MOST_RUNS
     # All of it takes a while: each run is looked at.
     path.write_text(f"{HEAD}loop: {{rate: [1000, 1001, ..., 10999]}}")
     _, runs = plans.load(path)

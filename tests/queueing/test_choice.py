@@ -8,7 +8,7 @@ import pytest
 from swept_experiment import experiment_of, latencies, swept
 
 from tailtrim.errors import RunDirectoryError
-from tailtrim.queueing.choice import chosen
+from tailtrim.queueing.run_selection import chosen
 
 if TYPE_CHECKING:
     from pathlib import Path

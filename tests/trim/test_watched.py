@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tailtrim.errors import OutputError, PlanError
-from tailtrim.plan.watched import load_watched
+from tailtrim.plan.command_plan import load_watched
 from tailtrim.trim.trial import Trial
 from tailtrim.trim.watched import Watched
 

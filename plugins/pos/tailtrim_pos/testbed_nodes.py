@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tailtrim.errors import HostError, PlanError
 from tailtrim.nodes.boot.host import Asked, rebooted
-from tailtrim.nodes.revival import Revival, dead
+from tailtrim.nodes.power_recovery import Revival, dead
 from tailtrim.nodes.ssh.metering import starting
 from tailtrim.nodes.ssh.session import STALE_S, Session
 from tailtrim.nodes.tool import Tool
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from tailtrim.nodes.description import NodeEntry, TestbedDescription
     from tailtrim.nodes.meters import Reader
     from tailtrim.nodes.node import Facts
+    from tailtrim.nodes.testbed_file import NodeEntry, TestbedDescription
     from tailtrim_pos.node import PosNode
     from tailtrim_pos.provider import Boot
 

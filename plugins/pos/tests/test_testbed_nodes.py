@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tailtrim.errors import PlanError
-from tailtrim.nodes.description import TestbedDescription
+from tailtrim.nodes.testbed_file import TestbedDescription
 from tailtrim_pos import testbed_nodes
 from tailtrim_pos.provider import Boot
 from tailtrim_pos.testbed_nodes import Map, TestbedNodes

@@ -7,5 +7,5 @@
     a promise such as p99.9 < 200us, loss < 1e-4              (proved with confidence)
 
 One search has all goals, and they share trials. :mod:`.search` says which trial is next, as a
-function of those so far; :mod:`.conducting` measures them as runs of one experiment.
+function of those so far; :mod:`.runner` measures them as runs of one experiment.
 """

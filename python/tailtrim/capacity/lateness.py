@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tailtrim.errors import RunDirectoryError
-from tailtrim.experiment.departed import BY_NIC
+from tailtrim.experiment.generator_log import BY_NIC
 from tailtrim.rundir import DEPARTURES
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from tailtrim.claims.schema import Entry
 from tailtrim.claims.selection import mistakes, paired, selected
 from tailtrim.claims.statement import Ordered
 from tailtrim.errors import PlanError
-from tailtrim.plan.source import Source
+from tailtrim.plan.plan_file import Source
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

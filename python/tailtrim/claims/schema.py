@@ -9,7 +9,7 @@ from pydantic import Field, TypeAdapter, field_validator, model_validator
 
 from tailtrim.claims.statement import Ordered, Statement, statement
 from tailtrim.model_base import Strict
-from tailtrim.plan.base import Number, Scalar
+from tailtrim.plan.fields import Number, Scalar
 
 Where = Annotated[
     dict[str, Scalar | list[Scalar]],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tailtrim.plan.source import close
+from tailtrim.plan.plan_file import close
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

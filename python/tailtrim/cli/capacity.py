@@ -16,10 +16,10 @@ from tailtrim.plan import examples
 from tailtrim.report import units
 
 if TYPE_CHECKING:
-    from tailtrim.capacity.conducting import Searching
     from tailtrim.capacity.record import Capacity
+    from tailtrim.capacity.request import Wanted
+    from tailtrim.capacity.runner import Searching
     from tailtrim.capacity.trial import Count, Seen, Trial
-    from tailtrim.capacity.wanted import Wanted
     from tailtrim.experiment import Outcome
 
 EXAMPLES = """\b
@@ -70,7 +70,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     json: options.Json = False,
 ) -> None:
     """Search the highest load that meets a promise, beside NDR and PDR (RFC 9971)."""
-    from tailtrim.capacity.conducting import Searching  # noqa: PLC0415 - the help does without
+    from tailtrim.capacity.runner import Searching  # noqa: PLC0415 - the help does without
     from tailtrim.experiment import keep_plan  # noqa: PLC0415
     from tailtrim.nodes.testbeds import LOCAL  # noqa: PLC0415
     from tailtrim.nodes.unprivileged import enter  # noqa: PLC0415
@@ -101,8 +101,8 @@ class _Options:
 
     def wanted(self, plan: Any, runs: Any) -> Wanted:
         """Read the options, print the needs of the search, and refuse goals beyond the budget."""
-        from tailtrim.capacity import expected  # noqa: PLC0415 - the help does without
-        from tailtrim.capacity.wanted import wanted  # noqa: PLC0415
+        from tailtrim.capacity import estimate  # noqa: PLC0415 - the help does without
+        from tailtrim.capacity.request import wanted  # noqa: PLC0415
 
         if self._search not in {"load", "burst"}:
             raise ValueError(f"invalid --search {self._search!r}, expected load or burst")
@@ -115,8 +115,8 @@ class _Options:
             confidence=self._confidence,
             budget_s=options.budget_s(self._budget),
         )
-        expected.refuse_undecidable(found.search)
-        for line in expected.told(found):
+        estimate.refuse_undecidable(found.search)
+        for line in estimate.told(found):
             say(line, err=True)
         return found
 

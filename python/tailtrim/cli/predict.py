@@ -99,7 +99,7 @@ def command(  # noqa: PLR0913 - one parameter an option
 ) -> None:
     """Predict the highest rate of a device, and its latency at other rates and in bursts."""
     from tailtrim.queueing import predicted  # noqa: PLC0415 - other commands start without
-    from tailtrim.queueing.choice import chosen  # noqa: PLC0415
+    from tailtrim.queueing.run_selection import chosen  # noqa: PLC0415
 
     if out is not None:
         pictures.require()

@@ -15,8 +15,8 @@ from tailtrim.errors import ExitCode
 from tailtrim.report import units, write_files
 
 if TYPE_CHECKING:
-    from tailtrim.nodes.description import TestbedDescription
     from tailtrim.nodes.testbed_check import Finding
+    from tailtrim.nodes.testbed_file import TestbedDescription
 
 EXAMPLES = """\b
 Examples:
@@ -96,7 +96,7 @@ def command(  # noqa: PLR0913 - one parameter an option
             write_files.write(out, drawing.svg(description).encode())
         return
     if action is Action.CHECK:
-        from tailtrim.experiment.impossible import tried  # noqa: PLC0415 - the help does without
+        from tailtrim.experiment.plan_check import tried  # noqa: PLC0415 - the help does without
 
         more = None if plan is None else tried(plan, description)
         found = testbed_check.examine(description, lambda what: say(what, err=True), more)

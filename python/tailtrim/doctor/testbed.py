@@ -23,8 +23,8 @@ from tailtrim.nodes import host, unprivileged
 from tailtrim.nodes.container.node import Container
 from tailtrim.nodes.container.root import prepared
 from tailtrim.nodes.container.settings import ContainerSettings
-from tailtrim.nodes.local import LocalTestbed
 from tailtrim.nodes.namespace import Namespace
+from tailtrim.nodes.namespace_testbed import LocalTestbed
 
 if TYPE_CHECKING:
     from collections.abc import Callable

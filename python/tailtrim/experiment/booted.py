@@ -6,11 +6,11 @@ from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from tailtrim.errors import HostError, RunError
+from tailtrim.experiment.nodes_record import Where
 from tailtrim.experiment.record import write_json
-from tailtrim.experiment.where import Where
 from tailtrim.nodes.environment import changes
 from tailtrim.nodes.vm.guest import GuestDiedError
-from tailtrim.plan.blocks import block_of
+from tailtrim.plan.run_order import block_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable

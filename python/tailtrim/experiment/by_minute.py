@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tailtrim.analysis.options import nanoseconds
 from tailtrim.errors import HostError, TailtrimError
-from tailtrim.experiment import unfinished
+from tailtrim.experiment import failed_runs
 from tailtrim.experiment.matching import TAPS, fetched, got
 from tailtrim.rundir.layout import AROUND, COUNTERS, EVENTS, MINUTES, around
 from tailtrim.rundir.writing import provenance_of
@@ -38,7 +38,7 @@ class ByMinute:
 
     @property
     def _folder(self) -> str:
-        return unfinished.matched(self.run)
+        return failed_runs.matched(self.run)
 
     @property
     def node(self) -> Node:

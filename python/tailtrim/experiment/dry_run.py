@@ -17,22 +17,22 @@ from tailtrim.devices.reflector import Answering, Reflector
 from tailtrim.errors import HostError
 from tailtrim.experiment import tap_memory
 from tailtrim.experiment.by_minute import ByMinute
+from tailtrim.experiment.cpu_tracing import tracing
 from tailtrim.experiment.expected import Expected
 from tailtrim.experiment.guests import passed_ports
 from tailtrim.experiment.measure import generating
-from tailtrim.experiment.reflect import pinging
-from tailtrim.experiment.surroundings import tracing_last
+from tailtrim.experiment.reflector_run import pinging
 from tailtrim.experiment.taps import capturing
 from tailtrim.experiment.warm_up import WINDOW_S
-from tailtrim.experiment.watching import tracing
+from tailtrim.experiment.worst_packet_trace import tracing_last
 from tailtrim.nodes import host, wiring
 from tailtrim.nodes.agent import Agent
 from tailtrim.nodes.boot.host import Asked
 from tailtrim.nodes.dry import DryNode, Step, UnknownCpu
-from tailtrim.nodes.hosts import HostsForwarding, HostsReflection
-from tailtrim.nodes.local import LocalForwarding, LocalReflection
+from tailtrim.nodes.namespace_testbed import LocalForwarding, LocalReflection
 from tailtrim.nodes.node import Facts
 from tailtrim.nodes.ports import Port
+from tailtrim.nodes.ssh_testbed import HostsForwarding, HostsReflection
 from tailtrim.nodes.testbeds import LOCAL
 from tailtrim.nodes.vm import pci
 from tailtrim.nodes.vm.guest import NAMED, PORTS
@@ -43,9 +43,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 
     from tailtrim.devices import InlineDevice
-    from tailtrim.nodes.description import NodeEntry, TestbedDescription
     from tailtrim.nodes.node import Node
     from tailtrim.nodes.testbed import Forwarding, Reflection
+    from tailtrim.nodes.testbed_file import NodeEntry, TestbedDescription
     from tailtrim.plan import Boot, Plan, Run
     from tailtrim.plan.boot import PassedThrough
 

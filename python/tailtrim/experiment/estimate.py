@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tailtrim.experiment.warm_up import WINDOW_S
 from tailtrim.plan import device_of
-from tailtrim.plan.blocks import block_of
+from tailtrim.plan.run_order import block_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 from tailtrim.devices.started import Started
 from tailtrim.devices.wire import Wire
 from tailtrim.errors import RunError
-from tailtrim.experiment.in_time import result_in_time
+from tailtrim.experiment.agent_deadline import result_in_time
+from tailtrim.experiment.cpu_tracing import Watching
 from tailtrim.experiment.metered import Metered, meters_of
 from tailtrim.experiment.tap_clocks import TapClocks
 from tailtrim.experiment.taps import Taps
 from tailtrim.experiment.validity import clock_doubts
-from tailtrim.experiment.watching import Watching
 from tailtrim.nodes.agent import Agent
 from tailtrim.nodes.container.group import since
 from tailtrim.nodes.testbed import DESTINATION_IP, SOURCE_IP

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tailtrim.experiment.record import Experiment
-    from tailtrim.nodes.description import NodeEntry
-    from tailtrim.nodes.hosts import HostsTestbed
     from tailtrim.nodes.ssh.session import Session
+    from tailtrim.nodes.ssh_testbed import HostsTestbed
     from tailtrim.nodes.testbed import Forwarding
+    from tailtrim.nodes.testbed_file import NodeEntry
     from tailtrim.plan import Boot, Run
 
 

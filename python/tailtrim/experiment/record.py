@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tailtrim._native import VERSION
 from tailtrim.errors import HostError, OutputError, Remedy
-from tailtrim.experiment import unfinished
+from tailtrim.experiment import failed_runs
 from tailtrim.nodes.environment import changes
 from tailtrim.nodes.testbeds import testbed_for
 from tailtrim.rundir import RunDirectory
@@ -93,8 +93,8 @@ class Experiment:
             self._take_up(record)
         for half in path.glob(f"{HALF}*"):
             # A run of hours that was killed.
-            if (run := unfinished.run_of(half)) is not None:
-                unfinished.keep(half, path, run)
+            if (run := failed_runs.run_of(half)) is not None:
+                failed_runs.keep(half, path, run)
             shutil.rmtree(half, ignore_errors=True)
 
     def _take_up(self, record: Path) -> None:

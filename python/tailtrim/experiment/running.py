@@ -15,25 +15,25 @@ from tailtrim.devices.program import LOG
 from tailtrim.devices.reflector import Reflector
 from tailtrim.devices.wire import Wire
 from tailtrim.errors import CaptureError, HostError, OutputError, RunError, TailtrimError
-from tailtrim.experiment import logs, packages, tap_clocks, unfinished
-from tailtrim.experiment.attempts import attempted
+from tailtrim.experiment import failed_runs, logs, packages, tap_clocks
 from tailtrim.experiment.booted import Booted, Way
 from tailtrim.experiment.by_minute import by_minute_of, stalled
-from tailtrim.experiment.departed import departures
+from tailtrim.experiment.generator_log import departures
 from tailtrim.experiment.guests import Guests
-from tailtrim.experiment.kept import Devices
-from tailtrim.experiment.lacking import lacking
 from tailtrim.experiment.matching import TAPS, Matching, corrected, got
 from tailtrim.experiment.measure import measure
+from tailtrim.experiment.nodes_record import Where
+from tailtrim.experiment.persistent_devices import Devices
 from tailtrim.experiment.rebooted import RebootedHosts
 from tailtrim.experiment.record import Experiment, Outcome, write_json
-from tailtrim.experiment.reflect import reflect
+from tailtrim.experiment.reflector_run import reflect
+from tailtrim.experiment.retry import attempted
+from tailtrim.experiment.unsupported_runs import lacking
 from tailtrim.experiment.validity import load_doubts, tap_doubts
-from tailtrim.experiment.where import Where
 from tailtrim.explain import explain, worst_packets
 from tailtrim.explain.explanation import SCHEMA as EXPLANATION
 from tailtrim.explain.worst import SCHEMA as WORST_PACKETS
-from tailtrim.nodes.hosts import HostsTestbed
+from tailtrim.nodes.ssh_testbed import HostsTestbed
 from tailtrim.plan import COUNTED, TRACED
 from tailtrim.roundtrip.log import leave_runs
 from tailtrim.rundir import DEPARTURES, DISTURBED, EVENTS, INTERRUPTS, RunDirectory
@@ -223,12 +223,12 @@ def _conduct(
                 outcome = _passing(experiment, run, devices, draft, told)
         except BaseException as error:
             # Hours are worth keeping whatever ends them: a signal, a full disk.
-            if isinstance(error, RunError | CaptureError) or unfinished.has_minutes(draft):
-                unfinished.keep(draft, experiment.path, run.folder)
+            if isinstance(error, RunError | CaptureError) or failed_runs.has_minutes(draft):
+                failed_runs.keep(draft, experiment.path, run.folder)
             raise
         logs.move(draft, draft / "run")
         _put(draft / "run", place)
-        unfinished.forget(experiment.path, run.folder)
+        failed_runs.forget(experiment.path, run.folder)
     return outcome
 
 
@@ -390,5 +390,5 @@ def _draft(place: Path) -> Iterator[Path]:
         raise OutputError(f"{place}: cannot be written: {error.strerror}") from error
     finally:
         # Minutes that could not be kept stay there, and --resume keeps them.
-        if draft is not None and not unfinished.has_minutes(draft):
+        if draft is not None and not failed_runs.has_minutes(draft):
             shutil.rmtree(draft, ignore_errors=True)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from tailtrim.analysis import analyze
 from tailtrim.errors import RunError
 from tailtrim.experiment.measure import measure
-from tailtrim.experiment.steady import Window
-from tailtrim.nodes.activity import Activity, activity
+from tailtrim.experiment.steady_state import Window
+from tailtrim.nodes.memory_events import Activity, activity
 
 if TYPE_CHECKING:
     from collections.abc import Callable

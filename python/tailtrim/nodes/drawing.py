@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape
 
 if TYPE_CHECKING:
-    from tailtrim.nodes.description import Place, TestbedDescription
+    from tailtrim.nodes.testbed_file import Place, TestbedDescription
 
 _BOX, _GAP, _ROW, _HEAD, _MARGIN = 220, 140, 26, 54, 20
 _STYLE = (

@@ -9,8 +9,8 @@ from tailtrim.nodes.ssh.connection import Connection
 from tailtrim.nodes.ssh.session import remove_reservation
 
 if TYPE_CHECKING:
-    from tailtrim.nodes.description import TestbedDescription
     from tailtrim.nodes.power import Power
+    from tailtrim.nodes.testbed_file import TestbedDescription
 
 #: A node that does not answer within this time is not used by others.
 _ANSWER_S = 15.0

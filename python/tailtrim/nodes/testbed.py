@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from tailtrim.nodes.fibres import Correction
+    from tailtrim.nodes.cable_delay import Correction
     from tailtrim.nodes.node import Facts, Host, Node
     from tailtrim.nodes.ports import Port
 

@@ -30,8 +30,8 @@ from tailtrim.nodes.tool import Tool
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from tailtrim.nodes.description import NodeEntry, Place, TestbedDescription
     from tailtrim.nodes.node import Frames
+    from tailtrim.nodes.testbed_file import NodeEntry, Place, TestbedDescription
 
 #: What nodes need beside the tools of namespaces.
 NEEDED = (*TOOLS, Tool("flock", "util-linux"), Tool("setsid", "util-linux"), Tool("gzip", "gzip"))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from tailtrim.nodes.description import TestbedDescription
     from tailtrim.nodes.testbed import Testbed
+    from tailtrim.nodes.testbed_file import TestbedDescription
 
 #: The testbed of this machine, as a plan names it.
 LOCAL: Literal["local"] = "local"
@@ -21,9 +21,9 @@ def testbed_for(wanted: Literal["local"] | TestbedDescription, experiment: str) 
 
     """
     if wanted == LOCAL:
-        from tailtrim.nodes.local import LocalTestbed  # noqa: PLC0415 - one of the two is needed
+        from tailtrim.nodes.namespace_testbed import LocalTestbed  # noqa: PLC0415 - one of the two is needed
 
         return LocalTestbed()
-    from tailtrim.nodes.hosts import HostsTestbed  # noqa: PLC0415 - as above
+    from tailtrim.nodes.ssh_testbed import HostsTestbed  # noqa: PLC0415 - as above
 
     return HostsTestbed(wanted, experiment)

@@ -24,10 +24,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tailtrim.plan.blocks import LEAST_BOOTS, booted, device_of, kept
     from tailtrim.plan.boot import Boot
     from tailtrim.plan.loading import load, loop_variables
     from tailtrim.plan.model import COUNTED, TOGETHER, TRACED, Limits, Plan, Run
+    from tailtrim.plan.run_order import LEAST_BOOTS, booted, device_of, kept
     from tailtrim.plan.schema import json_schema, testbed_schema
     from tailtrim.plan.testbed import load_testbed
     from tailtrim.plan.traffic import Traffic
@@ -54,11 +54,11 @@ __all__ = [
 
 _PLACES = {
     "Boot": "boot",
-    "LEAST_BOOTS": "blocks",
+    "LEAST_BOOTS": "run_order",
     "Traffic": "traffic",
-    "booted": "blocks",
-    "device_of": "blocks",
-    "kept": "blocks",
+    "booted": "run_order",
+    "device_of": "run_order",
+    "kept": "run_order",
     "json_schema": "schema",
     "load": "loading",
     "load_testbed": "testbed",

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from tailtrim.model_base import Strict
 from tailtrim.nodes.meters import AnyMeter
-from tailtrim.plan.base import Number
+from tailtrim.plan.fields import Number
 
 
 class Energy(Strict):

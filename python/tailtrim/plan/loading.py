@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from tailtrim.devices import DEVICES, InlineDevice
 from tailtrim.devices.wire import Wire
-from tailtrim.plan.blocks import arranged, kept
 from tailtrim.plan.model import TOGETHER, Plan, Run
-from tailtrim.plan.permitted import refusals
-from tailtrim.plan.source import Place, Source
+from tailtrim.plan.permissions import refusals
+from tailtrim.plan.plan_file import Place, Source
+from tailtrim.plan.run_order import arranged, kept
 from tailtrim.plan.testbed import located, testbed_of
 from tailtrim.plan.trimming import values_of
 from tailtrim.plan.variables import MOST_RUNS, filled_in, loop_of, names_in
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tailtrim.devices import AnyDevice
-    from tailtrim.nodes.description import TestbedDescription
-    from tailtrim.plan.base import Scalar
+    from tailtrim.nodes.testbed_file import TestbedDescription
+    from tailtrim.plan.fields import Scalar
     from tailtrim.plan.traffic import Traffic
 
 #: From here on a number of runs is not written out: it may have thousands of digits.

@@ -14,10 +14,10 @@ from pydantic import (
 from tailtrim.devices import AnyDevice, InlineDevice
 from tailtrim.devices.reflector import Reflector
 from tailtrim.model_base import Strict
-from tailtrim.nodes.description import TestbedDescription
-from tailtrim.plan.base import Name, Number, Scalar
+from tailtrim.nodes.testbed_file import TestbedDescription
 from tailtrim.plan.boot import Boot, VirtualMachine
 from tailtrim.plan.energy import Energy
+from tailtrim.plan.fields import Name, Number, Scalar
 from tailtrim.plan.traffic import Traffic
 from tailtrim.plan.trimming import Trimming
 

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from tailtrim.devices import DEVICES
-from tailtrim.nodes.description import TestbedDescription
+from tailtrim.nodes.testbed_file import TestbedDescription
 from tailtrim.plan.model import Plan
 
 _VARIABLE = {"type": "string", "pattern": r"\$", "description": "With a loop variable."}

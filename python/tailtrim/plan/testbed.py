@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from tailtrim.model_base import Strict
-from tailtrim.nodes import fibres
-from tailtrim.nodes.description import TestbedDescription
+from tailtrim.nodes import cable_delay
+from tailtrim.nodes.testbed_file import TestbedDescription
 from tailtrim.nodes.testbeds import LOCAL
-from tailtrim.plan.source import Source
+from tailtrim.plan.plan_file import Source
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tailtrim.nodes.description import NodeEntry
-    from tailtrim.plan.source import Place
+    from tailtrim.nodes.testbed_file import NodeEntry
+    from tailtrim.plan.plan_file import Place
 
 Part = TypeVar("Part", bound=Strict)
 #: Keys of an address that are paths, those of power, and those of a password.
@@ -58,7 +58,7 @@ def testbed_of(source: Source, folder: Path) -> Literal["local"] | TestbedDescri
 
 def _described(source: Source, data: Any, within: Place, folder: Path) -> TestbedDescription:
     found = source.validated(TestbedDescription, data, within)
-    mistakes = list(found.mistakes()) or fibres.mistakes(found)
+    mistakes = list(found.mistakes()) or cable_delay.mistakes(found)
     source.refuse(((*within, *place), problem) for place, problem in mistakes)
     nodes = {name: _located(entry, folder) for name, entry in found.nodes.items()}
     return found.model_copy(update={"nodes": nodes})

@@ -10,7 +10,7 @@ from pydantic import AliasChoices, Field, field_validator, model_validator
 
 from tailtrim.devices.options import DECIMAL
 from tailtrim.model_base import Strict
-from tailtrim.plan.base import Number
+from tailtrim.plan.fields import Number
 from tailtrim.plan.patterns import Cbr, Pattern, parse
 
 #: Frame sizes, with FCS: the smallest, the largest for an MTU of 1,500, the largest; and what a

@@ -9,12 +9,12 @@ from pydantic import Field, SerializerFunctionWrapHandler, field_validator, mode
 
 from tailtrim._native import quantile
 from tailtrim.model_base import Strict
-from tailtrim.plan.base import Name, Number, Scalar
+from tailtrim.plan.fields import Name, Number, Scalar
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from tailtrim.plan.source import Source
+    from tailtrim.plan.plan_file import Source
 
 _SHAPE = "expected changes, such as {batch: {baseline: 32, changed: 4}}"
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from tailtrim.plan.base import Scalar
-    from tailtrim.plan.source import Place, Source
+    from tailtrim.plan.fields import Scalar
+    from tailtrim.plan.plan_file import Place, Source
 
 #: More runs than this are a mistake in a range, not a plan.
 MOST_RUNS = 100_000

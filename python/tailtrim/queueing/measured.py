@@ -17,8 +17,8 @@ from tailtrim.queueing.estimate import (
     total,
 )
 from tailtrim.queueing.fifo import Stalled
+from tailtrim.queueing.service_times import ENOUGH, Passed, burst_of, passed
 from tailtrim.queueing.stalls import Cause, of_captures, of_trace
-from tailtrim.queueing.turns import ENOUGH, Passed, burst_of, passed
 
 if TYPE_CHECKING:
     from tailtrim.queueing.fifo import Floats

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tailtrim.explain import Host
     from tailtrim.explain.host_events import Flags, HostEvents
     from tailtrim.queueing.fifo import Floats
-    from tailtrim.queueing.turns import Passed
+    from tailtrim.queueing.service_times import Passed
     from tailtrim.rundir import RunDirectory
 
 # Who interrupts whom (crates/cause/src/timeline.rs).

@@ -12,7 +12,7 @@ from tailtrim.errors import ReleaseError
 from tailtrim.experiment import packages
 from tailtrim.experiment.record import AUDIT, RECORD
 from tailtrim.nodes import drawing
-from tailtrim.nodes.description import TestbedDescription
+from tailtrim.nodes.testbed_file import TestbedDescription
 from tailtrim.release import safe_files
 from tailtrim.release.derivation import captures_of
 from tailtrim.release.layout import (

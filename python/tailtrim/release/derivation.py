@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from tailtrim.analysis import analyze
 from tailtrim.analysis.departures import WELL, Departures
 from tailtrim.errors import ReleaseError
-from tailtrim.experiment.departed import departures
+from tailtrim.experiment.generator_log import departures
 from tailtrim.release.layout import TAPS
 from tailtrim.release.redaction import name_of
 from tailtrim.release.safe_files import record

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from tailtrim.errors import ReleaseError, Remedy
-from tailtrim.plan import tree
+from tailtrim.plan import bounded_yaml
 from tailtrim.release import safe_files
 from tailtrim.release.layout import CITATION, CLAIMS, LICENSE
 
@@ -74,8 +74,8 @@ def citation_of(place: Path) -> dict[str, Any]:
 
     """
     try:
-        root = tree.compose(safe_files.text(place))
-        cited: Any = None if root is None else tree.data(root)
+        root = bounded_yaml.compose(safe_files.text(place))
+        cited: Any = None if root is None else bounded_yaml.data(root)
     except yaml.YAMLError as error:
         raise ReleaseError(f"{place}: not YAML: {' '.join(str(error).split())}") from error
     lacking = [key for key in _NEEDED if not isinstance(cited, dict) or not cited.get(key)]

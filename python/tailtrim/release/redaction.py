@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from tailtrim.nodes.description import TestbedDescription
+from tailtrim.nodes.testbed_file import TestbedDescription
 from tailtrim.nodes.testbeds import LOCAL
 from tailtrim.release.layout import TESTBED
 

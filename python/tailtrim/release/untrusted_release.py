@@ -12,7 +12,7 @@ from tailtrim.experiment import recorded
 from tailtrim.experiment.record import RECORD as EXPERIMENT_RECORD
 from tailtrim.nodes.testbeds import LOCAL
 from tailtrim.plan import load, load_testbed
-from tailtrim.plan.source import Source
+from tailtrim.plan.plan_file import Source
 from tailtrim.release import safe_files
 from tailtrim.release.layout import EXPERIMENT, PLAN, RECORD, SCHEMA, SEARCHES, TESTBED
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
     from tailtrim.experiment import RecordedExperiment
-    from tailtrim.nodes.description import TestbedDescription
+    from tailtrim.nodes.testbed_file import TestbedDescription
     from tailtrim.plan import Plan, Run
 
 _RUN = re.compile(r"run-[0-9]{3,9}")

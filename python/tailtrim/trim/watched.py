@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self
 
 from tailtrim.errors import OutputError, RunDirectoryError
 from tailtrim.experiment import Outcome
-from tailtrim.plan.watched import load_watched
+from tailtrim.plan.command_plan import load_watched
 from tailtrim.rundir import RunDirectory
 from tailtrim.rundir.locked import lock
 from tailtrim.trim import state as records

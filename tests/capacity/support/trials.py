@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tailtrim.capacity.conducting import Trials
+    from tailtrim.capacity.runner import Trials
     from tailtrim.plan import Run
 
 

@@ -10,7 +10,7 @@ from synthetic import write_pcap
 
 from tailtrim import RunDirectory, analyze
 from tailtrim.experiment import Experiment, Outcome
-from tailtrim.experiment.departed import departures
+from tailtrim.experiment.generator_log import departures
 from tailtrim.experiment.packages import file_of
 from tailtrim.nodes.packages import sum_of
 from tailtrim.plan import load

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tailtrim.nodes.boot.reboot import Way
-    from tailtrim.nodes.description import NodeBoot, NodeEntry
     from tailtrim.nodes.node import Host
+    from tailtrim.nodes.testbed_file import NodeBoot, NodeEntry
 
 WAYS: dict[str, Way] = {"grub": Grub(), "kexec": Kexec()}
 _PREFIX = "/boot/vmlinuz-"

@@ -10,9 +10,9 @@ from tailtrim.nodes.node import allowed
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tailtrim.nodes.description import NodeEntry
     from tailtrim.nodes.meters import Start
     from tailtrim.nodes.ssh.session import Session
+    from tailtrim.nodes.testbed_file import NodeEntry
 
 
 def starting(session: Session, entry: NodeEntry) -> Start:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tailtrim.errors import HostError
 from tailtrim.nodes import wiring
-from tailtrim.nodes.local import LocalForwarding
+from tailtrim.nodes.namespace_testbed import LocalForwarding
 from tailtrim.nodes.ports import Port
 from tailtrim.nodes.ssh.node import SshNode
 from tailtrim.nodes.vm.guest import PORTS

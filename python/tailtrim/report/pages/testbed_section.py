@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from tailtrim.experiment import is_experiment, recorded
 from tailtrim.nodes import drawing
-from tailtrim.nodes.description import TestbedDescription
+from tailtrim.nodes.testbed_file import TestbedDescription
 from tailtrim.report import units
 from tailtrim.rundir.typed_json import parsed
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from trials import plan
 
-from tailtrim.capacity.expected import refuse_undecidable, told
-from tailtrim.capacity.wanted import Wanted, wanted
+from tailtrim.capacity.estimate import refuse_undecidable, told
+from tailtrim.capacity.request import Wanted, wanted
 from tailtrim.errors import PlanError
 from tailtrim.plan import load
 

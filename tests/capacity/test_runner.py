@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tailtrim.capacity.conducting import Searching
+    from tailtrim.capacity.runner import Searching
 
 
 def trials(path: Path) -> list[dict[str, Any]]:

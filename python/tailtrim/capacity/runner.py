@@ -6,11 +6,11 @@ import time
 from typing import TYPE_CHECKING
 
 from tailtrim.capacity import record
-from tailtrim.capacity.measured import seen as seen_of
 from tailtrim.capacity.record import Capacity, results
 from tailtrim.capacity.result import found
 from tailtrim.capacity.search import beside_s
 from tailtrim.capacity.trial import ATTEMPTS
+from tailtrim.capacity.trial_result import seen as seen_of
 from tailtrim.errors import OutputError, RunError
 from tailtrim.experiment import Experiment, conduct
 from tailtrim.rundir import RunDirectory
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from tailtrim.capacity.request import Wanted
     from tailtrim.capacity.trial import Seen, Trial
-    from tailtrim.capacity.wanted import Wanted
     from tailtrim.experiment import Outcome
     from tailtrim.plan import Plan, Run
 

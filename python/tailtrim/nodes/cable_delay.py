@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tailtrim.nodes.description import Mistake, Place, TestbedDescription
+    from tailtrim.nodes.testbed_file import Mistake, Place, TestbedDescription
 
 
 @dataclass(frozen=True, slots=True)

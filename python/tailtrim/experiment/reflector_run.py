@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tailtrim.devices.reflector import Answering
 from tailtrim.errors import HostError
-from tailtrim.experiment.in_time import result_in_time
+from tailtrim.experiment.agent_deadline import result_in_time
 from tailtrim.experiment.validity import clock_doubts
 from tailtrim.nodes.agent import Agent
 from tailtrim.plan import TOGETHER

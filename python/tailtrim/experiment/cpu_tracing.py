@@ -6,7 +6,7 @@ from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any, Self
 
 from tailtrim.errors import RunError
-from tailtrim.experiment.surroundings import Surroundings
+from tailtrim.experiment.worst_packet_trace import Surroundings
 from tailtrim.nodes.agent import Agent
 from tailtrim.rundir import EVENTS
 

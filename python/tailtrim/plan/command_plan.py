@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from tailtrim.model_base import Strict
-from tailtrim.plan.base import Name, Number
-from tailtrim.plan.source import Source
+from tailtrim.plan.fields import Name, Number
+from tailtrim.plan.plan_file import Source
 from tailtrim.plan.trimming import Trimming
 
 if TYPE_CHECKING:

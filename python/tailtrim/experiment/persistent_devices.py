@@ -14,7 +14,7 @@ from tailtrim.devices import InlineDevice
 from tailtrim.devices.program import LOG
 from tailtrim.devices.started import Started
 from tailtrim.errors import OutputError, RunError, TailtrimError
-from tailtrim.experiment import logs, unfinished
+from tailtrim.experiment import failed_runs, logs
 from tailtrim.experiment.containers import placed
 from tailtrim.experiment.record import HALF, write_json
 from tailtrim.experiment.warm_up import warm_up
@@ -143,7 +143,7 @@ class KeptDevice:
 
     def hand_over(self, folder: Path) -> None:
         """Give a run what was printed and logged in it, and its minutes if it did not end."""
-        unfinished.move_minutes(self.folder, folder)
+        failed_runs.move_minutes(self.folder, folder)
         logs.move(self.folder, folder, but=self._own_logs)
         with suppress(FileNotFoundError), (self.folder / LOG).open("rb") as log:
             log.seek(self._printed)

@@ -7,21 +7,21 @@ from contextlib import AbstractContextManager, ExitStack, nullcontext
 from typing import TYPE_CHECKING, Any, Self
 
 from tailtrim.errors import HostError
-from tailtrim.nodes import cpus, fibres, wiring
-from tailtrim.nodes.description import SECOND_TAP
+from tailtrim.nodes import cable_delay, cpus, wiring
 from tailtrim.nodes.ports import Port, redirect
-from tailtrim.nodes.revival import Revival, dead
+from tailtrim.nodes.power_recovery import Revival, dead
 from tailtrim.nodes.ssh.node import SshNode
 from tailtrim.nodes.ssh.session import Session
 from tailtrim.nodes.testbed import Forwarding, Reflection, Testbed
+from tailtrim.nodes.testbed_file import SECOND_TAP
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from tailtrim.nodes.description import NodeEntry, Place, TestbedDescription
     from tailtrim.nodes.node import Facts, Host, Node
     from tailtrim.nodes.testbed import Ability
+    from tailtrim.nodes.testbed_file import NodeEntry, Place, TestbedDescription
 
 
 class HostsTestbed(Testbed):
@@ -206,7 +206,10 @@ class HostsForwarding(_OnHosts, Forwarding):
             two = SECOND_TAP in description.roles_of_nodes
             self.second_tap = node(SECOND_TAP) if two else self.timestamper
             self.receiving = sorted({*self.dut.cpus, *self.dut.spared})
-            self.captures, self.correction = description.captures, fibres.correction(description)
+            self.captures, self.correction = (
+                description.captures,
+                cable_delay.correction(description),
+            )
             self._mtu = wiring.mtu(largest_frame)
             self._wire(description, self._mtu)
             self._stack = stack.pop_all()

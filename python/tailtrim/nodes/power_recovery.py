@@ -11,7 +11,7 @@ from tailtrim.nodes.ssh.connection import Connection
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tailtrim.nodes.description import NodeEntry
+    from tailtrim.nodes.testbed_file import NodeEntry
 
 #: A host that lives answers within this time.
 _ANSWER_S = 15.0

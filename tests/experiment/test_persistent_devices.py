@@ -13,7 +13,7 @@ import pytest
 from unwired import GENERATED, Nothing, Played, conducted, played_testbed, write_pcap
 
 from tailtrim.errors import RunError
-from tailtrim.experiment import kept
+from tailtrim.experiment import persistent_devices
 from tailtrim.experiment.measure import Measured
 from tailtrim.experiment.tap_clocks import TapClocks
 
@@ -110,8 +110,8 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
     monkeypatch.setattr(Nothing, "forwarding", forwarding)
     # The package has a function of the module's name.
     monkeypatch.setattr(sys.modules["tailtrim.experiment.running"], "measure", measured)
-    monkeypatch.setattr(kept, "Started", made.start)
-    monkeypatch.setattr(kept, "warm_up", lambda *_, **__: made.warmed)
+    monkeypatch.setattr(persistent_devices, "Started", made.start)
+    monkeypatch.setattr(persistent_devices, "warm_up", lambda *_, **__: made.warmed)
     return made
 
 
@@ -215,7 +215,7 @@ def test_a_device_that_does_not_start_fails_its_runs_and_no_others(
             raise RunError("nothing passes")
         return bench.start(device, at, **more)
 
-    monkeypatch.setattr(kept, "Started", start)
+    monkeypatch.setattr(persistent_devices, "Started", start)
     failed = [outcome.failed for _, outcome, _ in conducted(experiment(PLAN))]
     assert failed == ["nothing passes", "nothing passes", None, None]
     assert bench.events.count("bridge tried") == 1

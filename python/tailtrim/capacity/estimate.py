@@ -15,9 +15,9 @@ from tailtrim.errors import PlanError, Remedy
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tailtrim.capacity.request import Wanted
     from tailtrim.capacity.search import Search
     from tailtrim.capacity.trial import Trial
-    from tailtrim.capacity.wanted import Wanted
 
 #: More trials than any search of a sensible width has.
 _MOST_TRIALS = 10_000

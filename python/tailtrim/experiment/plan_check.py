@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from tailtrim.errors import PlanError, TailtrimError
 from tailtrim.experiment.boot_lines import BootLines
-from tailtrim.experiment.lacking import lacking
 from tailtrim.experiment.rebooted import look
-from tailtrim.nodes.hosts import lacks
+from tailtrim.experiment.unsupported_runs import lacking
+from tailtrim.nodes.ssh_testbed import lacks
 from tailtrim.nodes.testbed_check import Finding
 from tailtrim.plan import load
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
-    from tailtrim.nodes.description import TestbedDescription
     from tailtrim.nodes.ssh.session import Session
+    from tailtrim.nodes.testbed_file import TestbedDescription
     from tailtrim.plan import Plan, Run
 
 _WHERE = "plan"

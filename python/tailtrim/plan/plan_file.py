@@ -11,8 +11,8 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from tailtrim.errors import PlanError
-from tailtrim.plan import tree
-from tailtrim.plan.base import kinds_of
+from tailtrim.plan import bounded_yaml
+from tailtrim.plan.fields import kinds_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -57,12 +57,12 @@ class Source:
         self._entries = entries
         text = _text(path)
         try:
-            root = tree.compose(text)
+            root = bounded_yaml.compose(text)
             if root is not None:
                 # Before data is made: what is merged may be there once more.
                 self._nothing_twice(root, ())
-            data = None if root is None else tree.data(root)
-        except tree.TooMuch as error:
+            data = None if root is None else bounded_yaml.data(root)
+        except bounded_yaml.TooMuch as error:
             raise PlanError(f"{path}: {_line(error.problem_mark)}: {error.problem}") from error
         except yaml.reader.ReaderError as error:
             line = text.count("\n", 0, error.position) + 1
@@ -226,11 +226,11 @@ class Source:
 def _text(path: Path) -> str:
     try:
         with path.open("rb") as file:
-            found = file.read(tree.MOST_BYTES + 1)
+            found = file.read(bounded_yaml.MOST_BYTES + 1)
     except OSError as error:
         raise PlanError(f"{path}: cannot be read: {error.strerror}") from error
-    if len(found) > tree.MOST_BYTES:
-        raise PlanError(f"{path}: more than {tree.MOST_BYTES:,} bytes, too long for a plan")
+    if len(found) > bounded_yaml.MOST_BYTES:
+        raise PlanError(f"{path}: more than {bounded_yaml.MOST_BYTES:,} bytes, too long for a plan")
     try:
         # Line ends as a text file has them.
         return found.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")

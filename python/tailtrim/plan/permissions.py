@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tailtrim.plan.model import Plan
-    from tailtrim.plan.source import Place
+    from tailtrim.plan.plan_file import Place
 
 #: A kernel that a host has: its release, or its file.
 _KERNEL = re.compile(r"(/boot/vmlinuz-)?[A-Za-z0-9][A-Za-z0-9.+~_-]*")

@@ -12,7 +12,7 @@ import pytest
 from unwired import Far, Nothing, conducted, played_testbed
 
 from tailtrim.errors import HostError, OutputError, RunError
-from tailtrim.experiment import Experiment, unfinished
+from tailtrim.experiment import Experiment, failed_runs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -114,7 +114,7 @@ def test_minutes_are_not_replaced_by_those_of_later_attempts(
     failed = first.parents[1]
     assert {path.name for path in failed.iterdir()} == {"run-000", "run-000.2", "run-000.3"}
     assert files(failed / "run-000.3") == {"dut.log"}
-    unfinished.forget(made.path, "run-000")
+    failed_runs.forget(made.path, "run-000")
     assert not failed.exists()
 
 
@@ -182,4 +182,4 @@ def test_a_draft_of_a_result_has_minutes_too(tmp_path: Path) -> None:
     result = tmp_path / ".run-002-abc_12" / "run"
     result.mkdir(parents=True)
     (result / "minute.jsonl").write_text(LINE)
-    assert unfinished.run_of(tmp_path / ".run-002-abc_12") == "run-002"
+    assert failed_runs.run_of(tmp_path / ".run-002-abc_12") == "run-002"
