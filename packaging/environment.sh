@@ -24,7 +24,7 @@ echo "$packages" >"$(echo "$venv"/lib/python3.*/site-packages)/tailtrim.pth"
 # Their entry points: again where one changed.
 if [ -n "$(find plugins/*/pyproject.toml -newer "$venv/plugins.stamp" 2>&1)" ]; then
     for plugin in plugins/*/; do
-        "$venv/bin/pip" install --quiet --disable-pip-version-check --no-index --no-deps --no-build-isolation --editable "$plugin"
+        "$venv/bin/pip" install --quiet --quiet --disable-pip-version-check --no-index --no-deps --no-build-isolation --editable "$plugin"
     done
     touch "$venv/plugins.stamp"
 fi

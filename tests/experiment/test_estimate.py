@@ -9,7 +9,7 @@ import pytest
 
 from tailtrim.cli import progress
 from tailtrim.experiment import Estimate, Outcome
-from tailtrim.experiment.warm_up import WINDOW_S
+from tailtrim.experiment.steady_state import WINDOW_S
 from tailtrim.plan import load
 
 if TYPE_CHECKING:

@@ -22,8 +22,8 @@ from tailtrim.experiment.expected import Expected
 from tailtrim.experiment.guests import passed_ports
 from tailtrim.experiment.measure import generating
 from tailtrim.experiment.reflector_run import pinging
+from tailtrim.experiment.steady_state import WINDOW_S
 from tailtrim.experiment.taps import capturing
-from tailtrim.experiment.warm_up import WINDOW_S
 from tailtrim.experiment.worst_packet_trace import tracing_last
 from tailtrim.nodes import host, wiring
 from tailtrim.nodes.agent import Agent

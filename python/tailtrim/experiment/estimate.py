@@ -6,7 +6,7 @@ import time
 from statistics import median
 from typing import TYPE_CHECKING
 
-from tailtrim.experiment.warm_up import WINDOW_S
+from tailtrim.experiment.steady_state import WINDOW_S
 from tailtrim.plan import device_of
 from tailtrim.plan.run_order import block_of
 

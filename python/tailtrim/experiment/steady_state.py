@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
     import numpy as np
 
+#: s: how long a device has to be steady: what comes more seldom is not seen. Each window is a
+#: capture of its own, so that memory and disk do not grow with the warm-up.
+WINDOW_S = 5.0
 #: A steady series is taken for one that changes so often at most. That costs one more window.
 _LEVEL = 0.05
 #: Parts of a window whose latencies are compared. In 4,000 simulations with normal values the test

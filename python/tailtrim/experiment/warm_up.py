@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tailtrim.analysis import analyze
 from tailtrim.errors import RunError
 from tailtrim.experiment.measure import measure
-from tailtrim.experiment.steady_state import Window
+from tailtrim.experiment.steady_state import WINDOW_S, Window
 from tailtrim.nodes.memory_events import Activity, activity
 
 if TYPE_CHECKING:
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from tailtrim.nodes.testbed import Forwarding
     from tailtrim.plan import Plan, Run
 
-#: s: how long the device has to be steady: what comes more seldom is not seen. Each window is a
-#: capture of its own, so that memory and disk do not grow with the warm-up.
-WINDOW_S = 5.0
 #: Counters are read so often at most: the device's node has to read them.
 _LOOK_S = 0.25
 

@@ -54,7 +54,7 @@ class Limits(Strict):
         le=1,
         description="Smallest share of the intended packets that must be sent.",
     )
-    # One window at least (experiment/warm_up.py). Applications had shootdowns in "the first few
+    # One window at least (experiment/steady_state.py). Applications had shootdowns in "the first few
     # minutes" (Gallenmüller et al. 2021, "Ducked Tails", section V-F).
     warm_up_s: Number = Field(
         default=120.0,
