@@ -54,8 +54,8 @@ class Limits(Strict):
         le=1,
         description="Smallest share of the intended packets that must be sent.",
     )
-    # One window at least (experiment/steady_state.py). Applications had shootdowns in "the first few
-    # minutes" (Gallenmüller et al. 2021, "Ducked Tails", section V-F).
+    # One window at least (experiment/steady_state.py). Applications had shootdowns in "the first
+    # few minutes" (Gallenmüller et al. 2021, "Ducked Tails", section V-F).
     warm_up_s: Number = Field(
         default=120.0,
         ge=5,
