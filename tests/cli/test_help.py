@@ -32,8 +32,9 @@ def test_every_command_has_one_line_that_is_not_cut() -> None:
     groups = [line for line in told.splitlines() if line.endswith(":") and line[0] != " "]
     assert groups == [
         *("Options:", "Measure:", "Analyse:", "Explain:", "Host:", "Round trips:", "Data:"),
-        "Publish:",
+        *("Publish:", "Plug-ins:"),
     ]
+    assert f"  {'pos'.ljust(19)}  Run an experiment folder of pos as it is\n" in told
 
 
 @pytest.mark.parametrize("name", [name for name in CATALOGUE if name not in BY_AGENT])

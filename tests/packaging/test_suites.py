@@ -75,7 +75,7 @@ def test_a_step_that_fails_fails_its_suite(tmp_path: Path) -> None:
 def test_parts_of_a_suite_are_all_of_it(tmp_path: Path) -> None:
     for name in "abcde":
         (tmp_path / f"test_{name}.py").write_text("def test_it(): pass")
-    for path in ("conftest.py", "support/machine_state.py"):
+    for path in ("../conftest.py", "support/machine_state.py"):
         shutil.copy(RUNNER.parent / path, tmp_path)
 
     def collected(part: str) -> set[str]:

@@ -13,7 +13,7 @@ from machine_state import Snapshot
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parent
 #: A test is of one suite: that of its closest marker of these names (a parameter's is closer than
 #: its function's), else that of its folder.
 SUITES = (
