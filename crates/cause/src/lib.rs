@@ -1,7 +1,7 @@
-//! What made packets late.
+//! Causes of late packets.
 //!
-//! From a capture alone: [`periodic`] finds causes that recur, [`sampling`] says how well a schedule saw
-//! them and [`simulate`] what it would see.
+//! From a capture alone: [`periodic`] finds causes that recur, [`sampling`] computes the share of a cause that a
+//! schedule samples, and [`simulate`] simulates what a schedule would observe.
 //!
 //! With a trace of the host:
 //!
