@@ -259,7 +259,7 @@ fn sender(events: &[&Event]) -> Option<(Sender, u64)> {
 }
 
 /// Share of the excess, in millionths, that the trace explains by chance: the mean over copies of the trace that are
-/// shifted in time, around the ends of the span that it covers.
+/// shifted in time, cyclically within the span that it covers.
 fn null_ppm(
     replayed: &Replayed<'_>,
     slices: &[Slice],

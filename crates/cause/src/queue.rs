@@ -34,7 +34,7 @@ pub struct Passage {
     pub served_ns: i64,
     /// When it left: served and transported.
     pub departure_ns: i64,
-    /// Its share of its turn without stalls: the first packet of a batch has the time of the whole batch, the others
+    /// Time that its turn takes without stalls: the first packet of a batch has that of the whole batch, the others
     /// none.
     pub own_ns: i64,
 }

@@ -14,7 +14,7 @@ pub struct Slice {
     pub event: usize,
 }
 
-/// Precedence of a kind: what interrupts has the CPU before what is interrupted. A hole says less than anything that
+/// Precedence of a kind: an interrupt has the CPU before whatever it interrupts. A hole says less than anything that
 /// was seen in it, and more than a gap, which says that nothing was seen on the CPU.
 fn rank(kind: Kind) -> u8 {
     match kind {

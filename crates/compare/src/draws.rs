@@ -49,7 +49,7 @@ impl Draws {
         Self { drawn, sorted }
     }
 
-    /// Two-sided p-value of a distance at a quantile: the share of draws that go as far or farther.
+    /// Two-sided p-value of a distance at a quantile, from the draws that go as far or farther.
     pub(super) fn p_value(&self, quantile: usize, distance: f64) -> f64 {
         let rarer = self.tail(quantile, rounded(distance)) + 1;
         (2.0 * rarer as f64 / (self.sorted[quantile].len() + 1) as f64).min(1.0)

@@ -83,7 +83,8 @@ pub struct Row {
     pub low: Option<f64>,
     /// The ratio is at most this; `None` as for `low`.
     pub high: Option<f64>,
-    /// Probability of a difference beyond the margin at least this large where there is none, for this quantile alone.
+    /// p-value for this quantile alone: probability of a difference at least this far beyond the margin where there is
+    /// none.
     pub p_value: Option<f64>,
     /// The same, corrected for the number of quantiles looked at.
     pub adjusted_p: Option<f64>,

@@ -21,7 +21,7 @@ pub struct Losses {
     pub a: Counted,
     /// Those of B.
     pub b: Counted,
-    /// Probability of a difference at least this large where there is none.
+    /// p-value: probability of a difference at least this large where there is none.
     pub p_value: f64,
     /// By how much losses come together: the variance of their number over the binomial one.
     pub effect: f64,

@@ -316,8 +316,9 @@ pub(super) fn of_turns(
     causes
 }
 
-/// The 99th percentile of sorted waits, with an interval from order statistics. For few waits, its upper bound is at
-/// least that of the largest of as many uniform ones (0.025^(1/n) of the width).
+/// The 99th percentile of sorted waits, with an interval from order statistics. For few waits n, the upper bound is at
+/// least the percentile divided by 0.025^(1/n): the largest of n uniform waits is shorter than that part of the width
+/// in 2.5 % of cases.
 fn width(waits: &[f64]) -> Interval {
     let count = waits.len() as f64;
     let spread = BOUND * libm::sqrt(count * LONGEST * (1.0 - LONGEST));

@@ -68,8 +68,8 @@ impl Comb {
         self.nats - self.price(run_ns)
     }
 
-    /// Score that compares two combs for the same stalls: the better one delays most packets that it could have
-    /// delayed.
+    /// Merit among combs for the same stalls: net likelihood, weighted by the share of packets delayed among those that
+    /// it could have delayed.
     pub(super) fn merit(&self, run_ns: i64) -> f64 {
         self.net(run_ns) * self.purity()
     }

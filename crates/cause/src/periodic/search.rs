@@ -232,8 +232,8 @@ const NEARLY_ALL: f64 = 0.9;
 /// Phases that differ by less than this part of a period are one. Five stalls of another clock have that by chance of 1.5·10⁻⁵.
 const NEAR: f64 = 0.03125;
 
-/// The highest multiple of a clock's period at which a comb counts as the same clock, unless its frequency is that of a
-/// usual clock; then the highest divisor of a multiple, and the highest multiple with one.
+/// Simple ratios of the periods of a comb and a found clock: whole numbers up to this one, or any whole number if the
+/// comb has the frequency of a usual clock; then the highest denominator of fractions, and their highest numerator.
 const MOST_TIMES: f64 = 64.0;
 const HIGHEST_PART: i32 = 4;
 const MOST_TIMES_OF_PARTS: f64 = 6.0;

@@ -127,8 +127,8 @@ impl<C: DerefMut<Target: Source>, const N: usize> Merging<C, N> {
             };
             self.pairs.extend(pair);
         }
-        // A packet that was entered ahead, and had left before it entered, is matched when it leaves and not when it
-        // enters.
+        // A packet entered ahead whose egress stamp is earlier was matched when it left. In the order of the stamps it
+        // would have been matched when it entered.
         if is_ordered && self.pairs.iter().any(|pair| pair.egress_ns < pair.ingress_ns) {
             sort_as_decided(&mut self.pairs, entering);
         }

@@ -56,7 +56,7 @@ pub(super) struct Counted {
 }
 
 impl<C: DerefMut<Target: Source>> Tap<C> {
-    /// Copies the counts.
+    /// Closes the current second and copies the counts.
     pub(super) fn counted(&mut self) -> Counted {
         self.flush_load();
         Counted {
