@@ -14,8 +14,8 @@ pub struct Slice {
     pub event: usize,
 }
 
-/// Precedence of a kind: an interrupt has the CPU before whatever it interrupts. A hole says less than anything that
-/// was seen in it, and more than a gap, which says that nothing was seen on the CPU.
+/// Precedence of a kind: it comes before the kinds that it interrupts. A hole says less than anything that was seen in
+/// it, and more than a gap, which says that nothing was seen on the CPU.
 fn rank(kind: Kind) -> u8 {
     match kind {
         Kind::Nmi => 6,
