@@ -13,7 +13,7 @@ use tailtrim_cause::queue::passages;
 const PACKETS: usize = 20_000;
 const INTERVAL_NS: f64 = 10_000.0;
 
-/// How long the stalls of a device are, around their mean.
+/// Distribution of the lengths of a device's stalls around their mean.
 #[derive(Clone, Copy)]
 enum Stalls {
     Exponential,

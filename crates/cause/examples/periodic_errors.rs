@@ -15,7 +15,7 @@ use tailtrim_cause::periodic::explain;
 
 /// Length of a run.
 const RUN_NS: f64 = 20e9;
-/// What a packet needs without a stall, besides its service.
+/// Time that a packet needs without a stall, besides its service; then the service.
 const WAY_NS: f64 = 10_000.0;
 const SERVICE_NS: f64 = 800.0;
 /// Deviations at which a source is visible, and occurrences.
@@ -193,7 +193,7 @@ fn visible(world: &World, number: usize) -> bool {
     met >= FEWEST && sum / (met as f64).sqrt() > VISIBLE * deviation
 }
 
-/// What came of the worlds of a schedule.
+/// Results of the worlds of a schedule.
 #[derive(Default, Clone, Copy)]
 struct Counts {
     worlds: usize,

@@ -26,8 +26,8 @@ const RARELY: usize = 10;
 /// all times were exact. Those of hidden switches, recovered from other records, are not.
 const IDLE: i64 = 10;
 
-/// What functions are called that give a group its quota back: the timers of a period, what tells another CPU of it,
-/// and what sets another quota (`sched_cfs_period_timer`, `sched_cfs_slack_timer`, `__cfsb_csd_unthrottle` and
+/// Functions that give a group its quota back: the timers of a period, the call that tells another CPU of it, and the
+/// change of a quota (`sched_cfs_period_timer`, `sched_cfs_slack_timer`, `__cfsb_csd_unthrottle` and
 /// `tg_set_cfs_bandwidth` in kernel/sched of Linux 6.18).
 const QUOTA: [&str; 4] = ["cfs_period", "cfs_slack", "unthrottle", "set_bandwidth"];
 
@@ -153,7 +153,7 @@ fn throttle(found: &mut [Absence], throttled: &[Throttled]) {
         let mut left_ns = known.throttled_ns;
         for away in within {
             let long_ns = away.long_ns();
-            // Who was let in may have kept the CPU for as long again.
+            // The threads that were let in may have kept the CPU for as long again.
             if left_ns * 2 >= long_ns && long_ns * PART >= known.throttled_ns {
                 away.event.detail = Some(THROTTLED.to_owned());
                 left_ns -= long_ns;

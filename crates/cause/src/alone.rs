@@ -1,4 +1,4 @@
-//! What packets that did not queue met: nothing, one interrupt and nothing else, or more.
+//! Classifies packets that did not queue by the slices that they met: none, one interrupt alone, or more.
 
 use super::queue::Passage;
 use super::timeline::Slice;
@@ -9,7 +9,7 @@ use tailtrim_trace::{Event, Kind};
 /// sends it, of which the part beyond the median is left. If these slices counted, half of all packets could not be used.
 const SHORT_NS: i64 = 200;
 
-/// What a packet met.
+/// The slices that a packet met.
 pub(super) enum Met {
     Nothing,
     /// One interrupt, whose handler took so long.

@@ -1,7 +1,7 @@
-//! Whose a packet's excess is: what stalls took of its own turn, and what they had left in the queue before.
+//! Attribution of a packet's excess to causes: stalls in its own turn, and stalls that had left a queue before it.
 //!
-//! What a stall leaves in the queue drains as far as the device is faster than the load. All of it drains alike: that
-//! this or that packet's turn made up for one stall and not for another, nobody can say.
+//! A queue that a stall left drains as far as the device is faster than the load. Its parts drain in proportion: nobody
+//! can say that the turn of a certain packet made up for one stall and not for another.
 
 /// The parts of the excess of the packet that passed last, by cause; none is unknown.
 #[derive(Debug, Default)]
@@ -15,7 +15,7 @@ pub(super) struct Passing<'a> {
     pub(super) queued: bool,
     /// By how much its own turn was longer than its service.
     pub(super) longer_ns: i64,
-    /// What of that each cause took.
+    /// The part of `longer_ns` that each cause took.
     pub(super) taken: &'a [(usize, i64)],
     /// Its excess, without what it spent behind other packets' own service.
     pub(super) excess_ns: i64,

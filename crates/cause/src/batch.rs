@@ -20,8 +20,8 @@ const ENOUGH: usize = 20;
 /// while the standard deviation of its time per packet is below 12 % (the quartile of a normal law is 0.67 of it away).
 const ALIKE: i64 = 12;
 
-/// What batches take for each packet, from samples in the order in which they left, given the usual spacing of
-/// packets that queued. None of a device that sends each packet alone.
+/// Time that batches take for each packet, from samples in the order in which they left and the usual spacing of
+/// packets that queued. `None` for a device that sends each packet alone.
 pub(super) fn service_ns(ordered: &[(i64, i64)], spacing_ns: i64) -> Option<i64> {
     let together = |a: &(i64, i64), b: &(i64, i64)| b.1 - a.1 <= spacing_ns * TOGETHER;
     let mut each_ns = Vec::new();
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
     use tailtrim_stats::binomial_tail;
 
-    /// How likely uniform times pass for alike: of those below the median, so many lie in the last part.
+    /// Probability that uniform times pass as alike: of those below the median, enough lie in the last part.
     fn passes_by_chance(batches: usize) -> f64 {
         let (below, within) = (batches / 2, batches / 2 - batches / 4);
         let part = 1.0 / ALIKE as f64;

@@ -29,7 +29,7 @@ pub struct Trace<'a> {
     pub throttled: &'a [Throttled],
 }
 
-/// What is asked for.
+/// Parameters of an explanation.
 #[derive(Debug, Clone)]
 pub struct Asked {
     /// Packets at or above this quantile of latency are late.
@@ -49,7 +49,7 @@ pub struct Cause {
     pub name: String,
     /// Function or reason, where known.
     pub detail: Option<String>,
-    /// How often it took the CPU in the run.
+    /// Number of times that it took the CPU in the run.
     pub events: u64,
     /// Late packets that it made later.
     pub late_packets: u64,
@@ -57,14 +57,14 @@ pub struct Cause {
     pub excess_ns: i64,
     /// That part, in millionths.
     pub share_ppm: i64,
-    /// What an event of it costs beyond the time that the trace shows: the way in and out of an interrupt, and the
+    /// Cost of one of its events beyond the time that the trace shows: entry to and exit from an interrupt, and the
     /// hypervisor's part of it.
     pub hidden_ns: i64,
     /// The asked quantiles without it.
     pub without_ns: Vec<i64>,
-    /// Who sent it most often, and how often.
+    /// The sender of most of its events, and the number of those.
     pub sender: Option<(Sender, u64)>,
-    /// What it is, if that is recognised.
+    /// The known cause that it is recognised as, if any.
     pub signature: Option<KnownCause>,
 }
 
@@ -196,8 +196,9 @@ pub fn explain(samples: &[(i64, i64)], trace: Trace<'_>, asked: &Asked) -> Expla
     }
 }
 
-/// What packets met of some slices: what each cause costs beyond them, and what was taken of which packet. The same
-/// for the trace as it is and for the null: what packets met by chance has no cost of its own.
+/// The hidden cost of each cause beyond its slices, and the time that slices took from each packet. Computed in the
+/// same way for the trace as it is and for the null: causes that packets met by chance have no hidden cost of their
+/// own.
 fn met(
     replayed: &Replayed<'_>,
     slices: &[Slice],
@@ -245,7 +246,7 @@ fn causes<'a>(
     })
 }
 
-/// Who sent most of the events.
+/// The sender of most of the events, with its number of events.
 fn sender(events: &[&Event]) -> Option<(Sender, u64)> {
     let mut counts: BTreeMap<(u32, &str, Option<&str>), u64> = BTreeMap::new();
     for sender in events.iter().filter_map(|event| event.sender.as_ref()) {
@@ -257,8 +258,8 @@ fn sender(events: &[&Event]) -> Option<(Sender, u64)> {
     Some((Sender { pid, comm: comm.to_owned(), function, sent_ns: None }, count))
 }
 
-/// How much the trace explains when it is shifted in time, around the ends of what it covers: the mean
-/// of the shifts. What chance explains.
+/// Share of the excess, in millionths, that the trace explains by chance: the mean over copies of the trace that are
+/// shifted in time, cyclically within the span that it covers.
 fn null_ppm(
     replayed: &Replayed<'_>,
     slices: &[Slice],

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use tailtrim_trace::{Event, Kind};
 
-/// What the events of a cause have in common: kind, name, and detail.
+/// Key that the events of a cause share: kind, name, and detail.
 pub(super) type Key = (Kind, String, Option<String>);
 
 /// The causes of a trace, numbered in the order in which they first had the CPU.

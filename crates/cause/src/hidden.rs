@@ -1,10 +1,10 @@
-//! What an interrupt costs beyond the time of its handler.
+//! Cost of an interrupt beyond the time of its handler.
 //!
-//! Between entry and exit, a trace sees the handler. The way in, and in a guest the hypervisor's part, lie outside: on
+//! Between entry and exit, a trace sees the handler. The entry, and in a guest the hypervisor's part, lie outside: on
 //! virtual machines work stood still for 2 to 9 µs before handlers of 0.6 to 2 µs, and for 0.4 µs behind them. So the
-//! cost is taken from packets that met one interrupt and nothing else: what they took longer than the last one that met
-//! nothing at all, less the handler. Where it is known when the interrupt was sent, it costs what it takes from then on: now and then three
-//! times as much.
+//! cost is taken from packets that met one interrupt and nothing else: their latency less that of the last packet that
+//! met nothing at all, less the handler. Where the trace says when the interrupt was sent, the cost is the time from
+//! then on: now and then three times as much.
 
 use super::alone::{Met, alone};
 use super::groups::Groups;
@@ -15,10 +15,10 @@ use tailtrim_trace::{Event, Kind};
 
 /// The fewest packets of which the 95 % interval of the median (ranks 6 to 15 of 20) lies between the quartiles.
 pub(super) const ENOUGH: usize = 20;
-/// How many parts the events of a cause are at most split into, by how long their handlers took.
+/// The largest number of parts into which the events of a cause are split, by the length of their handlers.
 const PARTS: usize = 4;
 
-/// What an event of a cause costs beyond its handler, by how long the handler takes. A CPU that shares its core takes
+/// Cost of an event of a cause beyond its handler, by the length of the handler. A CPU that shares its core takes
 /// longer for both at times: 2.2 µs before handlers of 1.5 µs, 3.1 before those of 2.5 µs (Intel Sapphire Rapids).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Cost {

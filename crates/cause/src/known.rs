@@ -1,4 +1,4 @@
-//! What a cause is, told by its name and its rhythm, and which checks of the audit concern it.
+//! Known causes, recognised by name and rhythm, with the checks of the audit that concern them.
 
 use super::absence;
 use serde::Serialize;
@@ -9,7 +9,7 @@ use tailtrim_trace::{Event, Kind};
 pub struct KnownCause {
     /// A short name.
     pub name: &'static str,
-    /// What it is, in a sentence.
+    /// Its description, in a sentence.
     pub what: &'static str,
     /// Checks of the audit that say what to change.
     pub checks: &'static [&'static str],
@@ -26,16 +26,17 @@ const fn signature(
 const S: i64 = 1_000_000_000;
 const MS: i64 = 1_000_000;
 
-/// How often corrected machine checks are asked for: `INITIAL_CHECK_INTERVAL`, five minutes
+/// Period at which the kernel polls for corrected machine checks: `INITIAL_CHECK_INTERVAL`, five minutes
 /// (arch/x86/kernel/cpu/mce).
 const MCE_POLL_NS: i64 = 300 * S;
 
-/// How often the counters of CPUs are compared: `SYNC_CHECK_INTERVAL`, ten minutes (arch/x86/kernel/tsc_sync.c).
+/// Period at which the kernel compares the counters of CPUs: `SYNC_CHECK_INTERVAL`, ten minutes
+/// (arch/x86/kernel/tsc_sync.c).
 const TSC_ADJUST_NS: i64 = 600 * S;
 
-/// What real-time throttling and the fair server leave to other threads: 50 ms of each second
-/// (`sysctl_sched_rt_runtime` in kernel/sched/rt.c, `dl_runtime` of the fair server in kernel/sched/deadline.c), give or
-/// take a tick of 10 ms, at which time is accounted for.
+/// Time that real-time throttling and the fair server leave to other threads: 50 ms of each second
+/// (`sysctl_sched_rt_runtime` in kernel/sched/rt.c, `dl_runtime` of the fair server in kernel/sched/deadline.c), give
+/// or take a tick of 10 ms, at which time is accounted for.
 const LEFT_TO_OTHERS_NS: std::ops::Range<i64> = 40 * MS..60 * MS;
 
 /// Shootdowns are those of the start when all of them fall into the first of so many parts of a run. Of two that are
@@ -225,7 +226,7 @@ const START_UP: KnownCause = signature(
     &["MEM-008", "MEM-013"],
 );
 
-/// What the events of a cause are, given how long each had the CPU itself.
+/// Recognises the cause of events from their names, the gaps between them, and the time that each had the CPU itself.
 #[must_use]
 pub fn recognise(events: &[&Event], net_ns: &[i64]) -> Option<KnownCause> {
     let first = events.first()?;

@@ -1,16 +1,15 @@
-//! What made packets late.
+//! Causes of late packets.
 //!
-//! From a capture alone: [`periodic`] finds causes that recur, [`sampling`] says how well a schedule saw
-//! them and [`simulate`] what it would see.
+//! From a capture alone: [`periodic`] finds causes that recur, [`sampling`] computes the share of a cause that a
+//! schedule samples, and [`simulate`] simulates what a schedule would observe.
 //!
 //! With a trace of the host:
 //!
-//! 1. [`timeline`] says who had the CPU, moment by moment,
+//! 1. [`timeline`] makes a timeline of the CPU: the event that had it at each moment,
 //! 2. [`queue`] infers the device's service process from its stamps,
 //! 3. [`replay`] lets the packets pass once more without some of the stalls,
-//! 4. [`explanation`] names the causes of each late packet with their shares, and of each cause what the tail
-//!    would be without it,
-//! 5. [`known`] tells what a cause is and which checks of the audit concern it.
+//! 4. [`explanation`] names the causes of each late packet with their shares, and for each cause the tail without it,
+//! 5. [`known`] recognises causes and names the checks of the audit that concern them.
 //!
 //! Overlap alone misleads: a packet behind a stalled one has no event in its own window, and on a busy
 //! host any window has one by chance. Hence the replay, and in the explanation the same computation with the

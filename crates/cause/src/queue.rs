@@ -7,7 +7,7 @@
 use super::batch;
 use serde::Serialize;
 
-/// What the stamps say of the device.
+/// Service process of the device, inferred from the stamps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Service {
     /// Latency of a packet that does not wait.
@@ -34,7 +34,8 @@ pub struct Passage {
     pub served_ns: i64,
     /// When it left: served and transported.
     pub departure_ns: i64,
-    /// What it takes from its turn if nothing happens; the first of a batch takes the time of all, the others none.
+    /// Time that its turn takes without stalls: the first packet of a batch has that of the whole batch, the others
+    /// none.
     pub own_ns: i64,
 }
 

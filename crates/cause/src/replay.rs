@@ -17,9 +17,9 @@ pub struct Taken {
     pub ns: i64,
 }
 
-/// What stalls took of packets' times. A moment of a stall counts for one packet only, the one whose turn
-/// it was, and no more is taken from a packet than its service took longer than the base. `error_ns`
-/// is how far trace and stamps may be apart: windows reach out by that.
+/// Time that stalls took from packets. A moment of a stall counts for one packet only, the one whose turn it was. No
+/// more is taken from a packet than the time by which its service was longer than the base. `error_ns` bounds the
+/// distance between the clocks of trace and stamps: windows reach out by that.
 #[must_use]
 pub fn taken(passages: &[Passage], slices: &[Slice], error_ns: i64) -> Vec<Taken> {
     let mut found = Vec::new();

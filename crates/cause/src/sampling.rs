@@ -1,4 +1,4 @@
-//! How a schedule of packets samples a periodic cause.
+//! Sampling of a periodic cause by a schedule of packets.
 //!
 //! Packets at a constant rate meet a cause of constant period at phases that repeat: the beat of both. A
 //! cause shorter than the time between packets is met now and then only, and which share of its
@@ -6,7 +6,7 @@
 
 use serde::Serialize;
 
-/// What a run sent, as far as sampling is concerned.
+/// Packet schedule of a run, as far as it matters for sampling.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Schedule {
     /// Mean time between packets; where it is constant, lost ones count as sent.
@@ -15,7 +15,7 @@ pub struct Schedule {
     pub constant: bool,
 }
 
-/// How a schedule samples a periodic cause.
+/// Share of a periodic cause that a schedule samples, and the beat of both.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Sampling {
     /// Times that the cause occurred in the run.
@@ -88,8 +88,8 @@ impl Schedule {
         Self { interval_ns, constant }
     }
 
-    /// How this schedule samples a cause that takes `delay_ns` in `share` of the periods of a clock of
-    /// `period_ns`, in a run of `run_ns`, and of which it met `events`.
+    /// Computes this schedule's sampling of a cause that takes `delay_ns` in `share` of the periods of a clock of
+    /// `period_ns`, in a run of `run_ns` that met it in `events`.
     #[must_use]
     pub fn sample(
         &self,

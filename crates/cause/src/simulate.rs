@@ -11,14 +11,14 @@ pub struct Interrupt {
     pub period_ns: Fraction,
     /// When the first begins.
     pub start_ns: u64,
-    /// How long they take, one after the other and from the beginning again.
+    /// Durations of successive interrupts, repeated from the beginning.
     pub durations_ns: Vec<u64>,
 }
 
-/// What is simulated.
+/// Parameters of a simulated run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Simulation {
-    /// How packets follow each other.
+    /// Departure pattern of the packets.
     pub pattern: Pattern,
     /// Mean time between packets, as intended.
     pub interval_ns: Fraction,
@@ -32,7 +32,7 @@ pub struct Simulation {
     pub interrupts: Vec<Interrupt>,
 }
 
-/// What packets observe.
+/// Latencies that the packets of a simulated run observe.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Observed {
     /// Packets sent.
@@ -41,7 +41,7 @@ pub struct Observed {
     pub delayed: u64,
     /// When each of these was sent, and its latency.
     pub points: Vec<(u64, u64)>,
-    /// How the schedule samples each interrupt.
+    /// Sampling of each interrupt by the schedule.
     pub sampling: Vec<Sampling>,
 }
 

@@ -7,7 +7,7 @@ use super::queue::{Passage, Service};
 use super::replay::{Taken, replay, replay_touched};
 use tailtrim_stats::{Histogram, Probability, Ranked};
 
-/// What is replayed.
+/// Input of a replay.
 pub(super) struct Replayed<'a> {
     pub(super) service: &'a Service,
     pub(super) passages: &'a [Passage],

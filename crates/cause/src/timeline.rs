@@ -1,4 +1,4 @@
-//! Who had the CPU: a trace's nested intervals as disjoint ones.
+//! Timeline of a CPU: the nested intervals of a trace as disjoint slices.
 
 use std::collections::BTreeSet;
 use tailtrim_trace::{Event, Kind};
@@ -14,8 +14,8 @@ pub struct Slice {
     pub event: usize,
 }
 
-/// Who goes first: what interrupts, before what is interrupted. A hole says less than anything that was
-/// seen in it, and more than a gap, which says that nothing was seen on the CPU.
+/// Precedence of a kind: it comes before the kinds that it interrupts. A hole says less than anything that was seen in
+/// it, and more than a gap, which says that nothing was seen on the CPU.
 fn rank(kind: Kind) -> u8 {
     match kind {
         Kind::Nmi => 6,

@@ -22,9 +22,9 @@ pub(super) fn latency_ns(passages: &[Passage], slices: &[Slice], events: &[Event
     (latencies_ns.len() >= ENOUGH).then(|| latencies_ns[latencies_ns.len() / 2])
 }
 
-/// What begins within this part of the base latency after a packet left is still about it, such as the rest of the
-/// softirq that sent it. Nothing depends on the value but what more than half of all packets meet in that time:
-/// anything else has a usual time of zero. A cause independent of packets would need a rate of ln 2 / 1.25 = 0.55 in a
+/// Events that begin within this part of the base latency after a packet left still belong to it, such as the rest of
+/// the softirq that sent it. The value only matters for events that more than half of all packets meet in that time:
+/// all others have a usual time of zero. A cause independent of packets would need a rate of ln 2 / 1.25 = 0.55 in a
 /// base latency (28,000 a second at 20 µs).
 const SOON: i64 = 4;
 

@@ -101,7 +101,8 @@ fn main() -> std::io::Result<()> {
         for seed in first..first + comparisons {
             let found = simulate(&scenario, 1.0, seed);
             tally.add(&found);
-            // What this comparison says that it could have shown, put to the test by the next one.
+            // The smallest difference that this comparison claims to be able to show is put to the test by another
+            // comparison.
             if let Some(ratio) = found.quantiles[1].worse_from.filter(|_| seed % 8 == 0) {
                 let slower = simulate(&scenario, ratio, comparisons + seed);
                 tally.tried += 1;
@@ -114,7 +115,7 @@ fn main() -> std::io::Result<()> {
     Ok(())
 }
 
-/// What comparisons of equal sides said.
+/// Results of comparisons of equal sides.
 #[derive(Default)]
 struct Tally {
     comparisons: u64,
@@ -127,7 +128,7 @@ struct Tally {
     outside: (u64, u64),
     powerful: u64,
     tried: u64,
-    /// How much slower it would have had to be, for p50, p90 and p99.
+    /// Smallest slowdowns that would have been shown, for p50, p90 and p99, in percent.
     from: [Vec<f64>; 3],
 }
 

@@ -17,7 +17,7 @@ use tailtrim_stats::{BlockCounts, Probability, Ranked, ranks};
 /// Runs that stand for the truth.
 const TRUTH: u64 = 20;
 
-/// What is asked for, and how much is simulated.
+/// Requested precision and assurance, and the simulated samples.
 struct Case {
     process: Process,
     p: Probability,
@@ -27,7 +27,7 @@ struct Case {
     longest: u64,
 }
 
-/// What became of runs of the planned length.
+/// Results of runs of the planned length.
 #[derive(Default)]
 struct Tally {
     /// Lengths in samples.

@@ -8,7 +8,7 @@
 pub(super) struct Dealt {
     /// Those of A, then those of B, less the mean of all.
     shares: Vec<f64>,
-    /// How many are A's.
+    /// Number of A's blocks.
     first: usize,
     /// Variance of a block's share on each side if its packets were independent.
     chance: [f64; 2],

@@ -1,11 +1,11 @@
-//! What chance does to the difference between two shares, at several quantiles at once.
+//! Null distribution of the difference between two shares, at several quantiles at once, by random draws.
 
 use super::dealt::Dealt;
 use super::few::Few;
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::{Rng, SeedableRng};
 
-/// What is drawn anew for one quantile.
+/// The statistic that is drawn anew for one quantile.
 pub(super) enum Statistic {
     /// Blocks, dealt anew between the sides.
     Blocks(Dealt),
@@ -49,7 +49,7 @@ impl Draws {
         Self { drawn, sorted }
     }
 
-    /// How likely so large a distance or a larger one is at a quantile, to either side.
+    /// Two-sided p-value of a distance at a quantile, from the draws that go as far or farther.
     pub(super) fn p_value(&self, quantile: usize, distance: f64) -> f64 {
         let rarer = self.tail(quantile, rounded(distance)) + 1;
         (2.0 * rarer as f64 / (self.sorted[quantile].len() + 1) as f64).min(1.0)

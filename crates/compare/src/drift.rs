@@ -30,7 +30,7 @@ pub(super) fn drifts(sides: &[Side<'_>; 2], ps: &[Probability]) -> bool {
     })
 }
 
-/// How likely so large slow changes are in a side that has one run.
+/// p-value of the slow changes in a side that has one run.
 fn unlikely(side: &Side<'_>, p: Probability) -> f64 {
     let Some(blocks) = side.single(p) else { return 1.0 };
     let wave = |waves: usize| half_waves(&blocks.of, waves).powi(2);
@@ -48,7 +48,7 @@ fn unlikely(side: &Side<'_>, p: Probability) -> f64 {
     beyond_ratio(slow / weights / (others / freedom), weights.powi(2) / squares, freedom)
 }
 
-/// How much of a run is so many half waves of a cosine.
+/// Coefficient of a cosine with so many half waves over a run.
 pub(super) fn half_waves(of: &[f64], waves: usize) -> f64 {
     let angle = std::f64::consts::PI * waves as f64 / of.len() as f64;
     let part = |(index, one): (usize, &f64)| one * libm::cos(angle * (index as f64 + 0.5));

@@ -74,14 +74,14 @@ impl Few {
         if freedom.is_finite() { freedom.max(1.0) } else { 1.0 }
     }
 
-    /// How many standard errors B / A is above `1 + margin`, or (negative) below its inverse.
+    /// The distance of B / A above `1 + margin`, or (negative) below its inverse, in standard errors.
     pub(super) fn distance(&self, margin: f64) -> f64 {
         let (apart, margin) = (self.apart(), libm::log1p(margin));
         let beyond = (apart.abs() - margin).max(0.0);
         beyond.copysign(apart) / self.error()
     }
 
-    /// How likely so many standard errors or more are, to either side.
+    /// Two-sided p-value of so many standard errors.
     pub(super) fn p_value(&self, distance: f64) -> f64 {
         both_tails(distance, self.freedom())
     }

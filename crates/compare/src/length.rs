@@ -1,9 +1,9 @@
-//! How long to measure for a quantile of a given precision.
+//! Length of a measurement that gives a quantile with a wanted precision.
 //!
-//! An interval is as wide as its run lets it be: planned for the width that is to be expected, about half of the runs are
-//! wider. So the length is the one at which the interval is narrow enough with an *assurance*, a probability, as Graybill
-//! (1958, *Annals of Mathematical Statistics* 29) and Kupper and Hafner (1989, *The American Statistician* 43) ask for means.
-//! The logarithm of the width is taken as normal; `reach` says what it varies by.
+//! The width of an interval varies from run to run: with a length planned for its expected width, about half of the
+//! runs have a wider one. So the length is the one at which the interval is narrow enough with an *assurance*, a
+//! probability, as Graybill (1958, *Annals of Mathematical Statistics* 29) and Kupper and Hafner (1989, *The American
+//! Statistician* 43) ask for means. The logarithm of the width is taken as normal; `reach` has its variance.
 
 use crate::reach::{estimated, within};
 use serde::Serialize;
@@ -23,7 +23,7 @@ pub struct Pilot<'a> {
     pub latencies: &'a Ranked,
 }
 
-/// How many samples it takes.
+/// Planned number of samples.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Length {
     /// The quantile.
@@ -39,7 +39,7 @@ pub struct Length {
     pub bounded_from: u64,
     /// Samples for the precision.
     pub samples: u64,
-    /// How many samples are worth one independent one.
+    /// Number of samples that are worth one independent sample.
     pub design_effect: f64,
 }
 

@@ -57,7 +57,7 @@ const POWER: f64 = 0.8;
 /// The standard normal deviate that is exceeded with probability 1 − [`POWER`].
 const POWER_DEVIATE: f64 = 0.841_621;
 
-/// How to compare.
+/// Options of a comparison.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Quantiles that get a verdict.

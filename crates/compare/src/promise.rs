@@ -11,11 +11,11 @@ pub struct Observed {
     pub bad: u64,
     /// All whose end is known.
     pub packets: u64,
-    /// How many of them are worth one independent one, at least 1.
+    /// Number of packets that are worth one independent packet, at least 1.
     pub design_effect: f64,
 }
 
-/// What they say of a limit.
+/// Verdict on a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Promise {
     /// The share is no larger.
@@ -29,7 +29,7 @@ pub enum Promise {
     NotDecided,
 }
 
-/// What is known of the share of bad packets.
+/// Share of bad packets: its bounds, and the verdict on its limit.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Promised {
     /// Whether it is within the limit.

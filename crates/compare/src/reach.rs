@@ -1,12 +1,12 @@
-//! How far an interval will reach from its quantile, and how surely, as a pilot run lets expect.
+//! Prediction, from a pilot run, of the distance between a quantile and the ends of its interval, and of its variance.
 //!
-//! The logarithm of the reach varies by
+//! The logarithm of this reach varies because of
 //!
 //! * the samples of the run: of n independent ones, the shares that lie above two of them have a ratio that is beta
 //!   distributed (David and Nagaraja 2003, *Order Statistics*, section 2.5), and its logarithm, to which the reach in an
 //!   exponential tail is proportional, has the variance 1 / E₂ − 1 / E₁, where E₁ and E₂ samples lie above them;
 //! * the samples of the pilot, by the same;
-//! * the design effects that the run and the pilot estimate, whose square root the reach is proportional to.
+//! * the design effects that the run and the pilot estimate: the reach is proportional to their square roots.
 //!
 //! Where samples depend on one another, E samples count as E / D.
 

@@ -62,17 +62,17 @@ impl Region {
         self.few.as_ref().map_or_else(|| critical(alpha, self.freedom), |few| few.critical(alpha))
     }
 
-    /// How likely so many standard errors are by Student's law: what the interval says. A verdict that
-    /// its own interval contradicts would not be believed. And dealing blocks is not enough where the
-    /// packets of one side depend on each other much more than those of the other, or its blocks are
-    /// much smaller: its few clusters make the difference skewed; dealt to both sides, they would
-    /// cancel out. (Independent packets against an autocorrelation of 0.99: 13.5 % for 5 % at p99.)
+    /// p-value of so many standard errors by Student's law, which the interval uses, too. A verdict that its own
+    /// interval contradicts would not be believed. Dealing blocks alone is not enough where the packets of one side
+    /// depend on each other much more than those of the other, or its blocks are much smaller: its few clusters make
+    /// the difference skewed; dealt to both sides, they would cancel out. (Independent packets against an
+    /// autocorrelation of 0.99: 13.5 % for 5 % at p99.)
     fn by_interval(&self, reach: f64) -> f64 {
         both_tails(reach, self.freedom)
     }
 
-    /// How many independent samples of a side bound the quantile. Where late packets come in
-    /// clusters it takes more of them than the ranks alone: fifteen clusters, to know how large they are.
+    /// Number of independent samples of a side that bound the quantile. Where late packets come in clusters, it is
+    /// larger than the ranks alone demand: fifteen clusters, to know how large they are.
     pub(super) fn needed(&self, side: usize, confidence: Probability) -> u64 {
         let ranks = samples_needed(self.p, confidence) as f64;
         let clusters = FEW_CLUSTERS / self.p.as_f64().min(self.p.complement_f64());
@@ -85,9 +85,9 @@ impl Region {
         self.within[side]
     }
 
-    /// How many standard errors B / A is above `1 + margin`, or (negative) below its inverse; zero
-    /// in between, and where one latency is clearly the quantile of both. Also the least p that
-    /// this may have, and what chance makes of it.
+    /// The distance of B / A above `1 + margin`, or (negative) below its inverse, in standard errors; zero in between,
+    /// and where one latency is clearly the quantile of both. Also the least p that this distance may have, and the
+    /// statistic for the draws.
     pub(super) fn test(&self, sides: &[Side<'_>; 2], margin: f64) -> ((f64, f64), Statistic) {
         let above = self.put(sides, 1.0 + margin);
         let Put { at, apart, reach } = if above.apart > 0.0 || margin == 0.0 {
@@ -213,7 +213,7 @@ struct Put {
     at: [f64; 2],
     /// By how much the share of B's packets beyond is larger.
     apart: f64,
-    /// How many standard errors the pair is away from the quantiles.
+    /// The distance of the pair from the quantiles, in standard errors.
     reach: f64,
 }
 
@@ -242,8 +242,8 @@ impl Effects {
             let share = |side: usize| (parts[side] / whole).powi(2) * uncertainty[side];
             return Self { of: [effect; 2], uncertainty: [share(0) + share(1); 2], pooled: true };
         }
-        // What a handful of clusters says of their size is luck: if the other side has seen more of
-        // them and found them larger, that counts.
+        // The size of clusters is uncertain where a side has only a handful: if the other side has seen more of them
+        // and found them larger, the larger size counts.
         let clusters = [0, 1].map(|side| binomial[side] / of[side]);
         let few = |side: usize| clusters[side] < FEW_CLUSTERS.min(clusters[1 - side]);
         let of = [0, 1].map(|side| if few(side) { of[0].max(of[1]) } else { of[side] });

@@ -58,7 +58,7 @@ impl Repetition {
         Self::new(latencies_ns.len() as u64, [latencies_ns])
     }
 
-    /// How many samples there are.
+    /// Number of samples.
     #[must_use]
     pub fn samples(&self) -> u64 {
         self.blocks.iter().map(Ranked::count).sum()

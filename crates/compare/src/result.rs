@@ -1,4 +1,4 @@
-//! What a comparison says.
+//! Result of a comparison: its sides, its quantiles with verdicts, and its curve.
 
 use serde::Serialize;
 use tailtrim_stats::Probability;
@@ -18,13 +18,13 @@ pub struct Comparison {
     pub draws: u32,
     /// Seed of the draws.
     pub seed: u64,
-    /// What was drawn.
+    /// Units of resampling.
     pub resampling: Resampling,
     /// Whether a run changes over its own length, so that only a difference beyond that is shown.
     pub drifts: bool,
-    /// What A consists of.
+    /// Runs and samples of A.
     pub a: Group,
-    /// What B consists of.
+    /// Runs and samples of B.
     pub b: Group,
     /// Quantiles with verdicts, in the order in which they were asked for.
     pub quantiles: Vec<Row>,
@@ -32,7 +32,7 @@ pub struct Comparison {
     pub curve: Vec<Curve>,
 }
 
-/// What is drawn anew to see what chance would do.
+/// Units that are resampled for the null distribution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Resampling {
@@ -45,11 +45,11 @@ pub enum Resampling {
 /// One side.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Group {
-    /// How many runs.
+    /// Number of runs.
     pub repetitions: usize,
     /// Samples in all of them.
     pub samples: u64,
-    /// What was drawn: so many blocks, or repetitions.
+    /// Number of resampled units: blocks, or repetitions.
     pub units: usize,
     /// The smallest latency in nanoseconds.
     pub min_ns: Option<i64>,
@@ -62,7 +62,7 @@ pub struct Group {
 pub struct SideOfRow {
     /// The quantile in nanoseconds by nearest rank, over all repetitions.
     pub value_ns: Option<i64>,
-    /// How many independent samples these are worth.
+    /// Number of independent samples that its samples are worth.
     pub effective_samples: u64,
 }
 
@@ -83,11 +83,12 @@ pub struct Row {
     pub low: Option<f64>,
     /// The ratio is at most this; `None` as for `low`.
     pub high: Option<f64>,
-    /// How likely so large a difference beyond the margin is without any, for this quantile alone.
+    /// p-value for this quantile alone: probability of a difference at least this far beyond the margin where there is
+    /// none.
     pub p_value: Option<f64>,
     /// The same, corrected for the number of quantiles looked at.
     pub adjusted_p: Option<f64>,
-    /// What is shown.
+    /// Verdict of this quantile.
     pub verdict: Conclusion,
     /// If B / A were this (below one) or smaller, a verdict `Better` would have had a chance of
     /// `power` or more. `None` where no improvement could have been shown.
@@ -111,7 +112,7 @@ pub struct Curve {
     pub supported: bool,
 }
 
-/// What is shown, with the confidence that was asked for.
+/// Verdict on a difference, with the confidence that was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Conclusion {

@@ -21,11 +21,11 @@ pub struct Losses {
     pub a: Counted,
     /// Those of B.
     pub b: Counted,
-    /// How likely so large a difference is without any.
+    /// p-value: probability of a difference at least this large where there is none.
     pub p_value: f64,
     /// By how much losses come together: the variance of their number over the binomial one.
     pub effect: f64,
-    /// What is shown.
+    /// Verdict on the difference.
     pub verdict: Conclusion,
 }
 

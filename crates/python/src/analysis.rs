@@ -77,7 +77,7 @@ pub(crate) fn signing(signature: Option<&str>, masks: &[String]) -> PyResult<Opt
     })
 }
 
-/// How to match two captures, and what to say of them.
+/// Options of an analysis: the matching of two captures, and the statistics of their latencies.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct Asked {

@@ -98,7 +98,7 @@ pub(crate) fn compare_losses(
     json(&tailtrim_compare::losses(&counted(a), &counted(b), below_one(confidence)?))
 }
 
-/// How many samples it takes for a quantile; `samples` is a run to learn from. The result as JSON.
+/// Plans the number of samples for a quantile, learning from those of a pilot run in `samples`. The result as JSON.
 #[pyfunction]
 #[pyo3(signature = (*, quantile, precision, confidence, assurance, design_effect, samples))]
 pub(crate) fn plan_length(
@@ -155,8 +155,8 @@ pub(crate) fn plan_length(
     }
 }
 
-/// How many samples are worth one independent one, for the number of those later than `deadline_ns`. Where few are, it is read
-/// from the latency that enough of them exceed.
+/// Number of samples that are worth one independent sample, for the count of those later than `deadline_ns`. Where few
+/// samples are later, the effect is that at a lower latency, which enough of them exceed.
 #[pyfunction]
 #[pyo3(signature = (samples, *, deadline_ns, confidence))]
 pub(crate) fn design_effect(

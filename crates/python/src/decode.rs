@@ -115,7 +115,7 @@ impl NativeDecoder {
         Ok(count)
     }
 
-    /// What was read last and belongs into this bucket. Threads may ask at once.
+    /// Packets of this bucket from the last read. Threads may call it at the same time.
     fn bucket(&self, py: Python<'_>, bucket: usize) -> PyResult<PyArrowType<RecordBatch>> {
         let batch = py.detach(|| {
             let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -136,7 +136,7 @@ impl NativeDecoder {
             .map_err(|error| TailtrimError::new_err(error.to_string()))
     }
 
-    /// What the capture says beside its packets, as JSON; complete at its end.
+    /// Facts of the capture besides its packets, as JSON; complete at its end.
     fn facts_json(&mut self) -> PyResult<String> {
         serde_json::to_string(&self.state().decoding()?.facts())
             .map_err(|error| TailtrimError::new_err(error.to_string()))

@@ -49,7 +49,7 @@ pub(crate) fn raise_order(py: Python<'_>, error: &OrderError) -> PyErr {
     noted(py, CaptureError::new_err(error.to_string()), Some(hint.to_owned()))
 }
 
-/// What to do, by the keyword options of the functions.
+/// Advice on an error, in terms of the functions' keyword options.
 fn note(remedy: Remedy) -> String {
     match remedy {
         Remedy::Salvage { packets: Some(packets) } => {

@@ -63,8 +63,8 @@ pub(crate) fn periodic_causes(py: Python<'_>, samples: PyArrowType<Table>) -> Py
     json(&found)
 }
 
-/// What packets would observe of periodic interrupts, as JSON. Intervals and periods are fractions
-/// (numerator, denominator) of ns; an interrupt is (period, start, durations).
+/// Simulates the latencies that packets would observe with periodic interrupts; the result as JSON. Intervals and
+/// periods are fractions (numerator, denominator) of ns; an interrupt is (period, start, durations).
 #[pyfunction]
 #[pyo3(signature = (*, schedule, interval_ns, drift_ppb, latency_ns, run_ns, interrupts))]
 #[allow(clippy::type_complexity, reason = "plain tuples across the language border")]

@@ -12,12 +12,12 @@ use tailtrim_tail::analysis::{DecidedPair, Place};
 
 /// The merge of some runs.
 pub(crate) struct Merge<'py> {
-    /// What gives the batches of each run.
+    /// Iterators over the batches of each run.
     batches: Vec<Bound<'py, PyIterator>>,
     held: Held,
 }
 
-/// What is held of the runs.
+/// Runs with the pairs that are read and not yet merged.
 struct Held {
     runs: Vec<Run>,
     /// The next pair of each run that has one.

@@ -12,8 +12,7 @@ use tailtrim_tail::analysis::{DecidedPair, Load, Outcome, Place, Tally, TangledP
 use tailtrim_tail::matching::Pair;
 use tailtrim_tail::signature::Signature;
 
-/// What the codes of the column `ingress` of the outcomes stand for, from 1 on; 0 is a packet with a pair or
-/// none at all.
+/// Outcomes by their codes in the column `ingress`, from 1 on; 0 is a packet with a pair or none at all.
 const INGRESS: [Outcome; 3] = [Outcome::Lost, Outcome::InFlight, Outcome::BeyondWindow];
 
 /// The same of the column `egress`.
@@ -120,7 +119,7 @@ pub(crate) fn loads(batch: &RecordBatch) -> PyResult<BTreeMap<i64, Load>> {
         .collect()
 }
 
-/// What became of the packets in no pair whose signatures do not repeat.
+/// Tally of the outcomes of packets in no pair whose signatures do not repeat.
 pub(crate) fn outcomes(batch: &RecordBatch) -> PyResult<Tally> {
     let names =
         ["ingress", "ingress_trimmed", "millisecond", "egress", "egress_trimmed", "packets"];

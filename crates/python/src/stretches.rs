@@ -10,7 +10,7 @@ use tailtrim_linux::analysis::remote::{self, Hosts, Ordered};
 use tailtrim_linux::analysis::{Answers, ApartError};
 use tailtrim_linux::source::{self, Source};
 
-/// What this host says of a stretch; `None` where it cannot be matched on its own.
+/// Outlines a stretch of the captures on this host; `None` where it cannot be matched on its own.
 #[pyfunction]
 pub(crate) fn outline_stretch(
     py: Python<'_>,
@@ -24,7 +24,7 @@ pub(crate) fn outline_stretch(
     answer(py, told)
 }
 
-/// What this host counts of a stretch.
+/// Counts the pairs of a stretch on this host in the given order.
 #[pyfunction]
 pub(crate) fn count_stretch(
     py: Python<'_>,

@@ -29,7 +29,7 @@ impl Random {
     }
 }
 
-/// How the latencies of successive packets depend on each other.
+/// Dependence between the latencies of successive packets.
 #[derive(Clone, Copy)]
 enum Process {
     Independent,

@@ -40,7 +40,7 @@ impl Random {
 /// of consecutive packets above any threshold. A packet in several stalls waits for the longest.
 struct Stalls {
     rate: f64,
-    /// How much less each packet behind it waits; infinite for independent samples.
+    /// Decrease of the wait from one packet to the next one behind it; infinite for independent samples.
     gap_ns: f64,
 }
 

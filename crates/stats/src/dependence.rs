@@ -1,4 +1,4 @@
-//! How much the tail clusters: one stall delays many packets in a row.
+//! Clustering of late packets: one stall delays many packets in a row.
 
 use std::fmt;
 
@@ -172,7 +172,7 @@ impl BlockCounts {
         self.counts.chunks_exact(LEVELS).take(self.grid.complete())
     }
 
-    /// How many samples of each complete block lie at or above `level`.
+    /// Number of samples of each complete block at or above `level`.
     fn at_or_above(&self, level: usize) -> Vec<u64> {
         let sum = |row: &[u32]| row[level..].iter().map(|&n| u64::from(n)).sum();
         self.rows().map(sum).collect()
@@ -214,8 +214,8 @@ fn level(value_ns: i64) -> usize {
     (level as usize).min(LEVELS - 1)
 }
 
-/// How many runs of consecutive numbers an ascending list of sample indices consists of: the
-/// number of clusters that the worst packets came in. Repeated indices count once.
+/// Number of runs of consecutive numbers in an ascending list of sample indices: the number of clusters that the worst
+/// packets came in. Repeated indices count once.
 #[must_use]
 pub fn runs(sorted_indices: &[u64]) -> u64 {
     let same_run = |a: &u64, b: &u64| b.saturating_sub(*a) <= 1;

@@ -202,7 +202,7 @@ impl Histogram {
         true
     }
 
-    /// How many values were recorded.
+    /// Number of recorded values.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.count
@@ -214,7 +214,7 @@ impl Histogram {
         self.count == 0
     }
 
-    /// How many different values were recorded. Scans the counters (some 50 µs).
+    /// Number of different recorded values. Scans the counters (some 50 µs).
     #[must_use]
     pub fn distinct(&self) -> usize {
         self.dense_pairs().count() + self.sparse.len()

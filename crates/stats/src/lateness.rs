@@ -1,4 +1,4 @@
-//! How late probes departed.
+//! Departure lateness of probes: its histogram and summary.
 
 use super::{Histogram, Probability, Ranked};
 use serde::Serialize;

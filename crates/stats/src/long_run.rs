@@ -8,7 +8,7 @@ use super::student;
 /// powers of two that merging leads to, 16 is the only one between.
 const MIN_BLOCKS: usize = 16;
 
-/// How many samples of each block of successive samples belong to a share of them.
+/// Counts, by block of successive samples, of the samples that belong to a share of all.
 pub(crate) struct Blocks {
     /// The numbers, or what is expected of them.
     pub(crate) counts: Vec<f64>,
@@ -18,7 +18,7 @@ pub(crate) struct Blocks {
     pub(crate) length: f64,
 }
 
-/// What one length of blocks says.
+/// Estimates from one length of blocks.
 struct Scale {
     /// The long-run variance of the counts divided by that of independent samples.
     effect: f64,

@@ -193,7 +193,7 @@ mod tests {
         }
     }
 
-    /// How often the interval holds the true mean, in percent, where each value keeps this share of the deviation
+    /// Share of runs whose interval holds the true mean, in percent. Each value keeps the part `kept` of the deviation
     /// of the one before.
     fn coverage_percent(kept: f64, samples: usize) -> f64 {
         const RUNS: u64 = 1_000;

@@ -71,7 +71,7 @@ impl Ranked {
         Self { entries, cumulative }
     }
 
-    /// How many values were recorded.
+    /// Number of recorded values.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.cumulative.last().copied().unwrap_or(0)
@@ -97,7 +97,7 @@ impl Ranked {
         self.at_rank(p.rank(self.count()))
     }
 
-    /// How many values are larger than `value_ns`.
+    /// Number of values larger than `value_ns`.
     #[must_use]
     pub fn count_above(&self, value_ns: i64) -> u64 {
         let index = self.entries.partition_point(|&(v, _)| v <= value_ns);

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-/// How many items [`Worst::default`] keeps: the scatter plots of the published artifacts show 5000.
+/// Number of items that [`Worst::default`] keeps: the scatter plots of the published artifacts show 5000.
 const DEFAULT_CAPACITY: usize = 5000;
 
 /// Keeps the items with the largest latencies.
@@ -88,19 +88,19 @@ impl<T> Worst<T> {
         }
     }
 
-    /// How many items were offered, those before them included.
+    /// Number of offered items, those before them included.
     #[must_use]
     pub fn offered(&self) -> u64 {
         self.offered
     }
 
-    /// How many items are kept at most.
+    /// The largest number of items that are kept.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.capacity
     }
 
-    /// How many items are kept.
+    /// Number of items that are kept.
     #[must_use]
     pub fn len(&self) -> usize {
         self.heap.len()

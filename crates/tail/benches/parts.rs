@@ -1,4 +1,4 @@
-//! What each part of the way from capture to histogram costs per packet.
+//! Cost per packet of each step from a capture to a histogram.
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;

@@ -16,8 +16,8 @@ use xxhash_rust::xxh3::xxh3_128;
 /// Most bytes after the L2 header that take part by default.
 pub const SIGNED_BYTES: usize = 64;
 
-/// What identifies a frame: two 64-bit hashes. Signed, because Spark has no unsigned 64-bit integers and
-/// PostgreSQL neither; two, because one alone collides with a chance of 2.7 % at 10⁹ × 10⁹ packets.
+/// Identity of a frame: two 64-bit hashes. Signed, because Spark has no unsigned 64-bit integers and PostgreSQL
+/// neither; two, because one alone collides with a chance of 2.7 % at 10⁹ × 10⁹ packets.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, Default, PartialOrd, Ord, Serialize, Deserialize,
 )]
@@ -131,8 +131,8 @@ pub(crate) const HEAD: usize = ETHERNET + SIGNED_BYTES;
 /// The start of a frame: what takes part in a default signature and the L2 header before it.
 pub(crate) type Head = [u8; HEAD];
 
-/// What frames that differ only in addresses and payload have in common: most frames of a capture are of
-/// the shape of the one before.
+/// Layout shared by frames that differ only in addresses and payload: most frames of a capture have the shape of the
+/// one before.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Shape<'a> {
     key: (u64, u64),
@@ -188,8 +188,8 @@ impl Shape<'_> {
         block
     }
 
-    /// What decides the shape: ethertype, IP version and header length, total length, fragment offset,
-    /// protocol and captured length.
+    /// Key of a shape, from the fields that determine it: ethertype, IP version and header length, total length,
+    /// fragment offset, protocol and captured length.
     #[inline]
     fn key(head: &Head, captured: usize) -> (u64, u64) {
         const FIRST: u64 = u64::from_ne_bytes([0xff, 0xff, 0xff, 0, 0xff, 0xff, 0, 0]);
@@ -212,8 +212,8 @@ pub struct Signer {
     limit: usize,
     /// Frames of the most common shape may be signed without looking for their layers.
     plain: bool,
-    /// What takes part of an IPv4 packet without options, by what it carries ([`UDP`], [`TCP`],
-    /// [`OTHER`]) and how many of its bytes there are.
+    /// Masks of the bytes of an IPv4 packet without options that take part, by its payload ([`UDP`], [`TCP`],
+    /// [`OTHER`]) and its number of bytes.
     masks: Box<[[Block; SIGNED_BYTES + 1]; 3]>,
 }
 

@@ -12,9 +12,9 @@ pub const SCHEMA: &str = "tailtrim.summary/1";
 pub struct Summary {
     /// [`SCHEMA`].
     pub schema: &'static str,
-    /// What became of every ingress packet.
+    /// Outcomes of all ingress packets.
     pub ingress: Ingress,
-    /// What became of every egress packet.
+    /// Outcomes of all egress packets.
     pub egress: Egress,
     /// Packets whose latency counts below.
     pub samples: u64,
@@ -25,9 +25,9 @@ pub struct Summary {
     /// Taken off each egress stamp, and so off each latency, for the cables between the taps and the device.
     #[serde(skip_serializing_if = "is_zero")]
     pub correction_ns: i64,
-    /// What identified the packets.
+    /// Settings of the signature that identified the packets.
     pub signature: SignatureSettings,
-    /// What the captures say apart from any matching.
+    /// Facts of the captures apart from any matching.
     pub taps: Taps,
     /// Latency of the delivered packets.
     pub latency_ns: Latency,
@@ -42,10 +42,10 @@ pub struct Summary {
     pub worst: WorstPackets,
     /// Latency by position in the burst, where the traffic came in bursts.
     pub bursts: Option<Bursts>,
-    /// What the generator's lateness changed, where it is known when it was late.
+    /// Effect of the generator's lateness, where late departures are known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub departed_late: Option<DepartedLate>,
-    /// What a reader must know before trusting the numbers.
+    /// Warnings that a reader must know before trusting the numbers.
     pub warnings: Vec<Warning>,
 }
 
@@ -97,7 +97,7 @@ pub struct Egress {
     pub unstamped: u64,
 }
 
-/// What identified the packets.
+/// Settings of the signature that identified the packets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SignatureSettings {
     /// `OFFSET:LENGTH,…` as chosen by the user; `null` for the default.
@@ -117,7 +117,7 @@ pub struct Taps {
     pub egress: Tap,
 }
 
-/// What a capture says apart from any matching.
+/// Facts of a capture apart from any matching.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tap {
     /// The capture as the user named it.
@@ -197,7 +197,7 @@ pub struct Gaps {
 /// The worst packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct WorstPackets {
-    /// How many are kept.
+    /// Number of packets that are kept.
     pub count: u64,
     /// Runs of successive packets that they form: one stall delays many.
     pub clusters: u64,
@@ -243,12 +243,12 @@ pub struct Position {
     pub latency_ns: Spread,
 }
 
-/// What a reader must know before trusting the numbers.
+/// Warning that a reader must know before trusting the numbers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Warning {
     /// A stable name.
     pub code: &'static str,
-    /// How many packets it is about.
+    /// Number of packets that it is about.
     pub count: u64,
     /// The sentence for people.
     pub text: String,

@@ -7,7 +7,7 @@ pub const ECHO_PROBE_LEN: usize = 24;
 /// First bytes of every probe ("ttrt" for round trip).
 pub const ECHO_PROBE_MAGIC: [u8; 4] = *b"ttrt";
 
-/// What a probe carries. All fields are big endian:
+/// Content of an echo probe. All fields are big endian:
 ///
 /// | bytes | what |
 /// |---|---|
@@ -19,7 +19,7 @@ pub const ECHO_PROBE_MAGIC: [u8; 4] = *b"ttrt";
 /// Behind it may be padding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EchoProbe {
-    /// Whose probe it is.
+    /// Session of the sender.
     pub session: u32,
     /// Which one.
     pub sequence: u64,

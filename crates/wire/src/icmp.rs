@@ -33,7 +33,7 @@ impl Version {
 pub struct Echo {
     /// Whether it is the reply.
     pub reply: bool,
-    /// Whose it is; on a ping socket the kernel sets it.
+    /// Identifier of the sender; on a ping socket the kernel sets it.
     pub identifier: u16,
     /// Which one.
     pub sequence: u16,

@@ -55,7 +55,7 @@ impl Label {
         (self.sequence >= 0).then_some(self.sequence)
     }
 
-    /// What a frame says, also within VXLAN and GRE. The capture may have cut it behind the numbers.
+    /// Reads the label of a frame, also within VXLAN and GRE. The capture may have cut the frame behind the numbers.
     #[must_use]
     pub fn of_frame(link: Link, frame: &[u8]) -> Self {
         // Nearly every frame is of this kind, and looking for its layers is most of the time.

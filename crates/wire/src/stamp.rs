@@ -13,7 +13,7 @@ pub const OPEN_LEN: usize = 44;
 pub const AUTHENTICATED_LEN: usize = 112;
 /// The port that IANA assigned to STAMP and TWAMP-Test receivers (RFC 8545).
 pub const PORT: u16 = 862;
-/// What the HMAC of a packet covers: six blocks of 16 bytes.
+/// Bytes of a packet that its HMAC covers: six blocks of 16 bytes.
 const SIGNED: usize = AUTHENTICATED_LEN - HMAC_LEN;
 
 /// Where a field stands without and with authentication.
@@ -78,14 +78,14 @@ pub enum StampError {
     Hmac,
 }
 
-/// What a sender puts into a test packet.
+/// Fields that a sender writes into a test packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SenderPacket {
     /// From 0 on.
     pub sequence: u32,
     /// T1, written as `error.format` says.
     pub stamp: u64,
-    /// How far T1 may be off.
+    /// Error estimate of T1.
     pub error: ErrorEstimate,
     /// The session, of the sender's choice; 0 where there is none.
     pub ssid: u16,
@@ -125,14 +125,14 @@ impl SenderPacket {
     }
 }
 
-/// What a reflector puts into its reply.
+/// Fields that a reflector writes into its reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReflectorPacket {
     /// The reflector's own number where it keeps state, otherwise the sender's.
     pub sequence: u32,
     /// T3, written as `error.format` says.
     pub stamp: u64,
-    /// How far T2 and T3 may be off.
+    /// Error estimate of T2 and T3.
     pub error: ErrorEstimate,
     /// The session of the request.
     pub ssid: u16,
@@ -206,7 +206,7 @@ impl ReflectorPacket {
     }
 }
 
-/// How far T2 and T3 of one reply are apart at most, in seconds.
+/// The largest difference between T2 and T3 of one reply, in seconds.
 const RESIDENCE_S: u32 = 10;
 
 /// Whether a test packet is a reply: what a reflector sent, not what a sender did. TWAMP-Light's open packets have

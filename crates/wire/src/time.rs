@@ -11,7 +11,7 @@ const NS_PER_S: i64 = 1_000_000_000;
 /// Seconds after which 32 bits begin again.
 const ERA_S: i64 = 1 << 32;
 
-/// How a 64-bit stamp is written; the Z bit of the error estimate says which (RFC 8762 section 4.2.1).
+/// Format of a 64-bit stamp, given by the Z bit of the error estimate (RFC 8762 section 4.2.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TimeFormat {
@@ -55,7 +55,7 @@ impl TimeFormat {
     }
 }
 
-/// How far a stamp may be from the truth (RFC 4656 section 4.1.2, with the Z bit of RFC 8762 section 4.2.1).
+/// Bound on the error of a stamp (RFC 4656 section 4.1.2, with the Z bit of RFC 8762 section 4.2.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct ErrorEstimate {
     /// S: the clock is synchronised to UTC by something outside.

@@ -116,7 +116,7 @@ pub fn pad(packet: &mut [u8], at: usize) {
     }
 }
 
-/// What the HMAC among the TLVs says.
+/// Result of checking the HMAC among the TLVs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Integrity {
     /// There is none.
@@ -166,7 +166,7 @@ pub enum Synchronization {
     Free = 5,
 }
 
-/// Who takes stamps (sections 4.3 and 4.7).
+/// Source of stamps (sections 4.3 and 4.7).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum StampedBy {

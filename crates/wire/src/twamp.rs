@@ -15,14 +15,14 @@ pub const SENDER_LEN: usize = 14;
 /// Bytes of a reply without padding: the least that a request needs to be answered.
 pub const REFLECTOR_LEN: usize = 41;
 
-/// What a sender puts into its packet.
+/// Fields that a sender writes into its packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SenderPacket {
     /// From 0 on.
     pub sequence: u32,
     /// T1, written as `error.format` says.
     pub stamp: u64,
-    /// How far T1 may be off.
+    /// Error estimate of T1.
     pub error: ErrorEstimate,
 }
 
@@ -60,7 +60,7 @@ pub fn read_reply(packet: &[u8]) -> Option<ReflectorPacket> {
 /// Writes a reply over its request, of which the padding stays; `false` where there is no room for it.
 pub fn write_reply(reply: &ReflectorPacket, packet: &mut [u8]) -> bool {
     let Some(base) = packet.get_mut(..REFLECTOR_LEN) else { return false };
-    // What must be zero: bytes 14 and 15, 38 and 39.
+    // Bytes that must be zero: 14 and 15, 38 and 39.
     base.fill(0);
     ReflectorPacket { ssid: 0, ..*reply }.fill_open(base);
     true

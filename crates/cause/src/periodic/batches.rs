@@ -1,4 +1,4 @@
-//! What recurs with packets instead of with time, such as the batches in which a card writes back
+//! Delays that recur with the number of packets instead of with time, such as the batches in which a card writes back
 //! descriptors.
 
 use super::late::Stall;
@@ -13,7 +13,7 @@ pub struct Batch {
     pub events: u64,
     /// The median delay beyond the median latency.
     pub delay_ns: i64,
-    /// How often that is: something of this frequency would look the same.
+    /// Its rate: a periodic cause of this frequency would look the same.
     pub frequency_hz: f64,
 }
 

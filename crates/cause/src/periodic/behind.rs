@@ -14,7 +14,8 @@ const MOST: f64 = 0.75;
 /// Of fewer packets nothing is known: 15 of 20 are above the upper quartile with a chance of 4·10⁻⁶.
 const FEWEST: usize = 20;
 
-/// How long behind its occurrences a comb makes the next packet slower: the mean time between packets, or 0 if it does not.
+/// The time behind the occurrences of a comb in which it makes the next packet slower: the mean time between packets,
+/// or 0 if it does not.
 pub(super) fn behind_ns(capture: &Capture, comb: &Comb) -> f64 {
     // Packets of a burst wait for each other.
     if capture.bursts {

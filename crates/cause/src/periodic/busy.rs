@@ -13,7 +13,7 @@ use super::strike::{FINE, Folding, PARTS, Strike};
 use super::turns::{Turn, Turns};
 use realfft::RealFftPlanner;
 
-/// What was found, with the turns that each delayed: their number of the period and their excess.
+/// A clock that was found, with the turns that it delayed: the number of the period, and the turn with its excess.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Found {
     pub(super) strike: Strike,
@@ -21,7 +21,7 @@ pub(super) struct Found {
     /// All turns near it.
     pub(super) taken: Vec<Turn>,
     pub(super) aliases_hz: Vec<f64>,
-    /// How long a turn is, usually.
+    /// Usual length of a turn.
     pub(super) turn_ns: f64,
 }
 
@@ -36,7 +36,8 @@ const MOST_TURNS: f64 = 0.5;
 /// half of that, so that chance cannot delay a half of those that a wrong frequency meets.
 const CLEAR: f64 = 2.0;
 
-/// What is not clear is likelier by up to so much where it has the turns of two clocks of one frequency.
+/// A strike that is not clear may owe up to this factor of its merit to the turns of two clocks of one frequency. So it
+/// replaces a clear one only if its merit is higher by more.
 const SHARED: f64 = 2.0;
 
 /// Candidates that are compared with their aliases.
@@ -277,7 +278,7 @@ impl Folding<'_> {
 
     /// Whether it is believed and delays most of the turns that it meets, by more than these vary.
     fn is_clear(&self, strike: &Strike) -> bool {
-        // What it explains of how turns vary.
+        // Variance of the turns that the strike explains.
         let share = strike.met as f64 / self.turns.len() as f64;
         let square = share * (1.0 - share) * strike.longer_ns * strike.longer_ns;
         let left_ns = libm::sqrt((self.deviation_ns * self.deviation_ns - square).max(0.0));

@@ -18,13 +18,13 @@ pub(super) struct Capture {
     pub(super) run_ns: i64,
     /// Packets that a cause that was found accounts for.
     pub(super) explained: Vec<bool>,
-    /// How many these are.
+    /// The number of packets that are explained.
     pub(super) explained_count: usize,
     /// Whether packets come in bursts.
     pub(super) bursts: bool,
-    /// How long a burst keeps a device busy, usually.
+    /// Usual time for which a burst keeps a device busy.
     pub(super) stay_ns: i64,
-    /// How often packets or bursts come, unless at random; lost packets count.
+    /// Rate of packets or bursts, unless they come at random; lost packets count.
     pub(super) pattern_hz: Option<f64>,
     /// The first packet of each bucket of time, to find packets by time.
     buckets: Vec<u32>,
@@ -252,7 +252,7 @@ const BINS: usize = 4_096;
 pub(super) struct Level {
     /// Packets with a higher excess are late.
     pub(super) threshold_ns: i64,
-    /// What they waited for, in order of time.
+    /// The stalls that late packets waited for, in order of time.
     pub(super) stalls: Vec<Stall>,
     /// Stalls that a cause that was found accounts for.
     pub(super) explained: Vec<bool>,

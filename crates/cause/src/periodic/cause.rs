@@ -1,4 +1,4 @@
-//! What a comb costs: its measures, with intervals.
+//! Periodic causes measured from their combs: frequency, excess, width and shares, with intervals.
 
 use super::busy::Found;
 use super::capture::{Capture, Level};
@@ -26,7 +26,7 @@ pub struct Interval {
 /// A cause that recurs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PeriodicCause {
-    /// How often it occurs.
+    /// Its occurrences per second.
     pub frequency_hz: f64,
     /// Error of the frequency (95 %), on the clock of the capture.
     pub error_hz: f64,
@@ -48,9 +48,9 @@ pub struct PeriodicCause {
     pub source: usize,
     /// Share of late packets' stalls that this accounts for.
     pub share: f64,
-    /// How much longer the packets in its window take than the other packets, on average. Of the source, as the fields below.
+    /// Mean latency of the packets in its window beyond that of the other packets. Of the source, as the fields below.
     pub excess: Interval,
-    /// How long an occurrence delays packets.
+    /// Time for which an occurrence delays packets.
     pub width: Interval,
     /// Share of all packets that arrive in its window.
     pub touched: f64,
@@ -62,7 +62,7 @@ pub struct PeriodicCause {
     pub aliases_hz: Vec<f64>,
     /// Whether its clock wanders, or only some of its occurrences delay packets: the frequency is a mean.
     pub wanders: bool,
-    /// How the packets' schedule samples it.
+    /// Samples that the packets' schedule takes of it.
     pub sampling: Sampling,
 }
 
@@ -92,7 +92,7 @@ impl PeriodicCause {
 /// A cause with a smaller share of the late packets explains none of them.
 const FEWEST_LATE: f64 = 1e-3;
 
-/// What may have more other frequencies than these is not told: a few events fit many.
+/// A cause with more other frequencies than these is not reported: a few events fit many.
 const MOST_ALIASES: usize = 12;
 
 /// Normal law: 95 % lie within so many standard deviations.
@@ -200,7 +200,7 @@ fn aliases_hz(capture: &Capture, levels: &[Level], comb: &Comb) -> Vec<f64> {
     found
 }
 
-/// What a cause does to the packets that come in its window.
+/// Effect of a cause on the packets that come in its window.
 struct Effect {
     excess: Interval,
     touched: f64,
@@ -223,7 +223,7 @@ impl Effect {
         };
         let square = occurrences.iter().map(off).map(|off| off * off).sum::<f64>();
         let error_ns = BOUND * libm::sqrt(square) / number;
-        // What the cause adds to packets: other causes make the other packets' mean longer than their median.
+        // Excess over the other packets: other causes make their mean longer than their median.
         let added_ns = mean_ns - mean_of_others_ns(capture, mean_ns * number, number);
         let is_late = |packet: &&usize| i64::from(capture.excess[**packet]) > level.threshold_ns;
         let late = touched.iter().filter(is_late).count() as f64;
@@ -316,8 +316,9 @@ pub(super) fn of_turns(
     causes
 }
 
-/// How long all but one in a hundred of the waits last, sorted ones given, with an interval: that of the order statistics,
-/// and above it for few waits what the largest of so many uniform ones leaves (0.025^(1/n) of the width).
+/// The 99th percentile of sorted waits, with an interval from order statistics. For few waits n, the upper bound is at
+/// least the percentile divided by 0.025^(1/n): the largest of n uniform waits is shorter than that part of the width
+/// in 2.5 % of cases.
 fn width(waits: &[f64]) -> Interval {
     let count = waits.len() as f64;
     let spread = BOUND * libm::sqrt(count * LONGEST * (1.0 - LONGEST));

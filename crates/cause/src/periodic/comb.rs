@@ -1,8 +1,8 @@
-//! How likely a comb is: stalls that end at one phase of one period.
+//! Likelihood of a comb: stalls that end at one phase of one period.
 //!
 //! Each occurrence that a packet meets speaks for the comb or against it: the packet that arrives in the window before
-//! the end is late until this end, or it is not. What is told is the logarithm of the likelihood, less that of
-//! packets that are late as often at any phase.
+//! the end is late until this end, or it is not. The result is the logarithm of the likelihood, less that of packets
+//! that are late as often at any phase.
 
 use super::capture::{Capture, Level};
 use super::cluster::{Cluster, FEWEST, densest, narrowed};
@@ -31,7 +31,7 @@ pub(super) struct Comb {
     pub(super) expected: f64,
     /// Natural logarithm of the likelihood ratio to chance.
     pub(super) nats: f64,
-    /// How its phase moves, if its clock wanders.
+    /// The motion of its phase, if its clock wanders.
     pub(super) track: Option<Track>,
     /// The first packet that arrives within this time behind an occurrence takes longer, too: it finds cold caches.
     pub(super) behind_ns: f64,
@@ -55,7 +55,7 @@ impl Comb {
         (self.period_ns - other.period_ns).abs() * periods < 0.1 * other.period_ns
     }
 
-    /// What the likelihood must pay for choosing frequency, phase and widths: the logarithm of how many there are.
+    /// Penalty of the likelihood for the choice of frequency, phase and widths: the logarithm of the number of choices.
     pub(super) fn price(&self, run_ns: i64) -> f64 {
         let narrow_ns = self.width_ns.max(500.0);
         libm::log(run_ns as f64 / narrow_ns)
@@ -68,12 +68,13 @@ impl Comb {
         self.nats - self.price(run_ns)
     }
 
-    /// What of two combs for the same stalls is better: one that delays most packets it could have delayed.
+    /// Merit among combs for the same stalls: net likelihood, weighted by the share of packets delayed among those that
+    /// it could have delayed.
     pub(super) fn merit(&self, run_ns: i64) -> f64 {
         self.net(run_ns) * self.purity()
     }
 
-    /// How long before its end it accounts for packets.
+    /// The time before its end in which it accounts for packets.
     pub(super) fn before_ns(&self) -> f64 {
         1.3 * self.longest_ns + 2.0 * self.width_ns
     }

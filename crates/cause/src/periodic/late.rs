@@ -12,7 +12,7 @@ pub struct Stall {
 }
 
 impl Stall {
-    /// How long the packet waited that waited longest.
+    /// Delay of the packet that waited longest.
     #[must_use]
     pub fn delay_ns(&self) -> i64 {
         self.end_ns - self.arrival_ns
@@ -26,9 +26,9 @@ pub struct Late {
     pub median_ns: i64,
     /// Packets with a latency above this are late.
     pub threshold_ns: i64,
-    /// How many these are.
+    /// The number of late packets.
     pub packets: u64,
-    /// What they waited for, in order of time.
+    /// The stalls that they waited for, in order of time.
     pub stalls: Vec<Stall>,
 }
 

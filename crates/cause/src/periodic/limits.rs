@@ -1,11 +1,11 @@
-//! What could not have been seen: for usual clocks that were not found, how short a cause would have been missed.
+//! Detection limits: for usual clocks that were not found, the longest delay that would have been missed.
 
 use super::capture::{Capture, Level};
 use super::cause::PeriodicCause;
 use super::comb::{BELIEVED_NATS, Comb};
 use serde::Serialize;
 
-/// What is known of a clock that was not found.
+/// Detection limit of a clock that was not found.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Limit {
     /// Its frequency.
@@ -29,7 +29,7 @@ const LENGTHS_NS: [i64; 9] = [1_000, 2_000, 3_000, 5_000, 10_000, 20_000, 50_000
 /// A clock is covered if a cause would have been found at this share of its phases.
 const COVERED: f64 = 0.9;
 
-/// How far ends vary, as in the published captures: 1 µs.
+/// Variation of the ends of stalls, as in the published captures: 1 µs.
 const WIDTH_NS: f64 = 1_000.0;
 
 /// Bins of phases.

@@ -1,4 +1,4 @@
-//! What combs account for: the packets in their windows, and the stalls that end at them.
+//! Packets and stalls that combs account for: packets in their windows, and stalls that end at them.
 
 use super::behind;
 use super::capture::{Capture, Level};
@@ -45,7 +45,7 @@ pub(super) fn belongs(comb: &Comb, stall: &Stall) -> bool {
     off_ns.abs() <= tolerance(comb) && stall.arrival_ns as f64 >= end_ns - before_ns
 }
 
-/// How far from its end stalls of a comb end, at most: some take longer.
+/// The largest distance between the end of a comb and the end of a stall of it: some stalls take longer.
 fn tolerance(comb: &Comb) -> f64 {
     let wide_ns = (4.0 * comb.width_ns).max(0.6 * comb.longest_ns);
     // Between knots, a clock that wanders is elsewhere.
@@ -53,7 +53,7 @@ fn tolerance(comb: &Comb) -> f64 {
     times * wide_ns.min(comb.period_ns / 16.0).max(comb.width_ns)
 }
 
-/// How long before and after its end a comb accounts for packets.
+/// The times before and after its end in which a comb accounts for packets.
 fn reach(comb: &Comb) -> (f64, f64) {
     let before_ns = comb.before_ns();
     let after_ns = if comb.track.is_some() { tolerance(comb) } else { comb.width_ns };

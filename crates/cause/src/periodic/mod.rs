@@ -63,7 +63,7 @@ const THRESHOLDS: [f64; 4] = [2_500.0, 500.0, 100.0, 20.0];
 /// Fewer packets show no period.
 const FEWEST_PACKETS: usize = 100;
 
-/// What [`explain`] finds.
+/// Result of [`explain`].
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Periodic {
     /// The median latency, which delays are counted from.
@@ -86,9 +86,9 @@ pub struct Periodic {
     pub constant_rate: bool,
     /// The causes, in the order of their source and height.
     pub causes: Vec<PeriodicCause>,
-    /// What recurs with packets instead of with time.
+    /// Delays that recur with the number of packets instead of with time.
     pub batches: Vec<Batch>,
-    /// What is known of usual clocks that were not found.
+    /// Detection limits of usual clocks that were not found.
     pub limits: Vec<Limit>,
 }
 
@@ -200,7 +200,7 @@ impl Found {
             }
             combs = kept;
         };
-        // What could as well have the frequency of a batch is told with that.
+        // Causes that may as well have the frequency of a batch are reported as the batch only.
         causes.retain(|cause| {
             let mut all = cause.aliases_hz.iter().chain([&cause.frequency_hz]);
             let of_batch = |hz: &f64| batches.iter().any(|one| one.is_at(*hz, capture.run_ns));

@@ -48,7 +48,7 @@ pub(super) fn candidates(run_ns: i64, level: &Level) -> Vec<Candidate> {
         return best;
     }
     let ends: Vec<f64> = stalls.iter().map(|(end_ns, _)| *end_ns).collect();
-    // What so many pairs have by chance.
+    // Threshold, in nats, that the best of so many pairs reaches by chance.
     let mut least = libm::log((ends.len().max(1) * NEXT) as f64 * f64::from(PERIODS));
     for pair in pairs(&stalls) {
         for periods in (1..=PERIODS).map(f64::from) {
@@ -75,9 +75,9 @@ pub(super) fn candidates(run_ns: i64, level: &Level) -> Vec<Candidate> {
 struct Pair {
     /// When the first one ends.
     at_ns: f64,
-    /// How much later the second one ends.
+    /// Time from the end of the first one to that of the second.
     apart_ns: f64,
-    /// How far from its phase an end is at most.
+    /// The largest distance of an end from its phase.
     width_ns: f64,
 }
 
@@ -92,8 +92,9 @@ fn pairs(stalls: &[(f64, f64)]) -> impl Iterator<Item = Pair> {
     })
 }
 
-/// How unlikely it is that ends are at this phase by chance, beyond what is expected. The period is known from a pair that is so
-/// many periods apart: the farther from the pair an end is, the less it says.
+/// Sum of −ln(chance) over the ends at this phase, less its expectation: the larger, the less likely they are there by
+/// chance. The period is known from a pair that is so many periods apart: the farther an end is from the pair, the less
+/// it says.
 fn nats(ends: &[f64], pair: &Pair, periods: f64) -> f64 {
     let period_ns = pair.apart_ns / periods;
     let width = pair.width_ns / period_ns;

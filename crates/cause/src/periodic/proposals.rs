@@ -13,7 +13,7 @@ pub(super) struct Proposal {
     pub(super) smear: f64,
 }
 
-/// What is proposed for the stalls of a level that are not explained yet.
+/// Proposed frequencies for the stalls of a level that are not explained yet.
 pub(super) struct Proposals {
     spectral: Vec<Proposal>,
     /// Searched only if the spectrum shows nothing.

@@ -1,4 +1,4 @@
-//! What packets wait because of their place in a burst.
+//! Bursts in a schedule: places of packets in their burst, and the wait that comes with each place.
 
 /// Packets come in bursts where most of them follow within this part of the mean interval. Of random (Poisson) gaps, the
 /// median is 0.69 of it.

@@ -19,8 +19,8 @@ const COMPARED: usize = 6;
 /// clocks delay less.
 pub(super) const PURE: f64 = 0.3;
 
-/// What delays less, since it varies in length or comes at some times only, has to be likelier, and of a
-/// usual clock.
+/// Combs that delay a smaller share, down to this one, vary in length or come at some times only. They must be
+/// likelier, and of a usual clock.
 const LEAST_PURE: f64 = 0.05;
 const IMPURE_NATS: f64 = 3.0 * BELIEVED_NATS;
 
@@ -154,7 +154,7 @@ fn folded(capture: &Capture, found: &[Comb], one: &Comb) -> bool {
 const HIGHEST_FOLDED: i32 = 16;
 const HIGHEST_OWN: i32 = 8;
 
-/// What takes longer than so many times the other occurrences is something else.
+/// Occurrences that take longer than so many times the other occurrences are of another cause.
 const LONGER: f64 = 1.5;
 
 /// Whether each occurrence of a comb is one of a faster comb.
@@ -232,12 +232,13 @@ const NEARLY_ALL: f64 = 0.9;
 /// Phases that differ by less than this part of a period are one. Five stalls of another clock have that by chance of 1.5·10⁻⁵.
 const NEAR: f64 = 0.03125;
 
-/// What comes every so many-th time of a clock at most, unless it is as often as a usual clock, or of a multiple of it.
+/// Simple ratios of the periods of a comb and a found clock: whole numbers up to this one, or any whole number if the
+/// comb has the frequency of a usual clock; then the highest denominator of fractions, and their highest numerator.
 const MOST_TIMES: f64 = 64.0;
 const HIGHEST_PART: i32 = 4;
 const MOST_TIMES_OF_PARTS: f64 = 6.0;
 
-/// What is not looked for again.
+/// Combs that are not looked for again.
 #[derive(Default)]
 struct Known<'a> {
     found: Vec<Comb>,

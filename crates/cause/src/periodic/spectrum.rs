@@ -241,7 +241,7 @@ fn least_sum(count: f64) -> f64 {
     count * root * root * root
 }
 
-/// How many standard deviations of a normal law a sum of so many exponential powers is above its mean (Wilson and
+/// Standard deviations of a normal law by which a sum of so many exponential powers is above its mean (Wilson and
 /// Hilferty 1931).
 fn deviations(sum: f64, count: f64) -> f64 {
     let spread = 1.0 / (9.0 * count);

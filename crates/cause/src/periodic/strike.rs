@@ -39,7 +39,7 @@ impl Strike {
         0.5 * self.deviations * self.deviations
     }
 
-    /// What of two strikes in the same turns is better: one that delays most turns that it meets.
+    /// Merit among strikes in the same turns: likelihood, weighted by the share of turns met that it delays.
     pub(super) fn merit(&self) -> f64 {
         self.nats() * self.purity
     }

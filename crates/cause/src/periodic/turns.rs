@@ -19,7 +19,7 @@ pub(super) struct Turn {
     pub(super) excess_ns: f64,
 }
 
-/// What the bursts of a run do in a device.
+/// Turns of a device in the bursts of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Turns {
     /// In order of time.
@@ -41,8 +41,8 @@ const LEAST: i64 = 20;
 /// Packets that leave within this part of the time for each packet have one turn.
 const TOGETHER: i64 = 4;
 
-/// What fewer turns of as many packets usually take is not known: the error of their median is a tenth of their
-/// spread or more (1.25/√100).
+/// The fewest turns of as many packets whose usual time is known: with fewer, the error of their median is a tenth of
+/// their spread or more (1.25/√100).
 const FEWEST: usize = 100;
 
 impl Turns {

@@ -117,7 +117,8 @@ pub(super) fn aliases(capture: &Capture, levels: &[Level], comb: &Comb) -> Vec<C
     found
 }
 
-/// What has this part of a comb's merit is alike: the phase of a clock that wanders does not tell them apart well.
+/// Combs with at least this part of a comb's merit are aliases of it: the phase of a clock that wanders does not tell
+/// them apart well.
 const ALIKE: f64 = 0.4;
 
 /// Highest multiple of a wandering comb's period, and of its frequency, at which the true one is looked for.

@@ -230,7 +230,7 @@ fn batches(arrivals: &[i64], stalls: &[Event]) -> Vec<(i64, i64)> {
         let start_ns = free_ns.max(*arrival_ns);
         let waiting = arrivals[first..].partition_point(|arrival_ns| *arrival_ns <= start_ns);
         let batch = &arrivals[first..first + waiting.min(BATCH)];
-        // What it takes is that of the naive device, were its work that long.
+        // The batch takes as long as the naive device with this work.
         let works = vec![start_ns; batch.len()];
         let done_ns = device(&works, stalls).last().map_or(start_ns, |sample| sample.1);
         let sent = batch.iter().zip(0_i64..).map(|(at_ns, number)| (*at_ns, done_ns + 30 * number));

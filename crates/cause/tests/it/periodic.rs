@@ -230,7 +230,7 @@ fn a_clock_that_is_half_hidden_by_a_slower_one_has_its_own_frequency() {
     assert!((slow - 216.01).abs() < 0.01 && (fast - 432.02).abs() < 0.02, "{rates:?}");
 }
 
-/// What the schedule folds of a told clock's ninth multiple was told as a clock of 999.9 Hz.
+/// Regression test: the schedule folds the ninth multiple of a found clock, which was reported as a clock of 999.9 Hz.
 #[test]
 #[ignore = "simulation: make test-simulations runs it"]
 fn a_folded_multiple_of_a_clock_is_not_told() {
@@ -325,8 +325,8 @@ proptest! {
     }
 }
 
-/// What a clock did to the next packet, 2.8 µs whenever it came, looked like clocks of 2,265.66 and 2,190.63 Hz: fractions of sums
-/// with the packets' rate.
+/// Regression test: a clock delayed the next packet by 2.8 µs whenever it came. That looked like clocks of 2,265.66 and
+/// 2,190.63 Hz: fractions of sums with the packets' rate.
 #[test]
 #[ignore = "simulation: make test-simulations runs it"]
 fn the_packet_behind_a_clock_is_of_that_clock() {

@@ -108,7 +108,7 @@ fn intervals_agree_with_resampling_samples() {
     }
 }
 
-/// How often any verdict is given, and how often each quantile alone would have got one.
+/// Shares of the comparisons with any verdict, and of those in which each quantile alone would have got one.
 fn false_positives(
     processes: [Process; 2],
     runs: usize,

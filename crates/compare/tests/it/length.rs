@@ -1,4 +1,4 @@
-//! How long to measure, and how many packets a promise takes: whether what is planned is enough.
+//! Planned lengths for quantiles and numbers of packets for promises: whether they are enough.
 
 use crate::processes::{Process, latencies};
 use proptest::prelude::*;

@@ -8,7 +8,7 @@ use rand_pcg::rand_core::{Rng, SeedableRng};
 /// Median of all processes in nanoseconds, without the shift.
 const MEDIAN_NS: f64 = 10_000.0;
 
-/// How latencies depend on those before.
+/// Dependence of a latency on those before.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Process {
     /// Not at all.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use tailtrim_stats::{BatchMeans, BlockCounts, Histogram, Worst};
 
-/// What was counted of the samples behind others, as a value.
+/// Statistics of the samples behind others, as a value that can be sent to another host.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Behind {
     stalled: u64,
@@ -23,7 +23,7 @@ pub(super) struct Behind {
 }
 
 impl Latencies {
-    /// What was counted since this was [behind](Self::behind) others.
+    /// Converts the statistics since this was [behind](Self::behind) others into a value.
     pub(super) fn into_value(mut self) -> Behind {
         self.flush_second();
         Behind {

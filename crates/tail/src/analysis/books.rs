@@ -50,7 +50,8 @@ impl<'a> Books<'a> {
         }
     }
 
-    /// What left until then is trimmed: [`i64::MAX`] until the first match tells, [`i64::MIN`] without a trim.
+    /// End of the trim: packets that left until then are trimmed. [`i64::MAX`] until the first match, which sets it;
+    /// [`i64::MIN`] without a trim.
     pub(super) fn trimmed_until_ns(&self) -> i64 {
         self.latencies.trimmed_until_ns
     }
@@ -100,7 +101,7 @@ impl<'a> Books<'a> {
         samples.then_some(Order { behind, begin_ns, older: Vec::new() })
     }
 
-    /// What was counted on another host.
+    /// Converts the counts of another host, to be [added](Self::add).
     pub(super) fn counted(&self, counts: Counts) -> Counted {
         Counted { latencies: self.latencies.of_value(counts.0), room: Room::default() }
     }

@@ -27,7 +27,7 @@ pub struct Packet {
     pub order_ns: i64,
     /// By how much it came after the packet before it in the capture; 0 for the first.
     pub gap_ns: i64,
-    /// What identifies it.
+    /// Its signature.
     pub signature: Signature,
     /// Bytes on the wire, without FCS.
     pub length: u32,
@@ -35,14 +35,14 @@ pub struct Packet {
     pub position: u16,
     /// Too far out of order for its gaps to be counted.
     pub misplaced: bool,
-    /// What it says of itself.
+    /// Its label: flow and sequence number, where it carries them.
     pub label: Label,
 }
 
-/// What a decoded capture says beside its packets.
+/// Facts of a decoded capture besides its packets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Facts {
-    /// What the summary says of the tap.
+    /// The tap's part of the summary.
     pub tap: summary::Tap,
     /// Packets in the capture.
     pub packets: u64,
@@ -60,7 +60,7 @@ pub struct Facts {
 /// another process too.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checkpoint {
-    /// What the files so far say.
+    /// Facts of the files so far.
     facts: Facts,
     places: Recent,
     position: Option<Position>,
@@ -90,7 +90,7 @@ impl First {
 
 /// A capture being decoded.
 pub struct Decoding {
-    /// What the files before this one say.
+    /// Facts of the files before this one.
     before: Option<Facts>,
     tap: Tap<Box<Capture>>,
     signer: Signer,
@@ -232,7 +232,7 @@ impl Decoding {
         self.tap.source.offset()
     }
 
-    /// What the capture says beside its packets, complete at its end.
+    /// Facts of the capture besides its packets, complete at its end.
     #[must_use]
     pub fn facts(&self) -> Facts {
         let file = Facts {
@@ -251,7 +251,7 @@ impl Decoding {
 }
 
 impl Facts {
-    /// What two successive files of one capture say together.
+    /// Joins the facts of two successive files of one capture.
     fn and(&self, next: Self) -> Self {
         let (before, after) = (&self.tap, next.tap);
         let tap = summary::Tap {

@@ -1,4 +1,4 @@
-//! What an analysis found, whoever matched the packets: the native matcher or an engine.
+//! Findings of an analysis, no matter whether the native matcher or an engine matched the packets.
 
 use super::latencies::Latencies;
 use super::{Analysis, Options, Second, WorstPacket, report};
@@ -52,7 +52,7 @@ impl Findings {
     }
 }
 
-/// What identified the packets, as the summary says it.
+/// Settings of the signature for the summary.
 pub(super) fn signature(
     selection: Option<&Selection>,
     rewrites: Rewrites,

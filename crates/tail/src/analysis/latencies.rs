@@ -1,4 +1,4 @@
-//! What is kept of the latencies of a run.
+//! Statistics of the latencies of a run, counted pair by pair.
 
 use super::burst::Bursts;
 use super::outcomes::Tally;
@@ -17,7 +17,7 @@ pub struct Sample {
     pub ingress_ns: i64,
     /// When it left, in ns of the egress capture's clock.
     pub egress_ns: i64,
-    /// What identified it.
+    /// Signature of the packet.
     pub signature: Signature,
 }
 
@@ -97,7 +97,7 @@ pub(super) struct Latencies {
     batch: Vec<i64>,
 }
 
-/// How many of these pairs are samples if none is trimmed.
+/// Number of samples among these pairs if none is trimmed.
 pub(super) fn samples(pairs: &[Pair], departures: &Departures) -> u64 {
     if departures.are_well() {
         return pairs.len() as u64;
@@ -185,7 +185,7 @@ impl Latencies {
         self.worst.offered()
     }
 
-    /// How many of these pairs are samples; all of them left after the trim.
+    /// Number of samples among these pairs; all of them left after the trim.
     pub(super) fn samples(&self, pairs: &[Pair]) -> u64 {
         samples(pairs, &self.departures)
     }

@@ -41,7 +41,7 @@ pub struct DecidedPair {
 /// A packet whose signature repeats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TangledPacket {
-    /// What identifies it.
+    /// Its signature.
     pub signature: Signature,
     /// Where it stands among the packets of both captures.
     pub place: Place,
@@ -110,7 +110,7 @@ impl Ledger {
         }
     }
 
-    /// How far apart the stamps of a packet may be.
+    /// The largest distance between the two stamps of a packet.
     #[must_use]
     pub fn window(&self) -> Window {
         self.options.window
@@ -134,7 +134,7 @@ impl Ledger {
         self.latencies.trimmed_until_ns()
     }
 
-    /// What decides what became of the packets without a pair, once all pairs are
+    /// Ends of the captures, which decide the outcomes of packets without a pair, once all pairs are
     /// [counted](Self::settle).
     #[must_use]
     pub fn ends(&self) -> Ends {

@@ -74,7 +74,7 @@ impl<C: DerefMut<Target: Source>, const N: usize> Merging<C, N> {
         self.ingress.ahead().is_empty() && self.egress.ahead().is_empty()
     }
 
-    /// How much of each side is done with, see [`Source::offset`].
+    /// Progress in both sources, see [`Source::offset`].
     pub(super) fn offsets(&self) -> (u64, u64) {
         (self.ingress.source.offset(), self.egress.source.offset())
     }
@@ -127,7 +127,8 @@ impl<C: DerefMut<Target: Source>, const N: usize> Merging<C, N> {
             };
             self.pairs.extend(pair);
         }
-        // What was entered ahead and had left before is matched when it left instead of when it entered.
+        // A packet entered ahead whose egress stamp is earlier was matched when it left. In the order of the stamps it
+        // would have been matched when it entered.
         if is_ordered && self.pairs.iter().any(|pair| pair.egress_ns < pair.ingress_ns) {
             sort_as_decided(&mut self.pairs, entering);
         }

@@ -45,10 +45,10 @@ use crate::summary::{self, Summary};
 use std::ops::ControlFlow;
 use tailtrim_stats::{Histogram, Probability, Ranked};
 
-/// How to analyse.
+/// Options of an analysis.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// How far apart the stamps of a packet may be.
+    /// The largest distance between the two stamps of a packet.
     pub window: Window,
     /// Samples that leave within this of the first matched egress stamp do not count.
     pub trim_ns: i64,
@@ -60,7 +60,7 @@ pub struct Options {
     pub quantiles: Vec<Probability>,
     /// Confidence of the intervals.
     pub confidence: Probability,
-    /// How many of the worst packets to keep.
+    /// Number of the worst packets to keep.
     pub worst: usize,
     /// Somebody watched behind the device for the whole window after the last ingress packet: what did not
     /// leave is lost, however early the egress capture ends.
@@ -73,7 +73,7 @@ pub struct Options {
 }
 
 impl Default for Options {
-    /// What the papers do: 5 s window, 1 s trim, the 5,000 worst packets; 95 % intervals.
+    /// The options of the papers: 5 s window, 1 s trim, the 5,000 worst packets; 95 % intervals.
     fn default() -> Self {
         Self {
             window: Window::default(),
@@ -130,7 +130,7 @@ pub struct Analysis {
     pub delay_variation: Histogram,
     /// The worst packets, worst first.
     pub worst: Vec<WorstPacket>,
-    /// What happened when, by second.
+    /// Load and losses at the taps, by second.
     pub seconds: Vec<Second>,
     /// Latencies by position in the burst, where the traffic came in bursts.
     pub bursts: Option<Bursts>,

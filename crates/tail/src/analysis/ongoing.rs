@@ -216,7 +216,7 @@ impl<const N: usize> Ongoing<'_, Opened, N> {
         let before = std::mem::replace(&mut self.merging, merging);
         self.merging.ingress.precede(before.ingress);
         self.merging.egress.precede(before.egress);
-        // What comes of the packets in no pair depends on the longest latency.
+        // Outcomes of packets in no pair depend on the longest latency.
         self.books.meet(longest_ns.unwrap_or_else(|| latencies::longest_ns(&pairs)));
         let bounds_ns = self.bounds_ns(next_ns);
         self.books.count_all(passed.into_iter().chain(decided), bounds_ns);

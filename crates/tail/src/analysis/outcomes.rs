@@ -1,5 +1,5 @@
-//! What became of the packets that are in no pair, once the ends of both captures are known: one rule and one
-//! count, whoever matched the packets.
+//! Outcomes of packets that are in no pair, once the ends of both captures are known. One rule and one count serve the
+//! native matcher and the engines.
 
 use super::Options;
 use super::latencies::Latencies;
@@ -8,7 +8,7 @@ use crate::summary;
 use std::collections::BTreeMap;
 use tailtrim_stats::SlotCounts;
 
-/// What became of a packet that is in no pair.
+/// Outcome of a packet that is in no pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Outcome {
     /// Ingress: never left.
@@ -35,7 +35,7 @@ pub struct Ends {
     pub lost_until_ns: i64,
     /// An unmatched packet that left until then may have entered before the ingress capture began.
     pub entered_before_until_ns: i64,
-    /// What was stamped until then lies within the trim; [`i64::MIN`] without a trim and without any match.
+    /// Packets stamped until then lie within the trim; [`i64::MIN`] without a trim and without any match.
     pub trimmed_until_ns: i64,
 }
 
@@ -64,7 +64,7 @@ impl Ends {
         }
     }
 
-    /// What became of a packet whose fate the matching decided. One still in flight at the end is
+    /// Outcome of a packet whose fate the matching decided. A packet that is still in flight at the end has the fate
     /// [`Fate::Lost`] here.
     #[must_use]
     pub fn outcome(&self, fate: Fate, stamp_ns: i64) -> Outcome {
@@ -86,7 +86,7 @@ impl Ends {
     }
 }
 
-/// How many packets in no pair came to which outcome.
+/// Counts of the packets in no pair, by outcome.
 #[derive(Debug, Clone, Default)]
 pub struct Tally {
     /// Neither `packets` nor what pairs come to is counted here.

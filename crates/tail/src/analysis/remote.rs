@@ -22,7 +22,7 @@ use crate::signature::{Signature, Signer};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 
-/// What a stretch is without its pairs.
+/// Result of matching a stretch, without its pairs.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Outline {
     held: Held,
@@ -38,7 +38,7 @@ pub struct Outline {
     pub(super) samples: u64,
 }
 
-/// How the pairs of a stretch are to be counted.
+/// Parameters for counting the pairs of a stretch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Order {
     /// Samples before them.
@@ -50,7 +50,7 @@ pub struct Order {
     pub(super) older: Vec<Signature>,
 }
 
-/// What was counted of the pairs of a stretch.
+/// Statistics of the pairs of a stretch.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Counts(pub(super) Behind);
 

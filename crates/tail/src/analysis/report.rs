@@ -76,7 +76,7 @@ fn probabilities(samples: u64, options: &Options) -> Vec<Probability> {
     probabilities
 }
 
-/// What departures that were late changed, where these are known.
+/// Latency without the samples that departed late, where late departures are known.
 fn departed_late(
     run: &Findings,
     options: &Options,

@@ -1,4 +1,4 @@
-//! What happened at the taps, second by second.
+//! Load, losses and latency at the taps, second by second.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 /// Nanoseconds of a second.
 pub(super) const SECOND_NS: i64 = 1_000_000_000;
 
-/// What happened at the taps in one second.
+/// Packets and bytes at the taps in one second, and their outcome.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Second {
     /// Seconds since the first ingress stamp.

@@ -8,7 +8,7 @@ use tailtrim_wire::frame::Link;
 
 /// One side of the device under test, packet by packet in the order in which it was written down.
 pub trait Source {
-    /// What errors and the summary call it.
+    /// Its name in errors and in the summary.
     fn name(&self) -> &str;
 
     /// The first records, without consuming them.
@@ -25,7 +25,7 @@ pub trait Source {
     /// [`CaptureError::Damaged`] and [`CaptureError::Io`], once every record before them was handed out.
     fn read(&mut self, signer: &Signer, batch: &mut Vec<Record>) -> Result<bool, CaptureError>;
 
-    /// How much is done with, in a unit of the source's own.
+    /// Progress in this source, in a unit of its own.
     fn offset(&self) -> u64;
 
     /// No packet that was not read yet is stamped earlier than this: what is known of a tap that watches while nothing
@@ -86,7 +86,7 @@ impl Source for Capture {
 pub struct Numbered {
     /// When it was sent or received, in ns.
     pub stamp_ns: i64,
-    /// What tells it from all others of its side.
+    /// Number that no other packet of its side has.
     pub number: u64,
 }
 

@@ -28,7 +28,7 @@ pub struct Stretch<const N: usize = RING> {
     pub(super) decided: Vec<Decided>,
 }
 
-/// What has a bearing on the packets to come, beside what the matcher holds.
+/// State that matters for the packets to come, beside that of the matcher.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct State {
     position: Option<Position>,
@@ -105,7 +105,7 @@ impl<C: DerefMut<Target: Source>, const N: usize> Merging<C, N> {
         }
     }
 
-    /// What has a bearing on the packets to come.
+    /// State that matters for the packets to come.
     pub(super) fn state(&self) -> State {
         State {
             position: self.position.clone(),

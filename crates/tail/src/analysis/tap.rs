@@ -41,7 +41,7 @@ pub(super) struct Tap<C> {
     origin_ns: i64,
 }
 
-/// What a tap has counted to the end of its source, as a value.
+/// Counts of a tap to the end of its source, as a value.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Counted {
     packets: u64,
@@ -56,7 +56,7 @@ pub(super) struct Counted {
 }
 
 impl<C: DerefMut<Target: Source>> Tap<C> {
-    /// What was counted.
+    /// Closes the current second and copies the counts.
     pub(super) fn counted(&mut self) -> Counted {
         self.flush_load();
         Counted {
@@ -163,7 +163,7 @@ impl<C: DerefMut<Target: Source>> Tap<C> {
         self.ordered
     }
 
-    /// What has a bearing on the packets to come.
+    /// State that matters for the packets to come: the last gaps, uncounted, and the largest stamp.
     pub(super) fn checkpoint(&self) -> (Recent, i64) {
         (self.gaps.recent().uncounted(), self.last_ns)
     }
@@ -316,7 +316,7 @@ impl<C: DerefMut<Target: Source>> Tap<C> {
         }
     }
 
-    /// What the packets say, apart from any matching.
+    /// Facts of the packets at this tap, apart from any matching.
     pub(super) fn facts(&self) -> summary::Tap {
         let stamped = self.first_ns <= self.last_ns;
         summary::Tap {

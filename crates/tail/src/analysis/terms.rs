@@ -1,10 +1,10 @@
-//! What the first records of two captures settle for all that follow.
+//! Settings that the first records of two captures determine for all that follow.
 
 use super::{Options, Source, burst};
 use crate::capture::{CaptureError, Record, WRAP_NS};
 use crate::signature::{SIGNED_BYTES, Signer};
 
-/// What the first records settle.
+/// Settings from the first records: the signer, the origin of time, and the shift between the captures.
 #[derive(Debug, Clone)]
 pub struct Terms {
     pub(super) signer: Signer,
@@ -56,7 +56,7 @@ impl Terms {
     }
 }
 
-/// What takes the signatures, as far as no capture was looked at.
+/// Signer of the options, before any capture is read.
 pub(super) fn signer(options: &Options) -> Signer {
     match &options.selection {
         Some(selection) => Signer::of_selection(selection.clone()),

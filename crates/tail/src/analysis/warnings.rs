@@ -1,4 +1,4 @@
-//! What a reader must know before trusting the numbers of an analysis.
+//! Warnings about the numbers of an analysis: limits that a reader must know before trusting them.
 
 use super::findings::Findings;
 use crate::summary::{Tap, Taps, Warning, grouped};
@@ -36,7 +36,7 @@ impl Warnings {
         }
     }
 
-    /// What a tap did wrong.
+    /// Warns of errors of a tap: damage, drops, missing and disordered stamps, cut frames.
     fn add_tap(&mut self, side: &str, tap: &Tap, packets: u64, unstamped: u64) {
         if let Some(damage) = &tap.damage {
             self.add(
@@ -86,7 +86,7 @@ impl Warnings {
         );
     }
 
-    /// What the packets went through.
+    /// Warns of packets that are set aside, ambiguous, lost within the trim, or without a positive latency.
     fn add_packets(&mut self, run: &Findings) {
         let samples = run.latencies.histogram.count();
         self.add(
@@ -126,7 +126,8 @@ impl Warnings {
         );
     }
 
-    /// What is lost if the egress tap recorded to the end, and was never seen if it did not.
+    /// Warns of an egress capture that is empty or ends early: packets that it does not have are lost only if its tap
+    /// recorded to the end.
     fn add_ends(&mut self, run: &Findings) {
         let Taps { ingress, egress } = &run.taps;
         if egress.last_ns.is_none() {

@@ -1,4 +1,4 @@
-//! What can be wrong with a capture, told with its place and what was expected there.
+//! Errors of captures, each with its place and the bytes expected there.
 
 use std::io;
 
@@ -11,7 +11,7 @@ pub enum CaptureError {
     Open {
         /// The capture, as the user named it.
         path: String,
-        /// What the operating system reported.
+        /// Error of the operating system.
         source: io::Error,
     },
     /// The source failed, or a compression stream is damaged.
@@ -21,7 +21,7 @@ pub enum CaptureError {
         path: String,
         /// Bytes of the (decompressed) capture read before the failure.
         offset: u64,
-        /// What the source reported.
+        /// Error of the source.
         source: io::Error,
     },
     /// The file has no bytes at all.
@@ -35,9 +35,9 @@ pub enum CaptureError {
     Format {
         /// The capture, as the user named it.
         path: String,
-        /// What stands there.
+        /// The first bytes, in words.
         found: String,
-        /// What the reader understands.
+        /// The formats that the reader understands.
         expected: String,
     },
     /// The capture is a valid one up to `offset`.
@@ -47,9 +47,9 @@ pub enum CaptureError {
         path: String,
         /// Where in the (decompressed) capture the damaged record starts.
         offset: u64,
-        /// What stands there.
+        /// The content at that place, in words.
         found: String,
-        /// What a sound capture holds there.
+        /// The content of a sound capture at that place.
         expected: String,
         /// Whole records read before the damage.
         records: u64,
@@ -63,12 +63,12 @@ pub enum CaptureError {
         path: String,
         /// Which packet, from 1.
         packet: u64,
-        /// How far back it lies.
+        /// Time by which its stamp is before the largest one.
         back_ns: i64,
     },
 }
 
-/// What can be done about a capture that cannot be read to its end.
+/// Remedy for a capture that cannot be read to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Remedy {
     /// Analyse what precedes the damage.
@@ -81,7 +81,7 @@ pub enum Remedy {
 }
 
 impl CaptureError {
-    /// What can be done about it, where something can be done.
+    /// The remedy for this error, where there is one.
     #[must_use]
     pub fn remedy(&self) -> Option<Remedy> {
         match self {
@@ -105,8 +105,8 @@ impl CaptureError {
 pub(super) struct Damage {
     /// Bytes between the start of the window and the damaged record.
     pub(super) at: usize,
-    /// What stands there.
+    /// The content at that place, in words.
     pub(super) found: String,
-    /// What a sound capture holds there.
+    /// The content of a sound capture at that place.
     pub(super) expected: String,
 }

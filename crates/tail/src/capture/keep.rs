@@ -1,4 +1,4 @@
-//! What is kept of a stamped frame beside its record.
+//! Parts of a stamped frame that are kept beside its record.
 
 use tailtrim_wire::frame::Link;
 use tailtrim_wire::label::Label;

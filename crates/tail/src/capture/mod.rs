@@ -53,7 +53,7 @@ enum Decoder {
     Mscap(mscap::Decoder),
 }
 
-/// What one call of a decoder did.
+/// Result of one call of a decoder.
 #[derive(Debug, Default)]
 struct Progress {
     /// Bytes of the window that are done with.
@@ -78,7 +78,7 @@ pub struct Capture {
     records: u64,
     salvage: bool,
     damage: Option<CaptureError>,
-    /// What the source reported while peeking.
+    /// Error of the source while peeking.
     failure: Option<std::io::Error>,
     /// Those of the records that were read last, if they are wanted.
     labels: Option<Vec<Label>>,

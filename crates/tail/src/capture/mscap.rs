@@ -68,7 +68,7 @@ impl Decoder {
         if raw >= WRAP_NS {
             self.full_width = true;
         }
-        // What is not a time says nothing about the wraps.
+        // A stamp that is not a time says nothing about the wraps.
         if self.full_width || raw < 0 {
             return raw;
         }

@@ -25,7 +25,7 @@ const X552_TRAILER_LEN: usize = 8;
 
 const NS_PER_S: i64 = 1_000_000_000;
 
-/// What was found and what was expected instead.
+/// The content that was found, and the content that was expected instead.
 type FoundExpected = (String, String);
 
 #[derive(Debug, Clone)]

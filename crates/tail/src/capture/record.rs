@@ -8,7 +8,7 @@ pub struct Record {
     /// When the frame passed the tap, in nanoseconds of the capture's clock. `i64` spans 292 years
     /// around the epoch. Meaningless when not [`stamped`](Self::stamped).
     pub stamp_ns: i64,
-    /// What identifies the frame on both sides.
+    /// Signature of the frame, the same on both sides.
     pub signature: Signature,
     /// Bytes on the wire from the L2 header on, without FCS, whatever the snap length cut.
     pub length: u32,

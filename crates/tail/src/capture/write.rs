@@ -19,7 +19,8 @@ pub(super) fn stands_for_none(stamp_ns: i64) -> bool {
     (NO_STAMP_NS - 999..=NO_STAMP_NS).contains(&stamp_ns)
 }
 
-/// What precedes a frame of which `captured` bytes follow; stamps from 1970 to 2106, or [`NO_STAMP_NS`].
+/// Header of a pcap record, to be followed by `captured` bytes of the frame; stamps from 1970 to 2106, or
+/// [`NO_STAMP_NS`].
 #[must_use]
 pub fn record_header(stamp_ns: i64, captured: u32, length: u32) -> [u8; 16] {
     let (seconds, nanoseconds) =

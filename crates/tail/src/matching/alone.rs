@@ -18,7 +18,7 @@ pub struct Seen {
     pub forgotten_ns: i64,
     /// A tag that its pair will carry.
     pub tag: u16,
-    /// What its pair will carry as the signature.
+    /// Signature that its pair will carry.
     pub signature: Signature,
 }
 

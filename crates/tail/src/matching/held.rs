@@ -1,4 +1,4 @@
-//! What a matcher holds between two packets, to tell whether another one would go on alike.
+//! Snapshots of a matcher between two packets, to tell whether another matcher would go on alike.
 
 use super::pending::{LowerHalf, Pending};
 use super::ring::Entry;
@@ -29,7 +29,7 @@ struct Recent {
 }
 
 impl Recent {
-    /// What a matcher holds in the place of a packet before any came.
+    /// Placeholder for a packet before any came.
     const NONE: Self = Self {
         signature: Signature { high: 0, low: 0 },
         stamp_ns: 0,
@@ -68,7 +68,7 @@ impl<const N: usize> Matcher<N> {
         (open + self.late.iter().filter(late).count()) as u64
     }
 
-    /// What this matcher holds.
+    /// Snapshot of the packets that this matcher holds.
     pub(crate) fn held(&self) -> Held {
         let recent = |entry: &Entry| {
             let &Entry { signature, stamp_ns, tag, state, .. } = entry;
@@ -92,7 +92,7 @@ impl<const N: usize> Matcher<N> {
         (fates, now_ns): (Vec<Decided>, i64),
     ) -> Self {
         let mut matcher = Self { fates, now_ns, ..Self::with_memory(window, MEMORY) };
-        // What is not there yet when a matcher begins was never entered.
+        // Placeholders at the beginning stand for packets that never entered.
         let entered = held.recent.into_iter().skip_while(|recent| *recent == Recent::NONE);
         for Recent { signature, stamp_ns, tag, state } in entered {
             matcher.ring.push(signature, stamp_ns, tag, state);
@@ -110,8 +110,8 @@ impl<const N: usize> Matcher<N> {
         self.early = Pending::default();
     }
 
-    /// What this matcher holds beside `held`: packets that wait longer than the last ones are remembered. `None` where
-    /// the two differ in another way.
+    /// Packets that this matcher holds beside those of `held`, since they wait longer than the last ones are
+    /// remembered. `None` where the two differ in another way.
     pub(crate) fn beside(&self, held: &Held) -> Option<Older> {
         let Held { recent, late, early } = self.held();
         let (late, early) = (without(late, &held.late)?, without(early, &held.early)?);

@@ -47,13 +47,13 @@ pub struct Pair {
     pub ingress_ns: i64,
     /// When it left.
     pub egress_ns: i64,
-    /// What identified it.
+    /// Signature of both packets.
     pub signature: Signature,
     /// The tag that [`Matcher::ingress`] was given with it.
     pub tag: u16,
 }
 
-/// What became of a packet that was not matched.
+/// Fate of a packet that was not matched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Fate {
     /// Ingress: never left within twice the window.
@@ -71,7 +71,7 @@ pub enum Fate {
 /// Stamps may run back by this much within a capture; what expires is kept this much longer.
 pub const DISORDER_NS: i64 = 1_000_000_000;
 
-/// How many packets may be entered ahead of an egress packet.
+/// The largest number of packets that may be entered ahead of an egress packet.
 pub const LOOKAHEAD: usize = 256;
 
 /// Packets that the ring holds by default.
@@ -204,7 +204,7 @@ impl<const N: usize> Matcher<N> {
     fn leave_unmatched(&mut self, position: u32, signature: Signature, stamp_ns: i64) {
         let &mut Entry { stamp_ns: ingress_ns, state, .. } = self.ring.entry(position);
         let latency_ns = stamp_ns.saturating_sub(ingress_ns);
-        // What is older is forgotten, although the ring may still hold it.
+        // Older packets are forgotten, although the ring may still hold them.
         let is_remembered = || self.ring.age_at(position, self.left_ns) <= self.memory;
         match self.window.leaving(state, latency_ns, is_remembered) {
             Leaving::Beyond => {
@@ -364,7 +364,7 @@ impl<const N: usize> Matcher<N> {
             return None;
         };
         let latency_ns = stamp_ns.saturating_sub(ingress_ns);
-        // What was matched is not kept here.
+        // Packets that were matched are not kept here.
         match self.window.leaving(late.state(), latency_ns, || false) {
             Leaving::Pair => {
                 self.late.remove(signature);

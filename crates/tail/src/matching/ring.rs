@@ -137,7 +137,7 @@ impl<const N: usize> Ring<N> {
         position as usize & (N - 1)
     }
 
-    /// How many packets ago `position` was entered, 1 for the last one.
+    /// Number of packets entered since `position`, itself included: 1 for the last one.
     #[inline]
     fn age(&self, position: u32) -> u32 {
         self.head.wrapping_sub(position)

@@ -3,7 +3,7 @@
 use super::Fate;
 use serde::{Deserialize, Serialize};
 
-/// How far apart the stamps of a packet may be.
+/// The largest distance between the two stamps of a packet, in both directions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window {
     /// A packet matches when it leaves less than this after it entered.
@@ -19,7 +19,7 @@ impl Default for Window {
     }
 }
 
-/// What a latency says of an ingress and an egress packet of one signature.
+/// Relation of an ingress and an egress packet of one signature, given by the latency between them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Relation {
     /// It left too long before: they are different packets.
@@ -32,7 +32,7 @@ pub enum Relation {
     Outside,
 }
 
-/// What became of an ingress packet so far.
+/// State of an ingress packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum State {
     /// In flight.
@@ -53,10 +53,10 @@ impl State {
     }
 }
 
-/// What happens when a signature enters again.
+/// Consequences of a signature that enters again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Entering {
-    /// What the earlier packet is from now on.
+    /// State of the earlier packet from now on.
     pub(super) earlier: State,
     /// The fate of the earlier packet, if this decides it.
     pub(super) decided: Option<Fate>,
@@ -64,7 +64,7 @@ pub(super) struct Entering {
     pub(super) ambiguous: bool,
 }
 
-/// What happens when a packet leaves whose signature has entered.
+/// Consequences of a packet that leaves and whose signature has entered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Leaving {
     /// The ingress packet has left.

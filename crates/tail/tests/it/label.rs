@@ -1,4 +1,4 @@
-//! What packets say of themselves, on every way to a capture; and that labels stay with their packets.
+//! Labels of packets, for every kind of capture; and that labels stay with their packets.
 
 use crate::support::frames::{GRE, ICMP, IPV4, Ipv4, Ipv6, UDP, ethernet, gre, probe, udp, vxlan};
 use crate::support::{How, Order, Pcap, Pcapng, inputs, mscap, x552};
@@ -87,7 +87,7 @@ fn test_packets_of_stamp_have_a_number_and_no_flow() {
 fn packets_that_say_nothing() {
     assert_eq!(said(&probe(1)), (None, None));
     assert_eq!(said(&[]), (None, None));
-    // What stands in a later fragment is no header.
+    // The payload of a later fragment is no header.
     let later = Ipv4 { fragment: 100, ..Ipv4::new(UDP, generated(1, 2)) };
     assert_eq!(said(&later.frame()), (None, None));
     let first = Ipv4 { fragment: 0x2000, ..Ipv4::new(UDP, generated(1, 2)) };

@@ -17,7 +17,7 @@ pub enum Link {
 const VLAN_TAGS: [u16; 3] = [0x8100, 0x88a8, 0x9100];
 
 impl Link {
-    /// What [`from_link_type`](Self::from_link_type) understands, for error messages.
+    /// Link types that [`from_link_type`](Self::from_link_type) understands, for error messages.
     pub const EXPECTED: &str = "1 (Ethernet), 101, 228 or 229 (raw IP), 113 or 276 (Linux cooked)";
 
     /// The link of a pcap link type number.

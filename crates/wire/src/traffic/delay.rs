@@ -5,8 +5,8 @@ use crate::duration::time_ns;
 use std::fmt;
 use std::str::FromStr;
 
-/// How long the ground-truth device keeps each packet. A function of seed, sequence number and arrival
-/// alone, so that any packet's delay can be told without the ones before.
+/// Model of the delay of each packet in the ground-truth device. A function of seed, sequence number and arrival alone,
+/// so that any packet's delay can be computed without those of the packets before.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Delay {
     /// The same for every packet.
@@ -34,7 +34,7 @@ pub enum Delay {
     Stall {
         /// The delay otherwise.
         base_ns: u64,
-        /// How long it stops.
+        /// Length of a stop.
         stall_ns: u64,
         /// From the start of one stall to that of the next.
         period_ns: u64,
@@ -107,7 +107,7 @@ impl fmt::Display for Delay {
 }
 
 impl Delay {
-    /// How long to keep the packet of this number that arrived `arrival_ns` after the start.
+    /// Computes the delay of the packet of this number that arrived `arrival_ns` after the start.
     #[must_use]
     pub fn delay_ns(&self, seed: u64, sequence: u64, arrival_ns: u64) -> u64 {
         match *self {

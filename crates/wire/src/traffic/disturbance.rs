@@ -1,4 +1,4 @@
-//! What is done to a device of known truth, so that an explanation of its late packets can be checked.
+//! Disturbances of a device, of known kind and time, against which an explanation of its late packets can be checked.
 
 use super::delay::uniform;
 use crate::duration::time_ns;
@@ -8,15 +8,15 @@ use std::str::FromStr;
 /// Something that makes packets late, at known times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Disturbance {
-    /// What.
+    /// Kind of disturbance.
     pub kind: Disturbing,
-    /// How far apart on average.
+    /// Mean time between two disturbances.
     pub every_ns: u64,
-    /// How long each lasts, where that is up to who disturbs; 0 elsewhere.
+    /// Length of each disturbance, where the disturbing program determines it; 0 elsewhere.
     pub for_ns: u64,
 }
 
-/// What is done.
+/// Kinds of disturbances.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Disturbing {
     /// From within the process: memory is given back, whose translations have to go from every CPU that runs it.
@@ -111,8 +111,8 @@ impl Disturbance {
         self.row().3
     }
 
-    /// How long to wait before the `number`-th time: half to one and a half of the mean, so that it has no rhythm
-    /// of its own.
+    /// Time to wait before the `number`-th disturbance: half to one and a half of the mean, so that it has no rhythm of
+    /// its own.
     #[must_use]
     pub fn wait_ns(&self, seed: u64, number: u64) -> u64 {
         let half = self.every_ns as f64 / 2.0;

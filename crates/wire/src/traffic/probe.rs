@@ -1,4 +1,4 @@
-//! What a generated frame carries: which one it is, and when it was to depart.
+//! Payload of a generated frame: its flow, sequence number and intended departure.
 
 /// Bytes of a probe: what a UDP packet in a frame of 64 bytes has room for.
 pub const PROBE_LEN: usize = 18;

@@ -1,4 +1,4 @@
-//! How many packets a second, exactly.
+//! Exact packet rates.
 
 use super::{NS_PER_S, WIRE_OVERHEAD};
 use std::fmt;
@@ -128,7 +128,7 @@ pub(super) struct Multiples {
     whole_step: u64,
     rest_step: u128,
     whole: u64,
-    /// What the rounding left over, in parts of the denominator.
+    /// Remainder of the rounding, in parts of the denominator.
     rest: u128,
 }
 

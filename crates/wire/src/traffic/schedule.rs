@@ -6,8 +6,7 @@ use rand_pcg::rand_core::{Rng, SeedableRng};
 use std::fmt;
 use std::str::FromStr;
 
-/// How departures follow each other. All patterns keep the mean rate exactly or, where chance is part of
-/// them, in the long run.
+/// Pattern of departures. All patterns keep the mean rate exactly or, where chance is part of them, in the long run.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Pattern {
     /// Constant bit rate: equal gaps.

@@ -1,4 +1,4 @@
-//! How long frames are.
+//! Sizes of generated frames.
 
 use super::FCS_LEN;
 use super::rate::Fraction;

@@ -10,7 +10,7 @@ use tailtrim_tail::summary::{Egress, Ingress};
 const WINDOW_NS: i64 = 50 * MS;
 const EARLY_NS: i64 = MS;
 
-/// What all packets but those of a case take: the longest latency.
+/// Latency of all packets but those of a case. It is the longest latency.
 const LATENCY_NS: i64 = 30 * US;
 
 /// Packets beside those of a case, 10 ms apart.

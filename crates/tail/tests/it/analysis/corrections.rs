@@ -1,4 +1,4 @@
-//! What cables take is taken off each latency.
+//! Corrections for cables: their delay is taken off each latency.
 
 use super::ledger::by_ledger;
 use super::{Arrival, MS, START_NS, US, options, pcap, try_run};

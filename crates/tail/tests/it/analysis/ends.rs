@@ -1,4 +1,4 @@
-//! What the beginning and the end of the captures, and the trim, cut off.
+//! Packets that the beginning and the end of the captures, and the trim, cut off.
 
 use super::{MS, START_NS, US, options, pcap, run, steady, warned};
 use crate::support::SECOND_NS;
@@ -84,7 +84,7 @@ fn without_a_match_there_is_no_trim() {
     for trim_ns in [0, SECOND_NS] {
         let analysis = run(&pcap(&ingress), &pcap(&egress), &Options { trim_ns, ..options() });
         let summary = &analysis.summary;
-        // What entered before the last egress packet did not leave; of the others nobody knows.
+        // Packets that entered before the last egress packet did not leave; of the others nobody knows.
         assert_eq!((summary.ingress.lost, summary.ingress.cut), (200, 100), "trim {trim_ns}");
         assert_eq!(summary.egress.unmatched, 200);
         assert_eq!(summary.samples, 0);

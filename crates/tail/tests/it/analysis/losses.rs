@@ -1,4 +1,4 @@
-//! How sure delivery-adjusted quantiles are where packets are lost in bursts.
+//! Confidence of delivery-adjusted quantiles where packets are lost in bursts.
 
 use super::{MS, START_NS, US};
 use rand_pcg::Pcg64Mcg;

@@ -43,7 +43,7 @@ impl Sink for Kept {
     }
 }
 
-/// How the bytes of a capture arrive.
+/// Ways in which the bytes of a capture arrive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Arrival {
     Mapped,

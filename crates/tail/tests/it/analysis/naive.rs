@@ -1,4 +1,4 @@
-//! What an analysis of a made world should say, by definition.
+//! Expected results of an analysis of a made world, by definition.
 
 use super::LONG;
 use super::worlds::World;
@@ -8,7 +8,7 @@ use tailtrim_stats::Histogram;
 use tailtrim_tail::analysis::{Options, Second};
 use tailtrim_tail::summary;
 
-/// What an analysis should say.
+/// Expected results of an analysis.
 #[derive(Debug, Default)]
 pub(super) struct Naive {
     pub(super) ingress: summary::Ingress,
@@ -28,7 +28,7 @@ enum Left {
     Beyond,
 }
 
-/// What became of each packet, in the order of the egress capture.
+/// Fates of all packets, in the order of the egress capture.
 #[derive(Debug, Default)]
 struct Fates {
     pairs: Vec<(i64, i64)>,

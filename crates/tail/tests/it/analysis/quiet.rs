@@ -97,7 +97,7 @@ impl Source for Arriving {
     }
 }
 
-/// What is said of packets that arrive in pieces, while the taps watch until `end_ns`.
+/// Analyses packets that arrive in pieces, while the taps watch until `end_ns`.
 fn arriving(
     world: &World,
     pieces: [&[usize]; 2],
@@ -112,7 +112,7 @@ fn arriving(
     (analysis, kept)
 }
 
-/// What is said of the same packets in two files.
+/// Analyses the same packets in two files.
 fn in_files(world: &World, options: &Options) -> (Analysis, Kept) {
     let [mut ingress, mut egress] = [("in", &world.ingress), ("out", &world.egress)]
         .map(|(name, packets)| open(name, &pcap(packets), How::default(), Arrival::Mapped));
@@ -122,7 +122,7 @@ fn in_files(world: &World, options: &Options) -> (Analysis, Kept) {
     (analysis, kept)
 }
 
-/// How many packets arrive at a time; every list has one that is not 0.
+/// Numbers of packets that arrive at a time; every list has one that is not 0.
 fn pieces() -> impl Strategy<Value = Vec<usize>> {
     let several = prop::collection::vec(prop_oneof![Just(0), 1..400_usize], 0..12);
     (several, 1..300_usize).prop_map(|(mut pieces, last)| {

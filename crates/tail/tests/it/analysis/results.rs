@@ -1,4 +1,4 @@
-//! What is told of samples, losses and bursts.
+//! Results for samples, losses and bursts.
 
 use super::{MS, START_NS, US, options, pcap, run, steady, warned};
 use tailtrim_tail::analysis::OrderError;

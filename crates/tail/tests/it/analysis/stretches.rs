@@ -96,7 +96,7 @@ fn by_stretches<const N: usize>(
     (said(&ongoing.finish(), if here { &kept.0 } else { &[] }), joined)
 }
 
-/// What was sent to another host and came back, or the other way round.
+/// Sends a value to another host, or back from it: the copy that arrives.
 fn sent<T: Serialize + DeserializeOwned>(value: &T) -> T {
     postcard::from_bytes(&postcard::to_allocvec(value).unwrap()).unwrap()
 }
@@ -209,7 +209,7 @@ fn stretches_of_steady_traffic_are_joined() {
     assert_eq!(check::<SMALL>(&world, &options(), &cuts, 2), 11);
     let trimmed = Options { trim_ns: 120 * MS, ..options() };
     assert_eq!(check::<SMALL>(&world, &trimmed, &cuts, 2), 9);
-    // What left as the matching began, and whose ingress packet is not known, makes no difference.
+    // Egress packets from the beginning of the matching, whose ingress packets are not known, make no difference.
     let early =
         Options { window: Window { window_ns: SECOND_NS, early_ns: SECOND_NS }, ..options() };
     assert_eq!(check::<SMALL>(&world, &early, &cuts, 2), 11);

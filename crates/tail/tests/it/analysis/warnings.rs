@@ -1,4 +1,4 @@
-//! What a reader must know to believe the numbers.
+//! Warnings about the numbers: each has its code, its count, and the words that a reader needs.
 
 use super::{Arrival, MS, START_NS, options, pcap, run, steady, try_run, warned};
 use crate::support::frames::{Ipv4, UDP, probe, udp};

@@ -9,7 +9,7 @@ use std::ops::Range;
 use tailtrim_stats::{Histogram, Probability, Spread};
 use tailtrim_tail::analysis::{Options, Sample};
 
-/// What a made packet does.
+/// Behaviour of a made packet.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Kind {
     /// Leaves after so many ns.
@@ -27,7 +27,7 @@ pub(super) enum Kind {
     Alien,
 }
 
-/// What two taps see, and what became of it.
+/// Packets at two taps, with the behaviour of each.
 #[derive(Debug, Clone, Default)]
 pub(super) struct World {
     pub(super) ingress: Vec<(i64, u32)>,
@@ -171,7 +171,7 @@ fn check(world: &World, options: &Options) {
     let trimmed_lost = summary.warnings.iter().find(|warning| warning.code == "trimmed_lost");
     assert_eq!(trimmed_lost.map_or(0, |warning| warning.count), expected.trimmed_lost);
 
-    // Who matches makes no difference.
+    // The ledger of an engine and the native matcher give the same summary.
     let text = serde_json::to_string(summary).unwrap();
     assert_eq!(by_ledger(files, options, &analysis), text);
     // Nor does it how the bytes arrive.
@@ -229,7 +229,7 @@ proptest! {
             packets.sort_by_key(|(written, _)| *written);
             packets.into_iter().map(|(_, packet)| packet).collect::<Vec<(i64, u32)>>()
         };
-        // What else becomes of a packet depends on the order in which it is seen.
+        // Other kinds of packets have outcomes that depend on the order in which the packets are seen.
         let mut world = world;
         let plain = |id: u32| {
             let kind = world.kinds[id as usize];

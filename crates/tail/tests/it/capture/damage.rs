@@ -174,8 +174,8 @@ fn pcapng_with(order: Order, damage: impl FnOnce(&mut Pcapng)) -> (usize, Vec<u8
 
 type Break = fn(&mut Pcapng);
 
-/// How far behind the first packet the damage is found (a sound block may stand in front of it), what is written
-/// there, what the error says was found and what it expected.
+/// Cases of damage: its distance behind the first packet (a sound block may stand in front of it), the bytes written
+/// there, and the words in which the error names found and expected content.
 const DAMAGES: [(u64, Break, &str, &str); 15] = [
     (
         0,

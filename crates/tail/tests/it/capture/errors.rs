@@ -1,4 +1,4 @@
-//! What no reader understands, sources that fail, and how every error is put.
+//! Errors of captures: unknown formats, sources that fail, and the wording of each error.
 
 use super::{signer, stamps};
 use crate::support::frames::probe;

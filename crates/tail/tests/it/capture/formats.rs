@@ -1,4 +1,4 @@
-//! What each format holds.
+//! Records of each capture format.
 
 use super::{record, record_of, signature_of, signer, stamps};
 use crate::support::frames::{self, Ipv4, UDP, ethernet, probe, udp};

@@ -25,7 +25,7 @@ fn record_of(link_type: u32, frame: &[u8]) -> Record {
     read(&file.bytes, How::default(), &signer()).sound()[0]
 }
 
-/// What is expected of a whole Ethernet frame.
+/// Expected record of a whole Ethernet frame.
 fn record(stamp_ns: i64, frame: &[u8]) -> Record {
     Record {
         stamp_ns,

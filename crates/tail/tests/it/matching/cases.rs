@@ -6,7 +6,7 @@ use std::fmt;
 use tailtrim_tail::matching::{MEMORY, Window};
 use tailtrim_tail::signature::Signature;
 
-/// What a packet that enters is made to do.
+/// Generated behaviour of a packet that enters.
 #[derive(Debug, Clone)]
 struct Passage {
     /// Ticks after the packet before.
@@ -16,7 +16,7 @@ struct Passage {
     latencies: Vec<i64>,
     /// Ticks after which it enters once more.
     again: Option<i64>,
-    /// How many other packets enter and leave with it.
+    /// Number of other packets that enter and leave with it.
     others: u64,
     /// By how many ticks it is written later than it was stamped, at ingress and at egress.
     delays: (i64, i64),

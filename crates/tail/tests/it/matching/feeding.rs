@@ -4,8 +4,8 @@ use super::cases::{Case, merge};
 use super::{Outcomes, Packet, SMALL, Side};
 use tailtrim_tail::matching::{Fate, MEMORY, Matcher};
 
-/// What the matcher says, `ask` deciding when it is asked, together with the stamps it gave out as lost
-/// and the time at which it did.
+/// Runs the matcher over a case; `ask` decides when it is asked for fates. Returns its outcomes, with the stamps that
+/// it gave out as lost and the time of each.
 pub(crate) fn run(case: &Case, ask: impl Fn(usize) -> bool) -> (Outcomes, Vec<(i64, i64)>) {
     if case.memory == MEMORY {
         feed(Matcher::new(case.window), case, ask)
@@ -15,7 +15,7 @@ pub(crate) fn run(case: &Case, ask: impl Fn(usize) -> bool) -> (Outcomes, Vec<(i
     }
 }
 
-/// What is left of a capture, and how far it was read.
+/// Reader of a capture: its remaining packets, and the progress.
 struct Reader<'a> {
     rest: &'a [Packet],
     batch: &'a [Packet],

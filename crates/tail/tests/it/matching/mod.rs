@@ -42,8 +42,8 @@ enum Side {
     Egress,
 }
 
-/// What became of all packets. Ingress packets that are lost and those in flight at the end differ only in
-/// how long the matcher kept them, so they are held together.
+/// Outcomes of all packets. Ingress packets that are lost and those in flight at the end differ only in the time for
+/// which the matcher kept them, so both count as one.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Outcomes {
     pairs: Vec<(u16, i64, i64, Signature)>,
@@ -115,7 +115,7 @@ proptest! {
         prop_assert_eq!(&run(&case, |_| false).0, expected);
         prop_assert_eq!(&run(&case, |_| true).0, expected);
 
-        // What was given out as lost could not come any more, or came again.
+        // Packets given out as lost could not leave any more, or their signature came again.
         let mut superseded = oracle.superseded;
         for (stamp_ns, now_ns) in lost {
             if let Some(index) = superseded.iter().position(|&stamp| stamp == stamp_ns) {

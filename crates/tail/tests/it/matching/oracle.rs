@@ -15,7 +15,7 @@ enum State {
 pub(super) struct Oracle {
     window: Window,
     memory: usize,
-    /// How far back the matcher can look at all, for packets written late.
+    /// Number of packets that the matcher can look back at all, for packets written late.
     ring: usize,
     /// The largest stamp of what left.
     left_ns: i64,
@@ -91,7 +91,8 @@ impl Oracle {
             return self.wait(packet);
         };
         let (ingress, state) = self.ingress[index];
-        // What comes after this one when both captures are merged by running maxima does not push it out of the memory.
+        // Packets that come after this one when both captures are merged by running maxima do not push it out of the
+        // memory.
         let later = self.ingress[index + 1..].iter().rev();
         let later = later.take_while(|(later, _)| later.stamp_ns > self.left_ns);
         let age = self.ingress.len() - index;

@@ -1,4 +1,4 @@
-//! What forwarders rewrite: a packet has the same signature before and after each of them.
+//! Fields that forwarders rewrite: a packet has the same signature before and after each of them.
 
 use super::{NAT, PLAIN, TOS, TUNNEL, payload, sign};
 use crate::support::frames::{
@@ -82,7 +82,7 @@ fn routers(devices: &mut Devices) {
     devices.add("TCP checksum in IPv6", PLAIN, &tcp6().frame(), &offloaded.frame());
 }
 
-/// What follows the packet in the frame.
+/// Bytes that follow the packet in the frame.
 fn padding(devices: &mut Devices) {
     let frame = v4().frame();
     let short = Ipv4::new(UDP, udp(1, 2, 3, b"x")).frame();

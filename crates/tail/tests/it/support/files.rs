@@ -180,7 +180,7 @@ impl Pcapng {
         self.block(3, &body)
     }
 
-    /// What the capturing host says about an interface: frames dropped by it and by the host.
+    /// Statistics of an interface by the capturing host: frames dropped by it and by the host.
     pub(crate) fn statistics(
         &mut self,
         interface: u32,

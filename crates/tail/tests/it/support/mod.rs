@@ -105,7 +105,7 @@ pub(crate) fn inputs(bytes: &[u8]) -> [Box<dyn Input>; 3] {
     ]
 }
 
-/// How to open a capture.
+/// Options for opening a capture.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct How {
     pub(crate) stamps: StampSource,
@@ -132,7 +132,7 @@ pub(crate) struct Content {
     pub(crate) records: Vec<Record>,
     /// The error at which it failed, as text.
     pub(crate) error: Option<String>,
-    /// What can be done about it.
+    /// The remedy for the error.
     pub(crate) hint: Option<Remedy>,
     /// The damage at which it was salvaged, as text.
     pub(crate) damage: Option<String>,
