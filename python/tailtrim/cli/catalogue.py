@@ -60,4 +60,4 @@ BY_AGENT = frozenset(name for name, entry in CATALOGUE.items() if entry.module i
 #: Commands of other packages, and the package of this project that a missing one is in.
 COMMANDS, ELSEWHERE = Registry("tailtrim.commands", {}), {"pos": "tailtrim-pos"}
 #: ``tailtrim import NAME``, of other packages.
-IMPORTS = Registry("tailtrim_pos.results", {})
+IMPORTS = Registry("tailtrim.imports", {})
