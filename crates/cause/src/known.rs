@@ -198,7 +198,7 @@ const HOST_TICK: KnownCause = signature(
 const STOLEN: KnownCause = signature(
     "stolen",
     "nothing in this system ran: the hypervisor, the firmware (SMI) or a slow memory access",
-    &["VM-001", "FW-001", "FW-003"],
+    &["VM-001", "FW-002"],
 );
 const STOPPED: KnownCause = signature(
     "device stopped",

@@ -1,5 +1,9 @@
 //! Everything of tailtrim that touches the kernel. `unsafe` stands in [`sys`] alone.
 
+// Files of the tests in tests/it, which unit tests use, too, know this crate by its name.
+#[cfg(test)]
+extern crate self as tailtrim_linux;
+
 pub mod analysis;
 mod bpf;
 mod capabilities;
@@ -14,6 +18,9 @@ pub mod host;
 pub mod inspect;
 mod keeper;
 mod last;
+#[cfg(test)]
+#[path = "../tests/it/memory.rs"]
+mod memory;
 pub mod noise;
 pub mod ping;
 pub mod port;

@@ -1,7 +1,8 @@
 //! The day, the terminal and the files of a command.
 
-use crate::sys::{clock, terminal};
+use crate::sys::clock;
 use rustix::fs::{self, CWD, RenameFlags};
+use rustix::termios::tcgetwinsize;
 use std::io;
 use std::path::Path;
 
@@ -23,7 +24,8 @@ pub fn today() -> String {
 /// Columns of the terminal on standard output; `None` where that is none.
 #[must_use]
 pub fn terminal_columns() -> Option<usize> {
-    terminal::columns().map(usize::from)
+    let columns = tcgetwinsize(io::stdout()).ok()?.ws_col;
+    (columns > 0).then_some(columns.into())
 }
 
 /// Year, month and day of a number of days since 1970, in the Gregorian calendar. Years begin in March

@@ -1,6 +1,5 @@
 //! The sender's side of the wire: a probe's bytes, and what a reply or a quoted probe says.
 
-use std::net::IpAddr;
 use tailtrim_wire::tlv::{self, FollowUp, kind};
 use tailtrim_wire::{
     ECHO_PROBE_LEN, EchoProbe, ErrorEstimate, HMAC_LEN, Key, TimeFormat, icmp, stamp, twamp,
@@ -114,12 +113,6 @@ pub enum NoAnswer {
 }
 
 impl Prober {
-    /// The version of ICMP that an address needs.
-    #[must_use]
-    pub fn version_of(address: IpAddr) -> icmp::Version {
-        if address.is_ipv6() { icmp::Version::V6 } else { icmp::Version::V4 }
-    }
-
     /// Writes a probe over the bytes, of which there are [`least_bytes`](Protocol::least_bytes) or more;
     /// what is behind its fields stays. Returns T1 as it stands there: a reply repeats it.
     pub fn write(&self, packet: &mut [u8], number: u64, now_ns: i64) -> u64 {

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use std::path::Path;
 use tailtrim_host::audit::{Waiver, Wish, find};
 
-const DEFAULT: &str = "tailtrim.toml";
+const DEFAULT: &str = "tailtrim.json";
 
 #[derive(Deserialize)]
 struct Config {
@@ -23,26 +23,17 @@ struct Host {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Waivers {
-    #[serde(default)]
-    waiver: Vec<Entry>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct Entry {
     id: String,
     reason: String,
-    until: toml::value::Datetime,
+    until: String,
 }
 
 fn read<T: for<'de> Deserialize<'de>>(path: &Path) -> Result<T, Failure> {
     let text = std::fs::read_to_string(path)
         .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
-    toml::from_str(&text).map_err(|error| {
-        let line = error.span().map_or(1, |span| text[..span.start].matches('\n').count() + 1);
-        Failure::usage(format!("{}: line {line}: {}", path.display(), error.message()))
-    })
+    serde_json::from_str(&text)
+        .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))
 }
 
 /// The wish of the command line, completed from a file. Return also which file that was.
@@ -77,9 +68,9 @@ pub(super) fn complete(wish: Wish, path: Option<&Path>) -> Result<(Wish, Option<
 
 /// An accepted finding.
 pub(super) fn waivers(path: &Path) -> Result<Vec<Waiver>, Failure> {
-    let waivers: Waivers = read(path)?;
+    let entries: Vec<Entry> = read(path)?;
     let mut all = Vec::new();
-    for entry in waivers.waiver {
+    for entry in entries {
         let wrong = |problem: &str| {
             Failure::usage(format!("{}: waiver of {}: {problem}", path.display(), entry.id))
         };
@@ -87,10 +78,22 @@ pub(super) fn waivers(path: &Path) -> Result<Vec<Waiver>, Failure> {
         if entry.reason.trim().is_empty() {
             return Err(wrong("reason is missing, expected why the finding is accepted"));
         }
-        let Some(date) = entry.until.date else {
+        if !is_date(&entry.until) {
             return Err(wrong("invalid date in until, expected one such as 2027-03-31"));
-        };
-        all.push(Waiver { id: check.id.to_owned(), reason: entry.reason, until: date.to_string() });
+        }
+        all.push(Waiver { id: check.id.to_owned(), reason: entry.reason, until: entry.until });
     }
     Ok(all)
+}
+
+/// Whether a text is a date as `2027-03-31`. Days are compared as texts, which takes exactly this form.
+fn is_date(text: &str) -> bool {
+    let parts: Vec<&str> = text.split('-').collect();
+    let [year, month, day] = parts[..] else { return false };
+    let number = |part: &str, digits: usize, most: u32| {
+        part.len() == digits
+            && part.bytes().all(|byte| byte.is_ascii_digit())
+            && part.parse().is_ok_and(|number| (1..=most).contains(&number))
+    };
+    number(year, 4, 9_999) && number(month, 2, 12) && number(day, 2, 31)
 }

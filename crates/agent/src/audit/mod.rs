@@ -36,7 +36,7 @@ pub(crate) struct Audit {
     /// How packets are processed: poll, interrupt, vm (host of virtual machines) or guest (virtual machine)
     #[arg(long)]
     workload: Option<Workload>,
-    /// File whose table [host] has these options (default: tailtrim.toml of this folder)
+    /// JSON file whose object `host` has these options (default: tailtrim.json of this folder)
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Audit a folder with a host's files, or a capture of a host, instead of this host
@@ -54,7 +54,7 @@ pub(crate) struct Audit {
     /// Skip these checks or families
     #[arg(long, value_name = "ID|FAMILY", value_delimiter = ',')]
     skip: Vec<String>,
-    /// File with accepted findings: [[waiver]] with id, reason and until (a date)
+    /// JSON file with accepted findings: a list of id, reason and until (a date)
     #[arg(long, value_name = "FILE")]
     waivers: Option<PathBuf>,
     /// Describe a check: reason, files that it reads, how to set it and undo it
@@ -101,20 +101,13 @@ Examples:
   tailtrim-agent audit --boot-line 'isolcpus=1-3 rcu_nocbs=1-3 rcu_nocbs_poll' --kernel 6.1 --cpus 0-3
   tailtrim-agent audit --boot-line        # that of the running kernel, with its effect
   tailtrim-agent audit --capture host.tar.zst; tailtrim-agent audit --root host.tar.zst
-  tailtrim-agent audit --only ISO,IRQ --waivers waivers.toml --format junit > audit.xml
+  tailtrim-agent audit --only ISO,IRQ --waivers waivers.json --format junit > audit.xml
 
-tailtrim.toml:
-  [host]
-  isolate = \"2-7\"
-  housekeeping = \"0-1\"
-  nics = [\"eth1\"]
-  workload = \"poll\"
+tailtrim.json:
+  {\"host\": {\"isolate\": \"2-7\", \"housekeeping\": \"0-1\", \"nics\": [\"eth1\"], \"workload\": \"poll\"}}
 
-waivers.toml:
-  [[waiver]]
-  id = \"SEC-001\"
-  reason = \"other tenants run here\"
-  until = 2027-03-31";
+waivers.json:
+  [{\"id\": \"SEC-001\", \"reason\": \"other tenants run here\", \"until\": \"2027-03-31\"}]";
 
 impl Audit {
     fn format(&self) -> Format {

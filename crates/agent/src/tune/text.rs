@@ -79,7 +79,11 @@ fn section(out: &mut String, title: &str, about: &str, changes: &[&Change]) {
     let _ = writeln!(out, "\n{title}: {} change{plural} ({about})", changes.len());
     for change in changes {
         out.push('\n');
-        let title = format!("{}  [{}]", change.title, change.checks.join(" "));
+        let checks = match change.checks.as_slice() {
+            [] => String::new(),
+            checks => format!("  [{}]", checks.join(" ")),
+        };
+        let title = format!("{}{checks}", change.title);
         wrapped(out, &format!("  {:<COLUMN$}", change.id), &" ".repeat(COLUMN + 2), &title);
         for (name, value) in values(change) {
             wrapped(out, &format!("      {name:<10}"), &" ".repeat(16), &value);

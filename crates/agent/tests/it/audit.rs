@@ -107,7 +107,7 @@ fn a_capture_says_what_the_host_says_and_has_no_secrets() {
     let folder = host();
     let live = || audit(&["--format", "json", "--observe", "100ms"], folder.path());
     let before = live();
-    assert_eq!(verdicts(&before).len(), 166, "{}", text(&before.stderr));
+    assert_eq!(verdicts(&before).len(), 159, "{}", text(&before.stderr));
     let mut captured = Vec::new();
     for name in ["host.tar", "host.tar.zst"] {
         let made = audit(&["--capture", name, "--observe", "100ms"], folder.path());
@@ -187,23 +187,26 @@ fn attribute(xml: &str, name: &str) -> String {
 fn intent_and_waivers_come_from_files() {
     let folder = host();
     fs::write(
-        folder.path().join("tailtrim.toml"),
-        "[host]\nisolate = \"1\"\nnics = [\"eth7\"]\nworkload = \"poll\"\n",
+        folder.path().join("tailtrim.json"),
+        r#"{"host": {"isolate": "1", "nics": ["eth7"], "workload": "poll"}}"#,
     )
     .unwrap();
-    let waivers = "[[waiver]]\nid = \"MEM-005\"\nreason = \"one node\"\nuntil = 2999-12-31\n\n[[waiver]]\nid = \"boot-002\"\nreason = \"later\"\nuntil = 2020-01-31\n";
-    fs::write(folder.path().join("waivers.toml"), waivers).unwrap();
-    let output = audit(&["--root", "root", "--waivers", "waivers.toml"], folder.path());
+    let waivers = r#"[
+        {"id": "MEM-005", "reason": "one node", "until": "2999-12-31"},
+        {"id": "boot-002", "reason": "later", "until": "2020-01-31"}
+    ]"#;
+    fs::write(folder.path().join("waivers.json"), waivers).unwrap();
+    let output = audit(&["--root", "root", "--waivers", "waivers.json"], folder.path());
     let table = text(&output.stdout);
     assert!(
-        table.contains("read from   tailtrim.toml") && table.contains("nics eth7 · workload poll"),
+        table.contains("read from   tailtrim.json") && table.contains("nics eth7 · workload poll"),
         "{table}"
     );
     assert!(table.contains("WAIVED  1") && table.contains("one node, until 2999-12-31"), "{table}");
     assert!(table.contains("waiver of BOOT-002 expired on 2020-01-31"), "{table}");
     assert_eq!(output.status.code(), Some(1));
     let only =
-        audit(&["--root", "root", "--waivers", "waivers.toml", "--only", "MEM-005"], folder.path());
+        audit(&["--root", "root", "--waivers", "waivers.json", "--only", "MEM-005"], folder.path());
     assert_eq!(only.status.code(), Some(0), "what is waived does not fail");
 }
 
@@ -211,19 +214,23 @@ fn intent_and_waivers_come_from_files() {
 fn wrong_requests_say_what_to_do() {
     let folder = host();
     fs::create_dir(folder.path().join("empty")).unwrap();
-    fs::write(
-        folder.path().join("bad.toml"),
-        "[[waiver]]\nid = \"MEM-005\"\nreason = \"\"\nuntil = 2999-12-31\n",
-    )
-    .unwrap();
-    let cases: [(&[&str], i32, &str); 9] = [
+    for (name, waiver) in [
+        ("silent.json", r#"[{"id": "MEM-005", "reason": "", "until": "2999-12-31"}]"#),
+        ("endless.json", r#"[{"id": "MEM-005", "reason": "later", "until": "2999-13-01"}]"#),
+        ("open.json", "[\n{\"id\": \"MEM-005\", \"reason\": \"later\"}]"),
+    ] {
+        fs::write(folder.path().join(name), waiver).unwrap();
+    }
+    let cases: [(&[&str], i32, &str); 11] = [
         (&["--isolate", "0-1"], 2, "leaves no CPU"),
         (&["--isolate", "1", "--housekeeping", "0-1"], 2, "both --isolate and --housekeeping"),
         (&["--isolate", "5"], 2, "not on this host"),
         (&["--only", "XYZ"], 2, "--list shows all"),
         (&["--explain", "XYZ-1"], 2, "--list shows all"),
         (&["--observe", "soon"], 2, "such as 10s"),
-        (&["--waivers", "bad.toml"], 2, "reason is missing"),
+        (&["--waivers", "silent.json"], 2, "reason is missing"),
+        (&["--waivers", "endless.json"], 2, "expected one such as 2027-03-31"),
+        (&["--waivers", "open.json"], 2, "missing field `until` at line 2"),
         (&["--workload", "none"], 2, "poll, interrupt, vm or guest"),
         (&["--root", "empty"], 3, "no host files found"),
     ];

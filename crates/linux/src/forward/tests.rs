@@ -1,5 +1,6 @@
 use super::*;
-use crate::port::{MemoryPort, PortError, Received, memory_pair};
+use crate::memory::{MemoryPort, memory_pair};
+use crate::port::{PortError, Received};
 use std::os::fd::BorrowedFd;
 
 /// Much longer than this process may be kept from its CPU while it has three frames in its hands.

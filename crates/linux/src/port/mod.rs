@@ -1,22 +1,15 @@
 //! Ports: where frames enter and leave.
 //!
-//! One trait for all of them, in batches, never waiting but in [`Port::wait`]. What wraps a port, for
-//! example to record or to spoil what passes, is a port itself.
+//! One trait for all of them, in batches, never waiting but in [`Port::wait`].
 
-mod faulty;
-mod memory;
 mod name;
 mod packet;
-mod recorded;
 mod stamps;
 mod wait;
 mod xdp;
 
-pub use faulty::{Faults, Faulty, Spoilt};
-pub use memory::{MemoryPort, memory_pair};
 pub use name::{PortKind, PortName, PortNameError};
 pub use packet::{PacketPort, Receiving, mac};
-pub use recorded::Recorded;
 pub use stamps::HardwareStamps;
 pub use wait::wait_either;
 pub use xdp::{Attached, XdpMode, XdpPort};
@@ -148,16 +141,6 @@ pub enum PortError {
         source: std::io::Error,
         /// What to do, if that is known.
         hint: &'static str,
-    },
-    /// A record of what passed: what was written before is kept.
-    #[error("the record of frames {name} cannot be written after {frames} frames: {source}")]
-    Record {
-        /// Which record.
-        name: &'static str,
-        /// Frames before.
-        frames: u64,
-        /// What the system says.
-        source: std::io::Error,
     },
     /// It worked before.
     #[error("{port}: {what}: {source}")]

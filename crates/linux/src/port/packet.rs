@@ -251,8 +251,7 @@ impl Port for PacketPort {
     }
 
     fn wait(&mut self, timeout: Duration) -> Result<bool, PortError> {
-        let timeout_ms = i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX);
-        self.socket.wait(timeout_ms).map_err(self.broken("receiving"))
+        self.socket.wait(timeout).map_err(self.broken("receiving"))
     }
 
     fn is_pressed(&self) -> bool {

@@ -188,7 +188,7 @@ fn arrival(received: &Received<'_>, now_ns: i64, reflected: &mut Reflected) -> C
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::port::memory_pair;
+    use crate::memory::memory_pair;
 
     /// An echo request of 4 bytes, with these lengths in IP and UDP.
     fn request(ip_len: u16, udp_len: u16) -> Vec<u8> {

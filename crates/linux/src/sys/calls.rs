@@ -33,9 +33,9 @@ pub(crate) fn filter(instructions: &mut [libc::sock_filter]) -> io::Result<()> {
 /// A page that holds code, for tests of what forbids it.
 #[cfg(test)]
 pub(crate) fn executable_memory() -> io::Result<()> {
-    let protection = libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC;
-    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
+    let protection = ProtFlags::READ | ProtFlags::WRITE | ProtFlags::EXEC;
     // SAFETY: the kernel chooses a place where nothing is.
-    let page = unsafe { libc::mmap(std::ptr::null_mut(), 4_096, protection, flags, -1, 0) };
-    if page == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(()) }
+    unsafe { mmap_anonymous(std::ptr::null_mut(), 4_096, protection, MapFlags::PRIVATE) }?;
+    Ok(())
 }

@@ -1,5 +1,9 @@
 //! The kernel's clocks, read through its vDSO: no system call, 25 ns where the clock source is the TSC.
 
+use rustix::thread::{ClockId, Timespec, clock_nanosleep_absolute};
+
+const SECOND_NS: i64 = 1_000_000_000;
+
 /// Nanoseconds of `CLOCK_REALTIME`, the clock of the kernel's receive stamps.
 #[inline]
 pub(crate) fn realtime_ns() -> i64 {
@@ -25,20 +29,13 @@ pub(crate) fn process_cpu_ns() -> i64 {
 
 /// Sleeps until this time of `CLOCK_MONOTONIC`. A signal ends it early.
 pub(crate) fn sleep_until(monotonic_ns: i64) {
-    const SECOND_NS: i64 = 1_000_000_000;
-    let time = libc::timespec {
-        tv_sec: monotonic_ns.div_euclid(SECOND_NS),
-        tv_nsec: monotonic_ns.rem_euclid(SECOND_NS),
-    };
-    // SAFETY: `time` is valid for reading; with an absolute time no rest is written.
-    unsafe {
-        libc::clock_nanosleep(
-            libc::CLOCK_MONOTONIC,
-            libc::TIMER_ABSTIME,
-            &raw const time,
-            std::ptr::null_mut(),
-        );
-    }
+    // It has nothing else to say.
+    let _ = clock_nanosleep_absolute(ClockId::Monotonic, &timespec(monotonic_ns));
+}
+
+/// A time as the kernel takes it.
+pub(super) fn timespec(ns: i64) -> Timespec {
+    Timespec { tv_sec: ns.div_euclid(SECOND_NS), tv_nsec: ns.rem_euclid(SECOND_NS) }
 }
 
 #[inline]
@@ -46,12 +43,11 @@ fn now_ns(clock: libc::clockid_t) -> i64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is valid for writing; these clocks exist on every Linux, so the call cannot fail.
     unsafe { libc::clock_gettime(clock, &raw mut time) };
-    time.tv_sec * 1_000_000_000 + time.tv_nsec
+    time.tv_sec * SECOND_NS + time.tv_nsec
 }
 
 /// `CLOCK_TAI` minus `CLOCK_REALTIME`: whole seconds, 0 if the kernel was not told.
 pub(crate) fn tai_offset_ns() -> i64 {
-    const SECOND_NS: i64 = 1_000_000_000;
     // The clocks are read one after the other, much less than half a second apart.
     let apart_ns = now_ns(libc::CLOCK_TAI) - realtime_ns();
     (apart_ns + SECOND_NS / 2).div_euclid(SECOND_NS) * SECOND_NS

@@ -4,7 +4,8 @@
 
 use super::checked;
 use super::ethtool::{self, Driver, Timestamping};
-use std::ffi::{CString, c_void};
+use rustix::net::netdevice::name_to_index;
+use std::ffi::c_void;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixDatagram;
@@ -27,12 +28,8 @@ pub(crate) struct StampSetting {
 
 /// The index of an interface.
 pub(crate) fn index(name: &str) -> io::Result<u32> {
-    let name = CString::new(name).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
-    // SAFETY: the name ends with a zero byte.
-    match unsafe { libc::if_nametoindex(name.as_ptr()) } {
-        0 => Err(io::Error::last_os_error()),
-        index => Ok(index),
-    }
+    // Any socket will do.
+    Ok(name_to_index(UnixDatagram::unbound()?, name)?)
 }
 
 /// The MAC address of an interface.

@@ -1,9 +1,10 @@
 //! Memory that the kernel and this process both read and write.
 
-use super::checked;
+use rustix::mm::{self, MapFlags, MprotectFlags, ProtFlags};
+use std::ffi::c_void;
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd};
-use std::ptr::NonNull;
+use std::os::fd::BorrowedFd;
+use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 /// Memory that lives as long as this value, such as a ring of a socket.
@@ -19,35 +20,28 @@ pub(super) struct Mapping {
 unsafe impl Send for Mapping {}
 
 impl Mapping {
+    const BOTH: ProtFlags = ProtFlags::READ.union(ProtFlags::WRITE);
+
     /// New memory, zeroed, whole pages.
     pub(super) fn anonymous(bytes: usize) -> io::Result<Self> {
         // Touched now: a page fault in mid-run is a late packet.
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_POPULATE;
-        Self::map(bytes, flags, -1, 0)
+        let flags = MapFlags::PRIVATE | MapFlags::POPULATE;
+        // SAFETY: a new mapping; no address is asked for, so nothing that is in use is replaced.
+        let start = unsafe { mm::mmap_anonymous(null_mut(), bytes, Self::BOTH, flags) }?;
+        Self::new(start, bytes)
     }
 
     /// What the kernel offers of a socket or another file at this offset.
     pub(super) fn of_file(file: BorrowedFd<'_>, bytes: usize, offset: u64) -> io::Result<Self> {
-        let flags = libc::MAP_SHARED | libc::MAP_POPULATE;
-        Self::map(bytes, flags, file.as_raw_fd(), offset)
+        let flags = MapFlags::SHARED | MapFlags::POPULATE;
+        // SAFETY: as above.
+        let start = unsafe { mm::mmap(null_mut(), bytes, Self::BOTH, flags, file, offset) }?;
+        Self::new(start, bytes)
     }
 
-    fn map(bytes: usize, flags: i32, file: i32, offset: u64) -> io::Result<Self> {
-        // SAFETY: a new mapping; no address is asked for, so nothing that is in use is replaced.
-        let start = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                bytes,
-                libc::PROT_READ | libc::PROT_WRITE,
-                flags,
-                file,
-                offset as libc::off_t,
-            )
-        };
-        match NonNull::new(start.cast::<u8>()) {
-            Some(start) if start.as_ptr().cast() != libc::MAP_FAILED => Ok(Self { start, bytes }),
-            _ => Err(io::Error::last_os_error()),
-        }
+    fn new(start: *mut c_void, bytes: usize) -> io::Result<Self> {
+        let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Self { start, bytes })
     }
 
     /// Changes what this process may do with it.
@@ -55,9 +49,10 @@ impl Mapping {
     /// # Safety
     /// Nobody does what is not allowed any more: no slice of it lives where reading is forbidden, and no word of it is
     /// written to where writing is.
-    pub(super) unsafe fn allow(&self, protection: i32) -> io::Result<()> {
+    pub(super) unsafe fn allow(&self, protection: MprotectFlags) -> io::Result<()> {
         // SAFETY: the mapping was made with this length; the rest is the caller's.
-        checked(unsafe { libc::mprotect(self.start.as_ptr().cast(), self.bytes, protection) })
+        unsafe { mm::mprotect(self.start.as_ptr().cast(), self.bytes, protection) }?;
+        Ok(())
     }
 
     /// How many bytes it has.
@@ -165,6 +160,7 @@ impl Mapping {
 impl Drop for Mapping {
     fn drop(&mut self) {
         // SAFETY: the mapping was made with this length, and slices of it borrow `self`.
-        unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
+        // It can only fail where the arguments are wrong.
+        let _ = unsafe { mm::munmap(self.start.as_ptr().cast(), self.bytes) };
     }
 }

@@ -3,6 +3,7 @@
 //! Batches go to the kernel by number: musl's functions take them apart into single messages.
 
 use super::socket::ADDRESS_LEN;
+use rustix::net::{RecvFlags, recv};
 use std::ffi::c_void;
 use std::io;
 use std::mem::MaybeUninit;
@@ -232,22 +233,12 @@ pub(crate) fn receive(
 pub(crate) fn receive_plain(file: BorrowedFd<'_>, slots: &mut Slots) -> io::Result<usize> {
     slots.filled.clear();
     let room = &mut slots.bytes[..slots.each];
-    // SAFETY: the room is valid for writing and of the length given; no address is asked for.
-    let length = unsafe {
-        libc::recvfrom(
-            file.as_raw_fd(),
-            room.as_mut_ptr().cast(),
-            room.len(),
-            // The length is the message's own, however much of it there is room for.
-            libc::MSG_DONTWAIT | libc::MSG_TRUNC,
-            std::ptr::null_mut(),
-            std::ptr::null_mut(),
-        )
+    // The length is the message's own, however much of it there is room for.
+    let length = match recv(file, room, RecvFlags::DONTWAIT | RecvFlags::TRUNC) {
+        Ok((_, length)) => length,
+        Err(error) => return none_or(error.into()),
     };
-    if length < 0 {
-        return none_or(io::Error::last_os_error());
-    }
-    let (bytes, truncated) = (length as usize, length as usize > slots.each);
+    let (bytes, truncated) = (length, length > slots.each);
     let flags = if truncated { libc::MSG_TRUNC as u32 } else { 0 };
     slots.filled.push(Filled { bytes, flags, ..Filled::default() });
     Ok(1)

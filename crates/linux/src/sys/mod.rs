@@ -19,7 +19,6 @@ pub(crate) mod process;
 pub(crate) mod ptp;
 pub(crate) mod ring;
 pub(crate) mod socket;
-pub(crate) mod terminal;
 pub(crate) mod timer;
 pub(crate) mod translation;
 pub(crate) mod tsc;

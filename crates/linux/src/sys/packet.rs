@@ -2,10 +2,13 @@
 //!
 //! Formats and options: packet(7) and Documentation/networking/packet_mmap.rst of the kernel.
 
-use super::checked;
 use super::option::{SocketOption, attach_filter};
+use super::{checked, poll, socket};
+use rustix::net::sockopt::socket_error;
+use rustix::net::{SendFlags, send};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
 
 /// `<linux/if_packet.h>`; not in libc.
 const PACKET_VNET_HDR: libc::c_int = 15;
@@ -17,10 +20,6 @@ const ADD_MEMBERSHIP: SocketOption<libc::packet_mreq> =
 // SAFETY: as above.
 const STATISTICS: SocketOption<[u32; 2]> =
     unsafe { SocketOption::new(libc::SOL_PACKET, libc::PACKET_STATISTICS) };
-// SAFETY: the type of socket(7), an integer.
-const ERROR: SocketOption<libc::c_int> =
-    unsafe { SocketOption::new(libc::SOL_SOCKET, libc::SO_ERROR) };
-
 /// A raw socket bound to one interface.
 #[derive(Debug)]
 pub(crate) struct Socket {
@@ -37,17 +36,7 @@ pub(crate) struct Statistics {
 impl Socket {
     /// A socket that sends, and receives nothing until [`listen`](Self::listen).
     pub(crate) fn new() -> io::Result<Self> {
-        // SAFETY: the call takes numbers only; its result is checked before it is owned.
-        let file = unsafe {
-            libc::socket(
-                libc::AF_PACKET,
-                libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK,
-                0,
-            )
-        };
-        checked(file)?;
-        // SAFETY: the descriptor was just opened and has no other owner.
-        Ok(Self { file: unsafe { OwnedFd::from_raw_fd(file) } })
+        Ok(Self { file: socket::open(libc::AF_PACKET, libc::SOCK_RAW, 0)? })
     }
 
     /// Binds to an interface; with `receive`, every frame that comes in is received from now on.
@@ -105,7 +94,7 @@ impl Socket {
         name: libc::c_int,
         value: libc::c_int,
     ) -> io::Result<()> {
-        super::socket::set(self.as_fd(), level, name, value)
+        socket::set(self.as_fd(), level, name, value)
     }
 
     /// Keeps only the first bytes of received frames.
@@ -127,10 +116,9 @@ impl Socket {
 
     /// Sends what lies in the send ring.
     pub(super) fn send_ring(&self) -> io::Result<()> {
-        // SAFETY: nothing is passed but numbers: the frames are in the ring.
-        let sent =
-            unsafe { libc::send(self.file.as_raw_fd(), std::ptr::null(), 0, libc::MSG_DONTWAIT) };
-        if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+        // Nothing is passed: the frames are in the ring.
+        send(&self.file, &[], SendFlags::DONTWAIT)?;
+        Ok(())
     }
 
     /// What was dropped since the last call.
@@ -141,43 +129,24 @@ impl Socket {
 
     /// The error that the socket holds, for example that its interface went down.
     pub(crate) fn error(&self) -> io::Result<()> {
-        match ERROR.get(self.as_fd())? {
-            0 => Ok(()),
-            code => Err(io::Error::from_raw_os_error(code)),
-        }
+        Ok(socket_error(&self.file)??)
     }
 
     /// Sends a frame. Returns whether the kernel took it: not when it has no room.
     pub(crate) fn send(&self, frame: &[u8]) -> io::Result<bool> {
-        // SAFETY: the frame is valid for reading and of the length given.
-        let sent = unsafe {
-            libc::send(
-                self.file.as_raw_fd(),
-                frame.as_ptr().cast(),
-                frame.len(),
-                libc::MSG_DONTWAIT,
-            )
-        };
-        if sent >= 0 { Ok(true) } else { no_room(io::Error::last_os_error()).map(|()| false) }
+        match send(&self.file, frame, SendFlags::DONTWAIT) {
+            Ok(_) => Ok(true),
+            Err(error) => no_room(error.into()).map(|()| false),
+        }
     }
 
     /// Waits until a frame can be received. Returns whether one can.
-    pub(crate) fn wait(&self, timeout_ms: i32) -> io::Result<bool> {
-        let mut poll = libc::pollfd { fd: self.file.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        // SAFETY: the one entry is valid for reading and writing.
-        match unsafe { libc::poll(&raw mut poll, 1, timeout_ms) } {
-            0 => Ok(false),
-            1.. => {
-                if poll.revents & libc::POLLERR != 0 {
-                    self.error()?;
-                }
-                Ok(poll.revents & libc::POLLIN != 0)
-            }
-            _ => match io::Error::last_os_error() {
-                error if error.kind() == io::ErrorKind::Interrupted => Ok(false),
-                error => Err(error),
-            },
+    pub(crate) fn wait(&self, timeout: Duration) -> io::Result<bool> {
+        let [ready] = poll::readable([self.as_fd()], timeout)?;
+        if ready.failed {
+            self.error()?;
         }
+        Ok(ready.readable)
     }
 }
 

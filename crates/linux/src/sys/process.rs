@@ -1,41 +1,37 @@
 //! What a process asks of the scheduler and of the memory for the sake of its timing.
 
 use super::checked;
+use rustix::mm::{MlockAllFlags, mlockall};
+use rustix::process::{self, Pid, Signal};
+use rustix::thread::{self, CpuSet};
 use std::io::{self, PipeReader, PipeWriter};
+use std::num::NonZeroU64;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Runs the calling thread on this CPU only.
 pub(crate) fn pin(cpu: usize) -> io::Result<()> {
-    if cpu >= libc::CPU_SETSIZE as usize {
+    if cpu >= CpuSet::MAX_CPU {
         return Err(io::ErrorKind::InvalidInput.into());
     }
-    // SAFETY: all-zero bits are an empty set; `cpu` is within the set, as checked above.
-    let set = unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        libc::CPU_SET(cpu, &mut set);
-        set
-    };
-    // SAFETY: the set is valid for reading and of the size given; 0 is the calling thread.
-    checked(unsafe { libc::sched_setaffinity(0, size_of_val(&set), &raw const set) })
+    let mut set = CpuSet::new();
+    set.set(cpu);
+    Ok(thread::sched_setaffinity(None, &set)?)
 }
 
 /// Keeps the pages that the process has now in memory. Not those to come: without privileges the limit is
 /// a few megabytes, and every allocation beyond it would fail.
 pub(crate) fn lock_memory() -> io::Result<()> {
-    // SAFETY: the call takes flags only.
-    checked(unsafe { libc::mlockall(libc::MCL_CURRENT) })
+    Ok(mlockall(MlockAllFlags::CURRENT)?)
 }
 
 /// Gives the calling thread the largest share of its CPU that others of its class leave it.
 pub(crate) fn prefer() -> io::Result<()> {
-    // SAFETY: the call takes numbers only; 0 is the calling thread.
-    checked(unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -20) })
+    Ok(process::setpriority_process(None, -20)?)
 }
 
 /// Whether this process is alone in its session, or at its head.
 pub(crate) fn leads_session() -> bool {
-    // SAFETY: neither call takes anything; neither can fail for the caller itself.
-    unsafe { libc::getsid(0) == libc::getpid() }
+    process::getsid(None) == Ok(process::getpid())
 }
 
 /// Runs the calling thread with real-time priority, `SCHED_FIFO`.
@@ -50,50 +46,46 @@ pub(crate) fn fifo(priority: i32) -> io::Result<()> {
 
 /// Has the kernel end this process with SIGTERM when its parent dies.
 pub(crate) fn end_with_parent() -> io::Result<()> {
-    // SAFETY: the call takes a signal number only.
-    checked(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM) })
+    Ok(process::set_parent_process_death_signal(Some(Signal::TERM))?)
 }
 
 /// Has the kernel wake the calling thread when its time has come, not up to 50 µs later (the default slack of
 /// threads without real-time priority).
 pub(crate) fn wake_promptly() -> io::Result<()> {
-    // SAFETY: the call takes numbers only; 1 ns is the least.
-    checked(unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) })
+    // Of one nanosecond, the least.
+    Ok(thread::set_current_timer_slack(Some(NonZeroU64::MIN))?)
 }
 
 /// Leaves the session, so that neither its terminal nor its end concerns this process.
 pub(crate) fn leave_session() -> io::Result<()> {
-    // SAFETY: the call takes nothing.
-    checked(unsafe { libc::setsid() })
+    process::setsid()?;
+    Ok(())
 }
 
 /// Asks a process to end.
 pub(crate) fn terminate(pid: u32) -> io::Result<()> {
-    signal(pid, libc::SIGTERM)
+    signal(pid, Signal::TERM)
 }
 
 /// Stops a process until it is told to go on.
 pub(crate) fn stop(pid: u32) -> io::Result<()> {
-    signal(pid, libc::SIGSTOP)
+    signal(pid, Signal::STOP)
 }
 
 /// Has a process go on that was stopped.
 pub(crate) fn go_on(pid: u32) -> io::Result<()> {
-    signal(pid, libc::SIGCONT)
+    signal(pid, Signal::CONT)
 }
 
-fn signal(pid: u32, signal: libc::c_int) -> io::Result<()> {
+fn signal(pid: u32, signal: Signal) -> io::Result<()> {
     // 0 and below are groups of processes.
-    let pid = libc::pid_t::try_from(pid).ok().filter(|pid| *pid > 0);
-    let pid = pid.ok_or(io::ErrorKind::InvalidInput)?;
-    // SAFETY: the call takes numbers only.
-    checked(unsafe { libc::kill(pid, signal) })
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    Ok(process::kill_process(pid.ok_or(io::ErrorKind::InvalidInput)?, signal)?)
 }
 
 /// Whether this process acts as root.
 pub(crate) fn is_root() -> bool {
-    // SAFETY: the call takes nothing and cannot fail.
-    unsafe { libc::geteuid() == 0 }
+    process::geteuid().is_root()
 }
 
 /// Becomes another user for good, in all threads: no groups but one, no capabilities.

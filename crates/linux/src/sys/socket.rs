@@ -2,8 +2,10 @@
 
 use super::checked;
 use super::option::{SocketOption, attach_filter};
+use rustix::net::{AddressFamily, Protocol, SocketFlags, SocketType, socket_with};
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::num::NonZeroU32;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
 /// Bytes of an address: those of `struct sockaddr_in6`, the longer one.
 pub(crate) const ADDRESS_LEN: usize = 28;
@@ -14,12 +16,12 @@ pub(crate) fn open(
     kind: libc::c_int,
     protocol: libc::c_int,
 ) -> io::Result<OwnedFd> {
-    // SAFETY: the call takes numbers only; its result is checked before it is owned.
-    let file =
-        unsafe { libc::socket(family, kind | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK, protocol) };
-    checked(file)?;
-    // SAFETY: the descriptor was just opened and has no other owner.
-    Ok(unsafe { OwnedFd::from_raw_fd(file) })
+    Ok(socket_with(
+        AddressFamily::from_raw(family as u16),
+        SocketType::from_raw(kind as u32),
+        SocketFlags::CLOEXEC | SocketFlags::NONBLOCK,
+        NonZeroU32::new(protocol as u32).map(Protocol::from_raw),
+    )?)
 }
 
 /// Sets an option that takes an integer.

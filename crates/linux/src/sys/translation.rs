@@ -1,7 +1,8 @@
 //! Memory whose translations have to go from every CPU that runs this process, and barriers on those.
 
-use super::checked;
 use super::mapping::Mapping;
+use rustix::mm::MprotectFlags;
+use rustix::thread::{MembarrierCommand, membarrier};
 use std::io;
 
 /// Pages of 4 KiB that are there and writable.
@@ -17,13 +18,13 @@ impl Pages {
     /// Takes the right to write away.
     pub(crate) fn protect(&mut self) -> io::Result<()> {
         // SAFETY: these pages are written to below alone, after the right has been given back.
-        unsafe { self.0.allow(libc::PROT_READ) }
+        unsafe { self.0.allow(MprotectFlags::READ) }
     }
 
     /// Gives it back, and writes, so that the right is in use again.
     pub(crate) fn release(&mut self) -> io::Result<()> {
         // SAFETY: everything is allowed.
-        unsafe { self.0.allow(libc::PROT_READ | libc::PROT_WRITE) }?;
+        unsafe { self.0.allow(MprotectFlags::READ | MprotectFlags::WRITE) }?;
         for page in (0..self.0.len()).step_by(4096) {
             self.0.word(page).store(1, std::sync::atomic::Ordering::Relaxed);
         }
@@ -33,15 +34,10 @@ impl Pages {
 
 /// Announces that this process will ask for barriers.
 pub(crate) fn register_barrier() -> io::Result<()> {
-    membarrier(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED)
+    Ok(membarrier(MembarrierCommand::RegisterPrivateExpedited)?)
 }
 
 /// Has every CPU that runs this process pass a memory barrier.
 pub(crate) fn barrier() -> io::Result<()> {
-    membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED)
-}
-
-fn membarrier(command: libc::c_int) -> io::Result<()> {
-    // SAFETY: the call takes numbers only: command, flags, and a CPU that these commands ignore.
-    checked(unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) } as libc::c_int)
+    Ok(membarrier(MembarrierCommand::PrivateExpedited)?)
 }

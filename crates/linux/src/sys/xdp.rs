@@ -9,15 +9,18 @@
 mod ring;
 mod setup;
 
-use super::checked;
 use super::mapping::Mapping;
 use super::option::SocketOption;
 use super::socket::set;
 use ring::{Consumer, Producer};
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with,
+};
 use setup::SEND_SLOTS;
 pub(crate) use setup::{Failed, Shape};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// In front of each received frame the kernel leaves so many bytes to the program.
 pub(crate) const HEADROOM: usize = 256;
@@ -76,11 +79,9 @@ impl Socket {
     /// Opens a socket, shares memory with it, and binds it: with zero-copy where the driver can.
     pub(crate) fn open(shape: &Shape) -> Result<Self, Failed> {
         let at = |what| move |source| (what, source);
-        // SAFETY: the call takes numbers only; its result is checked before it is owned.
-        let file = unsafe { libc::socket(libc::AF_XDP, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
-        checked(file).map_err(at("opening an AF_XDP socket"))?;
-        // SAFETY: the descriptor was just opened and has no other owner.
-        let file = unsafe { OwnedFd::from_raw_fd(file) };
+        let (family, kind) = (AddressFamily::XDP, SocketType::RAW);
+        let file = socket_with(family, kind, SocketFlags::CLOEXEC, None)
+            .map_err(|error| ("opening an AF_XDP socket", error.into()))?;
         let chunks = (shape.receive_slots + SEND_SLOTS) as usize;
         let memory = Mapping::anonymous(chunks * shape.chunk_bytes)
             .map_err(at("getting memory for frames"))?;
@@ -184,11 +185,8 @@ impl Socket {
     /// Calls the kernel for the receiving direction; with busy polling it runs the driver's poll. Fails
     /// when the interface is down or gone.
     pub(crate) fn call(&self) -> io::Result<()> {
-        // SAFETY: nothing is to be received, so no buffer is needed.
-        let result = unsafe {
-            libc::recv(self.file.as_raw_fd(), std::ptr::null_mut(), 0, libc::MSG_DONTWAIT)
-        };
-        passing(if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) })
+        // Nothing is to be received, so no buffer is needed.
+        passing(recv(&self.file, &mut [0; 0], RecvFlags::DONTWAIT).map(drop))
     }
 
     /// Frames that wait to be received.
@@ -254,23 +252,10 @@ impl Socket {
         let (mut discarded, mut futile) = (0, 0);
         let mut left = self.unsent();
         while left > 0 && self.send.wants_wakeup() {
-            // SAFETY: nothing is handed over but the call itself.
-            let result = unsafe {
-                libc::sendto(
-                    self.file.as_raw_fd(),
-                    std::ptr::null(),
-                    0,
-                    libc::MSG_DONTWAIT,
-                    std::ptr::null(),
-                    0,
-                )
-            };
-            if result >= 0 {
-                break;
-            }
-            let error = io::Error::last_os_error();
+            // Nothing is handed over but the call itself.
+            let Err(error) = send(&self.file, &[], SendFlags::DONTWAIT) else { break };
             // __xsk_generic_xmit: this one frame was given to the driver, which dropped it.
-            if error.raw_os_error() == Some(libc::EBUSY) && !self.zero_copy {
+            if error == Errno::BUSY && !self.zero_copy {
                 discarded += 1;
                 futile = 0;
             } else {
@@ -308,16 +293,9 @@ impl AsFd for Socket {
 }
 
 /// Refusals that are gone the next time are none.
-fn passing(result: io::Result<()>) -> io::Result<()> {
+fn passing(result: rustix::io::Result<()>) -> io::Result<()> {
     match result {
-        Err(error)
-            if matches!(
-                error.raw_os_error(),
-                Some(libc::EAGAIN | libc::ENOBUFS | libc::EINTR | libc::EBUSY)
-            ) =>
-        {
-            Ok(())
-        }
-        other => other,
+        Err(Errno::AGAIN | Errno::NOBUFS | Errno::INTR | Errno::BUSY) => Ok(()),
+        other => Ok(other?),
     }
 }

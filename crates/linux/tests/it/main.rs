@@ -5,6 +5,7 @@ mod analysis;
 mod archive;
 mod compressed;
 mod formats;
+mod memory;
 mod ports;
 mod skip;
 mod socket;

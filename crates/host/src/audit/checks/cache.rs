@@ -1,6 +1,6 @@
 //! CAT: the last-level cache and memory bandwidth, and who shares them.
 
-use super::super::answer::{Answer, CheckStatus, EvidenceLevel, judge, not_applicable, unknown};
+use super::super::answer::{Answer, CheckStatus, EvidenceLevel, judge, not_applicable};
 use super::super::ask::{few, or_none};
 use super::super::check::{Check, Importance, Need};
 use super::super::facts::Facts;
@@ -66,24 +66,6 @@ pub(super) const CHECKS: &[Check] = &[
         source: "resctrl.rst",
         needs: METAL,
         evaluate: bandwidth,
-        ..Check::BLANK
-    },
-    Check {
-        id: "CAT-005",
-        title: "Cache occupancy of other programs",
-        importance: Importance::Low,
-        why: "Shows whether partitioning the cache is worth it.",
-        read_from: &[],
-        wanted: "recorded during a run",
-        set_now: "cat /sys/fs/resctrl/mon_data/*/llc_occupancy before and after a run, from a housekeeping CPU of the same socket",
-        undo: "",
-        source: "resctrl.rst",
-        needs: METAL,
-        evaluate: |_| {
-            unknown(
-                "reading it can interrupt a CPU of the other socket: do it before and after a run",
-            )
-        },
         ..Check::BLANK
     },
 ];

@@ -1,32 +1,14 @@
 //! FW: what happens below the kernel.
 
-use super::super::answer::{Answer, CheckStatus, EvidenceLevel, judge, not_applicable, unknown};
+use super::super::answer::{Answer, CheckStatus, EvidenceLevel, judge, not_applicable};
 use super::super::ask::few;
 use super::super::check::{Check, Importance, Need};
 use super::super::facts::Facts;
-use super::super::paths::{CONFIG, TIMERS};
+use super::super::paths::TIMERS;
 
 const METAL: &[Need] = &[Need::Metal];
 
 pub(super) const CHECKS: &[Check] = &[
-    Check {
-        id: "FW-001",
-        title: "No system management interrupts",
-        importance: Importance::High,
-        why: "In system management mode all CPUs stop for 10 µs to milliseconds, invisible to the kernel.",
-        read_from: &[],
-        wanted: "the count of system management interrupts does not grow",
-        set_boot: "firmware: legacy USB, power capping and hardware monitoring off",
-        undo: "",
-        source: "NFV host guide; Intel's manual, volume 4 (MSR 34h)",
-        needs: METAL,
-        evaluate: |_| {
-            unknown(
-                "reading the counter interrupts the core that is asked; before and after a run: perf stat -a -e msr/smi/ sleep 10",
-            )
-        },
-        ..Check::BLANK
-    },
     Check {
         id: "FW-002",
         title: "No program polls the firmware or the management controller",
@@ -39,22 +21,6 @@ pub(super) const CHECKS: &[Check] = &[
         source: "OpenShift's node tuning operator",
         needs: METAL,
         evaluate: agents,
-        ..Check::BLANK
-    },
-    Check {
-        id: "FW-003",
-        title: "Hardware latency is measured",
-        importance: Importance::Medium,
-        why: "Only a loop that reads the time-stamp counter on an otherwise idle core shows the latency of \
-            hardware and firmware.",
-        read_from: &["/tailtrim/kernel_config"],
-        wanted: "measured once for this host, less than the promise",
-        cost: "the measured core does nothing else: never in production",
-        set_now: "hwlatdetect --duration=60, or rtla hwnoise",
-        undo: "",
-        source: "Documentation/trace/hwlat_detector.rst",
-        needs: METAL,
-        evaluate: tracer,
         ..Check::BLANK
     },
     Check {
@@ -90,24 +56,6 @@ pub(super) const CHECKS: &[Check] = &[
         evaluate: scrubbing,
         ..Check::BLANK
     },
-    Check {
-        id: "FW-006",
-        title: "Settings that only the firmware has",
-        importance: Importance::Low,
-        why: "Sub-NUMA clustering, prefetchers, direct cache access, C1E, hardware power management: all in the firmware's set-up.",
-        read_from: &[],
-        wanted: "recorded, the same on hosts that are compared",
-        set_boot: "firmware: performance profile, C1E off",
-        undo: "",
-        source: "NFV host guide; DPDK's Linux guide; PerfSpect",
-        needs: METAL,
-        evaluate: |_| {
-            unknown(
-                "model-specific registers are not read: that interrupts the cores; see the firmware's set-up, or perfspect report",
-            )
-        },
-        ..Check::BLANK
-    },
 ];
 
 fn agents(f: &Facts<'_>) -> Answer {
@@ -125,17 +73,6 @@ fn agents(f: &Facts<'_>) -> Answer {
     }
     let said = if found.is_empty() { "none of the known ones".to_owned() } else { few(&found) };
     judge(EvidenceLevel::Seen, found.is_empty(), CheckStatus::Warn, said)
-}
-
-fn tracer(f: &Facts<'_>) -> Answer {
-    let config = f.text(CONFIG)?;
-    let has = config.lines().any(|line| line == "CONFIG_HWLAT_TRACER=y");
-    unknown(match has {
-        true => "not measured by an audit: run hwlatdetect --duration=60",
-        false => {
-            "this kernel has no hwlat tracer: a loop on the counter measures it (sysjitter, oslat)"
-        }
-    })
 }
 
 fn versions(f: &Facts<'_>) -> Answer {

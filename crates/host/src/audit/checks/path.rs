@@ -1,6 +1,6 @@
 //! NET, third part: what stands in the way of packets through the kernel, and outside of it.
 
-use super::super::answer::{Answer, CheckStatus, EvidenceLevel, judge, not_applicable, unknown};
+use super::super::answer::{Answer, CheckStatus, EvidenceLevel, judge, not_applicable};
 use super::super::ask::{few, per_nic, sysctl};
 use super::super::check::{Check, Importance, Need};
 use super::super::facts::Facts;
@@ -82,20 +82,6 @@ pub(super) const CHECKS: &[Check] = &[
         source: "tuned network-latency; ip-sysctl.rst",
         needs: KERNEL,
         evaluate: |f| sysctl(f, "net.ipv4.tcp_fastopen", CheckStatus::Warn, |text| text == "3"),
-        ..Check::BLANK
-    },
-    Check {
-        id: "NET-024",
-        title: "The path outside of the host is known",
-        importance: Importance::Low,
-        why: "A switch adds 1 to 10 µs and its own tail; in one study the round trip differed by 10 to 100 µs.",
-        read_from: &[],
-        wanted: "a direct cable, or a switch whose latency is known",
-        set_boot: "",
-        undo: "",
-        source: "reflector study; NFV host guide",
-        needs: NIC,
-        evaluate: |_| unknown("not visible to a host: document what is between the nodes"),
         ..Check::BLANK
     },
 ];

@@ -1,6 +1,6 @@
 //! MEM, second part: faults of the workload, and what makes other CPUs flush address translations.
 
-use super::super::answer::{Answer, CheckStatus, EvidenceLevel, judge, not_applicable, unknown};
+use super::super::answer::{Answer, CheckStatus, EvidenceLevel, judge, not_applicable};
 use super::super::ask::{few, or_none};
 use super::super::check::{Check, Importance, Need};
 use super::super::facts::Facts;
@@ -22,24 +22,6 @@ pub(super) const CHECKS: &[Check] = &[
         source: "cpu-isolation.rst; mlockall(2)",
         needs: ISOLATED,
         evaluate: locked,
-        ..Check::BLANK
-    },
-    Check {
-        id: "MEM-012",
-        title: "The workload writes no mapped files",
-        importance: Importance::Medium,
-        why: "Write-back takes the right to write away from mapped pages: a flush on every CPU of the program, a fault at the next write.",
-        read_from: &[],
-        wanted: "no writable mapping of a file on a disk",
-        set_now: "put the file on tmpfs or hugetlbfs, or write with write(2)",
-        undo: "",
-        source: "ducked-tails, section III; low-latency guides",
-        needs: ISOLATED,
-        evaluate: |_| {
-            unknown(
-                "the mappings of other programs are not read: they name its files; look at /proc/PID/maps of the workload for rw-s lines",
-            )
-        },
         ..Check::BLANK
     },
     Check {

@@ -1,6 +1,6 @@
 //! VM: hosts of virtual machines, and guests.
 
-use super::super::answer::{Answer, CheckStatus, EvidenceLevel, judge, not_applicable, unknown};
+use super::super::answer::{Answer, CheckStatus, EvidenceLevel, judge, not_applicable};
 use super::super::ask::{few, file};
 use super::super::check::{Check, Importance, Need};
 use super::super::facts::Facts;
@@ -207,24 +207,6 @@ pub(super) const CHECKS: &[Check] = &[
         source: "Documentation/virt/kvm",
         needs: HOST,
         evaluate: posted,
-        ..Check::BLANK
-    },
-    Check {
-        id: "VM-013",
-        title: "Guests rarely exit",
-        importance: Importance::Medium,
-        why: "Each exit costs 1 µs and more, and what the host does then.",
-        read_from: &[],
-        wanted: "about none on {iso} in steady state",
-        set_now: "perf kvm stat live tells the reasons, from housekeeping CPUs",
-        undo: "",
-        source: "NFV host guide",
-        needs: HOST,
-        evaluate: |_| {
-            unknown(
-                "counting exits needs tracing, which interrupts all CPUs: perf kvm stat record -a sleep 10, before or after a run",
-            )
-        },
         ..Check::BLANK
     },
 ];

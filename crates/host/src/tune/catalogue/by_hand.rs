@@ -5,7 +5,7 @@ use super::*;
 pub(super) const ITEMS: &[Item] = &[
     Item {
         id: "firmware.power",
-        checks: &["FW-004", "FW-006"],
+        checks: &["FW-004"],
         title: "power profile: maximum performance; C1E off; energy bias left to the system",
         reason: "the firmware may keep control of frequency and idle states, whatever the kernel says",
         cost: "power",
@@ -15,7 +15,7 @@ pub(super) const ITEMS: &[Item] = &[
     },
     Item {
         id: "firmware.smi",
-        checks: &["FW-001", "IRQ-011"],
+        checks: &["FW-002", "IRQ-011"],
         title: "legacy USB and port 60/64 emulation off; as few system management interrupts as it allows",
         reason: "an SMI stops all CPUs, up to 100 ms, and no kernel sees it",
         cost: "keyboards before the system starts; some health monitoring",
@@ -35,7 +35,7 @@ pub(super) const ITEMS: &[Item] = &[
     },
     Item {
         id: "link.direct",
-        checks: &["NET-024"],
+        checks: &[],
         title: "a cable instead of a switch, where the test allows it",
         reason: "a switch adds 10 to 100 µs of round trip, and its queues",
         cost: "one cable for each pair",

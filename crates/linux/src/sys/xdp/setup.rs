@@ -5,6 +5,8 @@ use crate::sys::checked;
 use crate::sys::mapping::Mapping;
 use crate::sys::option::SocketOption;
 use crate::sys::socket::set;
+use rustix::io::Errno;
+use rustix::net::xdp::{SocketAddrXdp, SocketAddrXdpFlags};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::Duration;
@@ -101,37 +103,19 @@ pub(super) fn rings(file: BorrowedFd<'_>, shape: &Shape) -> io::Result<Rings> {
 
 /// Binds a socket to its queue.
 pub(super) fn bind(file: BorrowedFd<'_>, shape: &Shape) -> io::Result<()> {
-    let mut flags = libc::XDP_USE_NEED_WAKEUP;
-    if shape.pieces {
-        flags |= libc::XDP_USE_SG;
-    }
+    let mut flags = SocketAddrXdpFlags::XDP_USE_NEED_WAKEUP;
+    flags.set(SocketAddrXdpFlags::XDP_USE_SG, shape.pieces);
     // Without either, the kernel tries zero-copy first and copies where the driver cannot.
-    if shape.copy {
-        flags |= libc::XDP_COPY;
-    }
-    let address = libc::sockaddr_xdp {
-        sxdp_family: libc::AF_XDP as u16,
-        sxdp_flags: flags,
-        sxdp_ifindex: shape.interface,
-        sxdp_queue_id: shape.queue,
-        sxdp_shared_umem_fd: 0,
-    };
+    flags.set(SocketAddrXdpFlags::XDP_COPY, shape.copy);
+    let address = SocketAddrXdp::new(flags, shape.interface, shape.queue);
     let mut waited = Duration::ZERO;
     loop {
-        // SAFETY: the address is valid for reading and of the length given.
-        let result = checked(unsafe {
-            libc::bind(
-                file.as_raw_fd(),
-                (&raw const address).cast(),
-                size_of_val(&address) as libc::socklen_t,
-            )
-        });
-        match result {
-            Err(error) if error.kind() == io::ErrorKind::ResourceBusy && waited < QUEUE_FREED => {
+        match rustix::net::bind(file, &address) {
+            Err(Errno::BUSY) if waited < QUEUE_FREED => {
                 std::thread::sleep(QUEUE_LOOK);
                 waited += QUEUE_LOOK;
             }
-            result => return result,
+            result => return Ok(result?),
         }
     }
 }

@@ -1,7 +1,8 @@
 //! What every port keeps, whatever frames travel by.
 
+use crate::memory::now_ns;
 use std::thread;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 use tailtrim_linux::port::{Counters, Port, Stamp};
 
 /// Two ports, each of which receives what the other sends.
@@ -201,8 +202,4 @@ pub(crate) fn a_port_that_is_gone_says_so((mut near, mut far): Pair, remove: imp
         let error = port.send(&[&frame(2, 60)]).unwrap_err().to_string();
         assert!(error.contains(&format!(":{interface}: ")), "{error}");
     }
-}
-
-pub(crate) fn now_ns() -> i64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as i64
 }

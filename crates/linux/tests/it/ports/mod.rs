@@ -1,18 +1,14 @@
-//! One contract for all ports: the same tests over memory, AF_PACKET, AF_XDP and what wraps a port.
+//! One contract for all ports: the same tests over memory, AF_PACKET and AF_XDP.
 #![allow(clippy::disallowed_methods, reason = "how long a call took is what is tested")]
 
 mod contract;
 mod namespace;
-mod wrappers;
 
+use crate::memory::memory_pair;
 use contract::Tags::{Kept, TakenOut};
 use namespace::Needs::{Root, UserNamespace};
 use namespace::{cable, ends, ip, is_inside, name};
-use std::io;
-use tailtrim_linux::port::{
-    Attached, Faults, Faulty, Port, PortKind, Receiving, Recorded, Stamping, XdpMode, XdpPort,
-    memory_pair, open,
-};
+use tailtrim_linux::port::{Attached, Port, PortKind, Receiving, Stamping, XdpMode, XdpPort, open};
 
 /// Lengths without FCS: the least, odd ones, and an MTU of 1,500.
 const LENGTHS: [usize; 6] = [60, 61, 64, 128, 1_501, 1_514];
@@ -61,8 +57,6 @@ macro_rules! contract {
 }
 
 contract!(memory, true, boxed_memory(), Kept);
-contract!(recorded, true, recorded_memory(), Kept);
-contract!(faulty, true, faulty_memory(), Kept);
 contract!(packet, is_inside(UserNamespace), at_cable(PortKind::Packet, 1_500), Kept);
 contract!(xdp, is_inside(Root), at_cable(PortKind::Xdp, 1_500), Kept);
 contract!(xdp_busy_poll, is_inside(Root), busy_polling(), Kept);
@@ -72,18 +66,6 @@ contract!(xdp_jumbo, is_inside(Root), at_cable(PortKind::Xdp, 9_000), Kept);
 fn boxed_memory() -> contract::Pair {
     let (near, far) = memory_pair(1_000);
     (Box::new(near), Box::new(far))
-}
-
-fn recorded_memory() -> contract::Pair {
-    let (near, far) = memory_pair(1_000);
-    let recorded = |port| Box::new(Recorded::new(port, io::sink(), io::sink()).unwrap());
-    (recorded(near), recorded(far))
-}
-
-fn faulty_memory() -> contract::Pair {
-    let (near, far) = memory_pair(1_000);
-    let faulty = |port| Box::new(Faulty::new(port, Faults::default()));
-    (faulty(near), faulty(far))
 }
 
 fn at_cable(kind: PortKind, mtu: usize) -> contract::Pair {

@@ -1,15 +1,14 @@
 //! The reference forwarder, in one direction and in both.
 
 use super::{load, numbers, received_any};
+use crate::memory::{MemoryPort, memory_pair};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 use tailtrim_linux::forward::{Forwarding, Ways, forward};
 use tailtrim_linux::generate::{Stop, generate};
-use tailtrim_linux::port::{
-    Capabilities, Counters, MemoryPort, Port, PortError, Received, memory_pair,
-};
+use tailtrim_linux::port::{Capabilities, Counters, Port, PortError, Received};
 use tailtrim_wire::traffic::Delay;
 
 #[test]

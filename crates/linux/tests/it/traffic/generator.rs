@@ -1,15 +1,14 @@
 //! The load generator, with one sender and with several.
 
 use super::{load, numbers, received, received_any};
+use crate::memory::{MemoryPort, memory_pair};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 use tailtrim_linux::generate::{Stop, generate, generate_together};
-use tailtrim_linux::port::{
-    Capabilities, Counters, MemoryPort, Port, PortError, Received, memory_pair,
-};
+use tailtrim_linux::port::{Capabilities, Counters, Port, PortError, Received};
 
 #[test]
 fn every_probe_that_was_sent_arrives_in_order_and_on_record() {

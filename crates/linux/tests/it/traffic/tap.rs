@@ -1,6 +1,7 @@
 //! The tap, and the captures that it writes.
 
 use super::load;
+use crate::memory::{MemoryPort, memory_pair};
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -11,9 +12,7 @@ use std::time::Duration;
 use tailtrim_linux::capture::{CaptureFile, Sink, online, tap};
 use tailtrim_linux::clock;
 use tailtrim_linux::generate::{Stop, generate};
-use tailtrim_linux::port::{
-    Capabilities, Counters, MemoryPort, Port, PortError, Received, Stamp, Stamping, memory_pair,
-};
+use tailtrim_linux::port::{Capabilities, Counters, Port, PortError, Received, Stamp, Stamping};
 use tailtrim_linux::source::{self, Reading};
 use tailtrim_tail::analysis::Source as _;
 use tailtrim_tail::signature::{Rewrites, Signer};

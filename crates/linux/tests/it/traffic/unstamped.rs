@@ -1,14 +1,13 @@
 //! Frames without a stamp, from the tap through the capture to the summary.
 
 use super::load;
+use crate::memory::{MemoryPort, memory_pair};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
 use tailtrim_linux::capture::{CaptureFile, Sink, tap};
 use tailtrim_linux::generate::{Stop, generate};
-use tailtrim_linux::port::{
-    Capabilities, Counters, MemoryPort, Port, PortError, Received, memory_pair,
-};
+use tailtrim_linux::port::{Capabilities, Counters, Port, PortError, Received};
 use tailtrim_linux::source::{self, Reading};
 use tailtrim_tail::analysis::{Options, analyze};
 

@@ -1,12 +1,11 @@
-//! Ports that end in each other, within one process: for tests, and to measure what is not the network.
+//! Ports that end in each other, within one process.
 
-use super::{Capabilities, Counters, Port, PortError, Received, Stamp, Stamping};
-use crate::sys::clock;
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tailtrim_linux::port::{Capabilities, Counters, Port, PortError, Received, Stamp, Stamping};
 
 /// Bytes without FCS of the longest frame: an MTU of 9,000 with two VLAN tags.
 const LONGEST: usize = 9_000 + 14 + 2 * 4;
@@ -29,7 +28,7 @@ impl Lane {
 
 /// One end of a pair.
 #[derive(Debug)]
-pub struct MemoryPort {
+pub(crate) struct MemoryPort {
     incoming: Arc<Lane>,
     outgoing: Arc<Lane>,
     room: usize,
@@ -37,8 +36,7 @@ pub struct MemoryPort {
 }
 
 /// Two ports, each of which receives what the other sends. So many frames may be under way each way.
-#[must_use]
-pub fn memory_pair(room: usize) -> (MemoryPort, MemoryPort) {
+pub(crate) fn memory_pair(room: usize) -> (MemoryPort, MemoryPort) {
     let (there, back) = (Arc::new(Lane::default()), Arc::new(Lane::default()));
     let port = |incoming: &Arc<Lane>, outgoing: &Arc<Lane>| MemoryPort {
         incoming: Arc::clone(incoming),
@@ -90,7 +88,7 @@ impl Port for MemoryPort {
         let mut queue = self.outgoing.frames();
         let sent = frames.len().min(self.room.saturating_sub(queue.len()));
         for frame in &frames[..sent] {
-            queue.push_back((clock::realtime_ns(), frame.to_vec()));
+            queue.push_back((now_ns(), frame.to_vec()));
             self.counters.sent_bytes += frame.len() as u64;
         }
         drop(queue);
@@ -119,4 +117,10 @@ impl Port for MemoryPort {
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         None
     }
+}
+
+/// Nanoseconds of `CLOCK_REALTIME`.
+#[expect(clippy::disallowed_methods, reason = "frames are stamped when they are sent")]
+pub(crate) fn now_ns() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as i64
 }
