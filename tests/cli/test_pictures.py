@@ -43,7 +43,6 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ["report", "RUN"],
         ["compare", "RUN", "RUN", "--html", "page.html"],
         ["compare", "RUN", "RUN", "--figure", "figure.svg"],
-        ["simulate-interrupts", "--figure", "figure.svg"],
     ],
 )
 def test_a_command_that_draws_says_how_to_install_what_is_missing(

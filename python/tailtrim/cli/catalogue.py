@@ -36,9 +36,6 @@ CATALOGUE = {
     "trace": Entry("Explain", "Record what uses CPUs: interrupts, softirqs, threads", None),
     "counters": Entry("Explain", "Count SMIs, throttling, steal and interrupts by minute", None),
     "noise": Entry("Explain", "Measure OS noise and attribute it to its causes", None),
-    "simulate-interrupts": Entry(
-        "Explain", "Simulate what packets see of periodic interrupts", "simulate_interrupts"
-    ),
     "audit": Entry("Host", "Check this host's settings for low latency", None),
     "doctor": Entry("Host", "Say what this host can do, and what is missing", "doctor"),
     "tune": Entry("Host", "Plan, apply, verify and revert host tuning", None),
