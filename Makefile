@@ -15,6 +15,8 @@ RUNS ?= 10000000
 VENV := .venv
 # What tests run: compiled for short compilation, with all checks. Nothing is measured with it.
 TEST := target/test
+# Folders whose comments begin with a noun or a verb; the others follow.
+WORDED := $(addprefix crates/,cause compare python stats tables tail wire)
 SUITES := lab faults reflectors guests simulations engines packages long
 # A lock names all that is needed. Modules are compiled when they are used first.
 LOCKED := --quiet --disable-pip-version-check --no-compile --no-deps --require-hashes
@@ -85,6 +87,7 @@ check: test-environment
 	mypy
 	lint-imports
 	python packaging/lengths.py
+	python packaging/sentences.py $(WORDED)
 	cargo-deny --locked check licenses bans sources
 	pip-licenses >/dev/null
 	python packaging/advisories.py

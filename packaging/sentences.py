@@ -3,6 +3,8 @@
 Such a sentence describes a thing by a clause and leaves its name to the reader. A first sentence
 names the thing (noun) or the action (verb and object). A question, which ends with a question mark,
 is fine.
+
+    sentences.py [FOLDER…]    of the files below these folders; without any, of all
 """
 
 from __future__ import annotations
@@ -40,7 +42,8 @@ def headless(path: Path) -> Iterator[str]:
 
 def main() -> None:
     """Exit with 1 where there is one."""
-    listed = subprocess.run(["git", "ls-files", *SOURCES], capture_output=True, check=True).stdout
+    patterns = [f"{folder}/{source}" for folder in sys.argv[1:] for source in SOURCES] or SOURCES
+    listed = subprocess.run(["git", "ls-files", *patterns], capture_output=True, check=True).stdout
     paths = [path for path in map(Path, listed.decode().splitlines()) if path.is_file()]
     found = [line for path in paths for line in headless(path)]
     if found:
