@@ -1,4 +1,4 @@
-//! What is read from files of the user: the intent, and what is accepted.
+//! Files of the user: the intent of a host, and accepted findings.
 
 use super::Failure;
 use serde::Deserialize;
@@ -6,6 +6,8 @@ use std::path::Path;
 use tailtrim_host::audit::{Waiver, Wish, find};
 
 const DEFAULT: &str = "tailtrim.json";
+/// The file that earlier versions read.
+const FORMER: &str = "tailtrim.toml";
 
 #[derive(Deserialize)]
 struct Config {
@@ -42,6 +44,11 @@ pub(super) fn complete(wish: Wish, path: Option<&Path>) -> Result<(Wish, Option<
     let path = match path {
         Some(path) => path,
         None if default.exists() => default,
+        None if Path::new(FORMER).exists() => {
+            return Err(Failure::usage(format!(
+                "{FORMER}: no longer read, expected {DEFAULT}, such as {{\"host\": {{\"isolate\": \"2-7\"}}}}"
+            )));
+        }
         None => return Ok((wish, None)),
     };
     let config: Config = read(path)?;

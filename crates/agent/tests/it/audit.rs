@@ -211,6 +211,15 @@ fn intent_and_waivers_come_from_files() {
 }
 
 #[test]
+fn the_file_of_earlier_versions_is_refused() {
+    let folder = host();
+    fs::write(folder.path().join("tailtrim.toml"), "[host]\nisolate = \"1\"\n").unwrap();
+    let output = audit(&["--root", "root"], folder.path());
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("expected tailtrim.json"), "{}", text(&output.stderr));
+}
+
+#[test]
 fn wrong_requests_say_what_to_do() {
     let folder = host();
     fs::create_dir(folder.path().join("empty")).unwrap();
