@@ -199,7 +199,7 @@ def test_the_image_is_built_from_debian_and_the_package(alone: Host, tmp_path: P
 
 
 def test_the_wheel_is_all_that_the_demo_needs(tmp_path: Path) -> None:
-    wheel = made("*.whl")
+    wheel = made("tailtrim-*.whl")
     root = [*entering("bookworm-minimal"), "env", "PATH=/usr/bin:/usr/sbin"]
     mine = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
 

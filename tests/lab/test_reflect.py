@@ -11,6 +11,7 @@ import shutil
 import signal
 import socket
 import struct
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -28,6 +29,22 @@ MODES = {
     "xdp": ("--mode", "xdp", "--interface", "far"),
     "af-xdp": ("--mode", "af-xdp", "--interface", "far"),
 }
+
+
+@pytest.mark.fast
+def test_a_session_that_began_outside_of_the_pid_namespace() -> None:
+    # The leader of the session is 0 there, no process ID.
+    root = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
+    inside = ["unshare", *root, "--net", "--pid", "--fork", "--kill-child"]
+    with subprocess.Popen(
+        [*inside, AGENT, "reflect", "--user", "0", "--echo", "7"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as reflector:
+        assert reflector.stdout is not None
+        assert json.loads(reflector.stdout.readline()) == {"event": "ready"}
+        reflector.terminate()
 
 
 @pytest.mark.parametrize("mode", MODES)

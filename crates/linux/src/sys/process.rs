@@ -31,7 +31,9 @@ pub(crate) fn prefer() -> io::Result<()> {
 
 /// Whether this process is alone in its session, or at its head.
 pub(crate) fn leads_session() -> bool {
-    process::getsid(None) == Ok(process::getpid())
+    // Not by rustix: a leader outside of this PID namespace is 0, which is none of its process IDs.
+    // SAFETY: neither call takes anything; neither can fail for the caller itself.
+    unsafe { libc::getsid(0) == libc::getpid() }
 }
 
 /// Runs the calling thread with real-time priority, `SCHED_FIFO`.
