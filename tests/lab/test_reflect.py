@@ -43,8 +43,11 @@ def test_a_session_that_began_outside_of_the_pid_namespace() -> None:
         text=True,
     ) as reflector:
         assert reflector.stdout is not None
-        assert json.loads(reflector.stdout.readline()) == {"event": "ready"}
-        reflector.terminate()
+        try:
+            assert json.loads(reflector.stdout.readline()) == {"event": "ready"}
+        finally:
+            # It passes no other signal on.
+            reflector.kill()
 
 
 @pytest.mark.parametrize("mode", MODES)

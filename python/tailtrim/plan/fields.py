@@ -1,4 +1,4 @@
-"""What all parts of a plan are made of."""
+"""Types that all parts of a plan share."""
 
 from __future__ import annotations
 

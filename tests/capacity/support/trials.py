@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Simulated:
-    """What stands for :func:`tailtrim.experiment.running`: a server of 1,000 packets/s.
+    """A stand-in for :func:`tailtrim.experiment.conduct`: a server of 1,000 packets/s.
 
     Before the run of the number ``breaks`` it is killed: with ``late`` when the run directory is
     there, before anything is recorded of it.
