@@ -129,10 +129,10 @@ def _tell_tree(planned: Asked, settings: Settings) -> None:
 
 
 def _search(planned: Asked, settings: Settings | None, *, json: bool) -> None:
-    from tailtrim.trim import wording  # noqa: PLC0415 - the help does without
+    from tailtrim.cli.terminal import Terminal  # noqa: PLC0415 - the help does without
     from tailtrim.trim.loop import Loop  # noqa: PLC0415
     from tailtrim.trim.recorded import recorded  # noqa: PLC0415
-    from tailtrim.trim.report import cost_words, findings  # noqa: PLC0415
+    from tailtrim.trim.report import findings, table  # noqa: PLC0415
 
     place = planned.place
     with ending_orderly():
@@ -143,7 +143,7 @@ def _search(planned: Asked, settings: Settings | None, *, json: bool) -> None:
         )
 
         def ended(trial: Trial, seen: Observation) -> None:
-            say(units.printable(wording.progress(trial, seen, loop.search.left)), err=True)
+            say(units.printable(table.progress(trial, seen, loop.search.left)), err=True)
 
         try:
             result = loop.go(lambda *_: None, ended)
@@ -155,8 +155,7 @@ def _search(planned: Asked, settings: Settings | None, *, json: bool) -> None:
     if json:
         say_json(found.as_json())
     else:
-        for line in (*wording.report(result, loop.quantile), "", *cost_words.lines(found.costs)):
-            say(units.printable(line))
+        Terminal().print(table.render(found))
         say(f"\nExperiment: {place}")
     _report(found, place, json=json)
     for notice in (*loop.workload.notices, *result.notices):

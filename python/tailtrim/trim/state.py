@@ -44,7 +44,7 @@ class State:
         self.observations = [one.observation for one in seen]
         trials = [
             {
-                "run": f"run-{trial.number:03d}",
+                "run": trial.folder,
                 "changes": sorted(trial.changes),
                 "phase": trial.phase,
                 "block": trial.block,

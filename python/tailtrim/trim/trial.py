@@ -49,6 +49,11 @@ class Trial:
     phase: str
     block: int
 
+    @property
+    def folder(self) -> str:
+        """The name of its run directory."""
+        return f"run-{self.number:03d}"
+
 
 @dataclass(frozen=True, slots=True)
 class Observation:

@@ -129,7 +129,7 @@ class Watched:
 
         """
         told("watching")
-        name = f"run-{trial.number:03d}"
+        name = trial.folder
         place, log = self._folder / name, self._folder / f"{name}.log"
         shutil.rmtree(place, ignore_errors=True)
         failed = self._run(place, log)
