@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from recorded_search import latencies
+from simulated_worlds import World
 from synthetic import run_of
 from typer.testing import CliRunner, Result
 
 from tailtrim.cli import application, trim
 from tailtrim.experiment import Experiment, Outcome
 from tailtrim.trim import conducted
-from tailtrim.trim.simulation import World
 from tailtrim.trim.trial import Trial
 
 if TYPE_CHECKING:

@@ -9,13 +9,13 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
+from simulated_worlds import World
 
 from tailtrim.errors import HostError, OutputError, PlanError, RunError
 from tailtrim.experiment import Experiment, Outcome
 from tailtrim.trim import conducted, host
 from tailtrim.trim.loop import Loop
 from tailtrim.trim.planned import Planned
-from tailtrim.trim.simulation import World
 from tailtrim.trim.trial import Settings, Trial
 from tailtrim.trim.verdict import Verdict
 

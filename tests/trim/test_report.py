@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 from recorded_search import WATTS, WORLD, searched
 from rich.console import Console
+from simulated_worlds import World
 from typer.testing import CliRunner
 
 from tailtrim.cli import application
@@ -27,7 +28,6 @@ from tailtrim.trim.report import findings, page
 from tailtrim.trim.report.costs import Processors, costs_of
 from tailtrim.trim.report.table import notes, render, rows
 from tailtrim.trim.search import Search
-from tailtrim.trim.simulation import World
 from tailtrim.trim.tree import tree
 from tailtrim.trim.trial import Observation, Settings
 from tailtrim.trim.verdict import Found, Verdict
