@@ -16,7 +16,7 @@ from typer.testing import CliRunner, Result
 
 from tailtrim.cli import application, trim
 from tailtrim.experiment import Experiment, Outcome
-from tailtrim.trim import conducted
+from tailtrim.trim import testbed_workload
 from tailtrim.trim.trial import Trial
 
 if TYPE_CHECKING:
@@ -60,9 +60,9 @@ def invoke(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Res
     def nodes_of(*_: Any) -> Iterator[_Nodes]:
         yield _Nodes()
 
-    monkeypatch.setattr(conducted, "conduct", conduct)
-    monkeypatch.setattr(conducted, "nodes_of", nodes_of)
-    monkeypatch.setattr(conducted, "images_for", lambda *_: {})
+    monkeypatch.setattr(testbed_workload, "conduct", conduct)
+    monkeypatch.setattr(testbed_workload, "nodes_of", nodes_of)
+    monkeypatch.setattr(testbed_workload, "images_for", lambda *_: {})
     monkeypatch.setattr(trim, "_enter", lambda _: None)
     plan = tmp_path / "plan.yml"
     plan.write_text(PLAN)

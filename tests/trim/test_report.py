@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 from tailtrim.cli import application
 from tailtrim.errors import RunDirectoryError
 from tailtrim.report import units
-from tailtrim.trim.power import with_power
+from tailtrim.trim.observation import with_power
 from tailtrim.trim.recorded import is_search, recorded
 from tailtrim.trim.report import findings, page
 from tailtrim.trim.report.costs import Processors, costs_of

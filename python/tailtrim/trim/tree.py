@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tailtrim.trim.alpha_spending import FEWEST, Looks
 from tailtrim.trim.screening import FEWEST_CANDIDATES, design, rows_allowed
 from tailtrim.trim.search import CONFIRM, CONFIRM_MOST, EXPLAINED, affordable
-from tailtrim.trim.spending import FEWEST, Looks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-#: Phases before the search: why packets of the baseline are late; what boots at all.
-EXPLAIN, BOOT = "explain", "boot"
+#: Phases before the search, why packets of the baseline are late and what boots at all; and after
+#: it, the steps between baseline and all that is kept.
+EXPLAIN, BOOT, PATH = "explain", "boot", "path"
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class Verdict(StrEnum):
@@ -73,3 +76,10 @@ class Result:
     def as_json(self) -> dict[str, Any]:
         """Return the result as JSON data."""
         return asdict(self) | {"kept": list(self.kept)}
+
+
+def cumulative_steps(found: Sequence[Found]) -> list[frozenset[str]]:
+    """Return the sets from no change to all that are kept; the largest gain comes first."""
+    kept = [one for one in found if one.verdict is Verdict.KEPT]
+    kept.sort(key=lambda one: one.gain.share if one.gain else 0.0, reverse=True)
+    return [frozenset(one.name for one in kept[:count]) for count in range(len(kept) + 1)]

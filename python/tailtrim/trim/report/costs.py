@@ -17,9 +17,9 @@ from pydantic import TypeAdapter, ValidationError
 from tailtrim.devices import AnyDevice, Device
 from tailtrim.energy.uncertainty import estimate
 from tailtrim.student import interval
-from tailtrim.trim.course import BASELINE
-from tailtrim.trim.power import power
+from tailtrim.trim.observation import power
 from tailtrim.trim.report.path import CONFIDENCE
+from tailtrim.trim.schedule import BASELINE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

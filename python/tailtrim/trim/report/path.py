@@ -8,7 +8,8 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from tailtrim.student import interval
-from tailtrim.trim.path import PHASE, steps
+from tailtrim.trim.trial import PATH
+from tailtrim.trim.verdict import cumulative_steps
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 #: Of each interval alone.
 CONFIDENCE = 0.95
 #: Runs that were done after all was decided: no choice was made by them.
-_FRESH = ("confirm", PHASE)
+_FRESH = ("confirm", PATH)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ class Step:
 def path(search: RecordedSearch) -> list[Step]:
     """Return the steps that were measured, from the baseline to all that is kept."""
     found: list[Step] = []
-    for changes in steps(search.result.found if search.result else ()):
+    for changes in cumulative_steps(search.result.found if search.result else ()):
         seen = _runs(search, changes)
         if not seen:
             continue

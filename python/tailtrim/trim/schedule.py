@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from statistics import fmean
 from typing import TYPE_CHECKING, TypeVar
@@ -19,9 +20,13 @@ if TYPE_CHECKING:
 
 #: No change at all.
 BASELINE: frozenset[str] = frozenset()
+#: Fewer baselines have no slope worth telling.
+_FEWEST = 6
+#: One search in a hundred on a steady host is told to drift.
+_LEVEL = 0.01
 
 
-class Course:
+class Schedule:
     """What was tried and seen so far, and what the budget still allows.
 
     Args:
@@ -77,3 +82,44 @@ class Course:
         """Return the trials without changes, in order; not those that a trace made slower."""
         without = (one for one in self.seen if one.trial.changes == BASELINE)
         return [one for one in without if one.trial.phase != EXPLAIN]
+
+    def beyond_limit(self, seen: Observation) -> str | None:
+        """Return the limit that a trial is beyond, ``None`` if it is within all.
+
+        A trial that failed is beyond: a change that stops the device is not to be kept.
+        """
+        limits = self.settings.limits
+        if seen.failed is not None:
+            return f"the run failed: {seen.failed}"
+        if limits.loss is not None and seen.loss > limits.loss:
+            return f"loss {seen.loss:.3%}, the limit is {limits.loss:.3%}"
+        rates = [rate for one in self.baselines() if (rate := one.observation.rate_pps)]
+        if limits.rate_loss is not None and seen.rate_pps is not None and rates:
+            lost = 1 - seen.rate_pps / fmean(rates)
+            if lost > limits.rate_loss:
+                return f"throughput -{lost:.1%}, the limit is -{limits.rate_loss:.1%}"
+        if limits.watts is not None and seen.watts is not None and seen.watts > limits.watts:
+            return f"{seen.watts:.0f} W, the limit is {limits.watts:.0f} W"
+        return None
+
+    def drift(self) -> str | None:
+        """Return a sentence about baselines with a slope, ``None`` if they have none."""
+        told = [
+            (one.trial.number, math.log(tail))
+            for one in self.baselines()
+            if (tail := one.observation.tail_ns)
+        ]
+        if len(told) < _FEWEST:
+            return None
+        from scipy.stats import linregress  # noqa: PLC0415 - takes a second to load
+
+        numbers, logs = zip(*told, strict=True)
+        fitted = linregress(numbers, logs)
+        moved = float(fitted.slope) * (numbers[-1] - numbers[0])
+        if fitted.pvalue > _LEVEL or abs(moved) < self.settings.worth:
+            return None
+        return (
+            f"the host drifts: without changes the tail moved by {math.expm1(moved):+.0%} during"
+            " the search. Trials are compared within blocks, so the verdicts hold; the latencies"
+            " of early and late trials are not comparable"
+        )

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, Self
 
+from tailtrim.errors import MissingPackageError
 from tailtrim.rundir import RunDirectory
-from tailtrim.trim.expected import by_causes, costs
 from tailtrim.trim.host import HostTuning
+from tailtrim.trim.ranking import by_causes, costs
 from tailtrim.trim.trial import Candidate, Limits
 
 if TYPE_CHECKING:
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
     from tailtrim.plan.trimming import Trimming
     from tailtrim.trim.trial import Observation, Trial
     from tailtrim.trim.verdict import Found, Result
+
+_NEEDED = ("pydoe", "scipy")
 
 
 class Workload(Protocol):
@@ -51,7 +55,7 @@ class Workload(Protocol):
         """Leave what is kept beside changes of the host, and say so."""
 
 
-class Asked(ABC):
+class Request(ABC):
     """What a search is asked for.
 
     Args:
@@ -137,3 +141,17 @@ class Asked(ABC):
             OutputError: the folder belongs to something else.
 
         """
+
+
+def require_packages() -> None:
+    """Refuse to search without the packages that a search needs beside those of all commands.
+
+    Raises:
+        MissingPackageError: one is not installed.
+
+    """
+    missing = [name for name in _NEEDED if find_spec(name) is None]
+    if missing:
+        error = MissingPackageError(f"searching needs the package {missing[0]}")
+        error.add_note("pip install 'tailtrim[trim]'")
+        raise error

@@ -54,3 +54,20 @@ class Looks:
         place = self._places.index(rounds)
         before = self._places[place - 1] if place else 0
         return (rounds - before) / self.longest
+
+
+class Holm:
+    """The error that is left for each candidate: see :mod:`.alpha_spending`."""
+
+    def __init__(self, error: float, hypotheses: int) -> None:
+        """Begin with nothing proven."""
+        self._error, self._left = error, hypotheses
+
+    @property
+    def level(self) -> float:
+        """The error of each hypothesis that is left."""
+        return self._error / self._left
+
+    def proven(self) -> None:
+        """Give the error of a proven hypothesis to the others."""
+        self._left = max(self._left - 1, 1)

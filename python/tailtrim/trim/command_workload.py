@@ -16,8 +16,8 @@ from tailtrim.plan.command_plan import load_watched
 from tailtrim.rundir import RunDirectory
 from tailtrim.rundir.locked import lock
 from tailtrim.trim import state as records
-from tailtrim.trim.asked import Asked
-from tailtrim.trim.observed import observation
+from tailtrim.trim.observation import observation
+from tailtrim.trim.request import Request
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -35,13 +35,13 @@ _LAST = 300
 _WITH_US = ("setpriv", "--pdeathsig", "TERM")
 
 
-class WatchedAsked(Asked):
+class CommandRequest(Request):
     """Changes of this host, tried on a command.
 
     Args:
         path: the file with the changes.
         command: for ``sh -c``; leaves a run directory at ``$RUN``.
-        explained: as of :class:`.asked.Asked`, as are the others.
+        explained: as of :class:`.request.Request`, as are the others.
         out: the folder of the trials.
         resume: the search is taken up.
 
@@ -72,13 +72,13 @@ class WatchedAsked(Asked):
 
     def workload(
         self, folder: Path, done: Sequence[Trial], next_one: Trial | None, *, resume: bool
-    ) -> Watched:
+    ) -> CommandWorkload:
         """Return the command."""
         del done, next_one
-        return Watched(self._command, folder, self.trimming.quantile, resume=resume)
+        return CommandWorkload(self._command, folder, self.trimming.quantile, resume=resume)
 
 
-class Watched:
+class CommandWorkload:
     """A command: a workload of searches.
 
     Args:
