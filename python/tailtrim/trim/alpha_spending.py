@@ -1,4 +1,4 @@
-"""When a search looks at its results, and how much error each look may spend.
+"""Alpha spending: the looks of a search at its results, and the error that each look may spend.
 
 A search that looks often and stops at the first good look would err more often than it says. Each
 look k at a candidate therefore has a part of the candidate's error, error * (f(t_k) - f(t_{k-1})),
@@ -29,7 +29,7 @@ _LONGEST = 60
 
 
 class Looks:
-    """The looks of one phase.
+    """The looks of one phase, each with its share of the error.
 
     Args:
         rounds: how many rounds the budget allows.
@@ -57,7 +57,7 @@ class Looks:
 
 
 class Holm:
-    """The error that is left for each candidate: see :mod:`.alpha_spending`."""
+    """The error that is left for each candidate, by Holm's procedure."""
 
     def __init__(self, error: float, hypotheses: int) -> None:
         """Begin with nothing proven."""

@@ -1,4 +1,4 @@
-"""Trials on a workload that is not the plan's: a command that leaves a run directory each time."""
+"""A command as the workload of a search: it leaves a run directory for each trial."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from tailtrim.trim.trial import Observation, Trial
     from tailtrim.trim.verdict import Result
 
-#: The variable by which a command is told where its run directory is to be.
+#: Environment variable with the place of the run directory.
 RUN = "RUN"
-#: s: how long a command may take to end when it is told to.
+#: Grace period of a command after SIGTERM, in s.
 _END_S = 5.0
 _LOOK_S = 0.02
 _LAST = 300
@@ -67,7 +67,7 @@ class CommandRequest(Request):
 
     @property
     def each_s(self) -> float:
-        """What the file says."""
+        """Duration of a trial as the file has it, in s."""
         return self._duration_s
 
     def workload(
@@ -92,7 +92,7 @@ class CommandWorkload:
 
     """
 
-    #: There is nothing to tell beside the trials.
+    #: None: a command says nothing beside its trials.
     notices: Sequence[str] = ()
 
     def __init__(self, command: str, folder: Path, quantile: str, *, resume: bool) -> None:
@@ -122,7 +122,7 @@ class CommandWorkload:
         return iter(())
 
     def measure(self, trial: Trial, told: Callable[[str], None]) -> Observation:
-        """Run the command, and read what it has left.
+        """Run the command, and read its run directory.
 
         Raises:
             OutputError: results cannot be written.
@@ -143,7 +143,7 @@ class CommandWorkload:
         return observation(outcome, summary, self._quantile)
 
     def _run(self, place: Path, log: Path) -> str | None:
-        """Run the command to its end; returns why it failed."""
+        """Run the command to its end; return the reason of a failure."""
         try:
             output = log.open("wb")
         except OSError as error:
@@ -171,7 +171,7 @@ class CommandWorkload:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End what a command has started, whatever ended the wait for it."""
+    """End the processes of a command, whatever ended the wait for it."""
     until_s = time.monotonic() + _END_S
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGTERM)

@@ -1,4 +1,4 @@
-"""Backward elimination: what removing a change costs.
+"""Backward elimination: tests of the cost of removing a change.
 
 A round has the baseline, the whole (all changes that are left), and the whole without each change
 that is not decided, in random order. Settings that only help together are found, since removing
@@ -31,7 +31,7 @@ _BEYOND = 2
 
 @dataclass(slots=True)
 class _Standing:
-    """A candidate in the whole that is not decided."""
+    """An undecided candidate of the whole."""
 
     candidate: Candidate
     differences: list[float] = field(default_factory=list)
@@ -40,7 +40,7 @@ class _Standing:
 
 
 class Elimination:
-    """The rounds of one elimination, and what they have decided.
+    """The rounds of one elimination, and their verdicts.
 
     Args:
         schedule: the trials so far.
@@ -170,7 +170,7 @@ class Elimination:
         self._kept.clear()
 
     def _leave(self, level: float) -> None:
-        """Say of all that is left that it is not proven, and what would have been needed."""
+        """Leave the rest as not proven, and estimate the trials that it would have needed."""
         worth = -math.log1p(-self._schedule.settings.worth)
         rounds = 0
         for standing in list(self._undecided.values()):
@@ -202,7 +202,7 @@ def sets_of(whole: frozenset[str], undecided: Iterable[str]) -> list[frozenset[s
 
 
 def cost(without: Observation, with_it: Observation) -> float | None:
-    """Return by how much the log of the tail is larger without a change, if both are known."""
+    """Return the difference of the log tails without and with a change, if both are known."""
     if not without.tail_ns or not with_it.tail_ns:
         return None
     return math.log(without.tail_ns / with_it.tail_ns)

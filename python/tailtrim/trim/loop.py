@@ -1,4 +1,4 @@
-"""The loop: the trials of a search, one after the other, with the host as each asks."""
+"""The loop of a search: it applies the host's changes of each trial, measures, and reverts them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Loop:
     """A search on a workload.
 
     Args:
-        request: what may be changed, and on which workload.
+        request: the changes to try, and the workload.
         folder: the directory of the trials.
         settings: how to search; ``None``: take up the search that is there.
 
@@ -40,7 +40,7 @@ class Loop:
     """
 
     def __init__(self, request: Request, folder: Path, settings: Settings | None) -> None:
-        """Begin, or replay what was seen before the interruption."""
+        """Begin, or replay the observations from before the interruption."""
         self._request, self._folder = request, folder
         self.quantile = request.trimming.quantile
         if settings is None:
@@ -51,7 +51,7 @@ class Loop:
         if tuning is not None and not self._state.applied:
             tuning.require_untuned()
         self.search = Search(self._state.candidates, self._state.settings)
-        #: What packets pass in the trials, and a directory for each.
+        #: The workload of the trials.
         self.workload = request.workload(
             folder, list(self._replayed()), self.search.trial, resume=settings is None
         )
@@ -62,7 +62,7 @@ class Loop:
         self._save(None)
 
     def _replayed(self) -> Iterator[Trial]:
-        """Tell the search what was seen, and yield the trials again."""
+        """Tell the search the recorded observations, and yield their trials."""
         for seen in self._state.observations:
             if self.search.trial is None:
                 told = f"{self._folder / records.NAME}: has trials that this version would not do"
@@ -76,8 +76,8 @@ class Loop:
         """Try until the search ends; the host is left with what is kept.
 
         Args:
-            told: is called with what a trial is doing.
-            ended: is called with a trial and what it measured.
+            told: is called with the current step of a trial.
+            ended: is called with a trial and its observation.
 
         Raises:
             HostError: this host cannot do it, or the host's changes cannot be taken back.
@@ -120,7 +120,7 @@ class Loop:
 
     @contextmanager
     def _host(self, changes: frozenset[str]) -> Iterator[str | None]:
-        """Have the host's changes applied; yields why they are not."""
+        """Apply the host's changes for a while; yield the reason of a failure."""
         tuning = self._request.tuning
         if tuning is None or not changes:
             yield None
@@ -133,7 +133,7 @@ class Loop:
             self._applied(BASELINE)
 
     def _leave(self, result: Result) -> Iterator[str]:
-        """Apply to the host what is kept, and write it as files of other tools."""
+        """Apply the kept changes of the host, and write them as files of other tools."""
         tuning, kept = self._request.tuning, self._request.of_host(frozenset(result.kept))
         if tuning is None or not kept:
             return

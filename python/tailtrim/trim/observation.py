@@ -1,4 +1,4 @@
-"""What a run says of its trial."""
+"""The observation of a trial, from its run and its meter."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 def observation(outcome: Outcome, summary: Summary | None, p: str) -> Observation:
-    """Return the tail of all packets sent, and what it cost.
+    """Return the tail of all packets sent, their loss and the delivered rate.
 
     An invalid run has no tail, and the changes are not blamed for it.
 
     Args:
-        outcome: what became of the run.
+        outcome: of the run.
         summary: its numbers, if it is complete.
         p: the quantile as summaries write it.
 
@@ -43,20 +43,20 @@ def observation(outcome: Outcome, summary: Summary | None, p: str) -> Observatio
 
 
 def with_power(seen: Observation, run: Path, node: str | None) -> Observation:
-    """Return the observation with the watts of its run, as :func:`power` has them."""
+    """Return the observation with the mean power of its run, see :func:`power`."""
     found = power(run, node)
     return seen if found is None else replace(seen, watts=found.watts)
 
 
 def power(run: Path, node: str | None) -> State | None:
-    """Return what was measured while packets passed; ``None`` where it is not known.
+    """Return the power while packets passed; ``None`` where it is not known.
 
     Args:
         run: the directory of the run.
         node: the device's; ``None`` where the whole testbed is one machine.
 
     Raises:
-        RunDirectoryError: what meters measured cannot be read.
+        RunDirectoryError: the record of a meter cannot be read.
 
     """
     energy = measured.read(run)

@@ -1,4 +1,4 @@
-"""What a plan asks to be tried, and the run of each trial."""
+"""The request of a plan: its candidates, and the run of each trial."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tailtrim.plan import Boot, Plan, Run
     from tailtrim.plan.trimming import PlannedChange
 
-#: s: what a run takes at least beside its traffic, to make and remove the testbed.
+#: Shortest time of a run beside its traffic, in s: the testbed is made and removed.
 _BESIDE_S = 2.0
 #: Boot parameters that take away protection or CPUs: what ``mitigations=off`` stands for
 #: (Documentation/admin-guide/kernel-parameters.txt of Linux 6.12, x86), that word itself, and those
@@ -103,7 +103,7 @@ class PlanRequest(Request):
 
     @property
     def each_s(self) -> float:
-        """How long a trial takes at least: its traffic, what is made and removed, and boots."""
+        """Shortest duration of a trial in s: traffic, making and removing the testbed, boots."""
         each_s = self.plan.traffic.duration_s + _BESIDE_S
         if not self.boots():
             return each_s
@@ -134,7 +134,7 @@ class PlanRequest(Request):
         return run.model_copy(update=told)
 
     def boots(self) -> list[Boot]:
-        """Return what the node boots without changes, with each of them, and with all."""
+        """Return the boots of the node without changes, with each of them, and with all."""
         every = [one.name for one in self.candidates if one.boots]
         sets = [frozenset[str](), *(frozenset([name]) for name in every), frozenset(every)]
         found = (self.run(Trial(0, one, BOOT, 0)).boot for one in sets)
@@ -145,7 +145,7 @@ def _refuse_risks(path: Path, name: str, change: PlannedChange) -> None:
     """Refuse a change of a boot line that has a risk which the plan does not name.
 
     Raises:
-        PlanError: it has.
+        PlanError: the change has one.
 
     """
     before = str(change.baseline).split()

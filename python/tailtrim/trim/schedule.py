@@ -1,4 +1,4 @@
-"""The trials of a search so far, its budget, and blocks of trials in random order."""
+"""The schedule of a search: trials so far, budget, and blocks of trials in random order."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tailtrim.trim.trial import Observation, Settings
 
     T = TypeVar("T")
-    #: Yields the next trial, is sent what it measured, and returns what was learned.
+    #: Yields the next trial, is sent its observation, and returns a result.
     Steps = Generator[Trial, Observation, T]
 
 #: No change at all.
@@ -27,7 +27,7 @@ _LEVEL = 0.01
 
 
 class Schedule:
-    """What was tried and seen so far, and what the budget still allows.
+    """The trials so far, and the rest of the budget.
 
     Args:
         settings: how to search.
@@ -46,7 +46,7 @@ class Schedule:
         """Try each set of changes once, in random order; those of one boot are together.
 
         Returns:
-            what was seen, in the order of ``sets``.
+            the observations, in the order of ``sets``.
 
         """
         boots: dict[frozenset[str], list[int]] = {}
@@ -65,7 +65,7 @@ class Schedule:
         return [found[place] for place in range(len(sets))]
 
     def left(self) -> int:
-        """Return how many more trials the budget allows, by the time that they took so far."""
+        """Return the number of trials that the budget still allows, by their mean time so far."""
         left = self.settings.trials - len(self.seen)
         if self.settings.seconds is not None and self.seen:
             took_s = [one.observation.seconds for one in self.seen]

@@ -1,4 +1,4 @@
-"""Which groups of changes move the tail at all: a Plackett-Burman design over the groups.
+"""Screening of the groups of changes by a Plackett-Burman design.
 
 In n runs the design tells the effects of up to n - 1 groups, each as exactly as if all n runs were
 about it alone (Plackett and Burman, Biometrika 33, 1946). Every second replicate is the first with
@@ -41,7 +41,7 @@ Design = list[list[bool]]
 
 
 class Screened(NamedTuple):
-    """The candidates that go on, and what is known of the others."""
+    """The candidates that go on, and the verdicts of the others."""
 
     going: list[Candidate]
     out: list[Found]
@@ -86,14 +86,14 @@ def screen(schedule: Schedule, groups: Mapping[str, Sequence[Candidate]]) -> Ste
 
 
 def design(groups: int) -> Design:
-    """Return which groups (columns) are on in which trials (rows)."""
+    """Return the design: groups (columns) that are on in trials (rows)."""
     from pydoe import pbdesign  # noqa: PLC0415 - takes a second to load
 
     return [[bool(level > 0) for level in row] for row in pbdesign(groups)]
 
 
 def rows_allowed(trials: int, rows: int) -> int:
-    """Return how many trials screening may have of a budget: replicates with their fold-over."""
+    """Return the trials of a budget that screening may have: replicates with their fold-over."""
     pair = 2 * (rows + 1)
     return trials // _SHARE // pair * pair
 
@@ -169,7 +169,7 @@ def _parted(
 
 
 def _limit(schedule: Schedule, rows: Sequence[_Row], place: int) -> str | None:
-    """Return which limit a group is beyond always, and no run without it."""
+    """Return the limit that all runs with a group are beyond, and none without it."""
     told = [(row.on[place], schedule.beyond_limit(row.observation)) for row in rows]
     reasons = [reason for on, reason in told if on]
     if reasons and all(reasons) and not any(reason for on, reason in told if not on):

@@ -1,7 +1,7 @@
-"""The search: what was seen so far says what to try next, or that it is done.
+"""The search: a function from the observations so far to the next trial or the result.
 
 It reads no clock and does no trials. The same observations in the same order lead to the same
-trials: a search that was interrupted is taken up by telling it what was seen.
+trials: a search that was interrupted is resumed by telling it the recorded observations.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ EXPLAINED = 3
 def affordable(
     candidates: Sequence[Candidate], settings: Settings, *, done: int = 0
 ) -> tuple[list[Candidate], list[Found]]:
-    """Part the candidates into those that the budget allows to try, and the others.
+    """Divide the candidates into those that the budget allows to try, and the others.
 
     Args:
         candidates: in the order of expected gain.
-        settings: how to search.
+        settings: of the search.
         done: trials that there were already.
 
     """
@@ -67,7 +67,7 @@ class Search:
 
     Args:
         candidates: in the order of expected gain; the first ones are tried if the budget is small.
-        settings: how to search.
+        settings: of the search.
 
     """
 
@@ -79,7 +79,7 @@ class Search:
         self._steps = self._all()
         #: The next trial; ``None`` at the end.
         self.trial: Trial | None = None
-        #: What was found, at the end.
+        #: The result, at the end.
         self.result: Result | None = None
         self._advance(None)
 
@@ -90,11 +90,11 @@ class Search:
 
     @property
     def left(self) -> int:
-        """How many more trials the budget allows."""
+        """Number of trials that the budget still allows."""
         return self._schedule.left()
 
     def tell(self, observation: Observation) -> None:
-        """Take what :attr:`trial` measured, and go on to the next one."""
+        """Take the observation of :attr:`trial`, and go on to the next one."""
         self._advance(observation)
 
     def _advance(self, observation: Observation | None) -> None:
@@ -180,7 +180,7 @@ class Search:
 def _confirm(
     schedule: Schedule, kept: frozenset[str], holm: Holm
 ) -> Steps[tuple[Gain | None, str | None]]:
-    """Compare what is kept with the baseline in new rounds: no choice was made by these.
+    """Compare all that is kept with the baseline in new rounds: no choice was made by these.
 
     Returns:
         the gain, and why nothing can be kept after all.

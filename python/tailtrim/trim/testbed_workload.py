@@ -1,4 +1,4 @@
-"""Trials as runs of one experiment, on the testbed of its plan; what boots stays between them."""
+"""The testbed of a plan as the workload of a search: trials are runs of one experiment."""
 
 from __future__ import annotations
 
@@ -78,21 +78,21 @@ class TestbedWorkload:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End what runs on them."""
+        """End the programs on the nodes, and release these."""
         self._nodes = None
         self._stack.close()
 
     @property
     def notices(self) -> Sequence[str]:
-        """What users should know of how it went."""
+        """Notices for users."""
         return [*self.experiment.testbed.notices, *self.experiment.notices]
 
     def prepare(self, told: Callable[[str], None], warned: Callable[[str], None]) -> None:
-        """Make what trials boot, and look at their boot lines.
+        """Make the images that trials boot, and check their boot lines.
 
         Args:
-            told: is called with what is being done, where it takes time.
-            warned: is called with what may be wrong with a boot line.
+            told: is called with steps that take time.
+            warned: is called with warnings about boot lines.
 
         Raises:
             HostError: this host cannot make it.
@@ -117,7 +117,7 @@ class TestbedWorkload:
         """
         experiment, run = self.experiment, self._noted(trial)
         if self._request.tuning is not None:
-            # What a trial changes on the host does not make its run invalid.
+            # Changes of the host by a trial do not make its run invalid.
             experiment.environment.clear()
         if run.boot is not None and run.boot not in self._images:
             self._images |= images_for(experiment, told, lambda _: None, [run.boot])
@@ -142,7 +142,7 @@ class TestbedWorkload:
         return seen if run.boot is None else replace(seen, untried=self._untried(trial))
 
     def _untried(self, trial: Trial) -> str | None:
-        """Return why the node is not in the boot of a trial."""
+        """Return the reason if the node is not in the boot of a trial."""
         untried = self._nodes.untried if self._nodes else None
         if trial.phase == BOOT:
             self._tried_boots = True
@@ -158,7 +158,7 @@ class TestbedWorkload:
         return run
 
     def leave(self, result: Result) -> Iterator[str]:
-        """Have a node that boots be in the boot that is kept, and say how that is made to last."""
+        """Leave a node that boots in the boot that is kept; yield how to make that last."""
         run = self._request.run(Trial(0, frozenset(result.kept), BOOT, 0))
         if run.boot is None or self._nodes is None or not self._tried_boots:
             return
@@ -183,7 +183,7 @@ def _only_begun(folder: Path) -> bool:
 
 
 def _begun(folder: Path) -> int:
-    """Return how many runs the record of the experiment has, with the one that was interrupted."""
+    """Return the number of runs in the experiment's record, with the one that was interrupted."""
     try:
         return len(json.loads((folder / RECORD).read_text("utf-8"))["order"])
     except (OSError, ValueError, KeyError, TypeError):

@@ -1,4 +1,4 @@
-"""What a search found of each candidate, and of all that is kept together."""
+"""Verdicts on the candidates of a search, and its result."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Verdict(StrEnum):
-    """What became of a candidate."""
+    """The verdict on a candidate."""
 
     KEPT = "kept"
     NOTHING = "nothing"
@@ -24,7 +24,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """By which share the tail becomes shorter, with an interval; negative is longer.
+    """Share by which the tail becomes shorter, with its interval; negative is longer.
 
     ``confidence`` is that of the interval. It holds wherever the search stops (repeated confidence
     interval, Jennison and Turnbull 1989), and so is wider than that of a fixed number of runs.
@@ -44,7 +44,7 @@ class Gain:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A candidate, what became of it, and why."""
+    """A candidate with its verdict and the reason."""
 
     name: str
     group: str
@@ -57,14 +57,14 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The end of a search."""
+    """The result of a search."""
 
     found: tuple[Found, ...]
     #: Of what is kept, against the baseline; ``None`` if nothing is kept.
     total: Gain | None
     trials: int
     seconds: float
-    #: How many more trials would have decided the rest in four of five cases.
+    #: Number of further trials that would have decided the rest in four of five cases.
     needed_trials: int | None = None
     notices: tuple[str, ...] = field(default=())
 

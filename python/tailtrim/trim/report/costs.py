@@ -194,7 +194,7 @@ def _isolated(search: RecordedSearch, name: str) -> str:
 
 
 def _polls(device: dict[str, Any] | None) -> bool | None:
-    """Say whether a device polls, by what its run recorded of it."""
+    """Return whether a device polls, by the record of its run."""
     try:
         return _DEVICE.validate_python(device).polls
     except ValidationError:
