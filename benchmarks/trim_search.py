@@ -9,12 +9,17 @@ its trials.
 from __future__ import annotations
 
 import argparse
+import sys
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-from tailtrim.trim.simulation import World, simulate
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "trim" / "support"))
+
+from simulated_worlds import World, simulate
+
 from tailtrim.trim.trial import Settings
 
 #: Two that help alone, two that only help together, three decoys, one that makes it worse.

@@ -9,13 +9,13 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
+from simulated_worlds import World
 
 from tailtrim.errors import HostError, OutputError, PlanError, RunError
 from tailtrim.experiment import Experiment, Outcome
-from tailtrim.trim import conducted, host
+from tailtrim.trim import host, testbed_workload
 from tailtrim.trim.loop import Loop
-from tailtrim.trim.planned import Planned
-from tailtrim.trim.simulation import World
+from tailtrim.trim.plan_request import PlanRequest
 from tailtrim.trim.trial import Settings, Trial
 from tailtrim.trim.verdict import Verdict
 
@@ -122,10 +122,10 @@ def _lab(
         yield booted
 
     booted = Booted()
-    monkeypatch.setattr(conducted, "conduct", conduct)
-    monkeypatch.setattr(conducted, "nodes_of", nodes_of)
-    monkeypatch.setattr(conducted, "images_for", lambda *_: {})
-    monkeypatch.setattr(conducted, "observation", lambda *_: world.run(trials[-1], rng))
+    monkeypatch.setattr(testbed_workload, "conduct", conduct)
+    monkeypatch.setattr(testbed_workload, "nodes_of", nodes_of)
+    monkeypatch.setattr(testbed_workload, "images_for", lambda *_: {})
+    monkeypatch.setattr(testbed_workload, "observation", lambda *_: world.run(trials[-1], rng))
     return trials
 
 
@@ -142,7 +142,7 @@ def test_the_record_tells_all_trials_and_the_result(
 ) -> None:
     _lab(monkeypatch, {"batch": -0.5})
     out = tmp_path / "out"
-    result = Loop(Planned(plan), out, _settings()).go(_ignore, _ignore)
+    result = Loop(PlanRequest(plan), out, _settings()).go(_ignore, _ignore)
 
     assert result.kept == ("batch",)
     record = json.loads((out / "trim.json").read_text())
@@ -159,13 +159,13 @@ def test_an_interrupted_search_is_taken_up_with_the_trial_that_was_lost(
 ) -> None:
     out = tmp_path / "out"
     before = _lab(monkeypatch, {"batch": -0.5}, end_at)
-    interrupted = Loop(Planned(plan), out, _settings())
+    interrupted = Loop(PlanRequest(plan), out, _settings())
     with pytest.raises(KeyboardInterrupt):
         interrupted.go(_ignore, _ignore)
     lost = interrupted.search.trial
     del interrupted
     after = _lab(monkeypatch, {"batch": -0.5})
-    result = Loop(Planned(plan), out, None).go(_ignore, _ignore)
+    result = Loop(PlanRequest(plan), out, None).go(_ignore, _ignore)
 
     assert len(before) == end_at
     assert lost is not None
@@ -178,11 +178,11 @@ def test_a_search_is_not_taken_up_with_other_candidates(
 ) -> None:
     out = tmp_path / "out"
     _lab(monkeypatch, {})
-    Loop(Planned(plan), out, _settings()).go(_ignore, _ignore)
+    Loop(PlanRequest(plan), out, _settings()).go(_ignore, _ignore)
     plan.write_text(PLAN.replace("work: {b", "work2: {b").replace("$work", "$work2"))
 
     with pytest.raises(OutputError, match="different plan: work, work2"):
-        Loop(Planned(plan), out, None)
+        Loop(PlanRequest(plan), out, None)
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,7 @@ def test_a_wrong_plan_is_told(plan: Path, old: str, new: str, told: str) -> None
     plan.write_text(PLAN.replace(old, new))
 
     with pytest.raises(PlanError, match=told):
-        Planned(plan)
+        PlanRequest(plan)
 
 
 BOOTING = """\
@@ -221,7 +221,7 @@ def test_boot_lines_are_tried_and_what_is_kept_is_left(
 ) -> None:
     plan.write_text(BOOTING)
     trials = _lab(monkeypatch, {"line": -0.5})
-    result = Loop(Planned(plan), tmp_path / "out", _settings()).go(_ignore, _ignore)
+    result = Loop(PlanRequest(plan), tmp_path / "out", _settings()).go(_ignore, _ignore)
 
     assert result.kept == ("line",)
     more = next(one for one in result.found if one.name == "more")
@@ -240,7 +240,7 @@ def test_a_node_that_boots_without_changes_only_is_put_back(
 ) -> None:
     plan.write_text(BOOTING.replace("isolcpus=1", "panics"))
     _lab(monkeypatch, {})
-    result = Loop(Planned(plan), tmp_path / "out", _settings()).go(_ignore, _ignore)
+    result = Loop(PlanRequest(plan), tmp_path / "out", _settings()).go(_ignore, _ignore)
 
     assert result.kept == ()
     assert len(Booted.lines) == 4
@@ -254,18 +254,18 @@ def test_a_node_that_does_not_boot_without_changes_ends_the_search(
     _lab(monkeypatch, {})
 
     with pytest.raises(RunError, match="without changes: no boot"):
-        Loop(Planned(plan), tmp_path / "out", _settings()).go(_ignore, _ignore)
+        Loop(PlanRequest(plan), tmp_path / "out", _settings()).go(_ignore, _ignore)
 
 
 @pytest.mark.parametrize("words", ["mitigations=off", "quiet nosmt=force"])
 def test_a_risk_is_taken_only_if_it_is_named(plan: Path, words: str) -> None:
     plan.write_text(BOOTING.replace("isolcpus=1", words))
     with pytest.raises(PlanError, match="away CPUs or protection"):
-        Planned(plan)
+        PlanRequest(plan)
 
     named = words.rsplit(maxsplit=1)[-1].partition("=")[0]
     plan.write_text(BOOTING.replace("isolcpus=1", f"{words}, risk: [{named}]"))
-    assert len(Planned(plan).boots()) == 4
+    assert len(PlanRequest(plan).boots()) == 4
 
 
 @pytest.fixture
@@ -294,7 +294,7 @@ def test_a_host_that_the_plan_does_not_name_is_not_touched(
     monkeypatch.setattr("socket.gethostname", lambda: "another")
 
     with pytest.raises(HostError, match=r"'dut-1', .*host is 'another'"):
-        Planned(plan)
+        PlanRequest(plan)
     assert not journal.exists()
 
 
@@ -305,7 +305,7 @@ def test_changes_that_a_user_applied_are_left_alone(
     journal.write_text("mine")
 
     with pytest.raises(HostError, match="applied on this host"):
-        Loop(Planned(plan), tmp_path / "out", _settings())
+        Loop(PlanRequest(plan), tmp_path / "out", _settings())
     assert journal.read_text() == "mine"
 
 
@@ -314,7 +314,7 @@ def test_what_is_kept_is_applied_and_exported_and_the_rest_is_not(
 ) -> None:
     journal = tuned()
     _lab(monkeypatch, {"vm.stat": -0.6})
-    result = Loop(Planned(plan), tmp_path / "out", _settings()).go(_ignore, _ignore)
+    result = Loop(PlanRequest(plan), tmp_path / "out", _settings()).go(_ignore, _ignore)
 
     assert result.kept == ("vm.stat",)
     assert journal.read_text() == "vm.stat\n"
@@ -329,7 +329,7 @@ def test_a_risky_change_is_tried_only_if_it_is_named(
 ) -> None:
     tuned(only="[ISO-021]")
 
-    assert "cpu.smt" in {one.name for one in Planned(plan).candidates}
+    assert "cpu.smt" in {one.name for one in PlanRequest(plan).candidates}
 
 
 def test_an_interruption_leaves_the_host_as_before(
@@ -339,7 +339,7 @@ def test_an_interruption_leaves_the_host_as_before(
     for end_at in range(8):
         _lab(monkeypatch, {}, end_at)
         with pytest.raises(KeyboardInterrupt):
-            Loop(Planned(plan), tmp_path / f"out-{end_at}", _settings()).go(_ignore, _ignore)
+            Loop(PlanRequest(plan), tmp_path / f"out-{end_at}", _settings()).go(_ignore, _ignore)
         assert not journal.exists()
 
 
@@ -349,13 +349,13 @@ def test_a_killed_search_takes_back_what_was_applied_when_it_is_resumed(
     journal, out = tuned(), tmp_path / "out"
     _lab(monkeypatch, {}, 5)
     with pytest.raises(KeyboardInterrupt):
-        Loop(Planned(plan), out, _settings()).go(_ignore, _ignore)
+        Loop(PlanRequest(plan), out, _settings()).go(_ignore, _ignore)
     # As kill -9 leaves it: the journal and the record say what is applied.
     record = json.loads((out / "trim.json").read_text())
     (out / "trim.json").write_text(json.dumps(record | {"applied": ["vm.stat"]}))
     journal.write_text("vm.stat")
     _lab(monkeypatch, {})
-    resumed = Loop(Planned(plan), out, None)
+    resumed = Loop(PlanRequest(plan), out, None)
 
     assert not journal.exists()
     assert not resumed.go(_ignore, _ignore).kept
@@ -366,7 +366,7 @@ def test_a_change_that_the_host_refuses_is_taken_back_and_told(
 ) -> None:
     journal = tuned(refused="vm.stat")
     _lab(monkeypatch, {"irq.default": -0.6})
-    result = Loop(Planned(plan), tmp_path / "out", _settings()).go(_ignore, _ignore)
+    result = Loop(PlanRequest(plan), tmp_path / "out", _settings()).go(_ignore, _ignore)
 
     verdicts = {one.name: (one.verdict, one.reason) for one in result.found}
     assert verdicts["vm.stat"][0] is Verdict.LIMIT

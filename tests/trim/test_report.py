@@ -1,7 +1,8 @@
-"""What a search found, for people: figures, tables, costs, JSON."""
+"""The report of a search: table, figure, costs, JSON."""
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import random
@@ -13,27 +14,22 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from recorded_search import WATTS, WORLD, searched
-from synthetic import run_of
+from rich.console import Console
+from simulated_worlds import World
 from typer.testing import CliRunner
 
 from tailtrim.cli import application
 from tailtrim.errors import RunDirectoryError
-from tailtrim.trim.power import with_power
-from tailtrim.trim.recorded import RecordedSearch, is_search, recorded
+from tailtrim.report import units
+from tailtrim.trim.observation import with_power
+from tailtrim.trim.recorded import is_search, recorded
 from tailtrim.trim.report import findings, page
-from tailtrim.trim.report.cost_words import lines
-from tailtrim.trim.report.costs import costs_of
-from tailtrim.trim.report.curves import curve_of
-from tailtrim.trim.report.figures import figures
-from tailtrim.trim.report.spread import Spread
-from tailtrim.trim.report.tradeoff import Tried, best_of
+from tailtrim.trim.report.costs import Processors, costs_of
+from tailtrim.trim.report.table import notes, render, rows
 from tailtrim.trim.search import Search
-from tailtrim.trim.simulation import World
 from tailtrim.trim.tree import tree
-from tailtrim.trim.trial import Observation, Seen, Settings, Trial
+from tailtrim.trim.trial import Observation, Settings
 from tailtrim.trim.verdict import Found, Verdict
 
 if TYPE_CHECKING:
@@ -57,8 +53,10 @@ def test_the_path_has_a_curve_for_each_kept_change(search: Path) -> None:
         {"neighbour"},
         {"neighbour", "polling"},
     ]
-    assert [one.phases for one in found.path] == [("confirm",), ("path",), ("confirm",)]
-    shares = [later.tail.value / one.tail.value for one, later in pairwise(found.path)]
+    phases = {one.trial.folder: one.trial.phase for one in found.search.seen}
+    told = [{phases[run] for run in one.runs} for one in found.path]
+    assert told == [{"confirm"}, {"path"}, {"confirm"}]
+    shares = [later.tail_ns.value / one.tail_ns.value for one, later in pairwise(found.path)]
     effects = [math.exp(WORLD.alone[name]) for name in ("neighbour", "polling")]
     assert shares == pytest.approx(effects, rel=0.15)
 
@@ -69,39 +67,61 @@ def test_the_tail_of_a_step_is_what_the_tests_compare(search: Path) -> None:
         tails = [
             one.observation.tail_ns
             for one in read.seen
-            if f"run-{one.trial.number:03d}" in step.runs and one.observation.tail_ns
+            if one.trial.folder in step.runs and one.observation.tail_ns
         ]
         assert len(tails) == len(step.runs)
-        assert step.tail.value == pytest.approx(math.exp(fmean(map(math.log, tails))))
-        assert step.tail.low is not None
-        assert step.tail.low < step.tail.value
+        assert step.tail_ns.value == pytest.approx(math.exp(fmean(map(math.log, tails))))
+        assert step.tail_ns.low is not None
+        assert step.tail_ns.low < step.tail_ns.value
 
 
-@pytest.mark.parametrize("lost", [0, 3])
-def test_a_curve_is_the_mean_of_the_runs_percentiles(tmp_path: Path, lost: int) -> None:
-    rng = random.Random(lost)  # noqa: S311 - latencies, not secrets
-    sent = 60
-    drawn: list[list[int | None]] = [
-        [None if n < lost else rng.randint(1_000, 90_000) for n in range(sent)] for _ in range(3)
-    ]
-    seen = []
-    for number, latencies in enumerate(drawn):
-        run_of(tmp_path, latencies, name=f"run-{number:03d}")
-        seen.append(Seen(Trial(number, frozenset(), "confirm", 0), Observation(1.0)))
-    curve = curve_of(RecordedSearch(tmp_path, "0.9", Settings(), (), (), None), seen, "x")
+def test_the_figure_has_a_lane_for_each_step_the_baseline_at_the_top(search: Path) -> None:
+    found = findings(recorded(search))
+    (figure,) = page.figures(found)
+    (panel,) = figure.panels
 
-    # Naively: the value of the rank, the lost packets last.
-    ordered = [sorted(math.inf if one is None else one for one in of) for of in drawn]
-    assert curve.x.size > 0
-    for x, value in zip(curve.x, curve.value_ns, strict=True):
-        rank = min(max(sent - math.floor(sent / x), 1), sent)
-        values = [of[rank - 1] for of in ordered]
-        assert value == pytest.approx(math.exp(fmean(map(math.log, values))))
-    assert curve.x[-1] == pytest.approx(sent / max(lost, 1), rel=0.1)
-    assert bool((curve.low_ns <= curve.value_ns).all())
+    assert panel.y.names == ("+ polling", "+ neighbour", "baseline")
+    (means,) = panel.lines
+    assert list(means.x) == sorted(means.x)
+    for lane, mean in zip(means.y, means.x, strict=True):
+        step = found.path[::-1][int(lane)]
+        assert mean * panel.x.unit_ns == pytest.approx(step.tail_ns.value)
+        (bar,) = (one for one in panel.bars if one.lane == lane)
+        assert bar.start[0] * panel.x.unit_ns == pytest.approx(step.tail_ns.low)
+        assert bar.end[0] * panel.x.unit_ns == pytest.approx(step.tail_ns.high)
 
 
-def test_what_is_kept_is_told_with_its_price(search: Path) -> None:
+def test_a_step_of_one_run_has_no_interval(search: Path) -> None:
+    found = findings(recorded(search))
+    baseline, *others = found.path
+    single = replace(baseline, tail_ns=replace(baseline.tail_ns, low=None, high=None, runs=1))
+    (figure,) = page.figures(replace(found, path=[single, *others]))
+    (panel,) = figure.panels
+
+    assert {one.lane for one in panel.bars} == {0, 1}
+    assert sorted(panel.lines[0].y) == [0, 1, 2]
+
+
+def test_the_table_has_each_change_with_its_effect_and_its_price(search: Path) -> None:
+    found = findings(recorded(search))
+    told = {row.change: row for row in rows(found)}
+
+    assert list(told) == ["polling", "neighbour", "batches", "all that is kept"]
+    assert [row.verdict for row in told.values()] == ["kept", "kept", "nothing", ""]
+    assert all(re.fullmatch(r"-.* to .* %", row.effect.interval) for row in told.values())
+    assert all(re.search(r"with \S+ % confidence", row.why) for row in told.values())
+    assert told["polling"].power.value.endswith(" W")
+    assert told["batches"].power.value == units.NONE
+    assert told["neighbour"].cpus == "2-3"
+    assert told["all that is kept"].cpus.startswith("2-3; the device polls: one CPU more")
+    shown = io.StringIO()
+    Console(file=shown, width=200).print(render(found))
+    for row in told.values():
+        for text in (row.change, row.effect.value, row.effect.interval, row.power.interval):
+            assert text in shown.getvalue()
+
+
+def test_the_price_of_what_is_kept_is_that_of_the_world(search: Path) -> None:
     costs = findings(recorded(search)).costs
 
     assert costs.together is not None
@@ -115,44 +135,38 @@ def test_what_is_kept_is_told_with_its_price(search: Path) -> None:
     alone = costs.each["polling"].watts
     assert alone is not None
     assert alone.change == pytest.approx(WATTS["polling"], abs=0.5)
-    told = "\n".join(lines(costs))
-    assert "neighbour takes CPUs 2-3" in told
-    for fact in ("the device polls", "one CPU more"):
-        assert fact in told
+    assert costs.processors == Processors({"neighbour": "2-3"}, False, True)  # noqa: FBT003
 
 
 @pytest.mark.parametrize(
-    ("baseline", "changed", "told"),
+    ("baseline", "changed", "taken"),
     [
-        ("", "isolcpus=1 nohz_full=1", "neighbour takes CPUs 1 from"),
-        ("quiet", "quiet isolcpus=managed_irq,domain,2-3,5", "neighbour takes CPUs 2-3,5 from"),
-        ("isolcpus=1", "isolcpus=1 nohz_full=1", None),
-        ("32", "8", None),
+        ("", "isolcpus=1 nohz_full=1", {"neighbour": "1"}),
+        ("quiet", "quiet isolcpus=managed_irq,domain,2-3,5", {"neighbour": "2-3,5"}),
+        ("isolcpus=1", "isolcpus=1 nohz_full=1", {}),
+        ("32", "8", {}),
     ],
 )
 def test_cpus_that_a_boot_line_isolates_are_given_away(
-    search: Path, baseline: str, changed: str, told: str | None
+    search: Path, baseline: str, changed: str, taken: dict[str, str]
 ) -> None:
     read = recorded(search)
     assert read.experiment is not None
     values = {"neighbour": {"baseline": baseline, "changed": changed}}
     read.experiment.plan["trim"] = {"candidates": values}
     without = tuple(replace(one, takes="") for one in read.candidates)
-    text = "\n".join(lines(costs_of(replace(read, candidates=without))))
+    found = costs_of(replace(read, candidates=without)).processors
 
-    if told is None:
-        assert "takes CPUs" not in text
-    else:
-        assert told in text
+    assert found is not None
+    assert found.taken == taken
 
 
 def test_without_a_meter_the_price_is_told_to_be_unknown(search: Path, tmp_path: Path) -> None:
     shutil.copytree(search, tmp_path / "search", ignore=shutil.ignore_patterns("energy.json"))
     found = findings(recorded(tmp_path / "search"))
 
-    assert "Power: not known" in "\n".join(lines(found.costs))
-    assert not found.tradeoff
-    assert [one.key for one in figures(found)] == ["path"]
+    assert any("Power: not known" in note for note in notes(found))
+    assert b"<th>Power</th>" not in page.render(found, (), ("svg",))
 
 
 def test_the_power_is_that_of_the_devices_node(search: Path, tmp_path: Path) -> None:
@@ -167,47 +181,20 @@ def test_the_power_is_that_of_the_devices_node(search: Path, tmp_path: Path) -> 
     assert with_power(Observation(1.0), search, None).watts is None
 
 
-def test_tail_against_watts_has_each_set_once(search: Path) -> None:
-    found = findings(recorded(search))
-    sets = {tuple(sorted(one.trial.changes)) for one in found.search.seen}
-
-    assert sorted(one.changes for one in found.tradeoff) == sorted(sets)
-    named = {one.changes for one in found.tradeoff if one.best}
-    assert {("neighbour",), ("neighbour", "polling")} <= named
-    assert () not in named or found.tradeoff[0].changes == ()
-    (drawn,) = (one for one in figures(found) if one.key == "tradeoff")
-    assert any(": kept: " in name for name in drawn.names)
-
-
-@given(st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), min_size=1, max_size=12))
-def test_best_is_what_no_other_one_beats(drawn: list[tuple[int, int]]) -> None:
-    points = [
-        Tried((str(place),), Spread(tail, None, None, 1), Spread(watts, None, None, 1))
-        for place, (tail, watts) in enumerate(drawn)
-    ]
-    told = {one.changes: one.best for one in best_of(points)}
-
-    for place, (tail, watts) in enumerate(drawn):
-        beaten = any(
-            (other < tail and power <= watts) or (other <= tail and power < watts)
-            for other, power in drawn
-        )
-        assert told[str(place),] == (not beaten)
-
-
 def test_the_report_is_made_from_the_directory(search: Path, tmp_path: Path) -> None:
     out = tmp_path / "report"
     done = CliRunner().invoke(application.app, ["report", str(search), "--out", str(out)])
 
     assert done.exit_code == 0, done.output
     text = (out / "report.html").read_text()
-    for word in ("+ neighbour", "nothing", "What it costs", "Tail against watts"):
+    for word in ("+ neighbour", "nothing", "<th>Power</th>", "one CPU more"):
         assert word in text
+    assert text.count("<table") == text.count("<figure") == 1
     told = json.loads((out / "findings.json").read_text())
     assert told["kept"] == ["polling", "neighbour"]
     assert len(told["path"]) == 3
     assert {one["name"] for one in told["found"]} == {"polling", "neighbour", "batches"}
-    for name in ("path.svg", "path.csv", "tradeoff.svg", "tradeoff.csv"):
+    for name in ("path.svg", "path.csv"):
         assert (out / "figures" / name).stat().st_size > 0
 
 

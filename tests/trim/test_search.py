@@ -7,10 +7,10 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
+from simulated_worlds import Noise, World, simulate
 
+from tailtrim.trim.alpha_spending import Looks
 from tailtrim.trim.search import Search
-from tailtrim.trim.simulation import Noise, World, simulate
-from tailtrim.trim.spending import Looks
 from tailtrim.trim.trial import Candidate, Limits, Observation, Settings
 from tailtrim.trim.verdict import Verdict
 

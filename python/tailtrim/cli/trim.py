@@ -15,8 +15,8 @@ from tailtrim.plan import examples
 from tailtrim.report import units
 
 if TYPE_CHECKING:
-    from tailtrim.trim.asked import Asked
     from tailtrim.trim.report import Findings
+    from tailtrim.trim.request import Request
     from tailtrim.trim.trial import Observation, Settings, Trial
 
 EXAMPLES = """\b
@@ -69,30 +69,30 @@ def command(  # noqa: PLR0913 - one parameter an option
     json: options.Json = False,
 ) -> None:
     """Find the changes that cut the tail, and keep only those whose gain is proven."""
-    from tailtrim.trim.packages import require  # noqa: PLC0415 - the help does without
+    from tailtrim.trim.request import require_packages  # noqa: PLC0415 - the help does without
 
-    require()
+    require_packages()
     plan = examples.located(plan)
     if not dry and watch is None:
         _enter(plan)
-    planned = _asked(plan, watch, explained, out, resume=resume and not dry)
-    settings = _settings(planned, options.budget_s(budget), seed)
+    request = _request_of(plan, watch, explained, out, resume=resume and not dry)
+    settings = _settings(request, options.budget_s(budget), seed)
     if dry:
-        _tell_tree(planned, settings)
+        _tell_tree(request, settings)
         return
-    _search(planned, None if resume else settings, json=json)
+    _search(request, None if resume else settings, json=json)
 
 
-def _asked(
+def _request_of(
     plan: Path, watch: str | None, explained: Path | None, out: Path | None, *, resume: bool
-) -> Asked:
+) -> Request:
     if watch is not None:
-        from tailtrim.trim.watched import WatchedAsked  # noqa: PLC0415 - the help does without
+        from tailtrim.trim.command_workload import CommandRequest  # noqa: PLC0415 - the help does without
 
-        return WatchedAsked(plan, watch, explained, out, resume=resume)
-    from tailtrim.trim.planned import Planned  # noqa: PLC0415 - the help does without
+        return CommandRequest(plan, watch, explained, out, resume=resume)
+    from tailtrim.trim.plan_request import PlanRequest  # noqa: PLC0415 - the help does without
 
-    return Planned(plan, explained, out, resume=resume)
+    return PlanRequest(plan, explained, out, resume=resume)
 
 
 def _enter(plan: Path) -> None:
@@ -106,44 +106,44 @@ def _enter(plan: Path) -> None:
         enter()
 
 
-def _settings(planned: Asked, seconds: float, seed: int) -> Settings:
+def _settings(request: Request, seconds: float, seed: int) -> Settings:
     from tailtrim.trim.trial import Settings  # noqa: PLC0415 - the help does without
 
     return Settings(
-        error=planned.trimming.error,
-        worth=planned.trimming.worth,
+        error=request.trimming.error,
+        worth=request.trimming.worth,
         # A lower bound of the time: by the time of the first trials it is corrected.
-        trials=int(seconds / planned.each_s),
+        trials=int(seconds / request.each_s),
         seconds=seconds,
         seed=seed,
-        limits=planned.limits,
-        explain=planned.explains,
+        limits=request.limits,
+        explain=request.explains,
     )
 
 
-def _tell_tree(planned: Asked, settings: Settings) -> None:
+def _tell_tree(request: Request, settings: Settings) -> None:
     from tailtrim.trim.tree import tree  # noqa: PLC0415 - the help does without
 
-    for line in tree(planned.candidates, planned.impossible, settings, planned.each_s):
+    for line in tree(request.candidates, request.impossible, settings, request.each_s):
         say(units.printable(line))
 
 
-def _search(planned: Asked, settings: Settings | None, *, json: bool) -> None:
-    from tailtrim.trim import wording  # noqa: PLC0415 - the help does without
+def _search(request: Request, settings: Settings | None, *, json: bool) -> None:
+    from tailtrim.cli.terminal import Terminal  # noqa: PLC0415 - the help does without
     from tailtrim.trim.loop import Loop  # noqa: PLC0415
     from tailtrim.trim.recorded import recorded  # noqa: PLC0415
-    from tailtrim.trim.report import cost_words, findings  # noqa: PLC0415
+    from tailtrim.trim.report import findings, table  # noqa: PLC0415
 
-    place = planned.place
+    place = request.place
     with ending_orderly():
-        loop = Loop(planned, place, settings)
+        loop = Loop(request, place, settings)
         loop.workload.prepare(
             lambda what: say(f"{what} …", err=True),
             lambda doubt: say(f"warning: {units.printable(doubt)}", err=True),
         )
 
         def ended(trial: Trial, seen: Observation) -> None:
-            say(units.printable(wording.progress(trial, seen, loop.search.left)), err=True)
+            say(units.printable(table.progress(trial, seen, loop.search.left)), err=True)
 
         try:
             result = loop.go(lambda *_: None, ended)
@@ -155,8 +155,7 @@ def _search(planned: Asked, settings: Settings | None, *, json: bool) -> None:
     if json:
         say_json(found.as_json())
     else:
-        for line in (*wording.report(result, loop.quantile), "", *cost_words.lines(found.costs)):
-            say(units.printable(line))
+        Terminal().print(table.render(found))
         say(f"\nExperiment: {place}")
     _report(found, place, json=json)
     for notice in (*loop.workload.notices, *result.notices):

@@ -1,9 +1,10 @@
-"""The CSV files of the TUM papers' measurement scripts.
+"""CSV files in the shapes of the TUM papers' measurement scripts.
 
-The shapes are those that the published scripts of "5G QoS: Impact of Security Functions on
-Latency" (https://github.com/gallenmu/low-latency, ``scripts/pcap-analysis.sh`` and
-``scripts/sql/``) leave behind, so that figures made from theirs can be made from these. All have a
-header, commas, no quotes, and times as integers in **ns**:
+Users of MoonGen's MoonSniff and of pos have plotting scripts for the files that the published
+scripts of "5G QoS: Impact of Security Functions on Latency" leave behind
+(https://github.com/gallenmu/low-latency, ``scripts/pcap-analysis.sh`` and ``scripts/sql/``): these
+draw the same figures from the files here. All have a header, commas, no quotes, and times as
+integers in **ns**:
 
 =========================== =========================================================
 ``percentiles``             ``perc_50,perc_90,…,perc_999999,maximum``: one row

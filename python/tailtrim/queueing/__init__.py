@@ -1,9 +1,9 @@
-"""How much load a device takes: the queue that a run shows, under other loads.
+"""Prediction of latency under other loads: a run's device as a queue.
 
-One run says what a packet takes of the CPU, and what else takes it. From these follow the highest
-rate, R_max = (1 s - what is stolen of it) / CPU time of a packet (Gallenmüller et al., "5G QoS:
-Impact of Security Functions on Latency", NOMS 2020), and, replayed as a queue with stalls, latency
-at other rates and in bursts, and without a cause.
+One run shows the CPU time of a packet, and the causes that take the CPU from packets. From these
+follow the highest rate, R_max = (1 s - what is stolen of it) / CPU time of a packet (Gallenmüller
+et al., "5G QoS: Impact of Security Functions on Latency", NOMS 2020), and, replayed as a queue with
+stalls, latency at other rates and in bursts, and without a cause.
 """
 
 from tailtrim.queueing.estimate import Estimate, highest_rate

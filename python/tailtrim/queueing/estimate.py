@@ -86,6 +86,6 @@ def _log(one: Estimate) -> Estimate:
 
 
 def stretches(at_ns: Floats, span_ns: float) -> list[slice]:
-    """Return which of ascending times lie in each of :data:`STRETCHES` stretches of a run."""
+    """Return the slices of ascending times for each of :data:`STRETCHES` stretches of a run."""
     edges = np.searchsorted(at_ns, np.linspace(0, span_ns, STRETCHES + 1)[1:-1]).tolist()
     return [slice(a, b) for a, b in zip([0, *edges], [*edges, at_ns.size], strict=True)]

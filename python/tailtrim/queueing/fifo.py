@@ -19,7 +19,7 @@ _ROUNDED_NS = 1e-3
 
 
 class Stalled(NamedTuple):
-    """When the CPU did not serve, in ns: intervals in order that do not overlap."""
+    """Intervals in ns in which the CPU did not serve, in order and without overlap."""
 
     start_ns: Floats
     end_ns: Floats
@@ -39,7 +39,7 @@ class Stalled(NamedTuple):
         return cls(start_ns[first], reach_ns[last])
 
     def until(self, at_ns: Floats) -> Floats:
-        """Return how long the CPU was stalled before each time."""
+        """Return the stalled time before each time."""
         taken = np.concatenate([[0.0], np.cumsum(self.end_ns - self.start_ns)])
         place = np.searchsorted(self.start_ns, at_ns, side="right")
         lasting = np.append(self.end_ns, np.inf)[place - 1] - at_ns
@@ -56,7 +56,7 @@ def departures(
     batch: int = 1,
     gather_ns: Floats | None = None,
 ) -> Floats:
-    """Return when each packet has been served.
+    """Return the departure times of packets.
 
     The CPU serves one packet after the other, and works whenever one is there and it is not
     stalled. A stall interrupts a service, which goes on behind it. On the axis of the CPU's time

@@ -1,4 +1,4 @@
-"""What a run says of its device as a queue: :func:`measured`."""
+"""The queueing model of a run's device: :func:`measured`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tailtrim.queueing.estimate import (
     total,
 )
 from tailtrim.queueing.fifo import Stalled
-from tailtrim.queueing.service_times import ENOUGH, Passed, burst_of, passed
+from tailtrim.queueing.service_times import ENOUGH, ServedPackets, burst_of, served_packets
 from tailtrim.queueing.stalls import Cause, of_captures, of_trace
 
 if TYPE_CHECKING:
@@ -29,9 +29,9 @@ Basis = Literal["queued", "floor", "latency"]
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A device as one queue: what packets need, and what takes the CPU from them.
+    """A device as one queue: service times of packets, and causes that take the CPU from them.
 
-    ``basis`` says where ``service_ns`` comes from: ``queued``, the turns of packets that waited;
+    ``basis`` says where ``service_ns`` comes from: ``queued``, packets that waited;
     ``floor``, latencies less the median of a forwarder that does nothing; ``latency``, whole
     latencies, which are too long. ``service_at_ns`` is when each was served. ``transport_ns`` is
     what a packet takes beside the CPU's time, ``gather_ns`` how long an idle device waits for a
@@ -58,7 +58,7 @@ class Measured:
 
     @property
     def stolen_ns_per_s(self) -> Estimate:
-        """What all causes take of a second, d_sum in the paper."""
+        """Time that all causes take of a second, d_sum in the paper."""
         return total([cause.ns_per_s for cause in self.causes])
 
     def without(self, names: tuple[str, ...]) -> Measured:
@@ -85,7 +85,7 @@ def _called(cause: Cause, name: str) -> bool:
 def measured(
     run: RunDirectory, *, floor: RunDirectory | None = None, cpu: int | None = None
 ) -> Measured:
-    """Return what a run says of its device.
+    """Return the queueing model of a run's device.
 
     Args:
         run: a run with a trace, or one whose packets queue, or any with a floor.
@@ -96,7 +96,7 @@ def measured(
         RunDirectoryError: a run cannot be read, or this one does not say what a packet takes.
 
     """
-    packets = passed(run)
+    packets = served_packets(run)
     host = traced(run, cpu=cpu)
     causes = of_trace(run, host, packets) if host is not None else ()
     queues = int(packets.queued.packets.sum()) >= ENOUGH
@@ -127,20 +127,20 @@ def measured(
 
 
 def _of_queued(
-    run: RunDirectory, packets: Passed, causes: tuple[Cause, ...], *, traced: bool
+    run: RunDirectory, packets: ServedPackets, causes: tuple[Cause, ...], *, traced: bool
 ) -> Measured:
-    """Take the turns of packets that waited: as long as the CPU needs for them under load."""
-    turns = packets.queued
-    net_ns = turns.end_ns - turns.begin_ns - turns.stolen_ns(_all(causes))
+    """Take the service times of packets that waited: they are those under load."""
+    services = packets.queued
+    net_ns = services.end_ns - services.begin_ns - services.stolen_ns(_all(causes))
     net_ns = np.maximum(net_ns, 0.0)
     means = [
-        float(net_ns[part].sum() / turns.packets[part].sum())
-        for part in stretches(turns.end_ns, packets.span_ns)
-        if turns.packets[part].size
+        float(net_ns[part].sum() / services.packets[part].sum())
+        for part in stretches(services.end_ns, packets.span_ns)
+        if services.packets[part].size
     ]
-    each_ns = net_ns / turns.packets
+    each_ns = net_ns / services.packets
     t_cpu_ns = of_stretches(np.array(means)) if len(means) > 1 else None
-    mean_ns = float(net_ns.sum() / turns.packets.sum())
+    mean_ns = float(net_ns.sum() / services.packets.sum())
     t_cpu_ns = (
         Estimate(mean_ns, mean_ns, mean_ns)
         if t_cpu_ns is None
@@ -165,8 +165,8 @@ def _of_queued(
         traced=traced,
         transport_ns=transport_ns,
         service=(
-            np.repeat(turns.end_ns, turns.packets),
-            np.repeat(each_ns, turns.packets),
+            np.repeat(services.end_ns, services.packets),
+            np.repeat(each_ns, services.packets),
         ),
         t_cpu_ns=t_cpu_ns,
         causes=causes,
@@ -175,7 +175,7 @@ def _of_queued(
 
 
 def _above_floor(
-    run: RunDirectory, packets: Passed, floor: RunDirectory, causes: tuple[Cause, ...] | None
+    run: RunDirectory, packets: ServedPackets, floor: RunDirectory, causes: tuple[Cause, ...] | None
 ) -> Measured:
     """Take latencies less the median of a floor; the CPU time is that of the medians."""
     alone = packets.alone
@@ -220,7 +220,7 @@ _WHOLE = (
 )
 
 
-def _of_latency(run: RunDirectory, packets: Passed, causes: tuple[Cause, ...]) -> Measured:
+def _of_latency(run: RunDirectory, packets: ServedPackets, causes: tuple[Cause, ...]) -> Measured:
     alone = packets.alone
     whole_ns = np.maximum(alone.end_ns - alone.begin_ns - alone.stolen_ns(_all(causes)), 0.0)
     means = [whole_ns[part].mean() for part in stretches(alone.end_ns, packets.span_ns)]
@@ -239,7 +239,7 @@ def _of_latency(run: RunDirectory, packets: Passed, causes: tuple[Cause, ...]) -
 
 def _measured(  # noqa: PLR0913 - keyword-only, of this module alone
     run: RunDirectory,
-    packets: Passed,
+    packets: ServedPackets,
     basis: Basis,
     *,
     traced: bool,

@@ -1,4 +1,4 @@
-"""What a device would do under other loads: :func:`predicted`."""
+"""Predicted latency and highest rate of a device under other loads: :func:`predicted`."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class Prediction(Tabular):
-    """What the model says of a device; see the fields of :class:`Measured`.
+    """The prediction of a device; see the fields of :class:`Measured`.
 
     ``r_max_pps`` and ``points`` are with the changes that were asked for. ``batch_least`` says that
     the run's bursts have no more packets than its batches: these could be larger.
@@ -127,7 +127,7 @@ class Prediction(Tabular):
 
     @property
     def found_pps(self) -> tuple[float | None, float | None]:
-        """Between which of the measured rates 0.5 % of the packets began to be lost."""
+        """The measured rates between which a loss of 0.5 % began."""
         rates = {(one.rate_pps, one.loss) for one in self.compared if one.loss is not None}
         over = [rate for rate, loss in rates if loss >= _LOST]
         under = [rate for rate, loss in rates if loss < _LOST and rate < min(over, default=np.inf)]

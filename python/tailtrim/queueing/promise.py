@@ -1,4 +1,4 @@
-"""What a device would hold of a promise: the highest rate, and the largest burst."""
+"""The highest rate and the largest burst at which a device would hold a promise."""
 
 from __future__ import annotations
 

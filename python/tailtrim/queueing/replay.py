@@ -40,7 +40,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What is different: services take ``scale`` as long, batches have up to ``batch`` packets."""
+    """A changed device: services take ``scale`` as long, batches have up to ``batch`` packets."""
 
     scale: float = 1.0
     batch: int | None = None
@@ -67,7 +67,7 @@ def band(values: Sequence[float], wider: float) -> Band:
 
 
 def widening(device: Measured, rate_pps: float, *, most: int = MOST) -> float:
-    """Return by how much more than replays a run differs from them, on a logarithmic scale.
+    """Return the factor on a logarithmic scale by which a run varies more than its replays.
 
     Replays differ as runs of their length do. So does the run itself, whose stretches they are
     drawn from: if it is as long as n replays, both together have 1 + 1 / n of the variance. Of N
@@ -112,12 +112,12 @@ def replay(
 
 
 def _long_ns(device: Measured, rate_pps: float, most: int) -> float:
-    """Return how long a stretch is."""
+    """Return the duration of a stretch."""
     return min(device.span_ns, most / rate_pps * 1e9) / STRETCHES
 
 
 def _number(device: Measured, long_ns: float) -> int:
-    """Return how many stretches the run has."""
+    """Return the number of stretches of the run."""
     return max(int(device.span_ns / long_ns + 0.5), 1)
 
 
@@ -171,7 +171,7 @@ def _within(whole: Stalled, low_ns: float, high_ns: float) -> Stalled:
 
 
 def _arrivals(device: Measured, load: Load, until_ns: float, random: np.random.Generator) -> Floats:
-    """Return when packets come: bursts at a constant rate, or the run's gaps at another pace."""
+    """Return arrival times: bursts at a constant rate, or the run's gaps at another pace."""
     mean_ns = 1e9 / load.rate_pps
     count = int(until_ns / mean_ns)
     if count < 1:

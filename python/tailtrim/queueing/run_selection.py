@@ -1,4 +1,4 @@
-"""Which runs of an experiment a prediction is made from, and which it is held against."""
+"""Selection of the run that a prediction is made from, and of those it is compared with."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tailtrim.experiment import RecordedRun
 
 
-# How a plan says the rate of traffic: packets a second, or bits.
+# Keys of a plan for the rate of traffic: packets a second, or bits.
 _RATES = ("rate_pps", "rate")
 
 

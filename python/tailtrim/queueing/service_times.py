@@ -1,4 +1,4 @@
-"""What packets took of the CPU in a run, from their stamps: :func:`turns`."""
+"""CPU time of the packets of a run, from their stamps: :func:`served_packets`."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 
 #: Departures at most so many usual spacings apart are of one batch (crates/cause/src/batch.rs).
 _TOGETHER = 4
-#: So many turns show the 99th percentile by 10 of them.
+#: So many service times show the 99th percentile by 10 of them.
 ENOUGH = 1_000
 # A burst goes on where a packet comes after less than this part of the mean gap.
 _BACK_TO_BACK = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Turns:
+class ServiceTimes:
     """Times from when the CPU was free for packets until it had served them, in order.
 
-    The turn of a batch is that of all its ``packets``; times are ns since the first arrival.
+    A batch has one, for all its ``packets``; times are ns since the first arrival.
     """
 
     begin_ns: Floats
@@ -34,26 +34,26 @@ class Turns:
     packets: Integers
 
     def stolen_ns(self, stalled: Stalled) -> Floats:
-        """Return how long the CPU was stalled in each turn."""
+        """Return the time that the CPU was stalled in each."""
         return stalled.until(self.end_ns) - stalled.until(self.begin_ns)
 
 
 @dataclass(frozen=True, slots=True)
-class Passed:
-    """A run's packets: when they came and left, and their turns behind others and alone.
+class ServedPackets:
+    """A run's packets: arrivals, departures, and service times behind others and alone.
 
-    ``queued`` are the turns of packets that certainly waited for the one ahead: they came before
+    ``queued`` are those of packets that certainly waited for the one ahead: they came before
     it left, by more than the shortest latency, or with batches more than the transport. ``alone``
     are those of packets that came when all others had left, of which the transport is not taken
     off. ``batch`` is how many packets leave together at most, 1 where each leaves alone;
-    ``gather_ns`` is, for turns alone, how long after its first packet the last one of a batch came.
+    ``gather_ns`` is, for those alone, the time from the first to the last arrival of a batch.
     """
 
     arrival_ns: Floats
     departure_ns: Floats
     origin_ns: int
-    queued: Turns
-    alone: Turns
+    queued: ServiceTimes
+    alone: ServiceTimes
     batch: int
     gather_ns: Floats
 
@@ -68,7 +68,7 @@ class Passed:
         return (self.arrival_ns.size - 1) * 1e9 / float(self.arrival_ns[-1])
 
 
-def passed(run: RunDirectory) -> Passed:
+def served_packets(run: RunDirectory) -> ServedPackets:
     """Read the packets of a run.
 
     Raises:
@@ -92,17 +92,17 @@ def passed(run: RunDirectory) -> Passed:
     last = np.append(first[1:], came.size) - 1
     packets = np.diff(np.append(first, came.size))
     before = np.append(-np.inf, left[last[:-1]])
-    # What a batch takes for a packet is known beside the shortest latency: the rest is transport.
+    # The shortest latency has the CPU time of a packet, known from batches: the rest is transport.
     margin_ns = told["base_ns"] - (told["service_ns"] if told["batch"] > 1 else 0)
     waited = came[first] < before - margin_ns
     alone = came[first] >= before
     several = packets[packets > 1]
-    return Passed(
+    return ServedPackets(
         arrival_ns=np.sort(came),
         departure_ns=left,
         origin_ns=origin_ns,
-        queued=Turns(before[waited], left[last][waited], packets[waited]),
-        alone=Turns(came[first][alone], left[last][alone], packets[alone]),
+        queued=ServiceTimes(before[waited], left[last][waited], packets[waited]),
+        alone=ServiceTimes(came[first][alone], left[last][alone], packets[alone]),
         # One in a hundred is left out: a stall may have joined two batches.
         batch=int(np.quantile(several, 0.99)) if told["batch"] > 1 and several.size else 1,
         gather_ns=(came[last] - came[first])[alone],
@@ -110,7 +110,7 @@ def passed(run: RunDirectory) -> Passed:
 
 
 def _firsts(came: Floats, left: Floats, told: dict[str, int]) -> Integers:
-    """Return the first packet of each turn: every one, or of a device with batches each one's."""
+    """Return the first packet of each service: of every packet, or of every batch."""
     if told["batch"] == 1:
         return np.arange(came.size)
     base_ns, service_ns = told["base_ns"], told["service_ns"]
@@ -129,7 +129,7 @@ def _firsts(came: Floats, left: Floats, told: dict[str, int]) -> Integers:
 
 
 def burst_of(arrival_ns: Floats) -> tuple[int, float]:
-    """Return how many packets come back to back, 1 without bursts, and the gap between them."""
+    """Return the packets of a burst, 1 without bursts, and the gap between them."""
     gap_ns = np.diff(arrival_ns)
     close = gap_ns < gap_ns.mean() / _BACK_TO_BACK
     ends = np.flatnonzero(~close)

@@ -1,4 +1,4 @@
-"""What took the CPU from packets, by cause: as a trace shows it, or the captures alone."""
+"""Stalls of the CPU by their cause, from a trace or from the captures alone."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from tailtrim.explain import Host
     from tailtrim.explain.host_events import Flags, HostEvents
     from tailtrim.queueing.fifo import Floats
-    from tailtrim.queueing.service_times import Passed
+    from tailtrim.queueing.service_times import ServedPackets
     from tailtrim.rundir import RunDirectory
 
-# Who interrupts whom (crates/cause/src/timeline.rs).
+# Precedence of kinds on a CPU: later ones interrupt earlier ones (crates/cause/src/timeline.rs).
 _RANKS = ("gap", "hole", "thread", "fault", "softirq", "irq", "nmi")
 # A device that sleeps more than once in so many packets waits for them (absence.rs).
 _RARELY = 10
-# What begins so long after a packet left, as a part of the latency, is still its own (usual.rs).
+# A stall that begins within this part of the latency after a departure is the packet's (usual.rs).
 _SOON = 4
 #: Usual frequencies of a kernel's tick, and how far a clock may be off.
 _TICKS_HZ, _OFF = (100, 250, 300, 1000), 1e-3
@@ -37,7 +37,7 @@ TICK = "tick"
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """What took the CPU: its intervals in ns since the first arrival, and the time they took.
+    """A cause of stalls: its intervals in ns since the first arrival, and the time they took.
 
     ``ns_per_s`` does not count what interrupted it: causes add up. ``tick`` says that it is the
     kernel's tick. A cause whose ``when`` is empty is in the service times, and counted only.
@@ -49,8 +49,8 @@ class Cause:
     tick: bool = False
 
 
-def of_trace(run: RunDirectory, host: Host, packets: Passed) -> tuple[Cause, ...]:
-    """Return what a run's trace shows, the costliest cause first."""
+def of_trace(run: RunDirectory, host: Host, packets: ServedPackets) -> tuple[Cause, ...]:
+    """Return the causes in a run's trace, the costliest first."""
     serving = host.verdict["serving"]
     events = host_events.read(run, cpu=host.cpu, serving=serving)
     if events is None:
@@ -80,8 +80,8 @@ def _waits_for_packets(events: HostEvents, place: int, serving: str | None, pack
     return asleep and int((events.key == place).sum()) * _RARELY > packets
 
 
-def _usual_ns(stalled: Stalled, packets: Passed) -> float:
-    """Return what most packets meet of a cause anyway: it comes with them and is not a stall."""
+def _usual_ns(stalled: Stalled, packets: ServedPackets) -> float:
+    """Return the part of a cause that most packets meet: it comes with them and is no stall."""
     came, left = packets.arrival_ns, packets.departure_ns
     begin = np.maximum(came, np.append(-np.inf, left[:-1]))
     soon_ns = float(np.quantile(left - came, 0.001)) / _SOON
@@ -119,7 +119,7 @@ def _positive(one: Estimate) -> Estimate:
 
 
 def of_captures(
-    run: RunDirectory, packets: Passed, at_ns: Floats
+    run: RunDirectory, packets: ServedPackets, at_ns: Floats
 ) -> tuple[tuple[Cause, ...], Flags]:
     """Return the periodic causes of a run without a trace, and who came at ``at_ns`` to meet one.
 
@@ -165,8 +165,8 @@ def _times(
     return end_ns - long_ns, end_ns
 
 
-def _rest(count: int, packets: Passed) -> Cause:
-    """Return what is not periodic, of the packets that met it."""
+def _rest(count: int, packets: ServedPackets) -> Cause:
+    """Return the stalls that are not periodic, by the packets that met them."""
     share = 1e9 / packets.arrival_ns.size
     # Roots of Poisson counts have a standard deviation of 1/2.
     root = np.sqrt(count)

@@ -1,1 +1,1 @@
-"""Which changes cut a tail: :class:`Search` says what to try next, and what is proven."""
+"""Search for the changes that cut a tail: :class:`.search.Search` plans trials and tests gains."""

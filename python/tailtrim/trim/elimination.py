@@ -1,4 +1,4 @@
-"""Backward elimination: what removing a change costs.
+"""Backward elimination: tests of the cost of removing a change.
 
 A round has the baseline, the whole (all changes that are left), and the whole without each change
 that is not decided, in random order. Settings that only help together are found, since removing
@@ -12,16 +12,15 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tailtrim.trim.course import BASELINE
-from tailtrim.trim.guard import beyond
+from tailtrim.trim.alpha_spending import FEWEST, Holm, Looks
 from tailtrim.trim.paired import Paired
-from tailtrim.trim.spending import FEWEST, Looks
+from tailtrim.trim.schedule import BASELINE
 from tailtrim.trim.verdict import Found, Gain, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from tailtrim.trim.course import Course, Steps
+    from tailtrim.trim.schedule import Schedule, Steps
     from tailtrim.trim.trial import Candidate, Observation
 
 #: A change that is worth exactly as much as asked for is dropped by mistake in one look of 20.
@@ -30,26 +29,9 @@ _MISSED = 0.05
 _BEYOND = 2
 
 
-class Holm:
-    """The error that is left for each candidate: see :mod:`.spending`."""
-
-    def __init__(self, error: float, hypotheses: int) -> None:
-        """Begin with nothing proven."""
-        self._error, self._left = error, hypotheses
-
-    @property
-    def level(self) -> float:
-        """The error of each hypothesis that is left."""
-        return self._error / self._left
-
-    def proven(self) -> None:
-        """Give the error of a proven hypothesis to the others."""
-        self._left = max(self._left - 1, 1)
-
-
 @dataclass(slots=True)
 class _Standing:
-    """A candidate in the whole that is not decided."""
+    """An undecided candidate of the whole."""
 
     candidate: Candidate
     differences: list[float] = field(default_factory=list)
@@ -58,18 +40,18 @@ class _Standing:
 
 
 class Elimination:
-    """The rounds of one elimination, and what they have decided.
+    """The rounds of one elimination, and their verdicts.
 
     Args:
-        course: the trials so far.
+        schedule: the trials so far.
         candidates: the changes of the whole.
         holm: the error of the search.
 
     """
 
-    def __init__(self, course: Course, candidates: Sequence[Candidate], holm: Holm) -> None:
+    def __init__(self, schedule: Schedule, candidates: Sequence[Candidate], holm: Holm) -> None:
         """Begin with all candidates undecided."""
-        self._course, self._holm = course, holm
+        self._schedule, self._holm = schedule, holm
         self._undecided = {one.name: _Standing(one) for one in candidates}
         self._kept: set[str] = set()
         self._broken: list[str | None] = []
@@ -90,13 +72,13 @@ class Elimination:
         """Try until all is decided or the budget ends, with so many trials left for later."""
         # Half of the candidates are decided early in most searches.
         each = len(self._undecided) // 2 + 2
-        looks = Looks((self._course.left() - reserve) // each)
+        looks = Looks((self._schedule.left() - reserve) // each)
         level = self._holm.level
         for done in range(1, looks.longest + 1):
             if not self._undecided:
                 return
             trials = len(self._undecided) + 2
-            if not self._course.affords(trials, reserve=reserve):
+            if not self._schedule.affords(trials, reserve=reserve):
                 break
             yield from self._round()
             share = looks.share(done)
@@ -107,15 +89,14 @@ class Elimination:
         self._leave(level)
 
     def _round(self) -> Steps[None]:
-        course, whole = self._course, self.whole
+        schedule, whole = self._schedule, self.whole
         names = list(self._undecided)
         sets = sets_of(whole, names)
-        _, at_whole, *others = yield from course.block("eliminate", sets)
-        limits, baselines = course.settings.limits, course.baselines()
-        self._broken.append(beyond(at_whole, limits, baselines))
+        _, at_whole, *others = yield from schedule.block("eliminate", sets)
+        self._broken.append(schedule.beyond_limit(at_whole))
         for name, without in zip(names, others, strict=True):
             standing = self._undecided[name]
-            standing.broken.append(beyond(without, limits, baselines))
+            standing.broken.append(schedule.beyond_limit(without))
             difference = cost(without, at_whole)
             if difference is not None:
                 standing.differences.append(difference)
@@ -130,7 +111,7 @@ class Elimination:
             level = self._holm.level * share
             if paired.p_value() <= level:
                 self._keep(standing, paired, level)
-        worth = -math.log1p(-self._course.settings.worth)
+        worth = -math.log1p(-self._schedule.settings.worth)
         dropped: set[str] = set()
         for standing in sorted(self._tested(), key=lambda one: Paired.of(one.differences).mean):
             # One that goes clears what is known of the others of its group.
@@ -189,8 +170,8 @@ class Elimination:
         self._kept.clear()
 
     def _leave(self, level: float) -> None:
-        """Say of all that is left that it is not proven, and what would have been needed."""
-        worth = -math.log1p(-self._course.settings.worth)
+        """Leave the rest as not proven, and estimate the trials that it would have needed."""
+        worth = -math.log1p(-self._schedule.settings.worth)
         rounds = 0
         for standing in list(self._undecided.values()):
             gain = None
@@ -221,7 +202,7 @@ def sets_of(whole: frozenset[str], undecided: Iterable[str]) -> list[frozenset[s
 
 
 def cost(without: Observation, with_it: Observation) -> float | None:
-    """Return by how much the log of the tail is larger without a change, if both are known."""
+    """Return the difference of the log tails without and with a change, if both are known."""
     if not without.tail_ns or not with_it.tail_ns:
         return None
     return math.log(without.tail_ns / with_it.tail_ns)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from tailtrim.plan.trimming import HostChanges
 
-#: What the checks of the audit are about, by the first part of their IDs.
+#: Subjects of the checks of the audit, by the first part of their IDs.
 _SUBJECTS = {
     "ISO": "isolation",
     "SCH": "scheduler",
@@ -45,7 +45,7 @@ _SUBJECTS = {
 }
 #: Changes that are tried only if the plan names them: they take away CPUs or protection.
 _RISKY = ("ISO-021", "SEC-001", "SEC-002")
-#: Why a change does not take effect at once.
+#: Reasons of changes that do not take effect at once.
 _LATER = {"next-boot": "takes effect after a reboot only", "by-hand": "has to be done by hand"}
 _TIMEOUT_S = 120
 _SUMMARY = 300
@@ -66,7 +66,7 @@ class HostTuning:
     """
 
     def __init__(self, asked: HostChanges, killed: Path | None = None) -> None:
-        """Ask the agent what it would change."""
+        """Ask the agent for its plan of changes."""
         here = socket.gethostname()
         if asked.name != here:
             told = f"trim.host.name: the plan names {asked.name!r}, this host is {here!r}"
@@ -119,7 +119,7 @@ class HostTuning:
             raise error
 
     def _take_back(self, names: Sequence[str]) -> None:
-        """Take back what a killed search has applied, and nothing that a user has since."""
+        """Revert the changes of a killed search; refuse if others are applied."""
         others = {value["change"] for value in self._status().get("values", ())} - set(names)
         if others:
             told = f"changes that are not of this search are applied: {', '.join(sorted(others))}"
@@ -163,7 +163,7 @@ class HostTuning:
         return None
 
     def revert(self) -> None:
-        """Take back what is applied.
+        """Revert the changes that are applied.
 
         Raises:
             HostError: not all of it could be.

@@ -1,4 +1,4 @@
-"""The loop: the trials of a search, one after the other, with the host as each asks."""
+"""The loop of a search: it applies the host's changes of each trial, measures, and reverts them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tailtrim.errors import OutputError, RunError
 from tailtrim.trim import state as records
-from tailtrim.trim.course import BASELINE
+from tailtrim.trim.schedule import BASELINE
 from tailtrim.trim.search import Search
 from tailtrim.trim.trial import Observation
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from tailtrim.trim.asked import Asked
+    from tailtrim.trim.request import Request
     from tailtrim.trim.trial import Settings, Trial
     from tailtrim.trim.verdict import Result
 
@@ -29,7 +29,7 @@ class Loop:
     """A search on a workload.
 
     Args:
-        planned: what may be changed, and on which workload.
+        request: the changes to try, and the workload.
         folder: the directory of the trials.
         settings: how to search; ``None``: take up the search that is there.
 
@@ -39,20 +39,20 @@ class Loop:
 
     """
 
-    def __init__(self, planned: Asked, folder: Path, settings: Settings | None) -> None:
-        """Begin, or replay what was seen before the interruption."""
-        self._planned, self._folder = planned, folder
-        self.quantile = planned.trimming.quantile
+    def __init__(self, request: Request, folder: Path, settings: Settings | None) -> None:
+        """Begin, or replay the observations from before the interruption."""
+        self._request, self._folder = request, folder
+        self.quantile = request.trimming.quantile
         if settings is None:
-            self._state = records.load(folder, self.quantile, planned.candidates)
+            self._state = records.load(folder, self.quantile, request.candidates)
         else:
-            self._state = records.State(self.quantile, settings, planned.candidates)
-        tuning = planned.tuning
+            self._state = records.State(self.quantile, settings, request.candidates)
+        tuning = request.tuning
         if tuning is not None and not self._state.applied:
             tuning.require_untuned()
         self.search = Search(self._state.candidates, self._state.settings)
-        #: What packets pass in the trials, and a directory for each.
-        self.workload = planned.workload(
+        #: The workload of the trials.
+        self.workload = request.workload(
             folder, list(self._replayed()), self.search.trial, resume=settings is None
         )
         if tuning is not None and self._state.applied:
@@ -62,7 +62,7 @@ class Loop:
         self._save(None)
 
     def _replayed(self) -> Iterator[Trial]:
-        """Tell the search what was seen, and yield the trials again."""
+        """Tell the search the recorded observations, and yield their trials."""
         for seen in self._state.observations:
             if self.search.trial is None:
                 told = f"{self._folder / records.NAME}: has trials that this version would not do"
@@ -76,8 +76,8 @@ class Loop:
         """Try until the search ends; the host is left with what is kept.
 
         Args:
-            told: is called with what a trial is doing.
-            ended: is called with a trial and what it measured.
+            told: is called with the current step of a trial.
+            ended: is called with a trial and its observation.
 
         Raises:
             HostError: this host cannot do it, or the host's changes cannot be taken back.
@@ -94,7 +94,7 @@ class Loop:
                 self._give_up()
             result = self.search.result
             assert result is not None  # noqa: S101 - a search without a trial has a result
-            result = replace(result, found=(*result.found, *self._planned.impossible))
+            result = replace(result, found=(*result.found, *self._request.impossible))
             left = (*self.workload.leave(result), *self._leave(result))
             result = replace(result, notices=(*result.notices, *left))
         self._save(result)
@@ -110,7 +110,7 @@ class Loop:
 
     def _try(self, trial: Trial, told: Callable[[str], None]) -> Observation:
         began_s = time.monotonic()
-        with self._host(self._planned.of_host(trial.changes)) as refused:
+        with self._host(self._request.of_host(trial.changes)) as refused:
             if refused is not None:
                 self.workload.passed_over(trial)
                 seen = Observation(None, failed=refused)
@@ -120,8 +120,8 @@ class Loop:
 
     @contextmanager
     def _host(self, changes: frozenset[str]) -> Iterator[str | None]:
-        """Have the host's changes applied; yields why they are not."""
-        tuning = self._planned.tuning
+        """Apply the host's changes for a while; yield the reason of a failure."""
+        tuning = self._request.tuning
         if tuning is None or not changes:
             yield None
             return
@@ -133,8 +133,8 @@ class Loop:
             self._applied(BASELINE)
 
     def _leave(self, result: Result) -> Iterator[str]:
-        """Apply to the host what is kept, and write it as files of other tools."""
-        tuning, kept = self._planned.tuning, self._planned.of_host(frozenset(result.kept))
+        """Apply the kept changes of the host, and write them as files of other tools."""
+        tuning, kept = self._request.tuning, self._request.of_host(frozenset(result.kept))
         if tuning is None or not kept:
             return
         for place in tuning.export(kept, self._folder / "export"):

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-#: Probability with which "what would have been needed" is enough (a convention, Cohen 1988).
+#: Power of the tests for which needed pairs are computed (a convention, Cohen 1988).
 _POWER = 0.8
 
 
 @dataclass(frozen=True, slots=True)
 class Paired:
-    """At least two differences of log tails; positive is what removing a change costs.
+    """At least two differences of log tails; positive where removing a change costs.
 
     >>> few = Paired.of([0.2, 0.3, 0.25, 0.25])
     >>> round(few.mean, 3), round(few.p_value(), 5)
@@ -59,7 +59,7 @@ class Paired:
         return self.mean - reach, self.mean + reach
 
     def needed(self, level: float, difference: float) -> int:
-        """Return how many pairs show such a difference at a level, in four of five cases."""
+        """Return the pairs that show such a difference at a level, in four of five cases."""
         normal = NormalDist()
         reach = normal.inv_cdf(1 - level) + normal.inv_cdf(_POWER)
         of_one = self.error * math.sqrt(self.count)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RecordedSearch:
-    """What ``trim.json`` says; ``result`` is ``None`` where the search has not ended."""
+    """The contents of ``trim.json``; ``result`` is ``None`` where the search has not ended."""
 
     path: Path
     quantile: str
@@ -40,7 +40,7 @@ class RecordedSearch:
         return frozenset(self.result.kept) if self.result else frozenset()
 
     def values(self, name: str) -> tuple[str, str] | None:
-        """Return what stands in the plan without and with a change; ``None`` for one of a host."""
+        """Return the plan's values without and with a change; ``None`` for one of a host."""
         try:
             change = self.experiment.plan["trim"]["candidates"][name] if self.experiment else {}
             return str(change["baseline"]), str(change["changed"])

@@ -1,4 +1,4 @@
-"""Which groups of changes move the tail at all: a Plackett-Burman design over the groups.
+"""Screening of the groups of changes by a Plackett-Burman design.
 
 In n runs the design tells the effects of up to n - 1 groups, each as exactly as if all n runs were
 about it alone (Plackett and Burman, Biometrika 33, 1946). Every second replicate is the first with
@@ -17,14 +17,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from tailtrim.trim.course import BASELINE
-from tailtrim.trim.guard import beyond
+from tailtrim.trim.schedule import BASELINE
 from tailtrim.trim.verdict import Found, Gain, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from tailtrim.trim.course import Course, Steps
+    from tailtrim.trim.schedule import Schedule, Steps
     from tailtrim.trim.trial import Candidate, Observation
 
 #: A group that is worth exactly as much as asked for is left out by mistake in one of 20 searches;
@@ -42,7 +41,7 @@ Design = list[list[bool]]
 
 
 class Screened(NamedTuple):
-    """The candidates that go on, and what is known of the others."""
+    """The candidates that go on, and the verdicts of the others."""
 
     going: list[Candidate]
     out: list[Found]
@@ -57,7 +56,7 @@ class _Row:
     observation: Observation
 
 
-def screen(course: Course, groups: Mapping[str, Sequence[Candidate]]) -> Steps[Screened]:
+def screen(schedule: Schedule, groups: Mapping[str, Sequence[Candidate]]) -> Steps[Screened]:
     """Leave out groups that clearly do not cut the tail.
 
     A group of several that makes the tail longer goes on: one of them may be the reason, and hide
@@ -65,7 +64,7 @@ def screen(course: Course, groups: Mapping[str, Sequence[Candidate]]) -> Steps[S
     """
     names = list(groups)
     matrix = design(len(names))
-    budget = rows_allowed(course.left(), len(matrix))
+    budget = rows_allowed(schedule.left(), len(matrix))
     rows: list[_Row] = []
     gains: dict[str, Gain] = {}
     replicate = 0
@@ -75,26 +74,26 @@ def screen(course: Course, groups: Mapping[str, Sequence[Candidate]]) -> Steps[S
         for folded in (matrix, opposite):
             sets = [_changes(groups, names, row) for row in folded]
             # The baseline is in each block: limits are relative to it, and drift shows in it.
-            seen = yield from course.block("screen", [*sets, BASELINE])
+            seen = yield from schedule.block("screen", [*sets, BASELINE])
             off = tuple(False for _ in names)
             told = [*map(tuple, folded), off]
             rows += [_Row(on, replicate, one) for on, one in zip(told, seen, strict=True)]
             replicate += 1
         gains = _gains(names, rows)
-        if gains and all(_decided(gains[name], groups[name], course) for name in names):
+        if gains and all(_decided(gains[name], groups[name], schedule) for name in names):
             break
-    return _parted(course, groups, gains, rows)
+    return _parted(schedule, groups, gains, rows)
 
 
 def design(groups: int) -> Design:
-    """Return which groups (columns) are on in which trials (rows)."""
+    """Return the design: groups (columns) that are on in trials (rows)."""
     from pydoe import pbdesign  # noqa: PLC0415 - takes a second to load
 
     return [[bool(level > 0) for level in row] for row in pbdesign(groups)]
 
 
 def rows_allowed(trials: int, rows: int) -> int:
-    """Return how many trials screening may have of a budget: replicates with their fold-over."""
+    """Return the trials of a budget that screening may have: replicates with their fold-over."""
     pair = 2 * (rows + 1)
     return trials // _SHARE // pair * pair
 
@@ -132,17 +131,17 @@ def _gains(names: Sequence[str], rows: Sequence[_Row]) -> dict[str, Gain]:
     return gains
 
 
-def _decided(gain: Gain, members: Sequence[Candidate], course: Course) -> bool:
-    return gain.low > 0 or _out(gain, members, course) or (gain.high < 0 and len(members) > 1)
+def _decided(gain: Gain, members: Sequence[Candidate], schedule: Schedule) -> bool:
+    return gain.low > 0 or _out(gain, members, schedule) or (gain.high < 0 and len(members) > 1)
 
 
-def _out(gain: Gain, members: Sequence[Candidate], course: Course) -> bool:
-    worth = course.settings.worth
+def _out(gain: Gain, members: Sequence[Candidate], schedule: Schedule) -> bool:
+    worth = schedule.settings.worth
     return gain.high < worth and (len(members) == 1 or gain.low > -worth)
 
 
 def _parted(
-    course: Course,
+    schedule: Schedule,
     groups: Mapping[str, Sequence[Candidate]],
     gains: Mapping[str, Gain],
     rows: Sequence[_Row],
@@ -151,15 +150,15 @@ def _parted(
     out: list[Found] = []
     for place, (name, members) in enumerate(groups.items()):
         gain = gains.get(name)
-        limit = _limit(course, rows, place) if len(members) == 1 else None
+        limit = _limit(schedule, rows, place) if len(members) == 1 else None
         if limit is not None:
             found = (Verdict.LIMIT, limit)
-        elif gain is not None and _out(gain, members, course):
+        elif gain is not None and _out(gain, members, schedule):
             worse = gain.high < 0
             found = (
                 (Verdict.WORSE, "makes the tail longer (screening)")
                 if worse
-                else (Verdict.NOTHING, f"gains less than {course.settings.worth:.0%} (screening)")
+                else (Verdict.NOTHING, f"gains less than {schedule.settings.worth:.0%} (screening)")
             )
         else:
             going += members
@@ -169,10 +168,9 @@ def _parted(
     return Screened(going, out)
 
 
-def _limit(course: Course, rows: Sequence[_Row], place: int) -> str | None:
-    """Return which limit a group is beyond always, and no run without it."""
-    limits, baselines = course.settings.limits, course.baselines()
-    told = [(row.on[place], beyond(row.observation, limits, baselines)) for row in rows]
+def _limit(schedule: Schedule, rows: Sequence[_Row], place: int) -> str | None:
+    """Return the limit that all runs with a group are beyond, and none without it."""
+    told = [(row.on[place], schedule.beyond_limit(row.observation)) for row in rows]
     reasons = [reason for on, reason in told if on]
     if reasons and all(reasons) and not any(reason for on, reason in told if not on):
         return reasons[-1]

@@ -1,7 +1,7 @@
-"""The search: what was seen so far says what to try next, or that it is done.
+"""The search: a function from the observations so far to the next trial or the result.
 
 It reads no clock and does no trials. The same observations in the same order lead to the same
-trials: a search that was interrupted is taken up by telling it what was seen.
+trials: a search that was interrupted is resumed by telling it the recorded observations.
 """
 
 from __future__ import annotations
@@ -10,22 +10,19 @@ from dataclasses import replace
 from statistics import median
 from typing import TYPE_CHECKING
 
-from tailtrim.trim import path
-from tailtrim.trim.course import BASELINE, Course
-from tailtrim.trim.drift import drift
-from tailtrim.trim.elimination import Elimination, Holm, cost, gain_of
-from tailtrim.trim.expected import by_causes
-from tailtrim.trim.guard import beyond
+from tailtrim.trim.alpha_spending import FEWEST, Holm, Looks
+from tailtrim.trim.elimination import Elimination, cost, gain_of
 from tailtrim.trim.paired import Paired
+from tailtrim.trim.ranking import by_causes
+from tailtrim.trim.schedule import BASELINE, Schedule
 from tailtrim.trim.screening import FEWEST_CANDIDATES, MOST_GROUPS, Screened, screen
-from tailtrim.trim.spending import FEWEST, Looks
-from tailtrim.trim.trial import BOOT, EXPLAIN
-from tailtrim.trim.verdict import Found, Result, Verdict
+from tailtrim.trim.trial import BOOT, EXPLAIN, PATH
+from tailtrim.trim.verdict import Found, Result, Verdict, cumulative_steps
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tailtrim.trim.course import Steps
+    from tailtrim.trim.schedule import Steps
     from tailtrim.trim.trial import Candidate, Observation, Seen, Settings, Trial
     from tailtrim.trim.verdict import Gain
 
@@ -41,11 +38,11 @@ EXPLAINED = 3
 def affordable(
     candidates: Sequence[Candidate], settings: Settings, *, done: int = 0
 ) -> tuple[list[Candidate], list[Found]]:
-    """Part the candidates into those that the budget allows to try, and the others.
+    """Divide the candidates into those that the budget allows to try, and the others.
 
     Args:
         candidates: in the order of expected gain.
-        settings: how to search.
+        settings: of the search.
         done: trials that there were already.
 
     """
@@ -70,34 +67,34 @@ class Search:
 
     Args:
         candidates: in the order of expected gain; the first ones are tried if the budget is small.
-        settings: how to search.
+        settings: of the search.
 
     """
 
     def __init__(self, candidates: Sequence[Candidate], settings: Settings) -> None:
         """Begin with nothing tried."""
         booting = frozenset(one.name for one in candidates if one.boots)
-        self._course = Course(settings, booting)
+        self._schedule = Schedule(settings, booting)
         self._candidates = list(candidates)
         self._steps = self._all()
         #: The next trial; ``None`` at the end.
         self.trial: Trial | None = None
-        #: What was found, at the end.
+        #: The result, at the end.
         self.result: Result | None = None
         self._advance(None)
 
     @property
     def seen(self) -> Sequence[Seen]:
         """The trials so far, in order."""
-        return self._course.seen
+        return self._schedule.seen
 
     @property
     def left(self) -> int:
-        """How many more trials the budget allows."""
-        return self._course.left()
+        """Number of trials that the budget still allows."""
+        return self._schedule.left()
 
     def tell(self, observation: Observation) -> None:
-        """Take what :attr:`trial` measured, and go on to the next one."""
+        """Take the observation of :attr:`trial`, and go on to the next one."""
         self._advance(observation)
 
     def _advance(self, observation: Observation | None) -> None:
@@ -107,10 +104,10 @@ class Search:
             self.trial, self.result = None, ended.value
 
     def _all(self) -> Steps[Result]:
-        course, settings = self._course, self._course.settings
+        schedule, settings = self._schedule, self._schedule.settings
         if settings.explain:
             yield from self._explained()
-        tried, found = affordable(self._candidates, settings, done=len(course.seen))
+        tried, found = affordable(self._candidates, settings, done=len(schedule.seen))
         unbooted = yield from self._booted(tried)
         found += unbooted
         tried = [one for one in tried if one.name not in {other.name for other in unbooted}]
@@ -119,16 +116,16 @@ class Search:
             groups.setdefault(one.group, []).append(one)
         screened = Screened(tried, [])
         if len(tried) >= FEWEST_CANDIDATES and len(groups) > 1:
-            screened = yield from screen(course, groups)
+            screened = yield from screen(schedule, groups)
         found += screened.out
         # One hypothesis for each candidate, and one for all that is kept together.
         holm = Holm(settings.error, len(screened.going) + 1)
-        elimination = Elimination(course, screened.going, holm)
+        elimination = Elimination(schedule, screened.going, holm)
         yield from elimination.rounds(_RESERVE)
         total: Gain | None = None
         found += elimination.found
         if elimination.kept:
-            total, refused = yield from _confirm(course, elimination.kept, holm)
+            total, refused = yield from _confirm(schedule, elimination.kept, holm)
             if refused:
                 found = [
                     replace(one, verdict=Verdict.UNDECIDED, reason=refused)
@@ -136,12 +133,12 @@ class Search:
                     else one
                     for one in found
                 ]
-            yield from path.measure(course, found)
+            yield from _measure_steps(schedule, found)
         return self._ended(found, total, elimination.needed_trials)
 
     def _explained(self) -> Steps[None]:
         """Put the changes first whose causes cost the baseline's quantile most."""
-        seen = yield from self._course.block(EXPLAIN, [BASELINE] * EXPLAINED)
+        seen = yield from self._schedule.block(EXPLAIN, [BASELINE] * EXPLAINED)
         told = [one.costs_ns for one in seen if one.costs_ns]
         checks = {check for costs in told for check in costs}
         costs = {check: median(one.get(check, 0.0) for one in told) for check in checks}
@@ -153,7 +150,7 @@ class Search:
         if not booting:
             return []
         sets = [BASELINE, *(frozenset([one.name]) for one in booting)]
-        _, *seen = yield from self._course.block(BOOT, sets)
+        _, *seen = yield from self._schedule.block(BOOT, sets)
         told = [(one, at.untried) for one, at in zip(booting, seen, strict=True)]
         return [
             Found(one.name, one.group, Verdict.UNTRIED, f"it could not be tried: {why}")
@@ -162,16 +159,16 @@ class Search:
         ]
 
     def _ended(self, found: list[Found], total: Gain | None, needed_trials: int | None) -> Result:
-        course = self._course
+        schedule = self._schedule
         order = [one.name for one in self._candidates]
-        drifted = drift(course.baselines(), course.settings.worth)
-        doubts = [one.observation.doubt for one in course.seen if one.observation.doubt]
-        doubted = f"{len(doubts)} of {len(course.seen)} trials are not to be trusted and not used"
+        drifted = schedule.drift()
+        doubts = [one.observation.doubt for one in schedule.seen if one.observation.doubt]
+        doubted = f"{len(doubts)} of {len(schedule.seen)} trials are not to be trusted and not used"
         return Result(
             found=tuple(sorted(found, key=lambda one: order.index(one.name))),
             total=total,
-            trials=len(course.seen),
-            seconds=sum(one.observation.seconds for one in course.seen),
+            trials=len(schedule.seen),
+            seconds=sum(one.observation.seconds for one in schedule.seen),
             needed_trials=needed_trials,
             notices=(
                 *([drifted] if drifted else []),
@@ -181,25 +178,25 @@ class Search:
 
 
 def _confirm(
-    course: Course, kept: frozenset[str], holm: Holm
+    schedule: Schedule, kept: frozenset[str], holm: Holm
 ) -> Steps[tuple[Gain | None, str | None]]:
-    """Compare what is kept with the baseline in new rounds: no choice was made by these.
+    """Compare all that is kept with the baseline in new rounds: no choice was made by these.
 
     Returns:
         the gain, and why nothing can be kept after all.
 
     """
-    looks = Looks(course.left() // 2, first=CONFIRM, longest=CONFIRM_MOST)
+    looks = Looks(schedule.left() // 2, first=CONFIRM, longest=CONFIRM_MOST)
     differences: list[float] = []
     broken: list[str] = []
     for done in range(1, looks.longest + 1):
-        if not course.affords(2):
+        if not schedule.affords(2):
             break
-        before, after = yield from course.block("confirm", [BASELINE, kept])
+        before, after = yield from schedule.block("confirm", [BASELINE, kept])
         difference = cost(before, after)
         if difference is not None:
             differences.append(difference)
-        reason = beyond(after, course.settings.limits, course.baselines())
+        reason = schedule.beyond_limit(after)
         broken += [reason] if reason else []
         share = looks.share(done)
         if share is None or len(differences) < FEWEST:
@@ -210,3 +207,15 @@ def _confirm(
         if paired.p_value() <= level:
             return gain_of(paired, level), None
     return None, "all that is proven together does not show a gain against the baseline"
+
+
+def _measure_steps(schedule: Schedule, found: Sequence[Found]) -> Steps[None]:
+    """Try the steps between baseline and all that is kept, as far as the budget allows it.
+
+    Nothing is decided by them: they are for the report, and no other phase tries them.
+    """
+    between = cumulative_steps(found)[1:-1]
+    for _ in range(FEWEST):
+        if not between or not schedule.affords(len(between)):
+            return
+        yield from schedule.block(PATH, between)

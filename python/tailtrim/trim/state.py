@@ -23,9 +23,9 @@ NAME = "trim.json"
 
 @dataclass(slots=True)
 class State:
-    """How a search was asked for, and what it has seen.
+    """The request of a search, and its observations.
 
-    ``applied`` is what is about to be applied to the host, or is: it is on disk before that.
+    ``applied`` are the changes that are or may be applied to the host: the file has them first.
     """
 
     quantile: str
@@ -44,7 +44,7 @@ class State:
         self.observations = [one.observation for one in seen]
         trials = [
             {
-                "run": f"run-{trial.number:03d}",
+                "run": trial.folder,
                 "changes": sorted(trial.changes),
                 "phase": trial.phase,
                 "block": trial.block,

@@ -1,4 +1,4 @@
-"""What a search would try, and how long it takes: the tree of its trials, for a dry run."""
+"""The tree of the trials of a search with their duration, for a dry run."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tailtrim.trim.alpha_spending import FEWEST, Looks
 from tailtrim.trim.screening import FEWEST_CANDIDATES, design, rows_allowed
 from tailtrim.trim.search import CONFIRM, CONFIRM_MOST, EXPLAINED, affordable
-from tailtrim.trim.spending import FEWEST, Looks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -22,7 +22,7 @@ _BASELINE = "baseline"
 
 @dataclass(frozen=True, slots=True)
 class _Phase:
-    """A phase: how many trials it takes, and what it tries."""
+    """A phase: its title, its number of trials, and the sets of changes in them."""
 
     title: str
     least: int
@@ -51,13 +51,13 @@ def tree(
     settings: Settings,
     each_s: float,
 ) -> Iterator[str]:
-    """Yield the lines of what a search would try, with the estimated time.
+    """Yield the lines of the tree, with estimated times.
 
     Args:
         candidates: in the order of expected gain.
-        impossible: what cannot be tried on this host.
-        settings: how to search.
-        each_s: what a trial takes, in s.
+        impossible: changes that cannot be tried on this host.
+        settings: of the search.
+        each_s: duration of a trial, in s.
 
     """
     first = EXPLAINED if settings.explain else 0

@@ -1,4 +1,4 @@
-"""What a search tries, and what it sees: a candidate, a trial, an observation."""
+"""Values of a search: candidates, trials, observations, settings."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-#: Phases before the search: why packets of the baseline are late; what boots at all.
-EXPLAIN, BOOT = "explain", "boot"
+#: Phases before the search (baselines with a trace, first boots) and after it (the steps between
+#: the baseline and all that is kept).
+EXPLAIN, BOOT, PATH = "explain", "boot", "path"
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +21,8 @@ class Candidate:
     since some do nothing alone.
 
     Args:
-        name: what it is called.
-        group: what it belongs to.
+        name: as the plan or the catalogue of ``tune`` calls it.
+        group: of changes that screening switches together.
         boots: it takes a boot: of another kernel, or with another boot line.
         checks: the checks of the audit that it is for; ``None`` if that is not known.
         takes: the CPUs that it takes away from everything else, as the kernel writes such lists.
@@ -49,10 +50,15 @@ class Trial:
     phase: str
     block: int
 
+    @property
+    def folder(self) -> str:
+        """The name of its run directory."""
+        return f"run-{self.number:03d}"
+
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What one trial measured.
+    """The measured values of a trial.
 
     Args:
         tail_ns: the quantile of all packets sent, in ns; ``None`` if it is not known, because the
@@ -64,7 +70,7 @@ class Observation:
         failed: why the changes are not to be kept: the run broke, or lost too many packets.
         doubt: why the run is not to be trusted, which is no fault of the changes.
         untried: why the changes could not be made: what boots did not come up with them.
-        costs_ns: by how much the quantile is longer for the causes of each check of the audit.
+        costs_ns: what the causes of each check of the audit add to the quantile, in ns.
 
     """
 
@@ -80,7 +86,7 @@ class Observation:
 
 
 class Seen(NamedTuple):
-    """A trial and what it measured."""
+    """A trial and its observation."""
 
     trial: Trial
     observation: Observation
@@ -88,7 +94,7 @@ class Seen(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a change must not cost; ``None`` is no limit.
+    """Limits of the cost of a change; ``None`` is no limit.
 
     Args:
         loss: highest share of lost packets.
@@ -104,7 +110,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How to search.
+    """Settings of a search.
 
     Args:
         error: highest probability that any change is kept that does not help.
@@ -112,7 +118,7 @@ class Settings:
         trials: most trials.
         seconds: longest time, in s; ``None`` for no limit.
         seed: of the random order.
-        limits: what a change must not cost.
+        limits: of the cost of a change.
         explain: the first trials have a trace, whose causes order the changes.
 
     """

@@ -1,15 +1,18 @@
-"""What a search found of each candidate, and of all that is kept together."""
+"""Verdicts on the candidates of a search, and its result."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class Verdict(StrEnum):
-    """What became of a candidate."""
+    """The verdict on a candidate."""
 
     KEPT = "kept"
     NOTHING = "nothing"
@@ -21,7 +24,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """By which share the tail becomes shorter, with an interval; negative is longer.
+    """Share by which the tail becomes shorter, with its interval; negative is longer.
 
     ``confidence`` is that of the interval. It holds wherever the search stops (repeated confidence
     interval, Jennison and Turnbull 1989), and so is wider than that of a fixed number of runs.
@@ -41,7 +44,7 @@ class Gain:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A candidate, what became of it, and why."""
+    """A candidate with its verdict and the reason."""
 
     name: str
     group: str
@@ -54,14 +57,14 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The end of a search."""
+    """The result of a search."""
 
     found: tuple[Found, ...]
     #: Of what is kept, against the baseline; ``None`` if nothing is kept.
     total: Gain | None
     trials: int
     seconds: float
-    #: How many more trials would have decided the rest in four of five cases.
+    #: Number of further trials that would have decided the rest in four of five cases.
     needed_trials: int | None = None
     notices: tuple[str, ...] = field(default=())
 
@@ -73,3 +76,10 @@ class Result:
     def as_json(self) -> dict[str, Any]:
         """Return the result as JSON data."""
         return asdict(self) | {"kept": list(self.kept)}
+
+
+def cumulative_steps(found: Sequence[Found]) -> list[frozenset[str]]:
+    """Return the sets from no change to all that are kept; the largest gain comes first."""
+    kept = [one for one in found if one.verdict is Verdict.KEPT]
+    kept.sort(key=lambda one: one.gain.share if one.gain else 0.0, reverse=True)
+    return [frozenset(one.name for one in kept[:count]) for count in range(len(kept) + 1)]

@@ -8,13 +8,12 @@ import random
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from simulated_worlds import World
 from synthetic import run_of
 
 from tailtrim.experiment import Outcome
-from tailtrim.trim.observed import observation
-from tailtrim.trim.power import with_power
+from tailtrim.trim.observation import observation, with_power
 from tailtrim.trim.search import Search
-from tailtrim.trim.simulation import World
 from tailtrim.trim.state import State
 from tailtrim.trim.trial import Candidate, Observation, Settings
 

@@ -1,4 +1,4 @@
-"""What changes cost: packets delivered, watts, and CPUs that nothing else has any more.
+"""Costs of changes: packets delivered, watts, and CPUs that other work loses.
 
 Trials are compared within their block, as the search does: what is kept with the baseline in the
 confirmation, and all changes with all but one in the rounds before it.
@@ -17,10 +17,9 @@ from pydantic import TypeAdapter, ValidationError
 from tailtrim.devices import AnyDevice, Device
 from tailtrim.energy.uncertainty import estimate
 from tailtrim.student import interval
-from tailtrim.trim.course import BASELINE
-from tailtrim.trim.power import power
-from tailtrim.trim.report.curves import folder_of
-from tailtrim.trim.report.spread import CONFIDENCE
+from tailtrim.trim.observation import power
+from tailtrim.trim.report.path import CONFIDENCE
+from tailtrim.trim.schedule import BASELINE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -52,7 +51,7 @@ class Shift:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What changes cost; ``None`` is not known."""
+    """Cost of changes; ``None`` is not known."""
 
     delivered_pps: Shift | None
     watts: Shift | None
@@ -73,7 +72,7 @@ class Processors:
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What all that is kept costs together, and what each change of it does."""
+    """Cost of all that is kept together, and of each change of it."""
 
     together: Cost | None
     each: dict[str, Cost]
@@ -81,7 +80,7 @@ class Costs:
 
 
 def costs_of(search: RecordedSearch) -> Costs:
-    """Return what is known of the costs of what is kept.
+    """Return the costs of what is kept, as far as they are known.
 
     Raises:
         RunDirectoryError: the experiment or a run is damaged.
@@ -100,7 +99,7 @@ def powers_of(search: RecordedSearch) -> dict[int, State]:
     """Return the power of each trial that can be used, by its number.
 
     Raises:
-        RunDirectoryError: what meters measured cannot be read.
+        RunDirectoryError: the record of a meter cannot be read.
 
     """
     node = None
@@ -108,7 +107,7 @@ def powers_of(search: RecordedSearch) -> dict[int, State]:
         node = str(search.experiment.testbed["roles"]["dut"]["node"])
     found = {}
     for one in search.seen:
-        state = power(search.path / folder_of(one), node) if one.observation.tail_ns else None
+        state = power(search.path / one.trial.folder, node) if one.observation.tail_ns else None
         if state is not None:
             found[one.trial.number] = state
     return found
@@ -182,7 +181,7 @@ def _processors(search: RecordedSearch) -> Processors:
     devices: dict[frozenset[str], dict[str, Any]] = {}
     runs = {run.outcome.run: run for run in search.experiment.runs} if search.experiment else {}
     for one in search.seen:
-        run = runs.get(folder_of(one))
+        run = runs.get(one.trial.folder)
         if run is not None and run.dut:
             devices.setdefault(one.trial.changes, run.dut)
     return Processors(taken, *(_polls(devices.get(changes)) for changes in (BASELINE, search.kept)))
@@ -195,7 +194,7 @@ def _isolated(search: RecordedSearch, name: str) -> str:
 
 
 def _polls(device: dict[str, Any] | None) -> bool | None:
-    """Say whether a device polls, by what its run recorded of it."""
+    """Return whether a device polls, by the record of its run."""
     try:
         return _DEVICE.validate_python(device).polls
     except ValidationError:

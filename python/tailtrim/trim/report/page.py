@@ -1,34 +1,98 @@
-"""The page of a search: as offline and as distrusting as the report's."""
+"""The page and the figure of a search: as offline and as distrusting as those of a report."""
 
 from __future__ import annotations
 
+import json
+import re
 import shlex
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from tailtrim.report import units
+from tailtrim.report.figures import drawing, values
+from tailtrim.report.figures.figure import Axis, Bars, Figure, Line, Panel
+from tailtrim.report.figures.palette import Look
 from tailtrim.report.pages.assets import assets, policy
 from tailtrim.report.pages.embedding import embedded
 from tailtrim.report.pages.testbed_section import Fact, setting
-from tailtrim.trim import path, wording
-from tailtrim.trim.report import cost_words
-from tailtrim.trim.report.rows import (
-    curve_rows,
-    point_rows,
-    trial_rows,
-    verdict_rows,
-)
+from tailtrim.report.write_files import FIGURES, store
+from tailtrim.trim.report import table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from tailtrim.report.figures.figure import Figure
     from tailtrim.trim.recorded import RecordedSearch
-    from tailtrim.trim.report.findings import Findings
+    from tailtrim.trim.report import Findings
+    from tailtrim.trim.report.path import Step
 
-#: Where a search leaves files of other tools.
-EXPORT = "export"
+#: Files of an earlier report, also of versions that drew the tail against watts.
+_OURS = re.compile(r"(path|tradeoff)\.(svg|pdf|csv)")
+_INTERVAL, _MEAN = range(2)
+_NAMES = ("95 % interval over runs", "mean of the runs")
+_LOOKS = (Look("#7CB6DC", "#1F6E9E"), Look("#16191D", "#E8EAED", "D"))
+
+
+def write(found: Findings, out: Path, formats: Sequence[str]) -> list[Path]:
+    """Write page, numbers and figure: see :func:`tailtrim.trim.report.write`."""
+    drawn = figures(found)
+    told = json.dumps(found.as_json(), indent=1, allow_nan=False)
+    contents = {
+        "report.html": render(found, drawn, formats),
+        "findings.json": f"{told}\n".encode(),
+    }
+    for figure in drawn:
+        for suffix, content in drawing.render(figure, (), formats=formats).items():
+            contents[f"{FIGURES}/{figure.key}.{suffix}"] = content
+        contents[f"{FIGURES}/{figure.key}.csv"] = values.csv(figure, ())
+    return store(out, contents, outdated=_OURS.fullmatch)
+
+
+def figures(found: Findings) -> list[Figure]:
+    """Return the figure of the path: a lane for each step, the baseline at the top.
+
+    There is none while no baseline was measured.
+    """
+    steps = found.path[::-1]
+    if not steps:
+        return []
+    ends = [end for one in steps for end in _ends(one)]
+    p = f"p{units.percent(found.search.quantile)}"
+    x = Axis.of_times(p, min(ends), max(ends))
+    known = [lane for lane, one in enumerate(steps) if one.tail_ns.low is not None]
+    means = np.array([one.tail_ns.value for one in steps]) / x.unit_ns
+    # The page wants points from left to right.
+    order = np.argsort(means, kind="stable")
+    panel = Panel(
+        x,
+        Axis.of_lanes(tuple(units.printable(one.name) for one in steps)),
+        (Line(_MEAN, means[order], order.astype(float), draw="points"),),
+        bars=tuple(
+            Bars(_INTERVAL, lane, *(np.array([end / x.unit_ns]) for end in _ends(steps[lane])))
+            for lane in known
+        ),
+    )
+    return [
+        Figure(
+            key="path",
+            title=f"{p} with one change more at each step",
+            caption=(
+                f"{p} of all packets, lost ones infinitely late: geometric mean of the runs of each"
+                " step, as the tests of the search have it, with Student's 95 % interval. A single"
+                " run has no interval."
+            ),
+            panels=(panel,),
+            names=_NAMES,
+            looks=_LOOKS,
+        )
+    ]
+
+
+def _ends(step: Step) -> tuple[float, float]:
+    """Return the interval of a step, or its single run twice."""
+    low, high = step.tail_ns.low, step.tail_ns.high
+    return (step.tail_ns.value,) * 2 if low is None or high is None else (low, high)
 
 
 def render(found: Findings, figures: Sequence[Figure], formats: Sequence[str]) -> bytes:
@@ -43,43 +107,19 @@ def render(found: Findings, figures: Sequence[Figure], formats: Sequence[str]) -
         title=experiment.name if experiment else search.path.resolve().name,
         quantile=units.percent(search.quantile),
         setting=setting([], experiment) if experiment else "",
-        headline=_headline(search),
-        kept=" + ".join(_in_order(found)),
+        headline=table.headline(search),
         notices=search.result.notices if search.result else (),
-        curves=curve_rows(found.path),
-        verdicts=verdict_rows(found),
-        metered=any(one.watts for one in found.costs.each.values()),
-        needed=search.result.needed_trials if search.result else None,
-        costs=list(cost_words.lines(found.costs)),
-        points=point_rows(found.tradeoff, search.kept),
-        trials=trial_rows(search),
-        exported=_exported(search.path),
-        figures={figure.key: figure for figure in figures},
+        rows=table.rows(found),
+        metered=table.metered(found),
+        legend=table.LEGEND,
+        notes=list(table.notes(found)),
+        figures=figures,
         data=embedded((), (), figures),
         places={figure.key: place for place, figure in enumerate(figures)},
         facts_of_all=list(_facts(search)),
         units=units,
     )
     return page.encode("utf-8")
-
-
-def _headline(search: RecordedSearch) -> str:
-    if search.result is None:
-        return f"The search has not ended: {len(search.seen)} trials so far"
-    return wording.headline(search.result, search.quantile)
-
-
-def _in_order(found: Findings) -> list[str]:
-    """Return what is kept, in the order of the path."""
-    steps = path.steps(found.search.result.found) if found.search.result else [frozenset[str]()]
-    return [name for before, after in pairwise(steps) for name in after - before]
-
-
-def _exported(search: Path) -> list[str]:
-    """Return the files of other tools that the search has left."""
-    folder = search / EXPORT
-    files = sorted(file for file in folder.rglob("*") if file.is_file())
-    return [str(file.relative_to(search)) for file in files]
 
 
 def _facts(search: RecordedSearch) -> Iterator[Fact]:
@@ -97,7 +137,7 @@ def _facts(search: RecordedSearch) -> Iterator[Fact]:
         f" {settings.seed}",
     )
     yield Fact("Limits", text=_limits(search))
-    yield Fact("Directory", str(search.path))
+    yield Fact("Trials", str(search.path / "trim.json"), f"{len(search.seen):,} run directories")
 
 
 def _limits(search: RecordedSearch) -> str:

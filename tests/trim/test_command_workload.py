@@ -9,14 +9,14 @@ import pytest
 
 from tailtrim.errors import OutputError, PlanError
 from tailtrim.plan.command_plan import load_watched
+from tailtrim.trim.command_workload import CommandWorkload
 from tailtrim.trim.trial import Trial
-from tailtrim.trim.watched import Watched
 
 TRIAL = Trial(0, frozenset(), "eliminate", 0)
 
 
 def _failed(command: str, folder: Path) -> str:
-    watched = Watched(command, folder, "0.999", resume=False)
+    watched = CommandWorkload(command, folder, "0.999", resume=False)
     seen = watched.measure(TRIAL, lambda _: None)
     assert seen.tail_ns is None
     assert seen.failed is not None
@@ -51,7 +51,7 @@ def test_a_folder_of_something_else_is_not_written_to(tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("")
 
     with pytest.raises(OutputError, match="is not empty"):
-        Watched("true", tmp_path, "0.999", resume=False)
+        CommandWorkload("true", tmp_path, "0.999", resume=False)
 
 
 @pytest.mark.parametrize(

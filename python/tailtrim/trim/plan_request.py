@@ -1,4 +1,4 @@
-"""What a plan asks to be tried, and the run of each trial."""
+"""The request of a plan: its candidates, and the run of each trial."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 from tailtrim.errors import PlanError
 from tailtrim.experiment.expected import Expected
 from tailtrim.plan import load, loop_variables
-from tailtrim.trim.asked import Asked
-from tailtrim.trim.conducted import Conducted
 from tailtrim.trim.elimination import sets_of
-from tailtrim.trim.risk import refuse
+from tailtrim.trim.request import Request
+from tailtrim.trim.testbed_workload import TestbedWorkload
 from tailtrim.trim.trial import BOOT, EXPLAIN, Candidate, Trial
 
 if TYPE_CHECKING:
@@ -18,20 +17,35 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tailtrim.plan import Boot, Plan, Run
+    from tailtrim.plan.trimming import PlannedChange
 
-#: s: what a run takes at least beside its traffic, to make and remove the testbed.
+#: Shortest time of a run beside its traffic, in s: the testbed is made and removed.
 _BESIDE_S = 2.0
+#: Boot parameters that take away protection or CPUs: what ``mitigations=off`` stands for
+#: (Documentation/admin-guide/kernel-parameters.txt of Linux 6.12, x86), that word itself, and those
+#: that leave out CPUs or what keeps programs apart.
+RISKY = frozenset(
+    {
+        *("mitigations", "gather_data_sampling", "indirect_target_selection", "l1tf", "mds"),
+        *("mmio_stale_data", "reg_file_data_sampling", "retbleed", "spec_rstack_overflow"),
+        *("spec_store_bypass_disable", "spectre_bhi", "spectre_v2", "spectre_v2_user", "srbds"),
+        *("ssbd", "tsx_async_abort", "kvm.nx_huge_pages", "nopti", "pti", "nobp", "tsx"),
+        *("nospectre_bhb", "nospectre_v1", "nospectre_v2", "nospec_store_bypass_disable"),
+        *("nosmt", "maxcpus", "nr_cpus", "nosmp", "nokaslr", "nosmap", "nosmep"),
+        *("apparmor", "selinux", "lockdown", "module.sig_enforce"),
+    }
+)
 _WHAT_IT_NEEDS = "such as trim: {candidates: {batch: {baseline: 32, changed: 4}}}"
 
 
-class Planned(Asked):
+class PlanRequest(Request):
     """A plan with changes to try.
 
     Args:
         path: the plan.
         explained: a run that says why packets were late: changes of the host against these causes
             come first.
-        out: as of :class:`.asked.Asked`, as is ``resume``.
+        out: as of :class:`.request.Request`, as is ``resume``.
         resume: the search is taken up.
 
     Raises:
@@ -70,7 +84,7 @@ class Planned(Asked):
             raise PlanError(f"{told}, without loop, factors, repeat and trace: both")
         self._booting = loop_variables(path, ("boot",)) & set(trimming.candidates)
         for name in sorted(self._booting):
-            refuse(path, name, trimming.candidates[name])
+            _refuse_risks(path, name, trimming.candidates[name])
         if trimming.host is not None and self.plan.testbed != "local":
             raise PlanError(f"{path}: trim.host: possible with testbed: local only")
         super().__init__(trimming, self.plan.name, explained, out, resume=resume)
@@ -89,7 +103,7 @@ class Planned(Asked):
 
     @property
     def each_s(self) -> float:
-        """How long a trial takes at least: its traffic, what is made and removed, and boots."""
+        """Shortest duration of a trial in s: traffic, making and removing the testbed, boots."""
         each_s = self.plan.traffic.duration_s + _BESIDE_S
         if not self.boots():
             return each_s
@@ -101,9 +115,9 @@ class Planned(Asked):
 
     def workload(
         self, folder: Path, done: Sequence[Trial], next_one: Trial | None, *, resume: bool
-    ) -> Conducted:
+    ) -> TestbedWorkload:
         """Return the testbed of the plan."""
-        return Conducted(self, folder, done, next_one, resume=resume)
+        return TestbedWorkload(self, folder, done, next_one, resume=resume)
 
     def run(self, trial: Trial) -> Run:
         """Return the run of a trial; its variables tell which changes are made."""
@@ -120,8 +134,23 @@ class Planned(Asked):
         return run.model_copy(update=told)
 
     def boots(self) -> list[Boot]:
-        """Return what the node boots without changes, with each of them, and with all."""
+        """Return the boots of the node without changes, with each of them, and with all."""
         every = [one.name for one in self.candidates if one.boots]
         sets = [frozenset[str](), *(frozenset([name]) for name in every), frozenset(every)]
         found = (self.run(Trial(0, one, BOOT, 0)).boot for one in sets)
         return [boot for boot in dict.fromkeys(found) if boot is not None]
+
+
+def _refuse_risks(path: Path, name: str, change: PlannedChange) -> None:
+    """Refuse a change of a boot line that has a risk which the plan does not name.
+
+    Raises:
+        PlanError: the change has one.
+
+    """
+    before = str(change.baseline).split()
+    words = [word.partition("=")[0] for word in str(change.changed).split() if word not in before]
+    unnamed = [word for word in words if word in RISKY and word not in change.risk]
+    if unnamed:
+        told = f"{path}: trim.candidates.{name}: {unnamed[0]} takes away CPUs or protection"
+        raise PlanError(f"{told}, it is tried only with risk: [{', '.join(unnamed)}]")

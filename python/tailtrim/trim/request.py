@@ -1,14 +1,16 @@
-"""What a search is asked for: which changes, under which limits, on which workload."""
+"""The request of a search: its changes, its limits and its workload."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, Self
 
+from tailtrim.errors import MissingPackageError
 from tailtrim.rundir import RunDirectory
-from tailtrim.trim.expected import by_causes, costs
 from tailtrim.trim.host import HostTuning
+from tailtrim.trim.ranking import by_causes, costs
 from tailtrim.trim.trial import Candidate, Limits
 
 if TYPE_CHECKING:
@@ -18,9 +20,11 @@ if TYPE_CHECKING:
     from tailtrim.trim.trial import Observation, Trial
     from tailtrim.trim.verdict import Found, Result
 
+_NEEDED = ("pydoe", "scipy")
+
 
 class Workload(Protocol):
-    """What packets pass in the trials, for as long as its context lasts; each has a directory."""
+    """The source of trials, for as long as its context lasts; each trial has a run directory."""
 
     def __enter__(self) -> Self:
         """Begin."""
@@ -30,14 +34,14 @@ class Workload(Protocol):
 
     @property
     def notices(self) -> Sequence[str]:
-        """What users should know of how it went."""
+        """Notices for users."""
 
     def prepare(self, told: Callable[[str], None], warned: Callable[[str], None]) -> None:
-        """Make what trials need.
+        """Prepare the trials, such as images to boot.
 
         Args:
-            told: is called with what is being done, where it takes time.
-            warned: is called with what may be wrong.
+            told: is called with steps that take time.
+            warned: is called with warnings.
 
         """
 
@@ -48,15 +52,15 @@ class Workload(Protocol):
         """Take note of a trial that cannot be measured."""
 
     def leave(self, result: Result) -> Iterator[str]:
-        """Leave what is kept beside changes of the host, and say so."""
+        """Apply kept changes that are not the host's, and yield notices about it."""
 
 
-class Asked(ABC):
-    """What a search is asked for.
+class Request(ABC):
+    """The request of a search.
 
     Args:
-        trimming: which changes of the host, and how to search.
-        name: what results are called.
+        trimming: changes of the host, and settings of the search.
+        name: of the results.
         explained: a run that says why packets were late: changes of the host against these causes
             come first.
         out: the folder of the trials; by default that of the name.
@@ -108,7 +112,7 @@ class Asked(ABC):
 
     @property
     def limits(self) -> Limits:
-        """What a change must not cost."""
+        """Limits of the cost of a change."""
         limits = self.trimming.limits
         return Limits(loss=limits.loss, rate_loss=limits.throughput, watts=limits.watts)
 
@@ -119,13 +123,13 @@ class Asked(ABC):
     @property
     @abstractmethod
     def each_s(self) -> float:
-        """How long a trial takes at least, in s."""
+        """Shortest duration of a trial, in s."""
 
     @abstractmethod
     def workload(
         self, folder: Path, done: Sequence[Trial], next_one: Trial | None, *, resume: bool
     ) -> Workload:
-        """Return what the trials are made on.
+        """Return the workload of the trials.
 
         Args:
             folder: for their directories.
@@ -137,3 +141,17 @@ class Asked(ABC):
             OutputError: the folder belongs to something else.
 
         """
+
+
+def require_packages() -> None:
+    """Refuse to search without pydoe and scipy, which no other command needs.
+
+    Raises:
+        MissingPackageError: one is not installed.
+
+    """
+    missing = [name for name in _NEEDED if find_spec(name) is None]
+    if missing:
+        error = MissingPackageError(f"searching needs the package {missing[0]}")
+        error.add_note("pip install 'tailtrim[trim]'")
+        raise error

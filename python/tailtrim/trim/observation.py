@@ -1,23 +1,28 @@
-"""What a run says of its trial."""
+"""The observation of a trial, from its run and its meter."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from tailtrim.energy import LOADED, measured
 from tailtrim.trim.trial import Observation
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tailtrim.energy.measured import State
     from tailtrim.experiment import Outcome
     from tailtrim.rundir import Summary
 
 
 def observation(outcome: Outcome, summary: Summary | None, p: str) -> Observation:
-    """Return the tail of all packets sent, and what it cost.
+    """Return the tail of all packets sent, their loss and the delivered rate.
 
     An invalid run has no tail, and the changes are not blamed for it.
 
     Args:
-        outcome: what became of the run.
+        outcome: of the run.
         summary: its numbers, if it is complete.
         p: the quantile as summaries write it.
 
@@ -35,3 +40,28 @@ def observation(outcome: Outcome, summary: Summary | None, p: str) -> Observatio
         told = f"{loss:.2%} of the packets were lost: the {float(p):.3%} quantile is among them"
         return Observation(None, loss=loss, rate_pps=rate_pps, failed=told)
     return Observation(float(found.value), loss=loss, rate_pps=rate_pps)
+
+
+def with_power(seen: Observation, run: Path, node: str | None) -> Observation:
+    """Return the observation with the mean power of its run, see :func:`power`."""
+    found = power(run, node)
+    return seen if found is None else replace(seen, watts=found.watts)
+
+
+def power(run: Path, node: str | None) -> State | None:
+    """Return the power while packets passed; ``None`` where it is not known.
+
+    Args:
+        run: the directory of the run.
+        node: the device's; ``None`` where the whole testbed is one machine.
+
+    Raises:
+        RunDirectoryError: the record of a meter cannot be read.
+
+    """
+    energy = measured.read(run)
+    for one in energy.nodes if energy else ():
+        state = one.states.get(LOADED)
+        if node in (None, one.node) and state is not None and state.watts is not None:
+            return state
+    return None

@@ -1,4 +1,4 @@
-"""When a search looks at its results, and how much error each look may spend.
+"""Alpha spending: the looks of a search at its results, and the error that each look may spend.
 
 A search that looks often and stops at the first good look would err more often than it says. Each
 look k at a candidate therefore has a part of the candidate's error, error * (f(t_k) - f(t_{k-1})),
@@ -29,7 +29,7 @@ _LONGEST = 60
 
 
 class Looks:
-    """The looks of one phase.
+    """The looks of one phase, each with its share of the error.
 
     Args:
         rounds: how many rounds the budget allows.
@@ -54,3 +54,20 @@ class Looks:
         place = self._places.index(rounds)
         before = self._places[place - 1] if place else 0
         return (rounds - before) / self.longest
+
+
+class Holm:
+    """The error that is left for each candidate, by Holm's procedure."""
+
+    def __init__(self, error: float, hypotheses: int) -> None:
+        """Begin with nothing proven."""
+        self._error, self._left = error, hypotheses
+
+    @property
+    def level(self) -> float:
+        """The error of each hypothesis that is left."""
+        return self._error / self._left
+
+    def proven(self) -> None:
+        """Give the error of a proven hypothesis to the others."""
+        self._left = max(self._left - 1, 1)

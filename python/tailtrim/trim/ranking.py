@@ -1,4 +1,4 @@
-"""Which changes of the host are expected to gain most: those against causes of late packets."""
+"""Ranking of the host's changes by expected gain: those against causes of late packets first."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def by_causes(candidates: Sequence[Candidate], costs_ns: Mapping[str, float]) -> list[Candidate]:
-    """Return the candidates with those first, of the ones with checks, whose cause costs most.
+    """Return the candidates, those with checks ordered by the cost of their causes.
 
     Those without stay where they are: before them, in the order of the plan.
 
@@ -34,7 +34,7 @@ def by_causes(candidates: Sequence[Candidate], costs_ns: Mapping[str, float]) ->
 
 
 def costs(explained: RunDirectory, p: str) -> dict[str, float] | None:
-    """Return by how much the quantile of a run is longer for the causes of each check, in ns.
+    """Return the part of a run's quantile that the causes of each check add, in ns.
 
     Args:
         explained: the run.

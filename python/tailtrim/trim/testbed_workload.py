@@ -1,4 +1,4 @@
-"""Trials as runs of one experiment, on the testbed of its plan; what boots stays between them."""
+"""The testbed of a plan as the workload of a search: trials are runs of one experiment."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from tailtrim.experiment import Experiment, conduct, images_for, keep_plan, node
 from tailtrim.experiment.record import RECORD
 from tailtrim.rundir import RunDirectory
 from tailtrim.trim import state as records
-from tailtrim.trim.course import BASELINE
-from tailtrim.trim.expected import costs
-from tailtrim.trim.observed import observation
-from tailtrim.trim.power import with_power
+from tailtrim.trim.observation import observation, with_power
+from tailtrim.trim.ranking import costs
+from tailtrim.trim.schedule import BASELINE
 from tailtrim.trim.trial import BOOT, EXPLAIN, Trial
 
 if TYPE_CHECKING:
@@ -25,16 +24,16 @@ if TYPE_CHECKING:
     from tailtrim.experiment import Booted
     from tailtrim.nodes.vm.image import Image
     from tailtrim.plan import Boot, Run
-    from tailtrim.trim.planned import Planned
+    from tailtrim.trim.plan_request import PlanRequest
     from tailtrim.trim.trial import Observation
     from tailtrim.trim.verdict import Result
 
 
-class Conducted:
+class TestbedWorkload:
     """The testbed of a plan: a workload of searches.
 
     Args:
-        planned: the plan.
+        request: the plan.
         folder: the directory of the experiment.
         done: the trials that are there.
         next_one: the one that may have been interrupted.
@@ -47,7 +46,7 @@ class Conducted:
 
     def __init__(
         self,
-        planned: Planned,
+        request: PlanRequest,
         folder: Path,
         done: Sequence[Trial],
         next_one: Trial | None,
@@ -55,22 +54,22 @@ class Conducted:
         resume: bool,
     ) -> None:
         """Begin the experiment, or take it up."""
-        self._planned, self._folder = planned, folder
-        self.quantile = planned.trimming.quantile
+        self._request, self._folder = request, folder
+        self.quantile = request.trimming.quantile
         trials = list(done)
         if resume and next_one is not None and _begun(folder) > len(trials):
             trials.append(next_one)
-        runs = [planned.run(one) for one in trials]
+        runs = [request.run(one) for one in trials]
         self._tried_boots = any(one.phase == BOOT for one in done)
         resume = resume or _only_begun(folder)
-        self.experiment = Experiment(folder, planned.plan, runs, resume=resume)
+        self.experiment = Experiment(folder, request.plan, runs, resume=resume)
         self.experiment.quantiles = [self.quantile]
         self.experiment.save()
-        keep_plan(planned.path, self.experiment)
+        keep_plan(request.path, self.experiment)
         self._images: dict[Boot, Image] = {}
         self._stack = ExitStack()
         self._nodes: Booted | None = None
-        testbed = planned.plan.testbed
+        testbed = request.plan.testbed
         self._device_node = None if testbed == "local" else testbed.roles_of_nodes["dut"]
 
     def __enter__(self) -> Self:
@@ -79,21 +78,21 @@ class Conducted:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End what runs on them."""
+        """End the programs on the nodes, and release these."""
         self._nodes = None
         self._stack.close()
 
     @property
     def notices(self) -> Sequence[str]:
-        """What users should know of how it went."""
+        """Notices for users."""
         return [*self.experiment.testbed.notices, *self.experiment.notices]
 
     def prepare(self, told: Callable[[str], None], warned: Callable[[str], None]) -> None:
-        """Make what trials boot, and look at their boot lines.
+        """Make the images that trials boot, and check their boot lines.
 
         Args:
-            told: is called with what is being done, where it takes time.
-            warned: is called with what may be wrong with a boot line.
+            told: is called with steps that take time.
+            warned: is called with warnings about boot lines.
 
         Raises:
             HostError: this host cannot make it.
@@ -101,7 +100,7 @@ class Conducted:
             PlanError: a boot line does not do what it says.
 
         """
-        self._images |= images_for(self.experiment, told, warned, self._planned.boots())
+        self._images |= images_for(self.experiment, told, warned, self._request.boots())
 
     def passed_over(self, trial: Trial) -> None:
         """Take note of a trial that cannot be measured."""
@@ -117,8 +116,8 @@ class Conducted:
 
         """
         experiment, run = self.experiment, self._noted(trial)
-        if self._planned.tuning is not None:
-            # What a trial changes on the host does not make its run invalid.
+        if self._request.tuning is not None:
+            # Changes of the host by a trial do not make its run invalid.
             experiment.environment.clear()
         if run.boot is not None and run.boot not in self._images:
             self._images |= images_for(experiment, told, lambda _: None, [run.boot])
@@ -143,7 +142,7 @@ class Conducted:
         return seen if run.boot is None else replace(seen, untried=self._untried(trial))
 
     def _untried(self, trial: Trial) -> str | None:
-        """Return why the node is not in the boot of a trial."""
+        """Return the reason if the node is not in the boot of a trial."""
         untried = self._nodes.untried if self._nodes else None
         if trial.phase == BOOT:
             self._tried_boots = True
@@ -152,15 +151,15 @@ class Conducted:
         return untried
 
     def _noted(self, trial: Trial) -> Run:
-        run = self._planned.run(trial)
+        run = self._request.run(trial)
         if len(self.experiment.runs) == trial.number:
             self.experiment.runs.append(run)
         self.experiment.save()
         return run
 
     def leave(self, result: Result) -> Iterator[str]:
-        """Have a node that boots be in the boot that is kept, and say how that is made to last."""
-        run = self._planned.run(Trial(0, frozenset(result.kept), BOOT, 0))
+        """Leave a node that boots in the boot that is kept; yield how to make that last."""
+        run = self._request.run(Trial(0, frozenset(result.kept), BOOT, 0))
         if run.boot is None or self._nodes is None or not self._tried_boots:
             return
         line = " ".join(run.boot.cmdline.split())
@@ -184,7 +183,7 @@ def _only_begun(folder: Path) -> bool:
 
 
 def _begun(folder: Path) -> int:
-    """Return how many runs the record of the experiment has, with the one that was interrupted."""
+    """Return the number of runs in the experiment's record, with the one that was interrupted."""
     try:
         return len(json.loads((folder / RECORD).read_text("utf-8"))["order"])
     except (OSError, ValueError, KeyError, TypeError):

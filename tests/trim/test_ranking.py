@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from late_run import explanation
 
-from tailtrim.trim.expected import by_causes, costs
+from tailtrim.trim.ranking import by_causes, costs
 from tailtrim.trim.trial import Candidate
 
 if TYPE_CHECKING:

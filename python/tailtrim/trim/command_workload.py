@@ -1,4 +1,4 @@
-"""Trials on a workload that is not the plan's: a command that leaves a run directory each time."""
+"""A command as the workload of a search: it leaves a run directory for each trial."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tailtrim.plan.command_plan import load_watched
 from tailtrim.rundir import RunDirectory
 from tailtrim.rundir.locked import lock
 from tailtrim.trim import state as records
-from tailtrim.trim.asked import Asked
-from tailtrim.trim.observed import observation
+from tailtrim.trim.observation import observation
+from tailtrim.trim.request import Request
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -26,22 +26,22 @@ if TYPE_CHECKING:
     from tailtrim.trim.trial import Observation, Trial
     from tailtrim.trim.verdict import Result
 
-#: The variable by which a command is told where its run directory is to be.
+#: Environment variable with the place of the run directory.
 RUN = "RUN"
-#: s: how long a command may take to end when it is told to.
+#: Grace period of a command after SIGTERM, in s.
 _END_S = 5.0
 _LOOK_S = 0.02
 _LAST = 300
 _WITH_US = ("setpriv", "--pdeathsig", "TERM")
 
 
-class WatchedAsked(Asked):
+class CommandRequest(Request):
     """Changes of this host, tried on a command.
 
     Args:
         path: the file with the changes.
         command: for ``sh -c``; leaves a run directory at ``$RUN``.
-        explained: as of :class:`.asked.Asked`, as are the others.
+        explained: as of :class:`.request.Request`, as are the others.
         out: the folder of the trials.
         resume: the search is taken up.
 
@@ -67,18 +67,18 @@ class WatchedAsked(Asked):
 
     @property
     def each_s(self) -> float:
-        """What the file says."""
+        """Duration of a trial as the file has it, in s."""
         return self._duration_s
 
     def workload(
         self, folder: Path, done: Sequence[Trial], next_one: Trial | None, *, resume: bool
-    ) -> Watched:
+    ) -> CommandWorkload:
         """Return the command."""
         del done, next_one
-        return Watched(self._command, folder, self.trimming.quantile, resume=resume)
+        return CommandWorkload(self._command, folder, self.trimming.quantile, resume=resume)
 
 
-class Watched:
+class CommandWorkload:
     """A command: a workload of searches.
 
     Args:
@@ -92,7 +92,7 @@ class Watched:
 
     """
 
-    #: There is nothing to tell beside the trials.
+    #: None: a command says nothing beside its trials.
     notices: Sequence[str] = ()
 
     def __init__(self, command: str, folder: Path, quantile: str, *, resume: bool) -> None:
@@ -122,14 +122,14 @@ class Watched:
         return iter(())
 
     def measure(self, trial: Trial, told: Callable[[str], None]) -> Observation:
-        """Run the command, and read what it has left.
+        """Run the command, and read its run directory.
 
         Raises:
             OutputError: results cannot be written.
 
         """
         told("watching")
-        name = f"run-{trial.number:03d}"
+        name = trial.folder
         place, log = self._folder / name, self._folder / f"{name}.log"
         shutil.rmtree(place, ignore_errors=True)
         failed = self._run(place, log)
@@ -143,7 +143,7 @@ class Watched:
         return observation(outcome, summary, self._quantile)
 
     def _run(self, place: Path, log: Path) -> str | None:
-        """Run the command to its end; returns why it failed."""
+        """Run the command to its end; return the reason of a failure."""
         try:
             output = log.open("wb")
         except OSError as error:
@@ -171,7 +171,7 @@ class Watched:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End what a command has started, whatever ended the wait for it."""
+    """End the processes of a command, whatever ended the wait for it."""
     until_s = time.monotonic() + _END_S
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGTERM)

@@ -1,7 +1,8 @@
-"""The trials of a search so far, its budget, and blocks of trials in random order."""
+"""The schedule of a search: trials so far, budget, and blocks of trials in random order."""
 
 from __future__ import annotations
 
+import math
 import random
 from statistics import fmean
 from typing import TYPE_CHECKING, TypeVar
@@ -14,15 +15,19 @@ if TYPE_CHECKING:
     from tailtrim.trim.trial import Observation, Settings
 
     T = TypeVar("T")
-    #: Yields the next trial, is sent what it measured, and returns what was learned.
+    #: Yields the next trial, is sent its observation, and returns a result.
     Steps = Generator[Trial, Observation, T]
 
 #: No change at all.
 BASELINE: frozenset[str] = frozenset()
+#: Fewer baselines have no slope worth telling.
+_FEWEST = 6
+#: One search in a hundred on a steady host is told to drift.
+_LEVEL = 0.01
 
 
-class Course:
-    """What was tried and seen so far, and what the budget still allows.
+class Schedule:
+    """The trials so far, and the rest of the budget.
 
     Args:
         settings: how to search.
@@ -41,7 +46,7 @@ class Course:
         """Try each set of changes once, in random order; those of one boot are together.
 
         Returns:
-            what was seen, in the order of ``sets``.
+            the observations, in the order of ``sets``.
 
         """
         boots: dict[frozenset[str], list[int]] = {}
@@ -60,7 +65,7 @@ class Course:
         return [found[place] for place in range(len(sets))]
 
     def left(self) -> int:
-        """Return how many more trials the budget allows, by the time that they took so far."""
+        """Return the number of trials that the budget still allows, by their mean time so far."""
         left = self.settings.trials - len(self.seen)
         if self.settings.seconds is not None and self.seen:
             took_s = [one.observation.seconds for one in self.seen]
@@ -77,3 +82,44 @@ class Course:
         """Return the trials without changes, in order; not those that a trace made slower."""
         without = (one for one in self.seen if one.trial.changes == BASELINE)
         return [one for one in without if one.trial.phase != EXPLAIN]
+
+    def beyond_limit(self, seen: Observation) -> str | None:
+        """Return the limit that a trial is beyond, ``None`` if it is within all.
+
+        A trial that failed is beyond: a change that stops the device is not to be kept.
+        """
+        limits = self.settings.limits
+        if seen.failed is not None:
+            return f"the run failed: {seen.failed}"
+        if limits.loss is not None and seen.loss > limits.loss:
+            return f"loss {seen.loss:.3%}, the limit is {limits.loss:.3%}"
+        rates = [rate for one in self.baselines() if (rate := one.observation.rate_pps)]
+        if limits.rate_loss is not None and seen.rate_pps is not None and rates:
+            lost = 1 - seen.rate_pps / fmean(rates)
+            if lost > limits.rate_loss:
+                return f"throughput -{lost:.1%}, the limit is -{limits.rate_loss:.1%}"
+        if limits.watts is not None and seen.watts is not None and seen.watts > limits.watts:
+            return f"{seen.watts:.0f} W, the limit is {limits.watts:.0f} W"
+        return None
+
+    def drift(self) -> str | None:
+        """Return a sentence about baselines with a slope, ``None`` if they have none."""
+        told = [
+            (one.trial.number, math.log(tail))
+            for one in self.baselines()
+            if (tail := one.observation.tail_ns)
+        ]
+        if len(told) < _FEWEST:
+            return None
+        from scipy.stats import linregress  # noqa: PLC0415 - takes a second to load
+
+        numbers, logs = zip(*told, strict=True)
+        fitted = linregress(numbers, logs)
+        moved = float(fitted.slope) * (numbers[-1] - numbers[0])
+        if fitted.pvalue > _LEVEL or abs(moved) < self.settings.worth:
+            return None
+        return (
+            f"the host drifts: without changes the tail moved by {math.expm1(moved):+.0%} during"
+            " the search. Trials are compared within blocks, so the verdicts hold; the latencies"
+            " of early and late trials are not comparable"
+        )
