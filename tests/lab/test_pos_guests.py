@@ -77,7 +77,7 @@ def guests(lab: Lab) -> PosRun:
         images_of(["x=bookworm/cloud"], print)
     except HostError as error:
         pytest.skip(f"no image for guests can be made: {error}")
-    run = PosRun(lab.folder, Path(__file__).parents[1] / "pos" / "folders")
+    run = PosRun(lab.folder, Path(__file__).parents[2] / "plugins" / "pos" / "tests" / "folders")
     folder = run.folders / "guests"
     folder.mkdir()
     for name, text in (("experiment.sh", SCRIPT), ("ada.sh", ADA), ("bob.sh", BOB)):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from laboratory import Lab
 
-FOLDERS = Path(__file__).parents[1] / "pos" / "folders"
+FOLDERS = Path(__file__).parents[2] / "plugins" / "pos" / "tests" / "folders"
 NODES = ("tartu", "vilnius", "riga")
 PLACES = (
     *("tartu=gen", "tartu:eth1=gen.out", "tartu:eth2=gen.back", "riga=stamp"),
