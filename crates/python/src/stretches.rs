@@ -6,9 +6,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyIterator};
 use std::io;
 use std::path::PathBuf;
-use tailtrim_linux::analysis::remote::{self, Hosts, Ordered};
-use tailtrim_linux::analysis::{Answers, ApartError};
-use tailtrim_linux::source::{self, Source};
+use tailtrim_reading::analysis::remote::{self, Hosts, Ordered};
+use tailtrim_reading::analysis::{Answers, ApartError};
+use tailtrim_reading::source::{self, Source};
 
 /// Outlines a stretch of the captures on this host; `None` where it cannot be matched on its own.
 #[pyfunction]

@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
 use std::thread;
 use std::time::Duration;
-use tailtrim_linux::trace::{self as recording, Ring, TraceError};
+use tailtrim_tracer::trace::{self as recording, Ring, TraceError};
 
 /// How often clocks are looked at.
 const LOOK: Duration = Duration::from_millis(100);

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 use tailtrim_host::tune::{Journal, Place, Plan, export::ExportedFile};
-use tailtrim_linux::tune::{Applied, Finding, Reverted, Standing, Told};
+use tailtrim_localhost::tune::{Applied, Finding, Reverted, Standing, Told};
 
 #[derive(Serialize)]
 struct Document<'a, T> {
