@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 import subprocess
 from pathlib import Path
 
@@ -73,3 +74,26 @@ def test_departures_that_cannot_be_read_are_told(tmp_path: Path) -> None:
     assert ended.returncode == 2
     assert "departures.json: invalid type: integer" in ended.stderr
     assert not (tmp_path / "out").exists()
+
+
+def test_minutes_are_the_same_on_any_number_of_cores(tmp_path: Path) -> None:
+    """Thirty minutes, of which each loses packets, one after the other."""
+    captures = (tmp_path / "in.pcap", tmp_path / "out.pcap")
+    for delay_ns, path in zip((0, 5_000), captures, strict=True):
+        with path.open("wb") as file:
+            file.write(struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 65535, 1))
+            for number in range(180_000):
+                if delay_ns and number % 6_000 < number // 6_000:
+                    continue
+                stamp_ns = 10**18 + number * 10**7 + delay_ns
+                frame = bytes(12) + b"\x88\xb5" + number.to_bytes(50, "big")
+                file.write(struct.pack("<IIII", *divmod(stamp_ns, 10**9), 64, 64) + frame)
+    for jobs in (1, 2, 3, 8):
+        words = ["analyze", *captures, "--by-minute", "--out", tmp_path / str(jobs)]
+        words += ["--jobs", jobs, "--skip", "0s"]
+        subprocess.run([agent.program(), *map(str, words)], check=True, capture_output=True)
+    lines = [json.loads(line) for line in (tmp_path / "1" / "minute.jsonl").read_text().splitlines()]
+    assert [line["lost"] for line in lines] == list(range(30))
+    for name in ("minute.jsonl", "minute.hlog", "summary.json"):
+        one, *others = ((tmp_path / str(jobs) / name).read_bytes() for jobs in (1, 2, 3, 8))
+        assert all(other == one for other in others), name

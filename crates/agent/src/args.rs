@@ -80,8 +80,8 @@ pub(crate) struct Analyze {
     #[arg(short, long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
     /// With --out, for captures of hours: results by minute as each minute ends (minute.jsonl, minute.hlog), and no
-    /// sample.parquet; on one core
-    #[arg(long, requires = "out", conflicts_with = "jobs")]
+    /// sample.parquet
+    #[arg(long, requires = "out")]
     pub(crate) by_minute: bool,
 }
 

@@ -4,7 +4,7 @@
 //! samples come before a stretch, and no samples are wanted, it is counted as it is matched. Otherwise that is done on four
 //! and more cores, and the pairs are kept until their turn. Of other captures, and on fewer cores, a thread for each
 //! capture reads, decompresses, decodes and signs ahead of this one, which is given the same batches in the same order as on
-//! one core. A further thread takes the samples.
+//! one core. A further thread takes the samples, unless the sink follows what is decided.
 
 mod ahead;
 mod apart;
@@ -86,6 +86,7 @@ pub fn analyze<S: Sink + Send>(
         }
     }
     if jobs.get() >= CUT_FROM
+        && !sink.follows()
         && let Some(stretches) = stretches(&mut ingress, &mut egress, PACKETS, options)?
         && stretches.begin_at_a_cut()
     {
@@ -107,7 +108,7 @@ pub fn analyze<S: Sink + Send>(
         Ahead::new(source.capture, waits_for_others, Arc::clone(&cores))
     };
     let (mut ingress, mut egress) = (ahead(ingress), ahead(egress));
-    if !sink.takes_samples() {
+    if !sink.takes_samples() || sink.follows() {
         return analysis::analyze(&mut ingress, &mut egress, options, sink, progress);
     }
     behind::analyzed(sink, &cores, |sink| {

@@ -47,6 +47,12 @@ pub trait Sink {
     /// still remembered are not among them: `overdue` counts these, which takes some 20 µs.
     fn decided(&mut self, _now_ns: i64, _: &Tally, _overdue: &dyn Fn() -> u64) {}
 
+    /// Whether it has to be told in order what was decided between two samples: then all is matched in one piece, on the
+    /// thread that has the sink.
+    fn follows(&self) -> bool {
+        false
+    }
+
     /// Whether it does anything with samples: if not, nothing need be done to hand them over.
     fn takes_samples(&self) -> bool {
         true
