@@ -7,7 +7,7 @@ use pyo3::types::{PyBytes, PyIterator};
 use std::io;
 use std::path::PathBuf;
 use tailtrim_reading::analysis::remote::{self, Hosts, Ordered};
-use tailtrim_reading::analysis::{Answers, ApartError};
+use tailtrim_reading::analysis::{Answers, StretchError};
 use tailtrim_reading::source::{self, Source};
 
 /// Outlines a stretch of the captures on this host; `None` where it cannot be matched on its own.
@@ -75,11 +75,11 @@ pub(crate) fn analyze_stretches(
         remote::analyze(ingress, egress, packets, &asked, &hosts, tell)
     });
     match (result, raised) {
-        (_, Some(error)) | (Err(ApartError::Others(error)), None) => Err(error),
+        (_, Some(error)) | (Err(StretchError::Others(error)), None) => Err(error),
         (Ok(analysis), None) => Ok(Some(NativeAnalysis { analysis, samples: None })),
-        (Err(ApartError::OnePiece), None) => Ok(None),
-        (Err(ApartError::Analysis(error)), None) => Err(raise(py, &error)),
-        (Err(error @ ApartError::Answer(_)), None) => {
+        (Err(StretchError::OnePiece), None) => Ok(None),
+        (Err(StretchError::Analysis(error)), None) => Err(raise(py, &error)),
+        (Err(error @ StretchError::Answer(_)), None) => {
             Err(TailtrimError::new_err(error.to_string()))
         }
     }

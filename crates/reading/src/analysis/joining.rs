@@ -1,19 +1,65 @@
-//! Stretches joined in their order.
+//! Stretches that threads match, joined in their order with their pairs.
 
+use super::stretch_queue::{Done, StretchQueue, Work};
 use super::stretches::Stretches;
-use super::turns::{Done, Turns};
 use crate::cores::Cores;
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{Receiver, channel};
+use std::thread::{self, Builder};
 use tailtrim_tail::analysis::{
     Analysis, AnalysisError, Counted, Ongoing, Options, Room, Sink, Stretch, Uncounted,
 };
 
-/// Who joins, and what came of the work of others.
+/// Analyses the captures; otherwise as [`super::analyze`].
+pub(super) fn analyze<S: Sink>(
+    stretches: &Stretches,
+    jobs: NonZeroUsize,
+    cores: &Cores,
+    options: &Options,
+    sink: &mut S,
+    mut progress: impl FnMut(u64, u64) -> ControlFlow<()>,
+) -> Result<Analysis, AnalysisError> {
+    let queue = StretchQueue::new(stretches.cuts.len(), jobs.get() + 1);
+    let (hand_over, answers) = channel();
+    thread::scope(|scope| {
+        for _ in 0..jobs.get() {
+            let (hand_over, queue) = (hand_over.clone(), &queue);
+            let work = move || {
+                let _ending = queue.ending_by_panic();
+                while let Some(work) = queue.take() {
+                    let _working = cores.work();
+                    if hand_over.send(done(stretches, work, options)).is_err() {
+                        return;
+                    }
+                }
+            };
+            let started = Builder::new().name("stretches".to_owned()).spawn_scoped(scope, work);
+            // One that does not start leaves its work to the others.
+            if started.is_err() {
+                break;
+            }
+        }
+        drop(hand_over);
+        let _ending = queue.ending();
+        Joining::new(stretches, &queue, cores, answers, options).run(sink, &mut progress)
+    })
+}
+
+fn done(stretches: &Stretches, work: Work, options: &Options) -> Done {
+    match work {
+        Work::Match(index, room) => {
+            Done::Matched(index, stretches.matched(index, options, room).map(Box::new))
+        }
+        Work::Count(index, uncounted) => Done::Counted(index, Box::new(uncounted.count())),
+    }
+}
+
+/// State of the thread that joins.
 pub(super) struct Joining<'a> {
     stretches: &'a Stretches,
-    turns: &'a Turns,
+    queue: &'a StretchQueue,
     cores: &'a Cores,
     done: Receiver<Done>,
     matched: BTreeMap<usize, Option<Box<Stretch>>>,
@@ -25,14 +71,14 @@ pub(super) struct Joining<'a> {
 impl<'a> Joining<'a> {
     pub(super) fn new(
         stretches: &'a Stretches,
-        turns: &'a Turns,
+        queue: &'a StretchQueue,
         cores: &'a Cores,
         done: Receiver<Done>,
         options: &'a Options,
     ) -> Self {
         let ongoing = stretches.begun(options);
         let (matched, counts) = (BTreeMap::new(), BTreeMap::new());
-        Self { stretches, turns, cores, done, matched, counts, ongoing }
+        Self { stretches, queue, cores, done, matched, counts, ongoing }
     }
 
     /// Joins all stretches.
@@ -57,7 +103,7 @@ impl<'a> Joining<'a> {
             }
             self.add_all();
             self.stretches.go_on(&mut self.ongoing, index, whole, sink, &mut *progress)?;
-            self.turns.done_with(Room::default());
+            self.queue.done_with(Room::default());
             if !whole {
                 break;
             }
@@ -88,14 +134,14 @@ impl<'a> Joining<'a> {
             let joined = self.ongoing.join_here(stretch, next_ns, sink);
             let joined = joined.map_err(AnalysisError::Sink)?;
             if joined {
-                self.turns.done_with(Room::default());
+                self.queue.done_with(Room::default());
             }
             return Ok(joined);
         }
         let joined = self.ongoing.join(stretch, next_ns);
         Ok(joined.is_some_and(|uncounted: Uncounted| {
             self.counts.insert(index, None);
-            self.turns.count(index, Box::new(uncounted));
+            self.queue.count(index, Box::new(uncounted));
             self.add();
             true
         }))
@@ -123,7 +169,7 @@ impl<'a> Joining<'a> {
         {
             first.remove();
             let room = self.ongoing.add(*counted);
-            self.turns.done_with(room);
+            self.queue.done_with(room);
         }
     }
 

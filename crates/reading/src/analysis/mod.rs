@@ -6,22 +6,22 @@
 //! capture reads, decompresses, decodes and signs ahead of this one, which is given the same batches in the same order as on
 //! one core. A further thread takes the samples, unless the sink follows what is decided.
 
-mod ahead;
-mod apart;
-mod behind;
+mod coordinator;
 mod cuts;
 mod joining;
+mod read_ahead;
 pub mod remote;
+mod sample_writer;
+mod stretch_queue;
 mod stretches;
 mod threads;
-mod turns;
 
-pub use apart::{Answers, ApartError};
+pub use coordinator::{Answers, StretchError};
 
 use crate::cores::Cores;
 use crate::source::{Extent, Source};
-use ahead::Ahead;
 use cuts::Side;
+use read_ahead::ReadAhead;
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -80,7 +80,7 @@ pub fn analyze<S: Sink + Send>(
         if let Some(stretches) = stretches(&mut ingress, &mut egress, packets, options)?
             && stretches.begin_early()
             && let Some(analysis) =
-                stretches.analyze_at_once(jobs, &cores, options, &mut progress)?
+                threads::analyze(&stretches, jobs, &cores, options, &mut progress)?
         {
             return Ok(analysis);
         }
@@ -91,10 +91,10 @@ pub fn analyze<S: Sink + Send>(
         && stretches.begin_at_a_cut()
     {
         if !sink.takes_samples() {
-            return stretches.analyze(jobs, &cores, options, sink, progress);
+            return joining::analyze(&stretches, jobs, &cores, options, sink, progress);
         }
-        return behind::analyzed(sink, &cores, |sink| {
-            stretches.analyze(jobs.min(FEEDING), &cores, options, sink, progress)
+        return sample_writer::analyzed(sink, &cores, |sink| {
+            joining::analyze(&stretches, jobs.min(FEEDING), &cores, options, sink, progress)
         });
     }
     let ahead = |source: Source| {
@@ -105,13 +105,13 @@ pub fn analyze<S: Sink + Send>(
             let _ = spare.set(Arc::clone(&cores));
         }
         let waits_for_others = matches!(source.extent, Extent::Unknown);
-        Ahead::new(source.capture, waits_for_others, Arc::clone(&cores))
+        ReadAhead::new(source.capture, waits_for_others, Arc::clone(&cores))
     };
     let (mut ingress, mut egress) = (ahead(ingress), ahead(egress));
     if !sink.takes_samples() || sink.follows() {
         return analysis::analyze(&mut ingress, &mut egress, options, sink, progress);
     }
-    behind::analyzed(sink, &cores, |sink| {
+    sample_writer::analyzed(sink, &cores, |sink| {
         analysis::analyze(&mut ingress, &mut egress, options, sink, progress)
     })
 }

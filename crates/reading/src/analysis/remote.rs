@@ -2,9 +2,9 @@
 //!
 //! Tasks, orders and what comes of them are bytes that only the same version of tailtrim reads.
 
-use super::apart::{Answers, Apart, ApartError, Matching, Outlined, Told};
+use super::coordinator::{Answered, Answers, Coordinator, StretchError, Workers};
 use super::cuts::Cut;
-use super::stretches::Stretches;
+use super::stretches::{Outlined, Stretches};
 use super::{sides, stretches};
 use crate::source::Source;
 use serde::de::DeserializeOwned;
@@ -114,7 +114,7 @@ fn value<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> io::Result<T> {
 /// to send them takes longer than to match them here.
 ///
 /// # Errors
-/// [`ApartError`].
+/// [`StretchError`].
 pub fn analyze<H: Hosts>(
     mut ingress: Source,
     mut egress: Source,
@@ -122,12 +122,12 @@ pub fn analyze<H: Hosts>(
     options: &Options,
     hosts: &H,
     progress: impl FnMut(u64, u64) -> ControlFlow<()>,
-) -> Result<Analysis, ApartError<H::Error>> {
+) -> Result<Analysis, StretchError<H::Error>> {
     let stretches =
         stretches(&mut ingress, &mut egress, packets, options).map_err(AnalysisError::from)?;
-    let Some(stretches) = stretches else { return Err(ApartError::OnePiece) };
+    let Some(stretches) = stretches else { return Err(StretchError::OnePiece) };
     let others = Sent { stretches: &stretches, hosts };
-    Apart { stretches: &stretches, others, options, progress }.analyze()
+    Coordinator { stretches: &stretches, others, options, progress }.analyze()
 }
 
 /// Stretches that are sent to hosts.
@@ -137,45 +137,49 @@ struct Sent<'a, H> {
 }
 
 impl<H: Hosts> Sent<'_, H> {
-    fn task(&self, index: usize, expected: Option<Order>) -> Result<Vec<u8>, ApartError<H::Error>> {
+    fn task(
+        &self,
+        index: usize,
+        expected: Option<Order>,
+    ) -> Result<Vec<u8>, StretchError<H::Error>> {
         let cuts = &self.stretches.cuts;
         let task = Task { begin: cuts[index], end: cuts.get(index + 1).copied(), expected };
         bytes(&task).map_err(unsendable)
     }
 }
 
-impl<H: Hosts> Matching for Sent<'_, H> {
+impl<H: Hosts> Workers for Sent<'_, H> {
     type Error = H::Error;
 
     const COUNTS_ONCE: bool = false;
 
-    fn outlines(&self, expected: &[Option<Order>]) -> Told<'_, Outlined, H::Error> {
+    fn outlines(&self, expected: &[Option<Order>]) -> Answered<'_, Outlined, H::Error> {
         let task = |(index, order): (usize, &Option<Order>)| self.task(index, order.clone());
         let tasks = expected.iter().enumerate().map(task).collect::<Result<_, _>>()?;
-        Ok(read(self.hosts.outlines(tasks).map_err(ApartError::Others)?))
+        Ok(read(self.hosts.outlines(tasks).map_err(StretchError::Others)?))
     }
 
-    fn counts(&self, orders: Vec<(usize, Order)>) -> Told<'_, Counts, H::Error> {
+    fn counts(&self, orders: Vec<(usize, Order)>) -> Answered<'_, Counts, H::Error> {
         let ordered = |(index, order): (usize, Order)| {
             let (task, order) = (self.task(index, None)?, bytes(&order).map_err(unsendable)?);
             Ok(Ordered { index, task, order })
         };
-        let ordered = orders.into_iter().map(ordered).collect::<Result<_, ApartError<_>>>()?;
-        Ok(read(self.hosts.counts(ordered).map_err(ApartError::Others)?))
+        let ordered = orders.into_iter().map(ordered).collect::<Result<_, StretchError<_>>>()?;
+        Ok(read(self.hosts.counts(ordered).map_err(StretchError::Others)?))
     }
 }
 
 /// What answers say.
 fn read<'a, T: DeserializeOwned, E: 'a>(
     answers: Answers<'a, Vec<u8>, E>,
-) -> Answers<'a, T, ApartError<E>> {
+) -> Answers<'a, T, StretchError<E>> {
     Box::new(answers.map(|answer| {
-        let (index, answer) = answer.map_err(ApartError::Others)?;
+        let (index, answer) = answer.map_err(StretchError::Others)?;
         let told = answer.map(|bytes| value(&bytes)).transpose();
-        Ok((index, told.map_err(|_| ApartError::Answer(index))?))
+        Ok((index, told.map_err(|_| StretchError::Answer(index))?))
     }))
 }
 
-fn unsendable<E>(error: io::Error) -> ApartError<E> {
+fn unsendable<E>(error: io::Error) -> StretchError<E> {
     AnalysisError::Sink(error).into()
 }

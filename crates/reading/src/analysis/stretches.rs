@@ -1,22 +1,14 @@
-//! Two plain captures on several cores, each of which matches a stretch of both.
+//! Two plain captures, cut into stretches that can be matched in any order.
 
-use super::apart::{Apart, ApartError, Outlined};
 use super::cuts::{self, Cut, Place, Side};
-use super::joining::Joining;
-use super::threads::Threads;
-use super::turns::{Done, Turns, Work};
-use crate::cores::Cores;
-use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
-use std::sync::mpsc::channel;
-use std::thread::{self, Builder};
 use tailtrim_tail::analysis::{
-    Analysis, AnalysisError, Ongoing, Opened, Options, Order, Room, Sink, Stretch, Terms,
+    AnalysisError, Counts, Ongoing, Opened, Options, Order, Outline, Room, Sink, Stretch, Terms,
 };
 use tailtrim_tail::capture::Track;
 use tailtrim_tail::matching::MEMORY;
 
-/// Matching begins so many packets before a stretch: the matcher then holds what it would hold otherwise, as long as no
+/// Workers begins so many packets before a stretch: the matcher then holds what it would hold otherwise, as long as no
 /// more packets are in flight.
 const BEFORE: u64 = 2 * MEMORY as u64;
 
@@ -29,6 +21,9 @@ const DELAYED: i64 = 8;
 /// What comes before the first cut is read by one thread alone. Where it is more than this part, reading ahead is faster on
 /// two cores: 1 / 1.7 of the time of one core, in place of 1/8 + 7/8 · 1/2.
 const EARLY: u64 = 8;
+
+/// A stretch without its pairs, and the counts of these if an order was expected.
+pub(super) type Outlined = (Outline, Option<Counts>);
 
 /// Two captures and where they are cut.
 pub(super) struct Stretches {
@@ -61,52 +56,8 @@ impl Stretches {
         leads(0) && leads(1)
     }
 
-    /// Analyses the captures; otherwise as [`analyze`](super::analyze).
-    pub(super) fn analyze<S: Sink>(
-        &self,
-        jobs: NonZeroUsize,
-        cores: &Cores,
-        options: &Options,
-        sink: &mut S,
-        mut progress: impl FnMut(u64, u64) -> ControlFlow<()>,
-    ) -> Result<Analysis, AnalysisError> {
-        let turns = Turns::new(self.cuts.len(), jobs.get() + 1);
-        let (hand_over, done) = channel();
-        thread::scope(|scope| {
-            for _ in 0..jobs.get() {
-                let (hand_over, turns) = (hand_over.clone(), &turns);
-                let work = move || {
-                    let _ending = turns.ending_by_panic();
-                    while let Some(work) = turns.take() {
-                        let _working = cores.work();
-                        if hand_over.send(self.work(work, options)).is_err() {
-                            return;
-                        }
-                    }
-                };
-                let started = Builder::new().name("stretches".to_owned()).spawn_scoped(scope, work);
-                // One that does not start leaves its work to the others.
-                if started.is_err() {
-                    break;
-                }
-            }
-            drop(hand_over);
-            let _ending = turns.ending();
-            Joining::new(self, &turns, cores, done, options).run(sink, &mut progress)
-        })
-    }
-
-    fn work(&self, work: Work, options: &Options) -> Done {
-        match work {
-            Work::Match(index, room) => {
-                Done::Matched(index, self.matched(index, options, room).map(Box::new))
-            }
-            Work::Count(index, uncounted) => Done::Counted(index, Box::new(uncounted.count())),
-        }
-    }
-
     /// A stretch on its own; `None` where its end is no cut, or it is damaged.
-    fn matched(&self, index: usize, options: &Options, room: Room) -> Option<Stretch> {
+    pub(super) fn matched(&self, index: usize, options: &Options, room: Room) -> Option<Stretch> {
         let [before, sources] = self.own(index);
         let stretch = Stretch::matched(before, sources, &self.terms, options, room).ok()?;
         self.ends_at_cut(index, stretch.last_ns()).then_some(stretch)
@@ -127,25 +78,6 @@ impl Stretches {
     /// Whether the first cut lies within the first part of the ingress capture, see [`EARLY`].
     pub(super) fn begin_early(&self) -> bool {
         self.end(0)[0] <= self.sides[0].plain.size / EARLY
-    }
-
-    /// Analyses the captures without samples; otherwise as [`analyze`](super::analyze). `None` where it cannot be told
-    /// how many samples come before a stretch, or as soon as there are others than expected.
-    pub(super) fn analyze_at_once(
-        &self,
-        jobs: NonZeroUsize,
-        cores: &Cores,
-        options: &Options,
-        progress: impl FnMut(u64, u64) -> ControlFlow<()>,
-    ) -> Result<Option<Analysis>, AnalysisError> {
-        thread::scope(|scope| {
-            let others = Threads { scope, jobs, cores, stretches: self, options };
-            match (Apart { stretches: self, others, options, progress }).analyze() {
-                Ok(analysis) => Ok(Some(analysis)),
-                Err(ApartError::Analysis(error)) => Err(error),
-                Err(ApartError::OnePiece | ApartError::Answer(_)) => Ok(None),
-            }
-        })
     }
 
     /// What to begin to match with, and the stretch of this index.

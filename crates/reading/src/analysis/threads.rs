@@ -1,15 +1,35 @@
 //! Stretches that threads of this process match and count at once.
 
-use super::apart::{ApartError, Matching, Outlined, Told};
-use super::stretches::Stretches;
+use super::coordinator::{Answered, Coordinator, StretchError, Workers};
+use super::stretches::{Outlined, Stretches};
 use crate::cores::Cores;
 use std::convert::Infallible;
 use std::num::NonZeroUsize;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
-use std::thread::{Builder, Scope};
-use tailtrim_tail::analysis::{Counts, Options, Order};
+use std::thread::{self, Builder, Scope};
+use tailtrim_tail::analysis::{Analysis, AnalysisError, Counts, Options, Order};
+
+/// Analyses the captures without samples; otherwise as [`super::analyze`]. `None` where it cannot be told
+/// how many samples come before a stretch, or as soon as there are others than expected.
+pub(super) fn analyze(
+    stretches: &Stretches,
+    jobs: NonZeroUsize,
+    cores: &Cores,
+    options: &Options,
+    progress: impl FnMut(u64, u64) -> ControlFlow<()>,
+) -> Result<Option<Analysis>, AnalysisError> {
+    thread::scope(|scope| {
+        let others = Threads { scope, jobs, cores, stretches, options };
+        match (Coordinator { stretches, others, options, progress }).analyze() {
+            Ok(analysis) => Ok(Some(analysis)),
+            Err(StretchError::Analysis(error)) => Err(error),
+            Err(StretchError::OnePiece | StretchError::Answer(_)) => Ok(None),
+        }
+    })
+}
 
 /// Threads that take one stretch after the other.
 pub(super) struct Threads<'scope, 'env> {
@@ -20,12 +40,12 @@ pub(super) struct Threads<'scope, 'env> {
     pub(super) options: &'env Options,
 }
 
-impl<'scope> Matching for Threads<'scope, '_> {
+impl<'scope> Workers for Threads<'scope, '_> {
     type Error = Infallible;
 
     const COUNTS_ONCE: bool = true;
 
-    fn outlines(&self, expected: &[Option<Order>]) -> Told<'_, Outlined, Infallible> {
+    fn outlines(&self, expected: &[Option<Order>]) -> Answered<'_, Outlined, Infallible> {
         let (cores, stretches, options) = (self.cores, self.stretches, self.options);
         let orders = Arc::new((AtomicUsize::new(0), expected.to_vec()));
         let (tell, told) = channel();
@@ -54,7 +74,7 @@ impl<'scope> Matching for Threads<'scope, '_> {
     }
 
     /// To match a second time takes longer than to match all on fewer cores.
-    fn counts(&self, _: Vec<(usize, Order)>) -> Told<'_, Counts, Infallible> {
-        Err(ApartError::OnePiece)
+    fn counts(&self, _: Vec<(usize, Order)>) -> Answered<'_, Counts, Infallible> {
+        Err(StretchError::OnePiece)
     }
 }

@@ -6,6 +6,9 @@ use crate::signature::{Selection, Signer};
 use std::collections::VecDeque;
 use tailtrim_wire::frame::Link;
 
+/// A source that a thread reads.
+pub type Opened = Box<dyn Source + Send>;
+
 /// One side of the device under test, packet by packet in the order in which it was written down.
 pub trait Source {
     /// Its name in errors and in the summary.

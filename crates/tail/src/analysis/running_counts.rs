@@ -1,11 +1,10 @@
 //! The counts of an analysis whose packets are matched here.
 
-use super::counting::{Counted, Room, Uncounted};
+use super::counting::{Counted, Counts, Order, Room, Uncounted};
 use super::findings::{self, Findings};
 use super::latencies::Latencies;
 use super::merging::Merging;
 use super::outcomes::{Ends, Outcome, Tally};
-use super::remote::{Counts, Order};
 use super::seconds::{by_second, millisecond};
 use super::tap::Tap;
 use super::terms::Terms;
@@ -18,7 +17,7 @@ use std::ops::DerefMut;
 use tailtrim_stats::Histogram;
 
 /// The counts of an analysis under way.
-pub(super) struct Books<'a> {
+pub(super) struct RunningCounts<'a> {
     options: &'a Options,
     signature_bytes: usize,
     latencies: Latencies,
@@ -34,7 +33,7 @@ pub(super) struct Books<'a> {
     outstanding: u64,
 }
 
-impl<'a> Books<'a> {
+impl<'a> RunningCounts<'a> {
     /// Nothing is counted yet.
     pub(super) fn new(options: &'a Options, terms: &Terms) -> Self {
         let bursts = terms.burst_gap_ns.map(|gap_ns| Bursts { gap_ns, positions: Vec::new() });
@@ -144,7 +143,9 @@ impl<'a> Books<'a> {
     }
 
     fn ends(&self, (first_ingress_ns, last_egress_ns): (i64, i64)) -> Ends {
-        Ends::new(self.options, &self.latencies, first_ingress_ns, last_egress_ns)
+        let Latencies { longest_ns, .. } = self.latencies;
+        let trimmed_until_ns = self.latencies.trimmed_until_ns();
+        Ends::new(self.options, (longest_ns, trimmed_until_ns), first_ingress_ns, last_egress_ns)
     }
 
     /// Decides what the end of the captures leaves open.

@@ -1,12 +1,12 @@
-//! Whose turn it is: what several threads do with the stretches of two captures.
+//! Queue of the work on stretches, for several threads.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use tailtrim_tail::analysis::{Counted, Room, Stretch, Uncounted};
 
-/// What is to be done.
-pub(super) struct Turns {
+/// Stretches to be matched, and matched ones to be counted.
+pub(super) struct StretchQueue {
     /// Stretches in all, and how many are matched ahead of those that are done with.
     count: usize,
     ahead: usize,
@@ -24,30 +24,30 @@ struct State {
     ended: bool,
 }
 
-/// What to do with a stretch.
+/// Work on a stretch.
 pub(super) enum Work {
     Match(usize, Room),
     Count(usize, Box<Uncounted>),
 }
 
-/// What came of it.
+/// Result of the work.
 pub(super) enum Done {
     Matched(usize, Option<Box<Stretch>>),
     Counted(usize, Box<Counted>),
 }
 
-/// Ends the turns when this is dropped: always, or by a panic only.
+/// Ends the queue when this is dropped: always, or by a panic only.
 pub(super) struct Ending<'a> {
-    turns: &'a Turns,
+    queue: &'a StretchQueue,
     always: bool,
 }
 
-impl Turns {
+impl StretchQueue {
     pub(super) fn new(count: usize, ahead: usize) -> Self {
         Self { count, ahead, state: Mutex::default(), changed: Condvar::new() }
     }
 
-    /// What to do next, when there is something; `None` at the end.
+    /// Waits for the next work; `None` at the end.
     pub(super) fn take(&self) -> Option<Work> {
         let nothing = |state: &mut State| {
             let all = state.begun == self.count || state.begun > state.done_with + self.ahead;
@@ -82,12 +82,12 @@ impl Turns {
 
     /// For the one who joins.
     pub(super) fn ending(&self) -> Ending<'_> {
-        Ending { turns: self, always: true }
+        Ending { queue: self, always: true }
     }
 
     /// For the others: so that none waits for one that failed.
     pub(super) fn ending_by_panic(&self) -> Ending<'_> {
-        Ending { turns: self, always: false }
+        Ending { queue: self, always: false }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -98,8 +98,8 @@ impl Turns {
 impl Drop for Ending<'_> {
     fn drop(&mut self) {
         if self.always || thread::panicking() {
-            self.turns.state().ended = true;
-            self.turns.changed.notify_all();
+            self.queue.state().ended = true;
+            self.queue.changed.notify_all();
         }
     }
 }

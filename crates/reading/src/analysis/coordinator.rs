@@ -1,14 +1,14 @@
-//! Stretches that others match apart from each other, joined in their order.
+//! Stretches that threads or other hosts match and count, joined in their order without their pairs.
 
 use super::cuts::Cut;
-use super::stretches::Stretches;
+use super::stretches::{Outlined, Stretches};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use tailtrim_tail::analysis::{Analysis, AnalysisError, Counts, Ongoing, Options, Order, Outline};
 
-/// Why stretches were not analysed apart. `E` is why those who match them did not answer.
+/// Reasons why captures are not analysed in stretches. `E` is the error of those that match them.
 #[derive(Debug, thiserror::Error)]
-pub enum ApartError<E> {
+pub enum StretchError<E> {
     /// As in one piece.
     #[error(transparent)]
     Analysis(#[from] AnalysisError),
@@ -30,23 +30,20 @@ pub enum ApartError<E> {
 pub type Answers<'a, T, E> = Box<dyn Iterator<Item = Result<(usize, Option<T>), E>> + 'a>;
 
 /// The answers of the threads or hosts that match, or the error.
-pub(super) type Told<'a, T, E> = Result<Answers<'a, T, ApartError<E>>, ApartError<E>>;
+pub(super) type Answered<'a, T, E> = Result<Answers<'a, T, StretchError<E>>, StretchError<E>>;
 
-/// What a stretch is without its pairs, and what was counted of these if an order was expected.
-pub(super) type Outlined = (Outline, Option<Counts>);
-
-/// Those who match stretches.
-pub(super) trait Matching {
+/// Threads or hosts that match stretches.
+pub(super) trait Workers {
     type Error;
 
     /// Whether they only count pairs as they match them, in the order that was expected.
     const COUNTS_ONCE: bool;
 
     /// Has all stretches matched. Where an order is expected, their pairs are counted, too.
-    fn outlines(&self, expected: &[Option<Order>]) -> Told<'_, Outlined, Self::Error>;
+    fn outlines(&self, expected: &[Option<Order>]) -> Answered<'_, Outlined, Self::Error>;
 
     /// Has the pairs of some stretches counted.
-    fn counts(&self, orders: Vec<(usize, Order)>) -> Told<'_, Counts, Self::Error>;
+    fn counts(&self, orders: Vec<(usize, Order)>) -> Answered<'_, Counts, Self::Error>;
 }
 
 /// A stretch that is joined, but whose counts are not added.
@@ -57,36 +54,36 @@ struct Joined {
     counts: Option<Counts>,
 }
 
-/// Who joins.
-pub(super) struct Apart<'a, M, P> {
+/// Coordinator: has stretches matched and joins them.
+pub(super) struct Coordinator<'a, M, P> {
     pub(super) stretches: &'a Stretches,
     pub(super) others: M,
     pub(super) options: &'a Options,
     pub(super) progress: P,
 }
 
-impl<'a, M, P> Apart<'a, M, P>
+impl<'a, M, P> Coordinator<'a, M, P>
 where
-    M: Matching,
+    M: Workers,
     P: FnMut(u64, u64) -> ControlFlow<()>,
 {
     /// Reads up to the first cut, has the rest matched, and joins it.
-    pub(super) fn analyze(mut self) -> Result<Analysis, ApartError<M::Error>> {
+    pub(super) fn analyze(mut self) -> Result<Analysis, StretchError<M::Error>> {
         let Self { stretches, others, options, progress } = &mut self;
         let mut ongoing = stretches.begun(options);
         // If the first cut does not lie between two records, reading up to it fails. If a packet before it has a later
         // stamp, it is not a cut either.
         let begun = ongoing.run(stretches.next_ns(0), &mut (), &mut *progress);
         match begun {
-            Err(AnalysisError::Capture(_)) => return Err(ApartError::OnePiece),
+            Err(AnalysisError::Capture(_)) => return Err(StretchError::OnePiece),
             begun => begun?,
         }
         if ongoing.last_ns() >= stretches.cuts[0].stamp_ns {
-            return Err(ApartError::OnePiece);
+            return Err(StretchError::OnePiece);
         }
         let expected = expected(stretches, &ongoing);
         if M::COUNTS_ONCE && expected.iter().any(Option::is_none) {
-            return Err(ApartError::OnePiece);
+            return Err(StretchError::OnePiece);
         }
         let mut outlines = others.outlines(&expected)?;
         let (mut came, mut joined) = (BTreeMap::new(), Vec::new());
@@ -102,7 +99,7 @@ where
             {
                 let counts = counts.filter(|_| expected[index].as_ref() == Some(&order));
                 if M::COUNTS_ONCE && counts.is_none() {
-                    return Err(ApartError::OnePiece);
+                    return Err(StretchError::OnePiece);
                 }
                 joined.push(Joined { index, order, counts });
                 if joined.iter().all(|one| one.counts.is_some()) {
@@ -142,11 +139,11 @@ fn join(
 }
 
 /// Adds the counts of stretches that are joined, and has the pairs counted of those without any.
-fn add<M: Matching>(
+fn add<M: Workers>(
     others: &M,
     ongoing: &mut Ongoing<'_>,
     joined: &mut Vec<Joined>,
-) -> Result<(), ApartError<M::Error>> {
+) -> Result<(), StretchError<M::Error>> {
     let without = joined.iter().filter(|one| one.counts.is_none());
     let orders: Vec<_> = without.map(|one| (one.index, one.order.clone())).collect();
     let mut answers: Answers<'_, Counts, _> = match orders.len() {
@@ -157,7 +154,7 @@ fn add<M: Matching>(
     for Joined { index, counts, .. } in joined.drain(..) {
         let counts = match counts {
             Some(counts) => counts,
-            None => took(&mut answers, &mut came, index)?.ok_or(ApartError::OnePiece)?,
+            None => took(&mut answers, &mut came, index)?.ok_or(StretchError::OnePiece)?,
         };
         ongoing.add_counts(counts);
     }
@@ -166,15 +163,15 @@ fn add<M: Matching>(
 
 /// The answer of this index, once it has come.
 fn took<T, E>(
-    answers: &mut Answers<'_, T, ApartError<E>>,
+    answers: &mut Answers<'_, T, StretchError<E>>,
     came: &mut BTreeMap<usize, Option<T>>,
     index: usize,
-) -> Result<Option<T>, ApartError<E>> {
+) -> Result<Option<T>, StretchError<E>> {
     loop {
         if let Some(answer) = came.remove(&index) {
             return Ok(answer);
         }
-        let (other, answer) = answers.next().ok_or(ApartError::Answer(index))??;
+        let (other, answer) = answers.next().ok_or(StretchError::Answer(index))??;
         came.insert(other, answer);
     }
 }

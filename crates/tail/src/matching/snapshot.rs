@@ -12,7 +12,7 @@ use std::ops::Range;
 
 /// The packets that a matcher holds.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Held {
+pub(crate) struct MatcherSnapshot {
     /// The last ingress packets, the earliest first.
     recent: Vec<Recent>,
     late: Vec<(Signature, i64, Late)>,
@@ -40,7 +40,7 @@ impl Recent {
 
 /// Packets that one matcher holds and another one does not, which saw fewer packets before.
 #[derive(Debug)]
-pub(crate) struct Older {
+pub(crate) struct EarlierPackets {
     late: Vec<(Signature, i64, Late)>,
     early: Vec<(Signature, i64)>,
     /// When the first later packet of each signature passed its tap, [`i64::MAX`] without any.
@@ -69,12 +69,12 @@ impl<const N: usize> Matcher<N> {
     }
 
     /// Snapshot of the packets that this matcher holds.
-    pub(crate) fn held(&self) -> Held {
+    pub(crate) fn held(&self) -> MatcherSnapshot {
         let recent = |entry: &Entry| {
             let &Entry { signature, stamp_ns, tag, state, .. } = entry;
             Recent { signature, stamp_ns, tag, state }
         };
-        Held {
+        MatcherSnapshot {
             recent: self.ring.entries().map(recent).collect(),
             late: self
                 .late
@@ -88,7 +88,7 @@ impl<const N: usize> Matcher<N> {
     /// A matcher that holds these packets.
     pub(crate) fn holding(
         window: Window,
-        held: Held,
+        held: MatcherSnapshot,
         (fates, now_ns): (Vec<Decided>, i64),
     ) -> Self {
         let mut matcher = Self { fates, now_ns, ..Self::with_memory(window, MEMORY) };
@@ -112,16 +112,16 @@ impl<const N: usize> Matcher<N> {
 
     /// Packets that this matcher holds beside those of `held`, since they wait longer than the last ones are
     /// remembered. `None` where the two differ in another way.
-    pub(crate) fn beside(&self, held: &Held) -> Option<Older> {
-        let Held { recent, late, early } = self.held();
+    pub(crate) fn beside(&self, held: &MatcherSnapshot) -> Option<EarlierPackets> {
+        let MatcherSnapshot { recent, late, early } = self.held();
         let (late, early) = (without(late, &held.late)?, without(early, &held.early)?);
-        (recent == held.recent).then(|| Older::new(late, early))
+        (recent == held.recent).then(|| EarlierPackets::new(late, early))
     }
 
-    /// Holds what came before all that it holds, or decides what comes of it. `older` has [seen](Older::see) the packets
+    /// Holds what came before all that it holds, or decides what comes of it. `older` has [seen](EarlierPackets::see) the packets
     /// that this matcher was given. Returns `false`, and changes nothing, where one of these packets has to do with one
     /// of those.
-    pub(crate) fn hold(&mut self, mut older: Older) -> bool {
+    pub(crate) fn hold(&mut self, mut older: EarlierPackets) -> bool {
         if older.is_empty() {
             return true;
         }
@@ -130,7 +130,7 @@ impl<const N: usize> Matcher<N> {
         self.early.iter().for_each(|(signature, at_ns, ())| older.see(signature, at_ns));
         let Window { early_ns, .. } = self.window;
         let [_, _, outside_ns] = self.window.bounds_ns();
-        let Older { late, early, seen_ns, .. } = older;
+        let EarlierPackets { late, early, seen_ns, .. } = older;
         let seen_ns = |signature| seen_ns.get(&signature).copied().unwrap_or(i64::MAX);
         // So much later it is another packet, whatever else becomes of it.
         let late_apart =
@@ -156,7 +156,7 @@ impl<const N: usize> Matcher<N> {
     }
 }
 
-impl Older {
+impl EarlierPackets {
     fn new(late: Vec<(Signature, i64, Late)>, early: Vec<(Signature, i64)>) -> Self {
         let signatures = late.iter().map(|packet| packet.0);
         let signatures = signatures.chain(early.iter().map(|packet| packet.0));

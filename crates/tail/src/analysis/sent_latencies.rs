@@ -1,13 +1,14 @@
 //! Statistics of the samples behind others, as a value that can be sent.
 
-use super::latencies::{Latencies, Sample};
+use super::latencies::Latencies;
+use super::sample::Sample;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use tailtrim_stats::{BatchMeans, BlockCounts, Histogram, Worst};
 
 /// Statistics of the samples behind others, as a value that can be sent to another host.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Behind {
+pub(super) struct SentLatencies {
     stalled: u64,
     late: Histogram,
     longest_ns: i64,
@@ -24,9 +25,9 @@ pub(super) struct Behind {
 
 impl Latencies {
     /// Converts the statistics since this was [behind](Self::behind) others into a value.
-    pub(super) fn into_value(mut self) -> Behind {
+    pub(super) fn into_value(mut self) -> SentLatencies {
         self.flush_second();
-        Behind {
+        SentLatencies {
             stalled: self.stalled,
             late: self.late,
             longest_ns: self.longest_ns,
@@ -43,7 +44,7 @@ impl Latencies {
     }
 
     /// Statistics that were counted elsewhere, to be [added](Self::append) to these.
-    pub(super) fn of_value(&self, value: Behind) -> Self {
+    pub(super) fn of_value(&self, value: SentLatencies) -> Self {
         let mut all = self.behind(0);
         all.stalled = value.stalled;
         all.late = value.late;

@@ -18,7 +18,7 @@ const BLOCK: usize = 128;
 const WAITING: usize = 8 * BLOCK;
 
 /// A capture whose records are decoded and signed before they are asked for.
-pub(super) struct Ahead {
+pub(super) struct ReadAhead {
     name: String,
     wraps: bool,
     waits_for_others: bool,
@@ -65,7 +65,7 @@ struct Batch {
     offset: u64,
 }
 
-impl Ahead {
+impl ReadAhead {
     /// A capture that `waits_for_others`, a pipe, uses no core while it waits, and hands on each batch at once: who
     /// writes it may wait until the other capture is read.
     pub(super) fn new(capture: Capture, waits_for_others: bool, cores: Arc<Cores>) -> Self {
@@ -103,7 +103,7 @@ impl Ahead {
     }
 }
 
-impl Source for Ahead {
+impl Source for ReadAhead {
     fn name(&self) -> &str {
         &self.name
     }

@@ -13,7 +13,7 @@ const BLOCK: usize = 8_192;
 const WAITING: usize = 4;
 
 /// Hands samples to the thread that has the sink.
-pub(super) struct Behind<'a> {
+pub(super) struct SampleWriter<'a> {
     samples: Vec<Sample>,
     hand_over: SyncSender<Vec<Sample>>,
     again: Receiver<Vec<Sample>>,
@@ -24,7 +24,7 @@ pub(super) struct Behind<'a> {
 pub(super) fn analyzed<S: Sink + Send, T>(
     sink: &mut S,
     cores: &Cores,
-    analyze: impl FnOnce(&mut Behind<'_>) -> Result<T, AnalysisError>,
+    analyze: impl FnOnce(&mut SampleWriter<'_>) -> Result<T, AnalysisError>,
 ) -> Result<T, AnalysisError> {
     let (hand_over, samples) = sync_channel(WAITING);
     let (used, again) = channel();
@@ -33,7 +33,8 @@ pub(super) fn analyzed<S: Sink + Send, T>(
             .name("samples".to_owned())
             .spawn_scoped(scope, move || take(sink, &samples, &used, cores))
             .map_err(AnalysisError::Sink)?;
-        let mut behind = Behind { samples: Vec::with_capacity(BLOCK), hand_over, again, cores };
+        let mut behind =
+            SampleWriter { samples: Vec::with_capacity(BLOCK), hand_over, again, cores };
         let analysis = analyze(&mut behind);
         let rest = behind.send().map_err(AnalysisError::Sink);
         drop(behind);
@@ -46,7 +47,7 @@ pub(super) fn analyzed<S: Sink + Send, T>(
     })
 }
 
-impl Behind<'_> {
+impl SampleWriter<'_> {
     #[cold]
     fn send(&mut self) -> io::Result<()> {
         let empty = self.again.try_recv().unwrap_or_else(|_| Vec::with_capacity(BLOCK));
@@ -61,7 +62,7 @@ impl Behind<'_> {
     }
 }
 
-impl Sink for Behind<'_> {
+impl Sink for SampleWriter<'_> {
     #[inline]
     fn sample(&mut self, sample: &Sample) -> io::Result<()> {
         self.samples.push(*sample);
