@@ -8,7 +8,6 @@ use crate::output::{self, failed};
 use serde::Deserialize;
 use std::fs;
 use std::io;
-use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::Path;
 use tailtrim_reading::analysis::{all_cores, analyze};

@@ -1,7 +1,7 @@
 //! The reference forwarder, and with a delay model the device of known truth.
 
 use crate::disturb::{Pause, Span};
-use crate::grace::Last;
+use crate::grace::GracePeriod;
 use crate::port::{Capabilities, Counters, Port, PortError, wait_either};
 use crate::work::Work;
 use serde::Serialize;
@@ -126,7 +126,7 @@ pub fn forward(
     let mut work = Work::lasting(how.work_ns, how.watch);
     let mut idle = Idle::default();
     let mut busy_ns = 0;
-    let mut last = Last::default();
+    let mut last = GracePeriod::default();
     loop {
         let ending = stopped.load(Ordering::Acquire);
         if let Some(pause) = &how.pause {
@@ -188,7 +188,7 @@ impl Idle {
 /// One direction.
 struct Way {
     forwarded: Forwarded,
-    batch: Vec<Held>,
+    batch: Vec<HeldFrame>,
     carries: Capabilities,
     start_ns: i64,
 }
@@ -198,7 +198,7 @@ impl Way {
         let batch = how.batch.clamp(1, MOST_BATCH);
         Self {
             forwarded: Forwarded::default(),
-            batch: (0..batch).map(|_| Held::default()).collect(),
+            batch: (0..batch).map(|_| HeldFrame::default()).collect(),
             carries: to.capabilities(),
             start_ns: clock::realtime_ns(),
         }
@@ -297,12 +297,12 @@ impl Forwarded {
 
 /// A frame between its ports.
 #[derive(Debug, Default)]
-struct Held {
+struct HeldFrame {
     bytes: Vec<u8>,
     arrival_ns: i64,
 }
 
-impl Held {
+impl HeldFrame {
     fn rewrite(&mut self, how: &Forwarding) {
         for (at, mac) in [(0, how.destination_mac), (6, how.source_mac)] {
             if let (Some(mac), Some(place)) = (mac, self.bytes.get_mut(at..at + 6)) {

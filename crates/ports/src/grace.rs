@@ -7,11 +7,11 @@ const LAST_NS: i64 = 5_000_000_000;
 
 /// The end of a loop that serves whatever comes: a sender that never pauses must not keep it from ending.
 #[derive(Debug, Default)]
-pub struct Last {
+pub struct GracePeriod {
     until_ns: Option<i64>,
 }
 
-impl Last {
+impl GracePeriod {
     /// Whether what was on its way when this was first asked must have come.
     pub fn is_over(&mut self) -> bool {
         let now_ns = clock::monotonic_ns();

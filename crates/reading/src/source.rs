@@ -18,7 +18,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use tailtrim_tail::capture::{Capture, CaptureError, Input, StampSource, Streamed};
+use tailtrim_tail::capture::{CaptureError, CaptureReader, Input, StampSource, Streamed};
 
 /// Bytes read from a file or pipe in one system call.
 const READ: usize = 128 * 1024;
@@ -33,9 +33,9 @@ pub struct Reading {
 }
 
 /// A capture and how much of it there is.
-pub struct Source {
+pub struct CaptureInput {
     /// The capture.
-    pub capture: Capture,
+    pub capture: CaptureReader,
     /// Its size, to tell progress.
     pub extent: Extent,
     /// Where it can be read from any place on.
@@ -75,8 +75,8 @@ impl Extent {
 /// meanwhile may be read as it was or as it is. A file that has become shorter is an error.
 ///
 /// # Errors
-/// [`CaptureError::Io`] when it cannot be opened, otherwise those of [`Capture::open`].
-pub fn open(path: &Path, reading: Reading) -> Result<Source, CaptureError> {
+/// [`CaptureError::Io`] when it cannot be opened, otherwise those of [`CaptureReader::open`].
+pub fn open(path: &Path, reading: Reading) -> Result<CaptureInput, CaptureError> {
     let name = path.display().to_string();
     let io = |source| CaptureError::Open { path: name.clone(), source };
     let Opened { input, extent, plain, spare } = if name == "-" {
@@ -85,8 +85,8 @@ pub fn open(path: &Path, reading: Reading) -> Result<Source, CaptureError> {
         file(path).map_err(io)?
     };
     let moonsniff = is_moonsniff(&name);
-    let capture = Capture::open(name, input, reading.stamps, moonsniff, reading.salvage)?;
-    Ok(Source { capture, extent, plain, spare })
+    let capture = CaptureReader::open(name, input, reading.stamps, moonsniff, reading.salvage)?;
+    Ok(CaptureInput { capture, extent, plain, spare })
 }
 
 fn is_moonsniff(name: &str) -> bool {
@@ -94,7 +94,7 @@ fn is_moonsniff(name: &str) -> bool {
     Path::new(name).extension().is_some_and(|extension| extension.eq_ignore_ascii_case("mscap"))
 }
 
-/// An open file or pipe; otherwise as [`Source`].
+/// An open file or pipe; otherwise as [`CaptureInput`].
 struct Opened {
     input: Box<dyn Input>,
     extent: Extent,

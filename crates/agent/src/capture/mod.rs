@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
-use tailtrim_ports::capture::{CaptureFile, Feed, Sink, TapError, Tapped, tap};
+use tailtrim_ports::capture::{CaptureFile, Feed, TapError, TapSink, Tapped, tap};
 use tailtrim_ports::port::{HardwareStamps, Port, PortName, Receiving, open};
 use tailtrim_sys::placement;
 use tailtrim_tail::summary::Summary;
@@ -101,7 +101,7 @@ struct CaptureReport {
 /// A tap that is open.
 struct Opened {
     name: String,
-    sink: Sink,
+    sink: TapSink,
     port: Box<dyn Port>,
 }
 
@@ -187,7 +187,7 @@ fn opened(
     let mut taps = Vec::new();
     for (name, port) in &request.taps {
         let file = file(request, name).map_err(|error| (error, Exit::Usage))?;
-        let sink = Sink { file, feed: feeds.remove(name) };
+        let sink = TapSink { file, feed: feeds.remove(name) };
         let receiving = Receiving {
             snap: request.snap as usize,
             memory_bytes: (request.buffer as usize) << 20,

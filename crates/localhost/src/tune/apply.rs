@@ -17,16 +17,16 @@ pub struct Applied {
     /// Values that were as wanted by the time their turn came.
     pub already: usize,
     /// Values that read differently from what was written.
-    pub differs: Vec<Told>,
+    pub differs: Vec<PlaceNote>,
     /// Values that this kernel does not allow to change.
-    pub cannot: Vec<Told>,
+    pub cannot: Vec<PlaceNote>,
     /// Places that had gone by the time their turn came.
     pub gone: Vec<Place>,
 }
 
 /// A place, and what is to be said of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Told {
+pub struct PlaceNote {
     /// Where.
     pub place: Place,
     /// What.
@@ -156,7 +156,7 @@ fn record(
         let old = match host.place(&step.place) {
             Ok(old) => old,
             Err(why) if step.optional && step.needed() => {
-                applied.cannot.push(Told { place: step.place.clone(), why: why.to_string() });
+                applied.cannot.push(PlaceNote { place: step.place.clone(), why: why.to_string() });
                 continue;
             }
             Err(why) => {
@@ -220,9 +220,9 @@ fn carry_out(
                 step.form.shown(&read),
                 step.form.why_not(&wanted, &read)
             );
-            applied.differs.push(Told { place, why });
+            applied.differs.push(PlaceNote { place, why });
         }
-        Outcome::Cannot(why) => applied.cannot.push(Told { place, why }),
+        Outcome::Cannot(why) => applied.cannot.push(PlaceNote { place, why }),
         Outcome::Failed(why) => {
             let done = applied.took + applied.differs.len();
             return Err(ApplyError::Failed { change: step.change.clone(), place, why, done });

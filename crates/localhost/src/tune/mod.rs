@@ -15,7 +15,7 @@ mod state;
 mod store;
 mod threads;
 
-pub use apply::{Applied, ApplyError, Told, apply};
+pub use apply::{Applied, ApplyError, PlaceNote, apply};
 pub use host::{Host, Refused};
 pub use inspect::{Finding, Standing, inspect};
 pub use latency::hold as hold_latency;

@@ -1,6 +1,6 @@
 //! Taking a plan back, from wherever it was left.
 
-use super::apply::Told;
+use super::apply::PlaceNote;
 use super::host::Host;
 use super::state::StateError;
 use super::store::Store;
@@ -21,11 +21,11 @@ pub struct Reverted {
     /// Values that were as before.
     pub as_before: usize,
     /// Values that ended with the host's last start, a thread or a device.
-    pub gone: Vec<Told>,
+    pub gone: Vec<PlaceNote>,
     /// Values that another program changed meanwhile; they were restored all the same.
-    pub drifted: Vec<Told>,
+    pub drifted: Vec<PlaceNote>,
     /// Values that could not be restored: the journal stays.
-    pub left: Vec<Told>,
+    pub left: Vec<PlaceNote>,
 }
 
 /// A plan that cannot be taken back.
@@ -94,7 +94,7 @@ fn drifts(host: &impl Host, journal: &Journal, restarted: bool, told: &mut Rever
         if step.old.as_ref() != Some(&now) && !step.form.same(&now, new) {
             let why =
                 format!("was set to {}, and read {}", step.form.shown(new), step.form.shown(&now));
-            told.drifted.push(Told { place: step.place.clone(), why });
+            told.drifted.push(PlaceNote { place: step.place.clone(), why });
         }
     }
 }
@@ -119,8 +119,8 @@ fn restore_all(
                     changed = true;
                     restored.insert(step.number);
                 }
-                Restoring::Gone(why) => gone.push(Told { place, why }),
-                Restoring::Left(why) => left.push(Told { place, why }),
+                Restoring::Gone(why) => gone.push(PlaceNote { place, why }),
+                Restoring::Left(why) => left.push(PlaceNote { place, why }),
             }
         }
         if !changed && left.is_empty() {
@@ -203,7 +203,7 @@ fn run_after(
     for (command, place) in commands {
         if let Err(why) = host.run(command) {
             let why = format!("{command}: {why}");
-            told.left.push(Told { place: place.clone(), why });
+            told.left.push(PlaceNote { place: place.clone(), why });
         }
     }
 }

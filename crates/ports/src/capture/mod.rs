@@ -8,7 +8,7 @@ pub use file::CaptureFile;
 pub use online::{Feed, Online, online};
 pub use recent::{Excerpt, Recent};
 
-use crate::grace::Last;
+use crate::grace::GracePeriod;
 use crate::port::{Counters, Port, PortError, Received, Stamp, Stamping};
 use serde::Serialize;
 use std::io;
@@ -67,14 +67,14 @@ pub enum TapError {
 
 /// Where the frames go.
 #[derive(Default)]
-pub struct Sink {
+pub struct TapSink {
     /// A file.
     pub file: Option<CaptureFile>,
     /// An analysis under way.
     pub feed: Option<Feed>,
 }
 
-impl Sink {
+impl TapSink {
     /// A file only.
     #[must_use]
     pub fn of(file: CaptureFile) -> Self {
@@ -131,7 +131,7 @@ impl End {
 /// [`TapError`].
 pub fn tap(
     port: &mut dyn Port,
-    mut sink: Sink,
+    mut sink: TapSink,
     snap: usize,
     stopped: &AtomicBool,
     seen: &AtomicU64,
@@ -149,7 +149,7 @@ pub fn tap(
     // A stamp of this process says when a frame was fetched: that must not wait.
     let prompt = stamping == Stamping::Process;
     let mut pressed = prompt || sink.feed.is_some();
-    let (mut end, mut last) = (None, Last::default());
+    let (mut end, mut last) = (None, GracePeriod::default());
     loop {
         let ending = stopped.load(Ordering::Acquire);
         if ending {

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tailtrim_sys::clock;
 use tailtrim_tail::analysis::Source;
 use tailtrim_tail::capture::write::header;
-use tailtrim_tail::capture::{Capture, CaptureError, Input, Record, StampSource};
+use tailtrim_tail::capture::{CaptureError, CaptureReader, Input, Record, StampSource};
 use tailtrim_tail::signature::Signer;
 
 /// How long to wait, from the first packet on, for those from which the analysis learns what traffic this is: from as many
@@ -25,7 +25,7 @@ const FIRST_LEAVING_NS: i64 = 2_000_000_000;
 
 /// What a tap hands over, as a source of an analysis.
 pub struct Online {
-    capture: Capture,
+    capture: CaptureReader,
     handing: Arc<Handing>,
     next: Arc<Mutex<Vec<u8>>>,
     /// What the tap has told, of which some may still be to be read.
@@ -41,13 +41,13 @@ pub struct Online {
 /// A feed and its other end, by the name of the tap. `leaving` says that the tap is behind the device.
 ///
 /// # Errors
-/// Those of [`Capture::open`].
+/// Those of [`CaptureReader::open`].
 pub fn online(name: &str, snap: u32, leaving: bool) -> Result<(Feed, Online), CaptureError> {
     let handing = Arc::new(Handing::default());
     let next = Arc::new(Mutex::new(Vec::new()));
     let input = Blocks { window: header(snap).to_vec(), at: 0, next: Arc::clone(&next) };
     let online = Online {
-        capture: Capture::open(name, Box::new(input), StampSource::Header, false, false)?,
+        capture: CaptureReader::open(name, Box::new(input), StampSource::Header, false, false)?,
         handing: Arc::clone(&handing),
         next,
         told_ns: i64::MIN,

@@ -5,7 +5,7 @@ use super::{Listening, ReflectError, Reflected, clock_now, seed};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
-use tailtrim_ports::grace::Last;
+use tailtrim_ports::grace::GracePeriod;
 use tailtrim_ports::port::{Capabilities, Port, PortName, Received, Receiving, Stamping, XdpPort};
 use tailtrim_roundtrip::frame::{Came, FrameReply, finish, reflect};
 use tailtrim_roundtrip::reflect::{Policy, Reflector, Refusal, Service};
@@ -96,7 +96,7 @@ impl FrameReflector {
         stopped: &AtomicBool,
         seen: &AtomicU64,
     ) -> Result<Reflected, ReflectError> {
-        let (mut idle, mut last) = (0_u32, Last::default());
+        let (mut idle, mut last) = (0_u32, GracePeriod::default());
         loop {
             let ending = stopped.load(Ordering::Acquire);
             if self.serve()? > 0 && !(ending && last.is_over()) {

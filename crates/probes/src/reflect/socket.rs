@@ -10,7 +10,7 @@ use arrayvec::ArrayVec;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
-use tailtrim_ports::grace::Last;
+use tailtrim_ports::grace::GracePeriod;
 use tailtrim_roundtrip::reflect::{Arrival, Policy, Reflector, Reply, Service};
 use tailtrim_sys::clock;
 use tailtrim_wire::tlv::StampedBy;
@@ -134,7 +134,7 @@ impl SocketReflector {
         stopped: &AtomicBool,
         seen: &AtomicU64,
     ) -> Result<Reflected, ReflectError> {
-        let (mut idle, mut last) = (0_u32, Last::default());
+        let (mut idle, mut last) = (0_u32, GracePeriod::default());
         loop {
             let ending = stopped.load(Ordering::Acquire);
             if self.serve()? > 0 && !(ending && last.is_over()) {

@@ -19,7 +19,7 @@ mod threads;
 pub use coordinator::{Answers, StretchError};
 
 use crate::cores::Cores;
-use crate::source::{Extent, Source};
+use crate::source::{CaptureInput, Extent};
 use cuts::Side;
 use read_ahead::ReadAhead;
 use std::num::NonZeroUsize;
@@ -61,8 +61,8 @@ pub fn all_cores() -> NonZeroUsize {
 /// # Errors
 /// Those of [`analysis::analyze`].
 pub fn analyze<S: Sink + Send>(
-    mut ingress: Source,
-    mut egress: Source,
+    mut ingress: CaptureInput,
+    mut egress: CaptureInput,
     jobs: NonZeroUsize,
     options: &Options,
     sink: &mut S,
@@ -97,7 +97,7 @@ pub fn analyze<S: Sink + Send>(
             joining::analyze(&stretches, jobs.min(FEEDING), &cores, options, sink, progress)
         });
     }
-    let ahead = |source: Source| {
+    let ahead = |source: CaptureInput| {
         if jobs.get() > READERS
             && let Some(spare) = source.spare
         {
@@ -117,7 +117,7 @@ pub fn analyze<S: Sink + Send>(
 }
 
 /// Packets of a stretch where no pairs are kept.
-fn packets_of(ingress: &Source, jobs: NonZeroUsize) -> u64 {
+fn packets_of(ingress: &CaptureInput, jobs: NonZeroUsize) -> u64 {
     let size = ingress.plain.as_ref().map_or(0, |plain| plain.size);
     (size / RECORD / (FOR_EACH * jobs.get() as u64)).clamp(PACKETS, LONGEST)
 }
@@ -125,8 +125,8 @@ fn packets_of(ingress: &Source, jobs: NonZeroUsize) -> u64 {
 /// The captures cut into stretches of so many packets, where they can be read from any place on and are long enough for
 /// it.
 fn stretches(
-    ingress: &mut Source,
-    egress: &mut Source,
+    ingress: &mut CaptureInput,
+    egress: &mut CaptureInput,
     packets: u64,
     options: &Options,
 ) -> Result<Option<Stretches>, CaptureError> {
@@ -136,12 +136,12 @@ fn stretches(
 
 /// What the first records settle, and the captures where they can be read from any place on.
 fn sides(
-    ingress: &mut Source,
-    egress: &mut Source,
+    ingress: &mut CaptureInput,
+    egress: &mut CaptureInput,
     options: &Options,
 ) -> Result<(Terms, Option<[Side; 2]>), CaptureError> {
     let terms = Terms::of(&mut ingress.capture, &mut egress.capture, options)?;
-    let side = |source: &Source, shift_ns: i64| {
+    let side = |source: &CaptureInput, shift_ns: i64| {
         let (plain, track) = (source.plain.clone()?, source.capture.track()?);
         let (name, salvage) = (source.capture.name().to_owned(), source.capture.salvages());
         Some(Side { name, salvage, plain, track, shift_ns })

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, TryRecvError, channel, sync_
 use std::thread::{Builder, JoinHandle};
 use std::{io, mem};
 use tailtrim_tail::analysis::Source;
-use tailtrim_tail::capture::{Capture, CaptureError, Record};
+use tailtrim_tail::capture::{CaptureError, CaptureReader, Record};
 use tailtrim_tail::signature::Signer;
 
 /// Batches that are handed over at a time: 32,768 records, a millisecond of work. To wake the other thread takes up to 0.05 ms
@@ -29,16 +29,16 @@ pub(super) struct ReadAhead {
 /// Who reads.
 enum Reading {
     /// No record was asked for yet.
-    NotYet(Box<Capture>),
+    NotYet(Box<CaptureReader>),
     Thread(Thread),
     /// The end was reached.
-    Over(Box<Capture>),
+    Over(Box<CaptureReader>),
     /// The thread did not start.
     Failed,
 }
 
 /// What came of reading to the end.
-type Read = (Box<Capture>, Result<(), CaptureError>);
+type Read = (Box<CaptureReader>, Result<(), CaptureError>);
 
 /// A thread that reads.
 struct Thread {
@@ -61,14 +61,14 @@ struct Block {
 #[derive(Debug, Default)]
 struct Batch {
     records: Vec<Record>,
-    /// [`Capture::offset`] behind them.
+    /// [`CaptureReader::offset`] behind them.
     offset: u64,
 }
 
 impl ReadAhead {
     /// A capture that `waits_for_others`, a pipe, uses no core while it waits, and hands on each batch at once: who
     /// writes it may wait until the other capture is read.
-    pub(super) fn new(capture: Capture, waits_for_others: bool, cores: Arc<Cores>) -> Self {
+    pub(super) fn new(capture: CaptureReader, waits_for_others: bool, cores: Arc<Cores>) -> Self {
         Self {
             name: capture.name().to_owned(),
             wraps: capture.wraps(),
@@ -193,7 +193,7 @@ impl Thread {
 
 /// Reads to the end, or until what is read is not wanted any more.
 fn read(
-    mut capture: Box<Capture>,
+    mut capture: Box<CaptureReader>,
     signer: &Signer,
     batches: usize,
     cores: Option<&Cores>,
@@ -219,7 +219,7 @@ impl Block {
     fn fill(
         &mut self,
         batches: usize,
-        capture: &mut Capture,
+        capture: &mut CaptureReader,
         signer: &Signer,
     ) -> Result<bool, CaptureError> {
         self.batches.resize_with(batches.max(self.batches.len()), Batch::default);

@@ -6,7 +6,7 @@ use super::coordinator::{Answered, Answers, Coordinator, StretchError, Workers};
 use super::cuts::Cut;
 use super::stretches::{Outlined, Stretches};
 use super::{sides, stretches};
-use crate::source::Source;
+use crate::source::CaptureInput;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -63,8 +63,8 @@ pub struct Ordered {
 /// # Errors
 /// The captures cannot be read, or the task has other bytes than one of this version.
 pub fn outline(
-    ingress: Source,
-    egress: Source,
+    ingress: CaptureInput,
+    egress: CaptureInput,
     task: &[u8],
     options: &Options,
 ) -> io::Result<Option<Vec<u8>>> {
@@ -78,8 +78,8 @@ pub fn outline(
 /// # Errors
 /// The captures cannot be read, or the task or the order has other bytes than one of this version.
 pub fn counts(
-    ingress: Source,
-    egress: Source,
+    ingress: CaptureInput,
+    egress: CaptureInput,
     (task, order): (&[u8], &[u8]),
     options: &Options,
 ) -> io::Result<Option<Vec<u8>>> {
@@ -92,8 +92,8 @@ pub fn counts(
 }
 
 fn of_task(
-    mut ingress: Source,
-    mut egress: Source,
+    mut ingress: CaptureInput,
+    mut egress: CaptureInput,
     task: &Task,
     options: &Options,
 ) -> io::Result<Option<Stretches>> {
@@ -116,8 +116,8 @@ fn value<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> io::Result<T> {
 /// # Errors
 /// [`StretchError`].
 pub fn analyze<H: Hosts>(
-    mut ingress: Source,
-    mut egress: Source,
+    mut ingress: CaptureInput,
+    mut egress: CaptureInput,
     packets: u64,
     options: &Options,
     hosts: &H,

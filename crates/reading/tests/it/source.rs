@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
 use std::time::Duration;
-use tailtrim_reading::source::{Extent, Reading, Source, open};
+use tailtrim_reading::source::{CaptureInput, Extent, Reading, open};
 use tailtrim_tail::capture::{CaptureError, Format, Record, Remedy};
 use tailtrim_tail::signature::{Rewrites, Signature, Signer};
 use tempfile::TempDir;
@@ -64,7 +64,7 @@ impl Files {
 }
 
 /// Reads everything, and the error at which it ended.
-fn read(source: &mut Source) -> (Vec<Record>, Option<CaptureError>) {
+fn read(source: &mut CaptureInput) -> (Vec<Record>, Option<CaptureError>) {
     let signer = Signer::new(Rewrites::default());
     let (mut records, mut batch) = (Vec::new(), Vec::new());
     loop {
@@ -76,7 +76,7 @@ fn read(source: &mut Source) -> (Vec<Record>, Option<CaptureError>) {
     }
 }
 
-fn sound(path: &Path) -> (Source, Vec<Record>) {
+fn sound(path: &Path) -> (CaptureInput, Vec<Record>) {
     let mut source = open(path, Reading::default()).unwrap();
     let (records, error) = read(&mut source);
     assert!(error.is_none(), "{error:?}");
@@ -116,7 +116,7 @@ fn plain_and_compressed_captures_hold_the_same() {
 }
 
 /// Opens a capture of 1 MB, reads a part of it, and has the file changed before the rest is read.
-fn changed(change: impl FnOnce(&mut File), reading: Reading) -> (Source, Records) {
+fn changed(change: impl FnOnce(&mut File), reading: Reading) -> (CaptureInput, Records) {
     let files = Files::new();
     let path = files.write("a.pcap", &pcap(FRAMES));
     let mut source = open(&path, reading).unwrap();

@@ -1,7 +1,7 @@
 //! Where the packets of an analysis come from: a capture, or records that a program has at hand.
 
 use super::Options;
-use crate::capture::{Capture, CaptureError, Record};
+use crate::capture::{CaptureError, CaptureReader, Record};
 use crate::signature::{Selection, Signer};
 use std::collections::VecDeque;
 use tailtrim_wire::frame::Link;
@@ -37,23 +37,23 @@ pub trait Source {
         i64::MIN
     }
 
-    /// See [`Capture::wraps`].
+    /// See [`CaptureReader::wraps`].
     fn wraps(&self) -> bool {
         false
     }
 
-    /// See [`Capture::tap_drops`].
+    /// See [`CaptureReader::tap_drops`].
     fn tap_drops(&self) -> Option<u64> {
         None
     }
 
-    /// See [`Capture::damage`].
+    /// See [`CaptureReader::damage`].
     fn damage(&self) -> Option<&CaptureError> {
         None
     }
 }
 
-impl Source for Capture {
+impl Source for CaptureReader {
     fn name(&self) -> &str {
         self.name()
     }

@@ -41,7 +41,7 @@ fn analyzed<S: Source>([mut ingress, mut egress]: [S; 2]) -> Analysis {
     analyze(&mut ingress, &mut egress, &options, &mut (), go_on).unwrap()
 }
 
-fn in_file(folder: &Path, name: &str, packets: &[(i64, u32)]) -> Capture {
+fn in_file(folder: &Path, name: &str, packets: &[(i64, u32)]) -> CaptureReader {
     let mut content = header(96).to_vec();
     for (stamp_ns, number) in packets {
         let (head, frame) = record(*stamp_ns, *number);

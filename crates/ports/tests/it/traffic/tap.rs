@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
-use tailtrim_ports::capture::{CaptureFile, Sink, online, tap};
+use tailtrim_ports::capture::{CaptureFile, TapSink, online, tap};
 use tailtrim_ports::generate::{Stop, generate};
 use tailtrim_ports::port::{Capabilities, Counters, Port, PortError, Received, Stamp, Stamping};
 use tailtrim_reading::source::{self, Reading};
@@ -31,7 +31,7 @@ fn a_tap_writes_what_it_sees_and_what_was_waiting_at_the_end() {
         )
         .unwrap();
         let path = folder.path().join(if zstd { "tap.pcap.zst" } else { "tap.pcap" });
-        let sink = Sink::of(CaptureFile::create(&path, zstd).unwrap());
+        let sink = TapSink::of(CaptureFile::create(&path, zstd).unwrap());
         let (stopped, seen) = (AtomicBool::new(true), AtomicU64::new(0));
         let tapped = tap(&mut port, sink, 96, &stopped, &seen).unwrap();
         assert_eq!((tapped.packets, tapped.bytes, tapped.dropped), (1_500, 1_500 * 124, 0));
@@ -52,7 +52,7 @@ fn a_full_disk_is_one_clear_error() {
     let path = std::path::Path::new("/dev/full");
     let (mut sender, mut port) = memory_pair(10);
     sender.send(&[&[0; 60]]).unwrap();
-    let sink = Sink::of(CaptureFile::create(path, false).unwrap());
+    let sink = TapSink::of(CaptureFile::create(path, false).unwrap());
     let (stopped, seen) = (AtomicBool::new(true), AtomicU64::new(0));
     let error = tap(&mut port, sink, 96, &stopped, &seen).unwrap_err().to_string();
     assert!(error.starts_with("/dev/full: "), "{error}");
@@ -103,7 +103,7 @@ fn a_port_that_is_never_empty_ends_with_the_first_frame_after_the_end() {
         let seen = Arc::new(AtomicU64::new(0));
         let tapping = thread::spawn({
             let (stopped, seen) = (Arc::clone(&stopped), Arc::clone(&seen));
-            move || tap(&mut Endless(stamping), Sink::default(), 96, &stopped, &seen).unwrap()
+            move || tap(&mut Endless(stamping), TapSink::default(), 96, &stopped, &seen).unwrap()
         });
         while seen.load(Ordering::Relaxed) == 0 {
             thread::yield_now();
@@ -169,7 +169,7 @@ fn a_tap_that_is_analysed_says_during_the_run_that_its_interface_is_gone() {
         let (feed, _online) = online("egress", 96, true).unwrap();
         let mut port = Leaving { port: memory_pair(10).1, waits: 3, dropped: 0 };
         let (stopped, seen) = (AtomicBool::new(false), AtomicU64::new(0));
-        let sink = Sink { file: None, feed: Some(feed) };
+        let sink = TapSink { file: None, feed: Some(feed) };
         ended.send(tap(&mut port, sink, 96, &stopped, &seen)).unwrap();
     });
     let tapped = end.recv_timeout(Duration::from_secs(60)).unwrap();
@@ -181,7 +181,7 @@ fn what_a_tap_dropped_is_known_to_its_analysis() {
     let (feed, online) = online("egress", 96, true).unwrap();
     let mut port = Leaving { port: memory_pair(10).1, waits: 100, dropped: 7 };
     let (stopped, seen) = (AtomicBool::new(true), AtomicU64::new(0));
-    let tapped = tap(&mut port, Sink { file: None, feed: Some(feed) }, 96, &stopped, &seen);
+    let tapped = tap(&mut port, TapSink { file: None, feed: Some(feed) }, 96, &stopped, &seen);
     assert_eq!(tapped.unwrap().dropped, 7);
     assert_eq!(online.tap_drops(), Some(7));
 }

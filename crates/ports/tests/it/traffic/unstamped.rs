@@ -5,7 +5,7 @@ use crate::memory::{MemoryPort, memory_pair};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
-use tailtrim_ports::capture::{CaptureFile, Sink, tap};
+use tailtrim_ports::capture::{CaptureFile, TapSink, tap};
 use tailtrim_ports::generate::{Stop, generate};
 use tailtrim_ports::port::{Capabilities, Counters, Port, PortError, Received};
 use tailtrim_reading::source::{self, Reading};
@@ -63,7 +63,7 @@ fn frames_without_a_stamp_are_counted_from_the_tap_to_the_summary() {
         frames.iter().for_each(|frame| assert_eq!(sender.send(&[frame]).unwrap(), 1));
         let mut port = Unstamped(port, every, Counters::default());
         let path = folder.path().join(name);
-        let sink = Sink::of(CaptureFile::create(&path, false).unwrap());
+        let sink = TapSink::of(CaptureFile::create(&path, false).unwrap());
         let (stopped, seen) = (AtomicBool::new(true), AtomicU64::new(0));
         tap(&mut port, sink, 128, &stopped, &seen).unwrap()
     });
