@@ -222,7 +222,7 @@ def running(node: Namespace, command: list[str] | str) -> Iterator[Callable[[], 
 
 def gap_quantiles(file: str) -> dict[str, float]:
     """Return by how much the gaps of a capture differ from those asked for, in ns."""
-    table = tailtrim.analyze(file, file, trim_s=0, allow_negative=True).gaps.to_pylist()
+    table = tailtrim.analyze(file, file, skip_s=0, allow_negative=True).gaps.to_pylist()
     wanted = 1e9 / PACED_PPS
     off = sorted(
         (abs(row["gap_ns"] - wanted), row["count"]) for row in table if row["tap"] == "ingress"
@@ -306,7 +306,7 @@ def capturing(name: str, start: StartTap, turn: int, folder: Path) -> Row:
             time.sleep(1)
             tap.send_signal(signal.SIGINT)
             tap.wait(60)
-        kept = tailtrim.analyze(file, file, trim_s=0, allow_negative=True).summary.ingress.packets
+        kept = tailtrim.analyze(file, file, skip_s=0, allow_negative=True).summary.ingress.packets
         achieved = sent["achieved_pps"]
         if kept != sent["sent"]:
             note = f"lost {sent['sent'] - kept:,} of {sent['sent']:,} at {achieved:,.0f}"
@@ -325,7 +325,7 @@ def forwarding(turn: int, seconds: float, folder: Path) -> Iterator[Row]:
         "dut": {"preset": "$dut"},
         "traffic": {"rate_pps": FORWARDED_PPS, "duration_s": seconds + 0.5},
         "loop": {"dut": ["forward", "testpmd", "bridge"]},
-        "trim_s": 0.5,
+        "skip_s": 0.5,
     }
     (folder / "plan.yml").write_text(json.dumps(plan))
     out = folder / f"forwarders-{turn}"

@@ -42,7 +42,7 @@ def agent_program(
         return integers, ""
 
     names = list(map(str, pair)) if pair and pairs is None else ["ingress.pcap", "egress.pcap"]
-    options = [] if pairs is None else ["--trim", "0"]
+    options = [] if pairs is None else ["--skip", "0"]
     options += ["--jobs", str(cores)]
     on = session.core if cores == 1 else session.cores[-cores:]
     command = [*pinned(on), str(session.agent), "analyze", *options, *names]
@@ -104,10 +104,10 @@ def duckdb_programs(session: Session, case: Case, pair: Pair) -> list[Program]:
 
 
 def postgres_programs(
-    session: Session, case: str, pairs: int, pair: Pair, *, trim_s: int
+    session: Session, case: str, pairs: int, pair: Pair, *, skip_s: int
 ) -> list[Program]:
     """Build the commands of the papers' pipeline, on all cores."""
-    names = list(map(str, pair)) if trim_s else ["ingress.pcap", "egress.pcap"]
+    names = list(map(str, pair)) if skip_s else ["ingress.pcap", "egress.pcap"]
     if session.server is None:
         session.skip(case, pairs, "PostgreSQL", f"skipped: {session.server_problem}")
         return []
@@ -115,7 +115,7 @@ def postgres_programs(
     for form in ("lean", "papers"):
         pipeline = [str(BENCHMARKS / "peers" / "postgres_pipeline.py"), *names]
         options = ["--form", form, "--socket", str(session.server.socket)]
-        options += ["--trim-s", str(trim_s)] if trim_s else []
+        options += ["--skip-s", str(skip_s)] if skip_s else []
         command = [*pinned(session.cores), sys.executable, *pipeline, *options]
         name = f"PostgreSQL {form} pipeline"
         programs.append(Program(name, command, histogram_answer, pair, session.server.pid))

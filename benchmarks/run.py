@@ -175,7 +175,7 @@ def through_files(
         programs += duckdb_programs(session, case, pair)
     if has_peers(case) and "postgres" in session.groups:
         if case.pairs <= arguments.postgres_limit:
-            programs += postgres_programs(session, case.name, case.pairs, pair, trim_s=0)
+            programs += postgres_programs(session, case.name, case.pairs, pair, skip_s=0)
         else:
             limit = f"skipped: more than {arguments.postgres_limit} pairs (--postgres-limit)"
             session.skip(case.name, case.pairs, "PostgreSQL", limit)
@@ -207,7 +207,7 @@ def published(session: Session, arguments: argparse.Namespace) -> None:
         programs = [agent_program(session, None, pair)]
         programs += command_line_programs(session, case, pairs, pair)
         if "postgres" in session.groups:
-            programs += postgres_programs(session, case, pairs, pair, trim_s=PUBLISHED_TRIM_S)
+            programs += postgres_programs(session, case, pairs, pair, skip_s=PUBLISHED_TRIM_S)
         session.compare(
             case,
             programs,

@@ -44,7 +44,7 @@ SYNTHESIZE = BENCHMARKS.parent / "target" / "release" / "examples" / "synthesize
 UNITS = {"k": 10**3, "M": 10**6}
 GIB = 2**30
 # A million pairs come within the default trim.
-PRINTED = ("--trim", "0", "--json")
+PRINTED = ("--skip", "0", "--json")
 # As decode chooses them by itself where it sees the size of a capture.
 PACKETS_OF_BUCKET, MOST_BUCKETS = 1 << 21, 512
 #: Engines that are servers.

@@ -102,7 +102,7 @@ def compare(pairs: int, repeat: int, packets: int, folder: Path, agent: Path) ->
     else:
         # It computes the histogram alone.
         process("lean C, one core", [str(peer), *map(str, paths)], folder / "peer.json")
-    command = [str(agent), "analyze", *map(str, paths), "--trim", f"{TRIM_S}s"]
+    command = [str(agent), "analyze", *map(str, paths), "--skip", f"{TRIM_S}s"]
     # What two cores of this machine can do at most.
     one = [*command, "--jobs", "1"]
     row("two processes at once, --jobs 1 each", Took(at_once(one, repeat, folder), math.nan))
@@ -162,7 +162,7 @@ def analyze(
     at.mapped = counted
     try:
         cpu_s, started_s = cluster.cpu_s() + own_cpu_s(), time.monotonic()
-        analysis = analyze_captures(at, *paths, trim_s=TRIM_S, packets=packets)
+        analysis = analyze_captures(at, *paths, skip_s=TRIM_S, packets=packets)
         wall_s = time.monotonic() - started_s
         cpu_s = cluster.cpu_s() + own_cpu_s() - cpu_s
     finally:

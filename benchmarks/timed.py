@@ -2,7 +2,7 @@
 
     python benchmarks/timed.py duckdb DECODED --parts parts.json --memory 1200MB
 
-Prints the summary, as ``tailtrim analyze --json --trim 0`` does.
+Prints the summary, as ``tailtrim analyze --json --skip 0`` does.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def main() -> None:
     with engines.connect(at.engine, chosen) as engine:
         timed = Timed(engine)
         started = time.monotonic()
-        analysis = engines.analyze(timed, Decoded(at.decoded), trim_s=0)
+        analysis = engines.analyze(timed, Decoded(at.decoded), skip_s=0)
         taken_s = time.monotonic() - started
     parts = dict(timed.seconds)
     parts["merge and statistics"] = taken_s - sum(timed.seconds.values())

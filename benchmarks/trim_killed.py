@@ -30,7 +30,7 @@ _PLAN = """\
 name: killed
 dut: {{preset: forward}}
 traffic: {{rate_pps: 2000, flows: 4, duration_s: 0.3}}
-trim_s: 0
+skip_s: 0
 floor: false
 limits: {{lateness_p99_us: 1000000, sent_share: 0.5}}
 trim:

@@ -68,7 +68,7 @@ def test_an_analysis_replaces_only_what_an_analysis_wrote(
     # It removed captures, notes and reports that lay in the directory.
     place = tmp_path / "run"
     tailtrim.analyze(*testpmd, out=place)
-    tailtrim.analyze(*testpmd, out=place, trim_s=0)
+    tailtrim.analyze(*testpmd, out=place, skip_s=0)
     assert tailtrim.RunDirectory(place).summary.trim_ns == 0
     inside = [Path(shutil.copy(capture, place)) for capture in testpmd]
     with pytest.raises(tailtrim.OutputError, match=r"run: is not replaced.*egress\.pcap"):

@@ -6,7 +6,7 @@ percentiles. ``papers`` gives their eight outputs (histogram, percentiles and wo
 latter two also trimmed, rates, gaps on both sides), each from a join of its own as their scripts
 do. ``lean`` joins once, keeps the samples, and gives only histogram and percentiles.
 
-    postgres_pipeline.py INGRESS EGRESS --form lean|papers --socket FOLDER [--trim-s SECONDS]
+    postgres_pipeline.py INGRESS EGRESS --form lean|papers --socket FOLDER [--skip-s SECONDS]
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def main() -> None:
     parser.add_argument("egress", type=Path)
     parser.add_argument("--form", choices=("lean", "papers"), required=True)
     parser.add_argument("--socket", required=True)
-    parser.add_argument("--trim-s", type=int, default=0)
+    parser.add_argument("--skip-s", type=int, default=0)
     arguments = parser.parse_args()
     database = f"host={arguments.socket} user=benchmark dbname=postgres"
     start = time.perf_counter()
@@ -126,7 +126,7 @@ def main() -> None:
         connection.execute("analyze packet")
         imported = time.perf_counter()
         answer = lean if arguments.form == "lean" else papers
-        histogram, percentiles = answer(connection, arguments.trim_s * 1_000_000_000)
+        histogram, percentiles = answer(connection, arguments.skip_s * 1_000_000_000)
     result = {
         "histogram": histogram,
         "percentiles": percentiles[0][0],

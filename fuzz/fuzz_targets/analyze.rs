@@ -5,7 +5,7 @@ use libfuzzer_sys::fuzz_target;
 use std::ops::ControlFlow;
 use tailtrim_fuzz::{Creeping, with_pcap_magic, with_pcapng_blocks};
 use tailtrim_tail::analysis::{Analysis, AnalysisError, Options, Sample, Sink, analyze};
-use tailtrim_tail::capture::{Capture, Input, StampSource, Whole};
+use tailtrim_tail::capture::{CaptureReader, Input, StampSource, Whole};
 use tailtrim_tail::matching::Window;
 
 /// Counts samples, and checks that they come as they left.
@@ -62,7 +62,7 @@ fn run(
     options: &Options,
 ) -> Result<String, String> {
     let open = |name: &str, input| {
-        Capture::open(name, input, StampSource::Header, moonsniff, true)
+        CaptureReader::open(name, input, StampSource::Header, moonsniff, true)
             .map_err(|error| error.to_string())
     };
     let (mut ingress, mut egress) = (open("in", ingress)?, open("out", egress)?);

@@ -5,7 +5,7 @@
 use libfuzzer_sys::fuzz_target;
 use tailtrim_fuzz::with_tar_sums;
 use tailtrim_host::{Tree, Unread};
-use tailtrim_linux::inspect::read_capture;
+use tailtrim_localhost::inspect::read_capture;
 
 /// An archive of a few kilobytes has fewer files and directories.
 const MOST: usize = 1_000;

@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use std::io::{BufReader, Cursor, Read, Write};
-use tailtrim_linux::source::decompressed;
+use tailtrim_reading::source::decompressed;
 
 /// More is not looked at: a frame of a few bytes may stand for a terabyte.
 const MOST: u64 = 1 << 18;

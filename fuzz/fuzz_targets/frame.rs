@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tailtrim_tail::capture::{Capture, Record, StampSource, Whole};
+use tailtrim_tail::capture::{CaptureReader, Record, StampSource, Whole};
 use tailtrim_tail::signature::{Rewrites, Signer};
 
 const LINK_TYPES: [u8; 4] = [1, 101, 113, 20];
@@ -40,7 +40,7 @@ fn records(link_type: [u8; 2], frames: &[&[u8]], signer: &Signer) -> Vec<Record>
         file.extend(*frame);
     }
     let input = Box::new(Whole::new(file));
-    let mut capture = Capture::open("fuzz", input, StampSource::Header, false, false).unwrap();
+    let mut capture = CaptureReader::open("fuzz", input, StampSource::Header, false, false).unwrap();
     capture.take_labels();
     let mut batch = Vec::new();
     assert!(capture.read(signer, &mut batch).unwrap());

@@ -7,7 +7,7 @@ use tailtrim_fuzz::with_tar_sums;
 use tailtrim_host::audit::{Intent, Wish, all, run};
 use tailtrim_host::lint::{Context, lint};
 use tailtrim_host::{Memory, Tree};
-use tailtrim_linux::inspect::read_capture;
+use tailtrim_localhost::inspect::read_capture;
 
 fuzz_target!(|data: &[u8]| {
     let [how, rest @ ..] = data else { return };

@@ -3,7 +3,7 @@
 
 use std::io::{self, Read};
 use std::sync::OnceLock;
-use tailtrim_tail::capture::{Capture, Input, Record, StampSource, Streamed, Whole};
+use tailtrim_tail::capture::{CaptureReader, Input, Record, StampSource, Streamed, Whole};
 use tailtrim_tail::signature::{Rewrites, Signer};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -93,7 +93,7 @@ struct Content {
 fn read(input: Box<dyn Input>, how: How, signer: &Signer, peek: bool) -> Content {
     let (mut records, mut error, mut damage, mut drops, mut offset) =
         (Vec::new(), None, None, None, 0);
-    match Capture::open("fuzz", input, how.stamps, how.moonsniff, how.salvage) {
+    match CaptureReader::open("fuzz", input, how.stamps, how.moonsniff, how.salvage) {
         Err(failure) => error = Some(failure.to_string()),
         Ok(mut capture) => {
             let peeked = if peek { capture.peek(signer).unwrap() } else { Vec::new() };

@@ -57,7 +57,7 @@ def test_bursts_are_searched_for_at_the_mean_rate(tmp_path: Path) -> None:
 def test_the_trim_is_not_of_a_trial(tmp_path: Path) -> None:
     text = "traffic: {rate_pps: 1000, duration_s: 2.5}\n"
     place = plan(tmp_path, text)
-    place.write_text(place.read_text().replace("trim_s: 0", "trim_s: 0.5"))
+    place.write_text(place.read_text().replace("skip_s: 0", "skip_s: 0.5"))
     asked = wanted(*load(place))
     assert asked.search.trial_s == 2
     first = asked.search.next_trial([])
@@ -67,7 +67,7 @@ def test_the_trim_is_not_of_a_trial(tmp_path: Path) -> None:
 
 def test_round_trips_have_a_capacity(tmp_path: Path) -> None:
     place = plan(tmp_path, "traffic: {rate_pps: 5000, frame_bytes: 70, duration_s: 2}\n")
-    text = place.read_text().replace("forward", "reflector").replace("trim_s: 0\n", "")
+    text = place.read_text().replace("forward", "reflector").replace("skip_s: 0\n", "")
     place.write_text(text)
     asked = wanted(*load(place), slo="p99 < 1ms")
     assert (asked.search.trial_s, asked.lead_s, asked.search.largest) == (2, 0, 5_000)

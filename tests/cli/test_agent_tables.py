@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 import subprocess
 from pathlib import Path
 
@@ -18,7 +19,7 @@ INGRESS, EGRESS = (str(CAPTURES / f"{tap}.pcap.zst") for tap in ("ingress", "egr
 
 
 def _analyzed(out: Path, *more: str) -> subprocess.CompletedProcess[str]:
-    words = [agent.program(), "analyze", INGRESS, EGRESS, "--trim", "100ms", "--out", str(out)]
+    words = [agent.program(), "analyze", INGRESS, EGRESS, "--skip", "100ms", "--out", str(out)]
     return subprocess.run([*words, *more], capture_output=True, text=True, check=False)
 
 
@@ -27,7 +28,7 @@ def test_the_tables_and_the_summary_are_the_same_byte_for_byte(
     tmp_path: Path, correction_ns: int
 ) -> None:
     here, there = tmp_path / "here", tmp_path / "there"
-    first = analyze(INGRESS, EGRESS, trim_s=0).summary.ingress_tap.first_ns
+    first = analyze(INGRESS, EGRESS, skip_s=0).summary.ingress_tap.first_ns
     assert first is not None
     departures = Departures(((first + 10**8, first + 2 * 10**8),), ((first, first + 10**8),))
     (tmp_path / "departures.json").write_text(
@@ -39,7 +40,7 @@ def test_the_tables_and_the_summary_are_the_same_byte_for_byte(
     analyze(
         INGRESS,
         EGRESS,
-        trim_s=0.1,
+        skip_s=0.1,
         quantiles=["0.9995"],
         departures=departures,
         correction_ns=correction_ns,
@@ -51,10 +52,10 @@ def test_the_tables_and_the_summary_are_the_same_byte_for_byte(
 
 def test_the_number_of_cores_makes_no_difference(tmp_path: Path) -> None:
     for jobs in (1, 2, 5):
-        analyze(INGRESS, EGRESS, trim_s=0.1, jobs=jobs, out=tmp_path / str(jobs))
+        analyze(INGRESS, EGRESS, skip_s=0.1, jobs=jobs, out=tmp_path / str(jobs))
         ended = _analyzed(tmp_path / f"agent-{jobs}", "--jobs", str(jobs))
         assert ended.returncode == 0, ended.stderr
-        kept = analyze(INGRESS, EGRESS, trim_s=0.1, jobs=jobs, keep_samples=True)
+        kept = analyze(INGRESS, EGRESS, skip_s=0.1, jobs=jobs, keep_samples=True)
         assert kept.samples.num_rows == kept.summary.samples
     for name in (*(f"{table}.parquet" for table in TABLES), "summary.json"):
         one, *others = (folder / name for folder in sorted(tmp_path.iterdir()))
@@ -73,3 +74,28 @@ def test_departures_that_cannot_be_read_are_told(tmp_path: Path) -> None:
     assert ended.returncode == 2
     assert "departures.json: invalid type: integer" in ended.stderr
     assert not (tmp_path / "out").exists()
+
+
+def test_minutes_are_the_same_on_any_number_of_cores(tmp_path: Path) -> None:
+    """Thirty minutes, of which each loses packets, one after the other."""
+    captures = (tmp_path / "in.pcap", tmp_path / "out.pcap")
+    for delay_ns, path in zip((0, 5_000), captures, strict=True):
+        with path.open("wb") as file:
+            file.write(struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 65535, 1))
+            for number in range(180_000):
+                if delay_ns and number % 6_000 < number // 6_000:
+                    continue
+                stamp_ns = 10**18 + number * 10**7 + delay_ns
+                frame = bytes(12) + b"\x88\xb5" + number.to_bytes(50, "big")
+                file.write(struct.pack("<IIII", *divmod(stamp_ns, 10**9), 64, 64) + frame)
+    for jobs in (1, 2, 3, 8):
+        words = ["analyze", *captures, "--by-minute", "--out", tmp_path / str(jobs)]
+        words += ["--jobs", jobs, "--skip", "0s"]
+        subprocess.run([agent.program(), *map(str, words)], check=True, capture_output=True)
+    lines = [
+        json.loads(line) for line in (tmp_path / "1" / "minute.jsonl").read_text().splitlines()
+    ]
+    assert [line["lost"] for line in lines] == list(range(30))
+    for name in ("minute.jsonl", "minute.hlog", "summary.json"):
+        one, *others = ((tmp_path / str(jobs) / name).read_bytes() for jobs in (1, 2, 3, 8))
+        assert all(other == one for other in others), name

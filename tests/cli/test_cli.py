@@ -149,7 +149,7 @@ def test_nothing_matched_is_a_negative_answer(testpmd: tuple[Path, Path]) -> Non
         (["text", "text"], "text: byte 0: .*68 65 6c 6c, .*pcap"),
         (["empty", "empty"], r"empty: .*is empty, .*\(pcap, pcapng or mscap\)"),
         (["cut", "cut"], "cut: byte 24: .*ends 4 bytes .*record header"),
-        (["text", "text", "--trim", "soon"], ".*trim 'soon', .*5s"),
+        (["text", "text", "--skip", "soon"], ".*trim 'soon', .*5s"),
         (["text", "text", "--quantile", "2"], ".*`2` .*probability: .*more than 0"),
         (["text", "text", "--signature", "x"], 'signature "x": no colon .*OFFSET'),
     ],

@@ -46,7 +46,7 @@ def experiment(place: Path, measured: Path, runs: list[dict[str, Any]], **plan: 
         outcome: dict[str, Any] = {"run": name, "label": f"{told['dut']} rate={told['rate']}"}
         outcome |= {"floor": told["dut"] == "wire", "invalid": told.get("invalid", [])}
         outcomes.append(outcome | {"failed": None, "skipped": told.get("skipped")})
-    record: dict[str, Any] = {"schema": "tailtrim.experiment/1", "plan": {"trim_s": 1, **plan}}
+    record: dict[str, Any] = {"schema": "tailtrim.experiment/1", "plan": {"skip_s": 1, **plan}}
     record |= {"outcomes": outcomes, "host": {"kernel": plan.get("kernel", "6.1")}}
     (place / "experiment.json").write_text(json.dumps(record))
     return place

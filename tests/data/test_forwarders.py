@@ -14,7 +14,7 @@ DATA = Path(__file__).parent
 @pytest.mark.parametrize("device", ["router", "mac-rewrite"])
 def test_rewritten_frames_match(device: str) -> None:
     summary = tailtrim.analyze(
-        DATA / device / "ingress.pcap.zst", DATA / device / "egress.pcap.zst", trim_s=0
+        DATA / device / "ingress.pcap.zst", DATA / device / "egress.pcap.zst", skip_s=0
     ).summary
     assert summary.ingress.packets == 400
     assert summary.samples == 400

@@ -30,10 +30,10 @@ PAIRS = (
 
 
 @cache
-def analyze(published: Path, pair: str, trim_s: int) -> tailtrim.Analysis:
+def analyze(published: Path, pair: str, skip_s: int) -> tailtrim.Analysis:
     ingress = published / "low-latency" / pair
     egress = ingress.with_name(ingress.name.replace("-pre-", "-post-"))
-    return tailtrim.analyze(ingress, egress, trim_s=trim_s)
+    return tailtrim.analyze(ingress, egress, skip_s=skip_s)
 
 
 def test_every_pair_that_is_expected_is_tested(published: Path) -> None:
@@ -42,15 +42,15 @@ def test_every_pair_that_is_expected_is_tested(published: Path) -> None:
 
 @pytest.mark.parametrize("pair", PAIRS)
 @pytest.mark.parametrize(
-    ("trim_s", "samples", "latency"),
+    ("skip_s", "samples", "latency"),
     [
         (0, "matched", "latency_ns_untrimmed"),
         (1, "samples_after_trim_1s", "latency_ns_trim_1s"),
     ],
 )
-def test_integers(published: Path, pair: str, trim_s: int, samples: str, latency: str) -> None:
+def test_integers(published: Path, pair: str, skip_s: int, samples: str, latency: str) -> None:
     expected: dict[str, Any] = json.loads((published / "expected.json").read_text())[pair]
-    summary = analyze(published, pair, trim_s).summary
+    summary = analyze(published, pair, skip_s).summary
     assert summary.ingress.packets == expected["ingress"]
     assert summary.egress.packets == expected["egress"]
     assert summary.ingress.lost == expected["lost"]

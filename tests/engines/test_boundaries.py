@@ -155,15 +155,15 @@ def matched_alike(
     return summary
 
 
-@pytest.mark.parametrize("trim_s", ["0", "1"])
-def test_nothing_matches(engine: Engine, tmp_path: Path, trim_s: str) -> None:
+@pytest.mark.parametrize("skip_s", ["0", "1"])
+def test_nothing_matches(engine: Engine, tmp_path: Path, skip_s: str) -> None:
     # What left no later than the first packet entered may have entered before: natively only
     # without a trim, once.
     sides = (
         write(tmp_path / "ingress.pcap", [(START_NS, 1), (START_NS + 1_000, 2)]),
         write(tmp_path / "egress.pcap", [(START_NS - 1, 3), (START_NS, 4), (START_NS + 1, 5)]),
     )
-    expected = tailtrim.analyze(*sides, trim_s=trim_s).summary
+    expected = tailtrim.analyze(*sides, skip_s=skip_s).summary
     decoded = decode(sides, tmp_path / "decoded")
-    assert engines.analyze(engine, decoded, trim_s=trim_s).summary.text == expected.text
+    assert engines.analyze(engine, decoded, skip_s=skip_s).summary.text == expected.text
     assert (expected.egress.cut, expected.egress.unmatched) == (2, 1)

@@ -76,13 +76,13 @@ def same_as_published(at: Engine, ingress: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("trouble", TROUBLES)
-@pytest.mark.parametrize(("trim_s", "window_s"), [("1", "5"), ("0", "0.5")])
+@pytest.mark.parametrize(("skip_s", "window_s"), [("1", "5"), ("0", "0.5")])
 def test_random_captures(
-    engine: Engine, tmp_path: Path, trouble: str, trim_s: str, window_s: str
+    engine: Engine, tmp_path: Path, trouble: str, skip_s: str, window_s: str
 ) -> None:
     captures = pair(tmp_path, 1, TROUBLES[trouble])
     decoded = decode(captures, tmp_path / "decoded", buckets=4)
-    same(engine, captures, decoded, trim_s=trim_s, window_s=window_s)
+    same(engine, captures, decoded, skip_s=skip_s, window_s=window_s)
 
 
 @pytest.mark.parametrize("side", [0, 1])
@@ -119,8 +119,8 @@ def test_a_copy_that_nobody_remembers(engine: Engine, tmp_path: Path) -> None:
         write(tmp_path / "egress.pcap", sorted(left)),
     )
     decoded = decode(captures, tmp_path / "decoded")
-    same(engine, captures, decoded, trim_s="0")
-    assert tailtrim.analyze(*captures, trim_s=0).summary.egress.copy in range(1, 5)
+    same(engine, captures, decoded, skip_s="0")
+    assert tailtrim.analyze(*captures, skip_s=0).summary.egress.copy in range(1, 5)
 
 
 @pytest.mark.published

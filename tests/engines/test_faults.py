@@ -150,10 +150,10 @@ def test_a_backend_that_is_killed(
     assert loaded(own_server) == (0, 0)
     with engines.connect("postgres", options) as at:
         engines.load(at, decoded)
-        matched = engines.analyze(at, decoded, trim_s=0)
+        matched = engines.analyze(at, decoded, skip_s=0)
     assert loaded(own_server) == (2, sum(one.rows for one in decoded.captures))
     with engines.connect("duckdb") as at:
-        assert engines.analyze(at, decoded, trim_s=0).summary.text == matched.summary.text
+        assert engines.analyze(at, decoded, skip_s=0).summary.text == matched.summary.text
 
 
 def test_a_full_disk_of_postgres(decoded: Decoded, tmp_path: Path) -> None:
@@ -186,7 +186,7 @@ def test_a_full_disk_of_postgres(decoded: Decoded, tmp_path: Path) -> None:
 SCRATCH_FULL = """
 mount -t tmpfs -o size="$2" tmpfs "$1" || exit 99
 analyze() {
-  "$3" -m tailtrim.cli analyze "$4" --memory 64MB --scratch "$1" --trim 0 --out "$5/run" --json
+  "$3" -m tailtrim.cli analyze "$4" --memory 64MB --scratch "$1" --skip 0 --out "$5/run" --json
 }
 analyze "$@" > "$5/said" && exit 98
 [ -s "$5/said" ] && exit 97
@@ -222,7 +222,7 @@ def test_a_full_scratch_disk(
     told, result = scratch_full(decoded, tmp_path, size)
     for fact in ("No space left", "--scratch DIR"):
         assert fact in told
-    assert result == tailtrim.analyze(*captures, trim_s=0).summary.text
+    assert result == tailtrim.analyze(*captures, skip_s=0).summary.text
 
 
 def test_a_scratch_disk_that_packets_fill(tmp_path: Path) -> None:
@@ -239,7 +239,7 @@ def test_a_scratch_disk_that_packets_fill(tmp_path: Path) -> None:
     assert "failed to offload" in told
     assert "more disk for --scratch" in told
     assert told.count("\n") == 2, "one error with one hint"
-    assert result == tailtrim.analyze(*sides, trim_s=0).summary.text
+    assert result == tailtrim.analyze(*sides, skip_s=0).summary.text
 
 
 def test_a_scratch_folder_that_is_not_there(tmp_path: Path) -> None:

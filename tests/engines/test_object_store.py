@@ -42,10 +42,10 @@ def test_a_cluster_matches_captures_of_a_bucket(
     for path, other in zip(here, there, strict=True):
         shutil.copyfile(path, other)
     with engines.connect("spark", engines.EngineOptions(server=spark_cluster.url)) as at:
-        found = stretches.analyze_captures(at, *there, packets=PACKETS, trim_s=0.1)
+        found = stretches.analyze_captures(at, *there, packets=PACKETS, skip_s=0.1)
     assert found is not None
     text = found.summary.text.replace(str(mounted), str(tmp_path))
-    assert text == tailtrim.analyze(*here, trim_s=0.1).summary.text
+    assert text == tailtrim.analyze(*here, skip_s=0.1).summary.text
 
 
 def test_a_store_that_is_gone_is_one_error(store: Store, tmp_path: Path) -> None:

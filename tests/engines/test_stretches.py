@@ -173,9 +173,9 @@ def test_the_spark_cluster(spark_cluster: Cluster, tmp_path: Path) -> None:
     paths = captures(tmp_path, lost=0.001)
     tmp_path.chmod(0o755)
     with engines.connect("spark", engines.EngineOptions(server=spark_cluster.url)) as at:
-        there = stretches.analyze_captures(at, *paths, packets=PACKETS, trim_s=0.1)
+        there = stretches.analyze_captures(at, *paths, packets=PACKETS, skip_s=0.1)
     assert there is not None
-    assert there.summary.text == tailtrim.analyze(*paths, trim_s=0.1).summary.text
+    assert there.summary.text == tailtrim.analyze(*paths, skip_s=0.1).summary.text
 
 
 def test_a_worker_that_is_killed_costs_its_stretch_alone(
@@ -200,11 +200,11 @@ def test_a_worker_that_is_killed_costs_its_stretch_alone(
         at.mapped = slowly(at.mapped, str(begun))  # type: ignore[method-assign]
         with ThreadPoolExecutor(1) as pool:
             killing = pool.submit(kill)
-            there = stretches.analyze_captures(at, *paths, packets=PACKETS, trim_s=0.1)
+            there = stretches.analyze_captures(at, *paths, packets=PACKETS, skip_s=0.1)
             killing.result()
     spark_cluster.workers.append(spark_cluster.add_worker())
     assert there is not None
-    assert there.summary.text == tailtrim.analyze(*paths, trim_s=0.1).summary.text
+    assert there.summary.text == tailtrim.analyze(*paths, skip_s=0.1).summary.text
     # Each stretch once, and the one that was killed.
     assert len(begun.read_text().splitlines()) == STRETCHES + 1
 

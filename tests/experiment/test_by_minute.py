@@ -41,7 +41,7 @@ def measured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[dict[
                 write_pcap(there / "egress.pcap", left),
             ]
             matched = there / f"matched-{by_minute.run}"
-            words = ["analyze", *captures, "--out", matched, "--by-minute", "--trim", "0s"]
+            words = ["analyze", *captures, "--out", matched, "--by-minute", "--skip", "0s"]
             subprocess.run([agent.program(), *map(str, words)], check=True, capture_output=True)
             (matched / "around").mkdir()
             for tap in ("ingress", "egress"):

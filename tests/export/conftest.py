@@ -36,7 +36,7 @@ def make_run(tmp_path: Path) -> Callable[..., tailtrim.RunDirectory]:
     def make(
         packets: Iterable[tuple[int, int | None]],
         *,
-        trim_s: float = 0,
+        skip_s: float = 0,
         name: str = "synthetic",
         capture: str = "in.pcap",
     ) -> tailtrim.RunDirectory:
@@ -53,7 +53,7 @@ def make_run(tmp_path: Path) -> Callable[..., tailtrim.RunDirectory]:
         tailtrim.analyze(
             write_pcap(folder / capture, sent),
             write_pcap(folder / "out.pcap", sorted(received)),
-            trim_s=trim_s,
+            skip_s=skip_s,
             allow_negative=True,
             out=place,
         )

@@ -84,7 +84,7 @@ def test_the_header_and_the_lines(make_run: MakeRun, tmp_path: Path) -> None:
 def test_seconds_without_samples_are_empty_intervals(make_run: MakeRun, tmp_path: Path) -> None:
     # Trimmed in second 0, lost in second 2, no traffic in second 3, zero in second 4.
     packets = [(0, 5000), (1_500_000_000, 5000), (2 * SECOND, None), (4 * SECOND, 0)]
-    (path,) = convert(make_run(packets, trim_s=1), "hlog", tmp_path).files
+    (path,) = convert(make_run(packets, skip_s=1), "hlog", tmp_path).files
     assert starts(path) == ["0.000", "1.000", "2.000", "4.000"]
     assert [h.get_total_count() for h in intervals(path)] == [0, 1, 0, 1]
 

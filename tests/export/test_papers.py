@@ -47,7 +47,7 @@ def rows(path: Path) -> list[list[int]]:
 
 
 @pytest.mark.parametrize(
-    ("capture", "trim_s", "name"),
+    ("capture", "skip_s", "name"),
     [
         ("latencies-pre-rate10000-fwd.pcap", 1, "latencies-pre-rate10000-fwd.pcap"),
         ("in.pcap", 0.5, "in.pcap"),
@@ -57,12 +57,12 @@ def rows(path: Path) -> list[list[int]]:
     ],
 )
 def test_names_are_those_of_the_papers(
-    make_run: MakeRun, tmp_path: Path, capture: str, trim_s: float, name: str
+    make_run: MakeRun, tmp_path: Path, capture: str, skip_s: float, name: str
 ) -> None:
     packets = [(number * SECOND // 4, 5000) for number in range(12)]
-    run = make_run(packets, trim_s=trim_s, capture=capture)
+    run = make_run(packets, skip_s=skip_s, capture=capture)
     expected = [
-        f"{name}.{kind}{'-filtered' if trim_s and kind in FILTERED else ''}.csv" for kind in KINDS
+        f"{name}.{kind}{'-filtered' if skip_s and kind in FILTERED else ''}.csv" for kind in KINDS
     ]
     assert [path.name for path in convert(run, "csv", tmp_path).files] == expected
 

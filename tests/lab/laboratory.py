@@ -32,7 +32,7 @@ class Lab:
             "name": "lab",
             "dut": {"preset": "forward"},
             "traffic": {"rate_pps": 5_000, "flows": 4, "duration_s": 0.5},
-            "trim_s": 0,
+            "skip_s": 0,
             "floor": False,
             # The machine that tests is not the one that measures.
             "limits": {"lateness_p99_us": 1e6, "sent_share": 0.5},

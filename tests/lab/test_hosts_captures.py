@@ -36,7 +36,7 @@ def test_what_is_matched_on_the_timestamper_is_the_same_byte_for_byte(
     said = described(three_hosts) | {"captures": "leave"}
     said["nodes"]["stamp"]["ports"]["a1"]["cable_m"] = 10
     said["nodes"]["stamp"]["ports"]["b0"]["cable_m"] = 2
-    plan = lab.plan(testbed=said, keep_captures=True, trim_s=0.1)
+    plan = lab.plan(testbed=said, keep_captures=True, skip_s=0.1)
     ended = lab.run("run", str(plan), "--out", "out", "--json")
     assert ended.returncode == 0, ended.stderr
     matching, run = lab.result("run-000", "nodes")["matching"], lab.folder / "out" / "run-000"
@@ -44,7 +44,7 @@ def test_what_is_matched_on_the_timestamper_is_the_same_byte_for_byte(
     assert matching["by"].startswith("tailtrim-agent ")
     captures = [_copied(three_hosts.hosts["stamp"], told, lab.folder) for told in matching["kept"]]
     departures = Departures.read(run / "departures.csv")
-    options: dict[str, Any] = {"trim_s": 0.1, "departures": departures}
+    options: dict[str, Any] = {"skip_s": 0.1, "departures": departures}
     again = lab.folder / "again"
     analyze(*captures, **options, correction_ns=59, out=again)
     for name in TABLES:

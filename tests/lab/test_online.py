@@ -85,7 +85,7 @@ def results(folder: Path) -> dict[str, Any]:
 @pytest.mark.fast
 @pytest.mark.parametrize("dies", [False, True])
 def test_the_result_is_that_of_the_files(lab: Lab, chain: Chain, *, dies: bool) -> None:
-    words = ("--trim", "300ms", "--quantile", "0.9995", "--snap", "96")
+    words = ("--skip", "300ms", "--quantile", "0.9995", "--snap", "96")
     tapping = chain.capture("--out", "files", "--analyze", "online", "--live", *words)
     device = chain.forward()
     chain.generate(2)
@@ -98,7 +98,7 @@ def test_the_result_is_that_of_the_files(lab: Lab, chain: Chain, *, dies: bool) 
     time.sleep(0.3)
     ended(device)
     *seconds, result = ended(tapping)
-    asked = ("--trim", "300ms", "--quantile", "0.9995", "--out", "from-files", "--json")
+    asked = ("--skip", "300ms", "--quantile", "0.9995", "--out", "from-files", "--json")
     analyzed = lab.run("analyze", "files/ingress.pcap", "files/egress.pcap", *asked)
     assert analyzed.returncode == 0, analyzed.stderr
     online, from_files = lab.folder / "online", lab.folder / "from-files"
@@ -119,7 +119,7 @@ def test_the_result_is_that_of_the_files(lab: Lab, chain: Chain, *, dies: bool) 
 
 
 def test_a_device_that_is_dead_is_told_each_second_and_in_the_result(chain: Chain) -> None:
-    tapping = chain.capture("--live", "--window", "200ms", "--trim", "0s")
+    tapping = chain.capture("--live", "--window", "200ms", "--skip", "0s")
     device = chain.forward()
     chain.generate(1)
     ended(device)
@@ -163,14 +163,14 @@ def _records(path: Path) -> list[tuple[int, bytes]]:
 def test_by_minute_is_the_result_of_the_files_and_the_captures_around_the_worst_packets(
     lab: Lab, chain: Chain
 ) -> None:
-    words = ("--trim", "300ms", "--snap", "96")
+    words = ("--skip", "300ms", "--snap", "96")
     tapping = chain.capture("--out", "files", "--analyze", "online", "--by-minute", *words)
     device = chain.forward()
     chain.generate(3)
     time.sleep(0.3)
     ended(device)
     *_, result = ended(tapping)
-    asked = ("--trim", "300ms", "--out", "from-files", "--json")
+    asked = ("--skip", "300ms", "--out", "from-files", "--json")
     analyzed = lab.run("analyze", "files/ingress.pcap", "files/egress.pcap", *asked)
     assert analyzed.returncode == 0, analyzed.stderr
     online, from_files = lab.folder / "online", lab.folder / "from-files"

@@ -110,7 +110,7 @@ def on_hosts(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> Iterator[OnHosts]:
 
 def test_a_folder_runs_on_hosts_as_it_does_here(on_hosts: OnHosts) -> None:
     run, before = on_hosts.run, on_hosts.links()
-    ended = run.go("forwarding", *on_hosts.words, "--trim", "0s")
+    ended = run.go("forwarding", *on_hosts.words, "--skip", "0s")
     assert ended.returncode == 0, ended.stderr
     (setup,) = (run.results / "scripts" / "tartu").glob("*_setup.stdout")
     told = setup.read_text("utf-8")
@@ -133,7 +133,7 @@ def test_a_folder_runs_on_hosts_as_it_does_here(on_hosts: OnHosts) -> None:
 
 def test_what_is_killed_leaves_nothing_on_hosts(on_hosts: OnHosts) -> None:
     run, before, idle = on_hosts.run, on_hosts.links(), on_hosts.programs()
-    words = run.command("forwarding", *on_hosts.words, "--trim", "0s", "--out", str(run.out))
+    words = run.command("forwarding", *on_hosts.words, "--skip", "0s", "--out", str(run.out))
     with subprocess.Popen(
         words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=run.environment
     ) as running:
@@ -148,7 +148,7 @@ def test_what_is_killed_leaves_nothing_on_hosts(on_hosts: OnHosts) -> None:
 
 def test_a_run_whose_host_lost_the_connection_is_repeated(on_hosts: OnHosts) -> None:
     run, before, idle = on_hosts.run, on_hosts.links(), on_hosts.programs()
-    words = run.command("forwarding", *on_hosts.words, "--trim", "0s", "--out", str(run.out))
+    words = run.command("forwarding", *on_hosts.words, "--skip", "0s", "--out", str(run.out))
     with subprocess.Popen(
         words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=run.environment
     ) as running:

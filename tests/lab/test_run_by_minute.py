@@ -51,7 +51,7 @@ def test_the_worst_packets_of_a_traced_run_by_minute_are_explained(lab: Lab) -> 
     dut = {"preset": "forward", "disturb": "thread:5ms,500ms"}
     traffic = {"rate_pps": 2_000, "duration_s": 8}
     # A trace that began half a second before a packet has not all of its surroundings.
-    plan = lab.plan(by_minute=True, trace=True, dut=dut, traffic=traffic, trim_s=1)
+    plan = lab.plan(by_minute=True, trace=True, dut=dut, traffic=traffic, skip_s=1)
     ended = lab.run("run", str(plan), "--out", "out")
     assert ended.returncode == 0, ended.stderr
     folder = lab.folder / "out" / "run-000"

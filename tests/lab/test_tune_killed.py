@@ -16,7 +16,7 @@ may have. So it dies at a known byte of its journal, and always at the same one.
 | putting the journal away | the same, and said so |
 
 The whole plan of this host, whose length no one knows before, is killed in the middle of its marks.
-``crates/linux/tests/tune`` kills at every single operation, on a host in memory.
+``crates/localhost/tests/it/tune`` kills at every single operation, on a host in memory.
 """
 
 from __future__ import annotations

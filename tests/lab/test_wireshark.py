@@ -33,7 +33,7 @@ def told(*words: str | Path) -> str:
 
 def read(place: Path) -> dict[str, Any]:
     """Return what we make of a capture, matched with itself."""
-    words = [AGENT, "analyze", str(place), str(place), "--trim", "0", "--allow-negative"]
+    words = [AGENT, "analyze", str(place), str(place), "--skip", "0", "--allow-negative"]
     done = subprocess.run(words, check=False, capture_output=True, text=True)
     # 1: copies are no second packet.
     assert done.returncode in (0, 1), done.stderr

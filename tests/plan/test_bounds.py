@@ -135,11 +135,11 @@ def test_anchors_and_merge_keys_of_honest_plans(tmp_path: Path) -> None:
         "  rate: &values [1, 2, 4]\n"
         "  batch: *values\n"
         "limits: {<<: {ready_s: 7.0, sent_share: 0.5}, sent_share: 0.25}\n"
-        "trim_s: *time\n"
+        "skip_s: *time\n"
     )
-    with pytest.raises(PlanError, match=r"line 8: trim_s: .*traffic\.duration_s"):
+    with pytest.raises(PlanError, match=r"line 8: skip_s: .*traffic\.duration_s"):
         plans.load(path)
-    path.write_text(path.read_text().replace("trim_s: *time\n", ""))
+    path.write_text(path.read_text().replace("skip_s: *time\n", ""))
     plan, runs = plans.load(path)
     assert len([run for run in runs if not run.floor]) == 9
     assert (plan.limits.ready_s, plan.limits.sent_share) == (7.0, 0.25)

@@ -27,7 +27,7 @@ dut: {preset: testpmd}
 traffic: {frame_bytes: 64, rate_pps: $rate, schedule: cbr, flows: 256, duration_s: 5}
 loop: {rate: [10000, 60000, 120000]}
 repeat: 3
-trim_s: 1
+skip_s: 1
 """
 
 
@@ -44,7 +44,7 @@ def device(run: plans.Run, kind: type[Kind]) -> Kind:
 
 def test_loop_variables_and_repetitions_multiply(tmp_path: Path) -> None:
     plan, runs = load(tmp_path, PLAN)
-    assert (plan.name, plan.repeat, plan.trim_s) == ("forwarder-tail", 3, 1.0)
+    assert (plan.name, plan.repeat, plan.skip_s) == ("forwarder-tail", 3, 1.0)
     measured = [run for run in runs if not run.floor]
     assert [run.traffic.rate_pps for run in measured] == [10_000, 60_000, 120_000] * 3
     assert [run.repetition for run in measured] == [0] * 3 + [1] * 3 + [2] * 3
@@ -169,8 +169,8 @@ def test_a_plan_of_the_wire_needs_no_floor(tmp_path: Path) -> None:
         ("repeat: 3", "repeat: 1_000_000", "line 5: loop: .* 3,000,000 runs, .* 100,000"),
         ("repeat: 3", "repeat: 3\nrepeat: 2", "line 7: repeat: given twice"),
         ("repeat: 3", "limits: {late: 1}", "line 6: limits.late: unknown key"),
-        ("trim_s: 1", "trim_s: 5", "line 7: trim_s: .*traffic.duration_s"),
-        ("trim_s: 1", "trim_s: yes", "line 7: trim_s: .*number, not True"),
+        ("skip_s: 1", "skip_s: 5", "line 7: skip_s: .*traffic.duration_s"),
+        ("skip_s: 1", "skip_s: yes", "line 7: skip_s: .*number, not True"),
         ("frame_bytes: 64", "frame_bytes: 63", "line 4: traffic.frame_bytes: .*bytes"),
         ("frame_bytes: 64", "frame_bytes: 64, vlan: 7", "traffic.frame_bytes: .* 68 with IPv4"),
         ("frame_bytes: 64", "frame_bytes: 64, ip: 6", "traffic.frame_bytes: .* 84 with IPv6"),
@@ -263,7 +263,7 @@ def test_every_combination_is_checked_beforehand(tmp_path: Path) -> None:
     text = PLAN.replace("duration_s: 5", "duration_s: $d").replace(
         "120000]}", "120000], d: [5, 3, 1]}"
     )
-    with pytest.raises(PlanError, match=r"line 7: trim_s: .*traffic\.duration_s"):
+    with pytest.raises(PlanError, match=r"line 7: skip_s: .*traffic\.duration_s"):
         load(tmp_path, text)
 
 

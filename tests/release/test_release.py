@@ -303,7 +303,7 @@ def test_negative_latencies_are_not_derived_from_samples(tmp_path: Path) -> None
 
 
 def test_runs_without_samples_are_released(tmp_path: Path) -> None:
-    mine = small_experiment(tmp_path, plan=PLAN.replace("trim_s: 0.01", "trim_s: 0.9"))
+    mine = small_experiment(tmp_path, plan=PLAN.replace("skip_s: 0.01", "skip_s: 0.9"))
     record = json.loads((mine / "experiment.json").read_text())
     doubts = ["no packet passed the device under test"]
     for outcome in record["outcomes"]:

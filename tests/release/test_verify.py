@@ -208,11 +208,11 @@ def test_packages_that_are_missing_changed_or_of_no_node_are_found(
 
 def test_a_changed_plan_is_found(copied: Path, sealed: Callable[[Path], None]) -> None:
     place = copied / "experiment" / "plan.yml"
-    place.write_text(place.read_text().replace("trim_s: 0.01", "trim_s: 0.02"))
+    place.write_text(place.read_text().replace("skip_s: 0.01", "skip_s: 0.02"))
     sealed(copied)
     tells(
         failed(copied)["validity"],
-        ("experiment.json: plan.trim_s: not ", "plan.yml"),
+        ("experiment.json: plan.skip_s: not ", "plan.yml"),
         ("run-000: summary.json: 0.01 s ", "plan 0.02 s"),
         ("run-001: summary.json: 0.01 s ", "plan 0.02 s"),
     )

@@ -8,11 +8,10 @@ use crate::output::{self, failed};
 use serde::Deserialize;
 use std::fs;
 use std::io;
-use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::Path;
-use tailtrim_linux::analysis::{all_cores, analyze};
-use tailtrim_linux::source::{self, Reading};
+use tailtrim_reading::analysis::{all_cores, analyze};
+use tailtrim_reading::source::{self, Reading};
 use tailtrim_tables::{SampleSink, write_tables};
 use tailtrim_tail::analysis::{Analysis, AnalysisError, Departures, Options, OrderError};
 use tailtrim_tail::capture::{CaptureError, StampSource};
@@ -74,18 +73,16 @@ fn summary(request: &Analyze, departures: Departures) -> Result<Summary, Refused
         Err(error) => Err(Refused::Order(error)),
         Ok(()) => Ok(analysis),
     };
+    let jobs = request.jobs.unwrap_or_else(all_cores);
     if let (Some(directory), true) = (&request.out, request.by_minute) {
         let mut sink = Minutes::create(directory).map_err(AnalysisError::Sink)?;
-        // On more cores another thread takes the samples, and is not told what was decided.
-        let one = NonZeroUsize::MIN;
-        let analysis = checked(analyze(ingress, egress, one, &options, &mut sink, progress)?)?;
+        let analysis = checked(analyze(ingress, egress, jobs, &options, &mut sink, progress)?)?;
         sink.close(analysis.summary.ingress.lost)
             .and_then(|()| write_result(directory, &analysis))
             .map_err(AnalysisError::Sink)?;
         return Ok(analysis.summary);
     }
     let mut sink = SampleSink::new(false, request.out.as_deref()).map_err(AnalysisError::Sink)?;
-    let jobs = request.jobs.unwrap_or_else(all_cores);
     let analysis = checked(analyze(ingress, egress, jobs, &options, &mut sink, progress)?)?;
     if let Some(directory) = &request.out {
         sink.close()

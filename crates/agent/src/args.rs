@@ -80,8 +80,8 @@ pub(crate) struct Analyze {
     #[arg(short, long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
     /// With --out, for captures of hours: results by minute as each minute ends (minute.jsonl, minute.hlog), and no
-    /// sample.parquet; on one core
-    #[arg(long, requires = "out", conflicts_with = "jobs")]
+    /// sample.parquet
+    #[arg(long, requires = "out")]
     pub(crate) by_minute: bool,
 }
 
@@ -95,8 +95,8 @@ pub(crate) struct Matching {
     #[arg(long, value_enum, value_delimiter = ',', conflicts_with = "signature")]
     pub(crate) mask: Vec<Mask>,
     /// Leave out samples within this time of the first match, such as 1s or 500ms
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = time)]
-    pub(crate) trim: i64,
+    #[arg(long, alias = "trim", value_name = "TIME", default_value = "1s", value_parser = time)]
+    pub(crate) skip: i64,
     /// Longest latency: later packets are not matched, such as 5s or 500ms
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = time)]
     pub(crate) window: i64,
@@ -119,7 +119,7 @@ impl Matching {
         let masked = |mask| self.mask.contains(&mask);
         Options {
             window: Window { window_ns: self.window, ..Window::default() },
-            trim_ns: self.trim,
+            trim_ns: self.skip,
             rewrites: Rewrites {
                 nat: masked(Mask::Nat),
                 tos: masked(Mask::Tos),

@@ -15,9 +15,9 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 use tailtrim_host::Cpus;
-use tailtrim_linux::clock;
-use tailtrim_linux::host;
-use tailtrim_linux::noise::{Delta, Snapshot, Watch};
+use tailtrim_sys::placement;
+use tailtrim_tracer::clock;
+use tailtrim_tracer::noise::{Delta, Snapshot, Watch};
 
 /// How often the clock is looked at.
 const LOOK: Duration = Duration::from_millis(200);
@@ -70,7 +70,7 @@ fn interval(text: &str) -> Result<i64, String> {
 
 /// Runs the verb and prints its events.
 pub(crate) fn run(request: &Counters) -> Exit {
-    host::gain_nothing();
+    placement::gain_nothing();
     let stopped = match request.ending.watch() {
         Ok(stopped) => stopped,
         Err(error) => return failed(&error.to_string(), Exit::Impossible),

@@ -8,8 +8,8 @@ use crate::stop::Ending;
 use serde::Serialize;
 use std::fs;
 use std::path::{Path, PathBuf};
-use tailtrim_linux::disturb::{Span, Target, disturb};
-use tailtrim_linux::port::PortName;
+use tailtrim_ports::disturb::{Span, Target, disturb};
+use tailtrim_ports::port::PortName;
 use tailtrim_wire::traffic::{Disturbance, Disturbing};
 
 /// Disturb a device under test at random, logged times, to check the causes that explain names.

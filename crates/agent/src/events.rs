@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Duration;
-use tailtrim_linux::port::PortError;
+use tailtrim_ports::port::PortError;
 
 #[derive(Serialize)]
 #[serde(tag = "event", rename_all = "lowercase")]

@@ -14,10 +14,10 @@ use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use tailtrim_linux::disturb::Disturber;
-use tailtrim_linux::forward::{ForwardError, ForwardResult, Forwarded, Forwarding, Ways, forward};
-use tailtrim_linux::host::{self, Placement};
-use tailtrim_linux::port::{Capabilities, Port, PortError, PortName, Receiving, longest, open};
+use tailtrim_ports::disturb::Disturber;
+use tailtrim_ports::forward::{ForwardError, ForwardResult, Forwarded, Forwarding, Ways, forward};
+use tailtrim_ports::port::{Capabilities, Port, PortError, PortName, Receiving, longest, open};
+use tailtrim_sys::placement::{self, Placement};
 use tailtrim_wire::duration::time_or_number_ns;
 use tailtrim_wire::traffic::{Delay, Disturbance};
 
@@ -118,7 +118,7 @@ struct ForwardReport<'a> {
 
 /// Runs the verb and prints its events.
 pub(crate) fn run(request: &Forward) -> Exit {
-    host::gain_nothing();
+    placement::gain_nothing();
     let (mut from, mut to) = match ports(request) {
         Ok(ports) => ports,
         Err(error) => return failed(&error.to_string(), exit_of(&error)),

@@ -10,12 +10,12 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use tailtrim_linux::generate::{
+use tailtrim_ports::generate::{
     GenerateError, Generated, Load, Stalls, Stop, generate, generate_together,
 };
-use tailtrim_linux::host::{self, Placement};
-use tailtrim_linux::port::{Capabilities, Port, PortName, mac, open};
-use tailtrim_linux::source::{self, Reading};
+use tailtrim_ports::port::{Capabilities, Port, PortName, mac, open};
+use tailtrim_reading::source::{self, Reading};
+use tailtrim_sys::placement::{self, Placement};
 use tailtrim_tail::signature::{Rewrites, Signer};
 use tailtrim_wire::duration::time_ns;
 use tailtrim_wire::traffic::{Addressing, Builder, Ip, Pattern, Rate, Schedule, Sizes};
@@ -106,7 +106,7 @@ struct GenerateReport<'a> {
 
 /// Runs the verb and prints its events.
 pub(crate) fn run(request: &Generate) -> Exit {
-    host::gain_nothing();
+    placement::gain_nothing();
     let source_mac = match request.src_mac.map_or_else(|| mac(&request.port), Ok) {
         Ok(mac) => mac,
         Err(error) => return failed(&error.to_string(), exit_of(&error)),

@@ -5,9 +5,9 @@ use crate::output::Message;
 use std::fmt::Display;
 use tailtrim_host::audit::{IntentError, SelectionError};
 use tailtrim_host::tune::{Cut, DivisionError, JournalError, Owner, PlanError};
-use tailtrim_linux::inspect::ArchiveError;
-use tailtrim_linux::reflect::{PrivilegeError, ReflectError};
-use tailtrim_linux::tune::{ApplyError, Locked, Problem, RevertError, StateError};
+use tailtrim_localhost::inspect::ArchiveError;
+use tailtrim_localhost::tune::{ApplyError, Locked, Problem, RevertError, StateError};
+use tailtrim_probes::reflect::{PrivilegeError, ReflectError};
 use tailtrim_tail::analysis::OrderError;
 use tailtrim_tail::capture::{CaptureError, Remedy};
 

@@ -2,6 +2,7 @@
 //!
 //! Parse, call, print: nothing else is done here. The result goes to standard output as JSON; errors go
 //! to standard error and set the exit code (see [`exit`]).
+#![forbid(unsafe_code)]
 
 mod analyze;
 mod args;
@@ -44,7 +45,7 @@ fn main() -> ExitCode {
     };
     // The verb is the first argument, since there are no options before it.
     if let Some(verb) = std::env::args().nth(1) {
-        tailtrim_linux::host::name_threads(&format!("tt-{verb}"));
+        tailtrim_sys::placement::name_threads(&format!("tt-{verb}"));
     }
     match args.verb {
         Verb::Analyze(request) => analyze::run(&request).into(),

@@ -239,6 +239,10 @@ impl Sink for Minutes {
         now.record(sample)
     }
 
+    fn follows(&self) -> bool {
+        true
+    }
+
     fn decided(&mut self, now_ns: i64, counts: &Tally, overdue: &dyn Fn() -> u64) {
         if let Err(error) = self.pass(now_ns, &|| counts.lost() + overdue()) {
             self.failed = Some(error);

@@ -17,13 +17,13 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use tailtrim_host::Cpus;
-use tailtrim_linux::clock::{self, Clock, Counter};
-use tailtrim_linux::host;
-use tailtrim_linux::noise::{self, Awake, Measured, Measuring, NoiseError, Snapshot, Watch};
-use tailtrim_linux::trace::{self as recording, Recorder, Trace, TraceError};
 use tailtrim_stats::{Histogram, Ranked, distribution};
+use tailtrim_sys::placement;
 use tailtrim_trace::axis::Axis;
 use tailtrim_trace::lines::Source;
+use tailtrim_tracer::clock::{self, Clock, Counter};
+use tailtrim_tracer::noise::{self, Awake, Measured, Measuring, NoiseError, Snapshot, Watch};
+use tailtrim_tracer::trace::{self as recording, Recorder, Trace, TraceError};
 use tailtrim_wire::duration::time_ns;
 
 /// Measure OS noise and attribute it to its causes.
@@ -126,7 +126,7 @@ impl std::fmt::Display for Broken {
 
 /// Runs the verb and prints its table or events.
 pub(crate) fn run(request: &Noise) -> Exit {
-    host::gain_nothing();
+    placement::gain_nothing();
     // One or the other, as the arguments were checked.
     let Some(cpus) = &request.cpus else { return others::show(request) };
     if let Err(error) = clock::check_counter() {

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Duration;
-use tailtrim_linux::host;
+use tailtrim_sys::placement;
 
 /// How a verb that runs for a while ends.
 #[derive(Debug, clap::Args)]
@@ -29,7 +29,7 @@ impl Ending {
     pub(crate) fn watch_lines(&self) -> io::Result<(Arc<AtomicBool>, Receiver<String>)> {
         let stopped = watch_signals()?;
         if self.until_eof {
-            host::end_with_parent();
+            placement::end_with_parent();
         }
         let (ends, (send, lines)) = (self.until_eof.then(|| Arc::clone(&stopped)), channel());
         thread::spawn(move || {
@@ -48,7 +48,7 @@ impl Ending {
     /// reads standard input would not have lost all that the process has. Returns when that thread runs.
     pub(crate) fn watch_parent(&self, stopped: &Arc<AtomicBool>) {
         if self.until_eof {
-            host::end_with_parent();
+            placement::end_with_parent();
             let stopped = Arc::clone(stopped);
             let runs = Arc::new(Barrier::new(2));
             let begun = Arc::clone(&runs);

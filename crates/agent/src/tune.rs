@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use tailtrim_host::tune::{Journal, Plan, export, plan};
 use tailtrim_host::{Cpus, Tree};
-use tailtrim_linux::tune::{
+use tailtrim_localhost::tune::{
     ApplyError, Folder, Live, Locked, Problem, RevertError, StateError, Store, apply, begin,
     hold_latency, inspect, now_unix_s, revert,
 };

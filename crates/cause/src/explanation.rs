@@ -31,7 +31,7 @@ pub struct Trace<'a> {
 
 /// Parameters of an explanation.
 #[derive(Debug, Clone)]
-pub struct Asked {
+pub struct ExplanationOptions {
     /// Packets at or above this quantile of latency are late.
     pub late_from: Probability,
     /// Quantiles that are told with and without each cause.
@@ -136,7 +136,11 @@ impl Explanation {
 
 /// Names the causes of the late packets among samples (ingress stamp, egress stamp).
 #[must_use]
-pub fn explain(samples: &[(i64, i64)], trace: Trace<'_>, asked: &Asked) -> Explanation {
+pub fn explain(
+    samples: &[(i64, i64)],
+    trace: Trace<'_>,
+    asked: &ExplanationOptions,
+) -> Explanation {
     let (service, passages) = passages(samples);
     let egress_ns = samples.iter().map(|(_, egress_ns)| *egress_ns);
     let serving = serving::serving(trace.events, trace.cpu, egress_ns, trace.error_ns);
@@ -266,7 +270,7 @@ fn null_ppm(
     events: &[Event],
     groups: &Groups,
     error_ns: i64,
-    asked: &Asked,
+    asked: &ExplanationOptions,
 ) -> Option<i64> {
     let (first_ns, last_ns) = (slices.first()?.start_ns, slices.last()?.end_ns);
     let span_ns = (last_ns - first_ns).max(1);

@@ -14,6 +14,7 @@
 //! Overlap alone misleads: a packet behind a stalled one has no event in its own window, and on a busy
 //! host any window has one by chance. Hence the replay, and in the explanation the same computation with the
 //! trace shifted in time. Between stamps and results all is integers.
+#![forbid(unsafe_code)]
 
 mod absence;
 mod alone;

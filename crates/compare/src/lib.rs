@@ -25,6 +25,7 @@
 //! known. A walk that is too slow to be seen in a run is not allowed for: see `drift`.
 //!
 //! Nothing here reads a clock or a file, and the draws are seeded: equal input gives equal output.
+#![forbid(unsafe_code)]
 
 mod dealt;
 mod draws;

@@ -2,6 +2,7 @@
 //!
 //! Nothing here reads a file. Whoever does hands over a [`Tree`]: the running host, a captured one, or
 //! a few lines in a test, all looked at by the same code.
+#![forbid(unsafe_code)]
 
 pub mod advice;
 pub mod audit;

@@ -11,8 +11,8 @@ use std::io;
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
-use tailtrim_linux::analysis;
-use tailtrim_linux::source::{self, Extent, Reading};
+use tailtrim_reading::analysis;
+use tailtrim_reading::source::{self, Extent, Reading};
 use tailtrim_tables::{SampleSink, batches, write_tables};
 use tailtrim_tail::analysis::{Analysis, AnalysisError, Departures, Options, Sample};
 use tailtrim_tail::capture::StampSource;
@@ -80,7 +80,7 @@ pub(crate) fn signing(signature: Option<&str>, masks: &[String]) -> PyResult<Opt
 /// Options of an analysis: the matching of two captures, and the statistics of their latencies.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
-pub(crate) struct Asked {
+pub(crate) struct AnalysisArguments {
     signature: Option<String>,
     masks: Vec<String>,
     trim_ns: i64,
@@ -95,7 +95,7 @@ pub(crate) struct Asked {
     correction_ns: i64,
 }
 
-impl Asked {
+impl AnalysisArguments {
     pub(crate) fn options(&self) -> PyResult<Options> {
         Ok(Options {
             window: Window { window_ns: self.window_ns, ..Window::default() },
@@ -116,13 +116,13 @@ impl Asked {
 }
 
 /// Tells Python how much is done, and takes what it raises.
-pub(crate) struct Told<'a> {
+pub(crate) struct PythonProgress<'a> {
     pub(crate) extents: [Extent; 2],
     pub(crate) progress: Option<&'a Py<PyAny>>,
     pub(crate) raised: &'a mut Option<PyErr>,
 }
 
-impl Told<'_> {
+impl PythonProgress<'_> {
     pub(crate) fn tell(&mut self, offsets: [u64; 2]) -> ControlFlow<()> {
         let [ingress, egress] = &self.extents;
         let done = (ingress.done(offsets[0]), egress.done(offsets[1]));
@@ -170,7 +170,7 @@ pub(crate) fn analyze(
     correction_ns: i64,
     jobs: Option<NonZeroUsize>,
 ) -> PyResult<NativeAnalysis> {
-    let asked = Asked {
+    let asked = AnalysisArguments {
         signature,
         masks,
         trim_ns,
@@ -192,7 +192,7 @@ pub(crate) fn analyze(
         let ingress = source::open(&ingress, reading)?;
         let egress = source::open(&egress, reading)?;
         let extents = [ingress.extent.clone(), egress.extent.clone()];
-        let mut told = Told { extents, progress: progress.as_ref(), raised: &mut raised };
+        let mut told = PythonProgress { extents, progress: progress.as_ref(), raised: &mut raised };
         analysis::analyze(
             ingress,
             egress,

@@ -8,7 +8,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
-use tailtrim_linux::source::{self, Extent, Reading};
+use tailtrim_reading::source::{self, Extent, Reading};
 use tailtrim_tables::batches;
 use tailtrim_tail::analysis::{Checkpoint, Decoding, Packet};
 use tailtrim_tail::capture::{CaptureError, StampSource};

@@ -8,7 +8,7 @@ use arrow_pyarrow::{PyArrowType, Table};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde::Serialize;
-use tailtrim_cause::explanation::{Asked, Explanation, Late, Trace, explain};
+use tailtrim_cause::explanation::{Explanation, ExplanationOptions, Late, Trace, explain};
 use tailtrim_cause::periodic;
 use tailtrim_cause::simulate::{Interrupt, Simulation};
 use tailtrim_host::advice::{Advice, advice};
@@ -168,7 +168,7 @@ pub(crate) fn explain_late(
                 .map_err(|error| PyValueError::new_err(format!("event {}: {error}", number + 1)))
         })
         .collect::<PyResult<Vec<Event>>>()?;
-    let asked = Asked {
+    let asked = ExplanationOptions {
         late_from: probability(late_from)?,
         quantiles: probabilities(&quantiles)?,
         shifts_ns,

@@ -1,5 +1,6 @@
 //! `tailtrim._native`: the crates behind Python. Captures in, Arrow tables and a JSON summary out; the
 //! public face of it is `python/tailtrim`.
+#![forbid(unsafe_code)]
 
 mod analysis;
 mod compare;

@@ -14,11 +14,11 @@ use tailtrim_tail::analysis::{DecidedPair, Place};
 pub(crate) struct Merge<'py> {
     /// Iterators over the batches of each run.
     batches: Vec<Bound<'py, PyIterator>>,
-    held: Held,
+    held: PairRuns,
 }
 
 /// Runs with the pairs that are read and not yet merged.
-struct Held {
+struct PairRuns {
     runs: Vec<Run>,
     /// The next pair of each run that has one.
     heads: BinaryHeap<Reverse<(Place, usize)>>,
@@ -34,7 +34,7 @@ impl<'py> Merge<'py> {
     /// Reads the first batch of each run.
     pub(crate) fn new(batches: Vec<Bound<'py, PyIterator>>) -> PyResult<Self> {
         let runs = batches.iter().map(|_| Run::default()).collect();
-        let mut merge = Self { batches, held: Held { runs, heads: BinaryHeap::new() } };
+        let mut merge = Self { batches, held: PairRuns { runs, heads: BinaryHeap::new() } };
         for number in 0..merge.batches.len() {
             merge.refill(number)?;
         }
@@ -73,7 +73,7 @@ impl<'py> Merge<'py> {
     }
 }
 
-impl Held {
+impl PairRuns {
     /// Merges until there are so many pairs (`None`), all are merged (`None`), or a run has run dry.
     fn merge(&mut self, merged: &mut Vec<DecidedPair>, many: usize) -> Option<usize> {
         while merged.len() < many {

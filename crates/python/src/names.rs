@@ -6,5 +6,5 @@ use std::path::PathBuf;
 /// Lets two files or folders have each other's name; `OSError` where that is not possible.
 #[pyfunction]
 pub(crate) fn exchange(one: PathBuf, other: PathBuf) -> PyResult<()> {
-    Ok(tailtrim_linux::exchange(&one, &other)?)
+    Ok(tailtrim_sys::files::exchange(&one, &other)?)
 }

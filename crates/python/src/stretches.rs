@@ -1,14 +1,14 @@
 //! Captures that other hosts match stretch by stretch.
 
-use crate::analysis::{Asked, NativeAnalysis, Told};
+use crate::analysis::{AnalysisArguments, NativeAnalysis, PythonProgress};
 use crate::errors::{TailtrimError, raise, raise_capture};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyIterator};
 use std::io;
 use std::path::PathBuf;
-use tailtrim_linux::analysis::remote::{self, Hosts, Ordered};
-use tailtrim_linux::analysis::{Answers, ApartError};
-use tailtrim_linux::source::{self, Source};
+use tailtrim_reading::analysis::remote::{self, Hosts, Ordered};
+use tailtrim_reading::analysis::{Answers, StretchError};
+use tailtrim_reading::source::{self, CaptureInput};
 
 /// Outlines a stretch of the captures on this host; `None` where it cannot be matched on its own.
 #[pyfunction]
@@ -16,7 +16,7 @@ pub(crate) fn outline_stretch(
     py: Python<'_>,
     captures: [PathBuf; 2],
     task: &[u8],
-    options: Asked,
+    options: AnalysisArguments,
 ) -> PyResult<Option<Py<PyBytes>>> {
     let (sources, asked) = (open(py, &captures, &options)?, options.options()?);
     let [ingress, egress] = sources;
@@ -31,7 +31,7 @@ pub(crate) fn count_stretch(
     captures: [PathBuf; 2],
     task: &[u8],
     order: &[u8],
-    options: Asked,
+    options: AnalysisArguments,
 ) -> PyResult<Option<Py<PyBytes>>> {
     let (sources, asked) = (open(py, &captures, &options)?, options.options()?);
     let [ingress, egress] = sources;
@@ -39,7 +39,11 @@ pub(crate) fn count_stretch(
     answer(py, told)
 }
 
-fn open(py: Python<'_>, captures: &[PathBuf; 2], options: &Asked) -> PyResult<[Source; 2]> {
+fn open(
+    py: Python<'_>,
+    captures: &[PathBuf; 2],
+    options: &AnalysisArguments,
+) -> PyResult<[CaptureInput; 2]> {
     let open = |path: &PathBuf| {
         source::open(path, options.reading()).map_err(|error| raise_capture(py, &error))
     };
@@ -59,7 +63,7 @@ fn answer(py: Python<'_>, told: io::Result<Option<Vec<u8>>>) -> PyResult<Option<
 pub(crate) fn analyze_stretches(
     py: Python<'_>,
     captures: [PathBuf; 2],
-    options: Asked,
+    options: AnalysisArguments,
     hosts: Py<PyAny>,
     packets: u64,
     progress: Option<Py<PyAny>>,
@@ -69,17 +73,17 @@ pub(crate) fn analyze_stretches(
     let mut raised = None;
     let result = py.detach(|| {
         let extents = [ingress.extent.clone(), egress.extent.clone()];
-        let mut told = Told { extents, progress: progress.as_ref(), raised: &mut raised };
+        let mut told = PythonProgress { extents, progress: progress.as_ref(), raised: &mut raised };
         let tell = |entered, left| told.tell([entered, left]);
         let hosts = PythonHosts(hosts);
         remote::analyze(ingress, egress, packets, &asked, &hosts, tell)
     });
     match (result, raised) {
-        (_, Some(error)) | (Err(ApartError::Others(error)), None) => Err(error),
+        (_, Some(error)) | (Err(StretchError::Others(error)), None) => Err(error),
         (Ok(analysis), None) => Ok(Some(NativeAnalysis { analysis, samples: None })),
-        (Err(ApartError::OnePiece), None) => Ok(None),
-        (Err(ApartError::Analysis(error)), None) => Err(raise(py, &error)),
-        (Err(error @ ApartError::Answer(_)), None) => {
+        (Err(StretchError::OnePiece), None) => Ok(None),
+        (Err(StretchError::Analysis(error)), None) => Err(raise(py, &error)),
+        (Err(error @ StretchError::Answer(_)), None) => {
             Err(TailtrimError::new_err(error.to_string()))
         }
     }

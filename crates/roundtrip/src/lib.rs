@@ -7,6 +7,7 @@
 //!
 //! The packets themselves are in [`tailtrim_wire`]. Nothing in here panics on what comes from the network, and a
 //! reply has as many bytes as its request, by construction.
+#![forbid(unsafe_code)]
 
 pub mod frame;
 mod outcome;

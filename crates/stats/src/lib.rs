@@ -12,6 +12,7 @@
 //! How late probes departed is counted apart, in [`DepartureLateness`].
 //!
 //! Nothing here reads a clock, a file or a random number: equal input gives equal output.
+#![forbid(unsafe_code)]
 
 mod binomial;
 #[cfg(test)]

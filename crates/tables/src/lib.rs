@@ -2,6 +2,7 @@
 //!
 //! The native module and the agent share it: captures that are matched on another host leave the same bytes
 //! as those that are matched here.
+#![forbid(unsafe_code)]
 
 pub mod batches;
 mod files;

@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::ops::ControlFlow;
 use tailtrim_stats::{BlockCounts, Histogram, Probability, ranks};
 use tailtrim_tail::analysis::{Options, analyze};
-use tailtrim_tail::capture::{Capture, Record, StampSource, Whole};
+use tailtrim_tail::capture::{CaptureReader, Record, StampSource, Whole};
 use tailtrim_tail::matching::{Matcher, Window};
 use tailtrim_tail::signature::{Rewrites, Signer};
 
@@ -33,9 +33,9 @@ fn capture(delay_ns: u64) -> Vec<u8> {
     bytes
 }
 
-fn open(bytes: &[u8]) -> Capture {
+fn open(bytes: &[u8]) -> CaptureReader {
     let input = Box::new(Whole::new(bytes.to_vec()));
-    Capture::open("bench", input, StampSource::Header, false, false).expect("a sound capture")
+    CaptureReader::open("bench", input, StampSource::Header, false, false).expect("a sound capture")
 }
 
 fn records(bytes: &[u8]) -> Vec<Record> {

@@ -7,6 +7,7 @@
 //!
 //! Nothing in here makes a system call, reads a clock, starts a thread or uses `unsafe`: bytes and times
 //! are passed in, so that everything can be tested anywhere.
+#![forbid(unsafe_code)]
 
 pub mod analysis;
 pub mod capture;

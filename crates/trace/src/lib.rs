@@ -5,6 +5,7 @@
 //! intervals of entries and exits, [`senders`] finds who sent an interrupt, [`axis`] brings the time-stamp
 //! counter to the clock of packets, [`phc`] the clocks of NICs, [`lines`] is the file. [`blame`] says which events cover the gaps of a
 //! polling loop, and [`counters`] reads `/proc/interrupts` and its kind.
+#![forbid(unsafe_code)]
 
 pub mod axis;
 pub mod blame;

@@ -1,4 +1,4 @@
-//! Records of a buffer of `perf_event_open` (`linux/perf_event.h`), as `crates/linux` asks for them: of tracepoints
+//! Records of a buffer of `perf_event_open` (`linux/perf_event.h`), as `crates/tracer` asks for them: of tracepoints
 //! the time and the raw record, which has the shape of the tracefs `format` file.
 
 /// `PERF_RECORD_LOST` and `PERF_RECORD_SAMPLE`.

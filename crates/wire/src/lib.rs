@@ -5,6 +5,7 @@
 //! 3. [`time`], [`EchoProbe`], [`icmp`], [`stamp`] with [`tlv`], [`twamp`] and [`Key`] are the packets of round trips.
 //!
 //! Everything that comes from the network is untrusted bytes: nothing in here panics on them.
+#![forbid(unsafe_code)]
 
 pub mod bytes;
 pub mod checksum;

@@ -96,9 +96,6 @@ _Layout = Annotated[
     Published,
     typer.Option(metavar="YEAR", help="Result folder as pos had it in 2020 or has it in 2026."),
 ]
-_Trim = Annotated[
-    str, typer.Option(metavar="TIME", help="Left out at the beginning of each capture.")
-]
 
 
 def command(  # noqa: PLR0913 - one parameter an option
@@ -126,7 +123,8 @@ def command(  # noqa: PLR0913 - one parameter an option
     seed: Annotated[int, typer.Option(metavar="N", help="Seed of --order random.")] = 1,
     deadline: _Deadline = None,
     layout: _Layout = Published.NEW,
-    trim: _Trim = "1s",
+    skip: options.Skip = "1s",
+    trim: options.FormerTrim = None,
 ) -> None:
     """Run an experiment folder of pos as it is, on nodes of this host or on hosts."""
     from tailtrim.analysis.options import nanoseconds  # noqa: PLC0415 - the help does without
@@ -140,7 +138,8 @@ def command(  # noqa: PLR0913 - one parameter an option
     if not script.is_file():
         raise PlanError(f"{script}: not a file")
     deadline_s = nanoseconds("deadline", deadline) / 10**9 if deadline else None
-    nanoseconds("trim", trim)
+    skip = options.skip(skip, trim)
+    nanoseconds("skip", skip)
     seeded = seed if order is Order.RANDOM else None
     about = {"script": str(script), "arguments": words, "layout": str(layout), "seed": seeded}
     about |= {"testbed": str(testbed), "map": places or []} if testbed else {}
@@ -164,7 +163,7 @@ def command(  # noqa: PLR0913 - one parameter an option
                 images=images,
                 deadline_s=deadline_s,
                 seed=seeded,
-                trim_s=trim,
+                skip_s=skip,
             ),
             journal,
         )

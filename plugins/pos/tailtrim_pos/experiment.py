@@ -31,7 +31,7 @@ class PosExperiment:
         images: names, or patterns of names, for which the files of the nodes' hosts stand in.
         deadline_s: of each command, and of each run of a repeated one.
         seed: of the order of the runs; without it they are done in the order of their numbers.
-        trim_s: time that is left out at the beginning of each capture.
+        skip_s: time that is left out at the beginning of each capture.
 
     """
 
@@ -43,7 +43,7 @@ class PosExperiment:
     images: Sequence[str] = ()
     deadline_s: float | None = None
     seed: int | None = None
-    trim_s: str = "1s"
+    skip_s: str = "1s"
 
     def has_image(self, image: str) -> bool:
         """Whether nodes can have an image; a time behind ``@`` does not matter."""

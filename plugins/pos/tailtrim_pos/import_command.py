@@ -29,13 +29,8 @@ def command(  # noqa: PLR0913 - one parameter an option
     ],
     *,
     out: Annotated[Path, options.out("Experiment to write.")],
-    trim: Annotated[
-        str,
-        typer.Option(
-            metavar="TIME",
-            help="Ignore the latencies of this time after the first match, of captures.",
-        ),
-    ] = "1s",
+    skip: options.Skip = "1s",
+    trim: options.FormerTrim = None,
     repetition: Annotated[
         str | None,
         typer.Option(
@@ -54,7 +49,7 @@ def command(  # noqa: PLR0913 - one parameter an option
         imported = import_pos(
             results,
             out,
-            trim_s=trim,
+            skip_s=options.skip(skip, trim),
             repetition=repetition,
             keep_captures=keep_captures,
             progress=progress,

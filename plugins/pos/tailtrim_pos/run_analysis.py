@@ -56,7 +56,7 @@ def analyse(
             failed = failed or _unclear(found)
         elif pair is not None and failed is None:
             told(f"analysing {folder} ({label})")
-            failed = _analyse(journal.folder / folder, pair, experiment.trim_s, loop)
+            failed = _analyse(journal.folder / folder, pair, experiment.skip_s, loop)
         elif failed is None and captured:
             failed = "no pair of captures, told by names such as X-pre.pcap and X-post.pcap"
         clocks = _clocks(pair, experiment.nodes) if pair is not None else ()
@@ -116,9 +116,9 @@ def _failed(known: dict[str, Any], number: int | None) -> str | None:
     return f"{commands} of run {number} ended with an error" if bad else None
 
 
-def _analyse(place: Path, pair: Pair, trim_s: str, loop: dict[str, Any]) -> str | None:
+def _analyse(place: Path, pair: Pair, skip_s: str, loop: dict[str, Any]) -> str | None:
     try:
-        analyze(pair.ingress, pair.egress, out=place, trim_s=trim_s)
+        analyze(pair.ingress, pair.egress, out=place, skip_s=skip_s)
     except (CaptureError, ValueError) as error:
         return str(error)
     told = {"loop": loop, "repetition": 0, "traffic": {}}

@@ -53,5 +53,5 @@ def forwarding(nodes: None, tmp_path_factory: pytest.TempPathFactory) -> PosRun:
     """Return the forwarding experiment after its run."""
     del nodes
     run = PosRun(tmp_path_factory.mktemp("forwarding"), FOLDERS)
-    run.go("forwarding", *NODES, "--image", "debian-*", "--trim", "0s")
+    run.go("forwarding", *NODES, "--image", "debian-*", "--skip", "0s")
     return run

@@ -23,7 +23,7 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
     *,
     signature: str | None = None,
     masks: Sequence[str] = (),
-    trim_s: str | float = 1,
+    skip_s: str | float = 1,
     window_s: str | float = 5,
     quantiles: Sequence[str] = (),
     confidence: str = "0.95",
@@ -44,7 +44,7 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
         egress: capture of what leaves.
         signature: bytes that identify a packet, ``OFFSET:LENGTH,…`` from the start of the frame.
         masks: what the device rewrites beyond a router: ``nat``, ``tos``, ``tunnel``.
-        trim_s: seconds after the first match whose samples do not count.
+        skip_s: seconds after the first match whose samples do not count.
         window_s: seconds after which a packet is not matched any more.
         quantiles: quantiles beside 0.5, 0.9, 0.99 …, as decimal text or percent.
         confidence: confidence of the intervals.
@@ -77,7 +77,7 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
     matching: MatchingOptions = {
         "signature": signature,
         "masks": masks,
-        "trim_s": trim_s,
+        "skip_s": skip_s,
         "window_s": window_s,
         "quantiles": quantiles,
         "confidence": confidence,

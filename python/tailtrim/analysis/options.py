@@ -37,7 +37,7 @@ class MatchingOptions(TypedDict, total=False):
 
     signature: str | None
     masks: Sequence[str]
-    trim_s: str | float
+    skip_s: str | float
     window_s: str | float
     quantiles: Sequence[str]
     confidence: str
@@ -57,7 +57,7 @@ def native(
     return {
         "signature": matching.get("signature"),
         "masks": known_masks(matching.get("masks", ())),
-        "trim_ns": nanoseconds("trim", matching.get("trim_s", 1)),
+        "trim_ns": nanoseconds("skip", matching.get("skip_s", 1)),
         "window_ns": nanoseconds("window", matching.get("window_s", 5)),
         "quantiles": list(matching.get("quantiles", ())),
         "confidence": confidence(matching.get("confidence", "0.95")),

@@ -106,7 +106,7 @@ def wanted(  # noqa: PLR0913 - keyword-only options, each with a default
     if not 0.5 < confidence < 1:  # noqa: PLR2004 - as the text says
         raise ValueError(f"invalid confidence {confidence:g}, expected between 0.5 and 1")
     loads = Loads.of(run, searched)
-    lead_s = 0.0 if isinstance(run.dut, Reflector) else plan.trim_s
+    lead_s = 0.0 if isinstance(run.dut, Reflector) else plan.skip_s
     trial_s = run.traffic.duration_s - lead_s
     least_s = _TRIALS * trial_s
     goals: list[LossGoal | Promise] = [

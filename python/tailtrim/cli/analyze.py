@@ -42,13 +42,6 @@ EgressCapture = Annotated[
         " two captures.",
     ),
 ]
-Trim = Annotated[
-    str,
-    typer.Option(
-        metavar="TIME",
-        help="Leave out samples within this time of the first match, such as 1s or 500ms.",
-    ),
-]
 Window = Annotated[
     str,
     typer.Option(
@@ -117,7 +110,8 @@ def command(  # noqa: PLR0913 - one parameter an option
     *,
     signature: Signature = None,
     mask: Masks = None,
-    trim: Trim = "1s",
+    skip: options.Skip = "1s",
+    trim: options.FormerTrim = None,
     window: Window = "5s",
     quantile: Quantiles = None,
     confidence: Annotated[
@@ -142,7 +136,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     if engine is None:
         engine = EngineName.DUCKDB if is_decoded(captures) else EngineName.NATIVE
     matching: dict[str, Any] = {
-        "trim_s": trim,
+        "skip_s": options.skip(skip, trim),
         "window_s": window,
         "quantiles": [*(quantile or ()), *needed_quantiles(objectives)],
         "confidence": confidence,

@@ -19,7 +19,7 @@ Examples:
   tailtrim convert results/ping --to hpct
   tailtrim convert results/forwarder-tail --to csv --out plots       # plots/run-000 …
   tailtrim convert results/hw --to openmetrics
-The papers' plot scripts look for CSV names without "-filtered": analyse with --trim 0 for them.
+The papers' plot scripts look for CSV names without "-filtered": analyse with --skip 0 for them.
 """
 
 TargetFormat = StrEnum("TargetFormat", {name.upper(): name for name in export.FORMATS})  # type: ignore[misc]

@@ -8,6 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+from tailtrim.cli.console import say
+
 
 def out(told: str, metavar: str = "DIR") -> Any:
     """Return ``--out`` with its help."""
@@ -47,6 +49,15 @@ Results = Annotated[
 ]
 Resume = Annotated[bool, typer.Option("--resume", help="Continue an interrupted experiment.")]
 Json = Annotated[bool, json()]
+Skip = Annotated[
+    str,
+    typer.Option(
+        metavar="TIME",
+        help="Leave out samples within this time of the first match, such as 1s or 500ms.",
+    ),
+]
+#: Spelling of --skip before there was a command of this name.
+FormerTrim = Annotated[str | None, typer.Option("--trim", hidden=True)]
 StampSource = Annotated[
     Stamps,
     typer.Option(
@@ -80,6 +91,14 @@ Junit = Annotated[
     Path | None,
     typer.Option("--junit", metavar="FILE", help="Write the results of --assert as JUnit XML."),
 ]
+
+
+def skip(time: str, former: str | None) -> str:
+    """Return the time of --skip, by whichever spelling it was given."""
+    if former is None:
+        return time
+    say("note: --trim TIME is called --skip TIME now", err=True)
+    return former
 
 
 def budget_s(text: str) -> float:

@@ -33,7 +33,7 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
     *,
     ingress: int | None = None,
     egress: int | None = None,
-    trim_s: str | float = 1,
+    skip_s: str | float = 1,
     window_s: str | float = 5,
     quantiles: Sequence[str] = (),
     confidence: str = "0.95",
@@ -48,7 +48,7 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
         decoded: the directory that holds both captures.
         ingress: the number of the capture of what enters; the first of two by default.
         egress: the number of the capture of what leaves; the second of two by default.
-        trim_s: see :func:`tailtrim.analyze`.
+        skip_s: see :func:`tailtrim.analyze`.
         window_s: see :func:`tailtrim.analyze`.
         quantiles: see :func:`tailtrim.analyze`.
         confidence: see :func:`tailtrim.analyze`.
@@ -72,7 +72,7 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
     if sides[0].number == sides[1].number:
         raise DecodedError(f"{decoded.path}: ingress and egress are the same capture")
     options = {
-        "trim_ns": nanoseconds("trim", trim_s),
+        "trim_ns": nanoseconds("skip", skip_s),
         "window_ns": nanoseconds("window", window_s),
         "quantiles": list(quantiles),
         "confidence": confidence,

@@ -31,7 +31,7 @@ class ByMinute:
     """How the packets of a run are matched on the timestamper."""
 
     at: Forwarding
-    trim_s: float
+    skip_s: float
     quantiles: Sequence[str]
     #: The name of its run directory.
     run: str
@@ -58,7 +58,7 @@ class ByMinute:
         """What the agent of the taps is told."""
         correction_ns = 0 if self.at.correction is None else self.at.correction.ns
         words = ["--analyze", self.node.path(self._folder), "--by-minute", "--live"]
-        words += ["--trim", f"{nanoseconds('trim', self.trim_s)}ns"]
+        words += ["--skip", f"{nanoseconds('skip', self.skip_s)}ns"]
         words += ["--correction", str(correction_ns)]
         return [*words, *(part for p in self.quantiles for part in ("--quantile", p))]
 
@@ -168,7 +168,7 @@ def by_minute_of(
     if not plan.by_minute:
         yield None
         return
-    by_minute = ByMinute(at, plan.trim_s, quantiles, run.folder)
+    by_minute = ByMinute(at, plan.skip_s, quantiles, run.folder)
     try:
         yield by_minute
     except BaseException:

@@ -218,7 +218,7 @@ def _passing(plan: Plan, run: Run, dut: InlineDevice, *, is_up: bool) -> list[Dr
         elif dut.lifetime == "configuration":
             for made in nodes:
                 made.note("warm up", _warm_up(plan, run))
-        by_minute = ByMinute(at, plan.trim_s, (), run.folder)
+        by_minute = ByMinute(at, plan.skip_s, (), run.folder)
         matching = by_minute.words if plan.by_minute else []
         trace = tracing_last(at, dut.serving(at)) if plan.by_minute else tracing(at, dut)
         for node, words, cpus in (

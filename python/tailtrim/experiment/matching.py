@@ -46,7 +46,7 @@ class Matching:
 
     at: Forwarding
     taps: Sequence[tuple[Node, str]]
-    trim_s: float
+    skip_s: float
     quantiles: Sequence[str]
     departures: Departures
     keep: bool
@@ -80,7 +80,7 @@ class Matching:
         captures = [got(node, name) for node, name in self.taps]
         analyze(
             *captures,
-            trim_s=self.trim_s,
+            skip_s=self.skip_s,
             quantiles=self.quantiles,
             departures=self.departures,
             correction_ns=self._correction_ns,
@@ -102,7 +102,7 @@ class Matching:
         node = self.taps[0][0]
         paths = [node.path(name) for _, name in self.taps]
         departures = node.put(_DEPARTURES, json.dumps(asdict(self.departures)))
-        options = ["--trim", f"{nanoseconds('trim', self.trim_s)}ns", "--departures", departures]
+        options = ["--skip", f"{nanoseconds('skip', self.skip_s)}ns", "--departures", departures]
         options += ["--correction", str(self._correction_ns), "--out", node.path(_MATCHED)]
         options += [part for p in self.quantiles for part in ("--quantile", p)]
         ended = node.work(node.agent, "analyze", *paths, *options)

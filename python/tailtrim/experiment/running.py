@@ -269,7 +269,7 @@ def _passing(
             files = [Path(taps["taps"][tap]["file"]).name for tap in TAPS]
             ends = list(zip((at.tap_in.node, at.tap_out.node), files, strict=True))
             matching = Matching(
-                *(at, ends, plan.trim_s, experiment.quantiles),
+                *(at, ends, plan.skip_s, experiment.quantiles),
                 departures(departed, taps, shares_cpu=measured.shares_cpu),
                 keep=plan.keep_captures,
             )

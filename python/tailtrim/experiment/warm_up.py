@@ -115,7 +115,7 @@ def _window(
     taps = measured.capture["taps"]
     ends = {"ingress": at.tap_in.node, "egress": at.tap_out.node}
     captures = [_fetched(node, Path(taps[side]["file"]).name) for side, node in ends.items()]
-    result = analyze(*captures, trim_s=0, allow_negative=True, keep_samples=True)
+    result = analyze(*captures, skip_s=0, allow_negative=True, keep_samples=True)
     for capture in captures:
         capture.unlink()
     return _seen(result, watched.readings)

@@ -101,7 +101,7 @@ def _packet(run: RunDirectory, told: dict[str, Any], cpu: int | None) -> WorstPa
 def _explained(captures: Sequence[Path], events: Path, scratch: Path, cpu: int | None) -> Host:
     ingress, egress = captures
     try:
-        analyze(ingress, egress, trim_s=0, out=scratch)
+        analyze(ingress, egress, skip_s=0, out=scratch)
     except CaptureError as error:
         raise RunDirectoryError(str(error)) from error
     shutil.copyfile(events, scratch / EVENTS)

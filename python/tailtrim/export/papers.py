@@ -21,7 +21,7 @@ reports one packet rate for each second beside the transfer rate of the whole ru
 Files are named after the ingress capture, as theirs (``latencies-pre-rate10000.pcap.hist.csv``).
 What leaves out the run's trim is named ``percentiles-filtered``, ``worst-filtered`` as theirs are,
 and likewise ``hist-filtered``, ``jitterpre-filtered`` and ``jitterpost-filtered``: their gaps are
-always over all packets. A run without a trim (``--trim 0``) has their plain names throughout.
+always over all packets. A run without a trim (``--skip 0``) has their plain names throughout.
 Transfer rate and packet rates are over all packets.
 
 Differences: latencies that are not positive are kept, where the papers' queries leave them out

@@ -7,7 +7,7 @@
     traffic: {frame_bytes: 64, rate_pps: $rate, schedule: cbr, flows: 256, duration_s: 5}
     loop: {rate: [10000, 60000, 120000]}
     repeat: 3
-    trim_s: 1
+    skip_s: 1
 
 ``$rate`` stands for each value of the loop variable ``rate`` in turn, also within a text such as
 ``burst:$size``. Several loop variables

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from pydantic import (
+    AliasChoices,
     Field,
     SerializerFunctionWrapHandler,
     model_serializer,
@@ -114,10 +115,13 @@ class Plan(Strict):
     together: dict[Name, Scalar] = Field(
         default_factory=dict, description="Values of the factors in one additional combination."
     )
-    trim_s: Number = Field(
+    skip_s: Number = Field(
         default=1.0,
         ge=0,
-        description="Leave out samples within this time of the first match, in seconds.",
+        # Plans and recorded experiments of earlier versions have the second name.
+        validation_alias=AliasChoices("skip_s", "trim_s"),
+        description="Leave out samples within this time of the first match, in seconds; trim_s is"
+        " the older name of this key.",
     )
     order: Literal["plan", "random"] = Field(
         default="plan",
@@ -158,9 +162,9 @@ class Plan(Strict):
     def _leaves_something(self) -> Plan:
         if isinstance(self.dut, Reflector):
             self._is_of_round_trips()
-        elif self.trim_s >= self.traffic.duration_s:
+        elif self.skip_s >= self.traffic.duration_s:
             raise ValueError(
-                f"trim_s: must be below traffic.duration_s ({self.traffic.duration_s:g} s)"
+                f"skip_s: must be below traffic.duration_s ({self.traffic.duration_s:g} s)"
             )
         self._boots_what_it_needs()
         self._contains_what_it_can()
@@ -236,7 +240,7 @@ class Plan(Strict):
         """Refuse what only packets that pass a device can have."""
         traffic = self.traffic
         impossible = {
-            "trim_s": ("trim_s" in self.model_fields_set and self.trim_s > 0, False),
+            "skip_s": ("skip_s" in self.model_fields_set and self.skip_s > 0, False),
             "keep_captures": (self.keep_captures, False),
             "by_minute": (self.by_minute, False),
             "trace": (self.trace, False),

@@ -91,7 +91,7 @@ def derive(run: RunDirectory, out: Path) -> Derived:
         # From there, so that the summary names the captures alone, wherever the release is.
         analyze(
             *captures,
-            trim_s=run.summary.trim_ns / 10**9,
+            skip_s=run.summary.trim_ns / 10**9,
             quantiles=[quantile.p for quantile in run.summary.latency_ns.quantiles],
             departures=departed,
             correction_ns=correction_ns,

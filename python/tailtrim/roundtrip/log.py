@@ -1,6 +1,6 @@
 """What ``tailtrim-agent ping --log`` leaves: a record of eighteen integers a round trip.
 
-The fields and their order are those of ``Field`` in ``crates/linux/src/ping/log.rs``.
+The fields and their order are those of ``Field`` in ``crates/probes/src/ping/log.rs``.
 """
 
 from __future__ import annotations

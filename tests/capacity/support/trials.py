@@ -80,7 +80,7 @@ class Simulated:
         ends = experiment.path.parent / "ingress.pcap", experiment.path.parent / "egress.pcap"
         for path, frames in zip(ends, (sent, sorted(left)), strict=True):
             write_pcap(path, frames)
-        tailtrim.analyze(*ends, trim_s=0, quantiles=experiment.quantiles, out=place)
+        tailtrim.analyze(*ends, skip_s=0, quantiles=experiment.quantiles, out=place)
         counted = {"due": packets, "sent": packets, "intended_pps": pps, "achieved_pps": pps}
         records: dict[str, Any] = {
             "generator": GENERATED | counted,

@@ -25,7 +25,7 @@ name: small
 dut: {preset: forward}
 traffic: {frame_bytes: 64, rate_pps: $rate, flows: 4, duration_s: 1}
 loop: {rate: [10000, 20000]}
-trim_s: 0.01
+skip_s: 0.01
 floor: false
 keep_captures: true
 """
@@ -67,7 +67,7 @@ def small_experiment(folder: Path, *, plan: str = PLAN, earlier_ns: int = 0) -> 
     experiment.environment = environment
     for run in runs:
         outcome = Outcome(run.folder, run.label, run.floor)
-        _measured(place / run.folder, run, loaded.trim_s, environment, earlier_ns)
+        _measured(place / run.folder, run, loaded.skip_s, environment, earlier_ns)
         (place / run.folder / "outcome.json").write_text(json.dumps(asdict(outcome)))
         experiment.add(outcome)
     (place / "plan.yml").write_bytes(plan_file)
@@ -78,7 +78,7 @@ def small_experiment(folder: Path, *, plan: str = PLAN, earlier_ns: int = 0) -> 
 
 
 def _measured(
-    place: Path, run: Run, trim_s: float, environment: dict[str, dict[str, str]], earlier_ns: int
+    place: Path, run: Run, skip_s: float, environment: dict[str, dict[str, str]], earlier_ns: int
 ) -> None:
     start_ns = 1_700_000_000_000_000_000
     step_ns = 10**9 // int(run.traffic.rate_pps or 1)
@@ -105,7 +105,7 @@ def _measured(
     capture = _capture(len(sent), len(left))
     analyze(
         *captures,
-        trim_s=trim_s,
+        skip_s=skip_s,
         quantiles=["0.95"],
         departures=departures(log, capture, shares_cpu=False),
         out=place,

@@ -49,7 +49,7 @@ def run_of(  # noqa: PLR0913 - what differs from test to test
     tailtrim.analyze(
         write_pcap(folder / capture, sent),
         write_pcap(folder / "out.pcap", sorted(received)),
-        trim_s=0,
+        skip_s=0,
         allow_negative=True,
         out=place,
     )

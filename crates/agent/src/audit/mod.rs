@@ -17,8 +17,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tailtrim_host::audit::{self, AuditReport, Check, Intent, Selection, Wish, Workload};
 use tailtrim_host::{Cpus, Tree};
-use tailtrim_linux::inspect::{self, Host};
-use tailtrim_linux::today;
+use tailtrim_localhost::inspect::{self, Host};
+use tailtrim_sys::clock::today;
 
 /// Check this host's settings for low latency: what is set, what was observed, what to change.
 #[derive(Debug, clap::Args)]
@@ -258,5 +258,5 @@ fn print(
 /// Columns to fill: those of the terminal within what reads well.
 fn width() -> usize {
     let told = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
-    told.or_else(tailtrim_linux::terminal_columns).unwrap_or(100).clamp(80, 120)
+    told.or_else(tailtrim_sys::terminal::columns).unwrap_or(100).clamp(80, 120)
 }

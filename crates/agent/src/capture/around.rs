@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
-use tailtrim_linux::capture::{Excerpt, Recent};
+use tailtrim_ports::capture::{Excerpt, Recent};
 use tailtrim_tail::analysis::Sample;
 
 /// Packets whose surroundings are kept.

@@ -20,11 +20,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
-use tailtrim_linux::capture::{CaptureFile, Feed, Sink, TapError, Tapped, tap};
-use tailtrim_linux::clock::{self, ClockStep, ClockSteps};
-use tailtrim_linux::host;
-use tailtrim_linux::port::{HardwareStamps, Port, PortName, Receiving, open};
+use tailtrim_ports::capture::{CaptureFile, Feed, TapError, TapSink, Tapped, tap};
+use tailtrim_ports::port::{HardwareStamps, Port, PortName, Receiving, open};
+use tailtrim_sys::placement;
 use tailtrim_tail::summary::Summary;
+use tailtrim_tracer::clock::{self, ClockStep, ClockSteps};
 
 /// Capture at the taps of a device under test, each into a nanosecond pcap, or match the packets while they come.
 #[derive(Debug, clap::Args)]
@@ -101,13 +101,13 @@ struct CaptureReport {
 /// A tap that is open.
 struct Opened {
     name: String,
-    sink: Sink,
+    sink: TapSink,
     port: Box<dyn Port>,
 }
 
 /// Runs the verb and prints its events.
 pub(crate) fn run(request: &Capture) -> Exit {
-    host::gain_nothing();
+    placement::gain_nothing();
     let names: BTreeSet<_> = request.taps.iter().map(|(name, _)| name).collect();
     if names.len() < request.taps.len() {
         return failed("two taps have one name, expected one for each capture", Exit::Usage);
@@ -187,7 +187,7 @@ fn opened(
     let mut taps = Vec::new();
     for (name, port) in &request.taps {
         let file = file(request, name).map_err(|error| (error, Exit::Usage))?;
-        let sink = Sink { file, feed: feeds.remove(name) };
+        let sink = TapSink { file, feed: feeds.remove(name) };
         let receiving = Receiving {
             snap: request.snap as usize,
             memory_bytes: (request.buffer as usize) << 20,

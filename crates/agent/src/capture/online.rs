@@ -17,7 +17,7 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
-use tailtrim_linux::capture::{Feed, Online, online};
+use tailtrim_ports::capture::{Feed, Online, online};
 use tailtrim_stats::{Histogram, Probability, Ranked};
 use tailtrim_tables::SampleSink;
 use tailtrim_tail::analysis::{Analysis, AnalysisError, Options, Sample, Sink, Tally, analyze};

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
-use tailtrim_linux::port::{Port, PortError, PortName, Receiving, open};
+use tailtrim_ports::port::{Port, PortError, PortName, Receiving, open};
 
 /// Bytes of a frame that are shown.
 const SNAP: usize = 2_048;

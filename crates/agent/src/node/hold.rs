@@ -10,7 +10,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode, ExitStatus};
 use std::time::Duration;
-use tailtrim_linux::hold;
+use tailtrim_localhost::hold;
 
 /// Run a command for as long as another process lives.
 #[derive(Debug, clap::Args)]

@@ -9,7 +9,7 @@ use clap::Subcommand;
 use serde::Serialize;
 use std::io::{self, BufRead};
 use std::process::ExitCode;
-use tailtrim_linux::clock;
+use tailtrim_tracer::clock;
 
 /// What a controller asks of a node by SSH: hold programs, pass frames, read clocks.
 #[derive(Debug, clap::Args)]

@@ -2,12 +2,12 @@
 
 use super::{Mode, Noise, Seen};
 use serde::Serialize;
-use tailtrim_linux::noise::{Delta, Measured, THREAD};
-use tailtrim_linux::trace::Counts;
 use tailtrim_stats::Histogram;
 use tailtrim_trace::blame::{Gap, GapCause, Own, blame};
 use tailtrim_trace::lines::Source;
 use tailtrim_trace::noise::Distribution;
+use tailtrim_tracer::noise::{Delta, Measured, THREAD};
+use tailtrim_tracer::trace::Counts;
 
 /// The result.
 #[derive(Serialize)]

@@ -16,9 +16,9 @@ use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
-use tailtrim_linux::host::Placement;
-use tailtrim_linux::ping::{Live, PingError, Pinged, ping};
-use tailtrim_linux::socket::{NicStamps, SocketError};
+use tailtrim_probes::ping::{Live, PingError, Pinged, ping};
+use tailtrim_probes::socket::{NicStamps, SocketError};
+use tailtrim_sys::placement::Placement;
 
 /// Name and version of the result.
 const SCHEMA: &str = "tailtrim.ping/1";

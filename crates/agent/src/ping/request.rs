@@ -8,8 +8,8 @@ use clap::value_parser;
 use std::fs;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
-use tailtrim_linux::generate::Stop;
-use tailtrim_linux::ping::{Plan, StreamPlan};
+use tailtrim_ports::generate::Stop;
+use tailtrim_probes::ping::{Plan, StreamPlan};
 use tailtrim_roundtrip::{Protocol, StampLevel};
 use tailtrim_stats::Probability;
 use tailtrim_tail::analysis::Options;
@@ -27,7 +27,7 @@ pub(crate) struct Ping {
     pub(crate) targets: Vec<String>,
     /// Protocol of the probes
     #[arg(long, short = 'p', value_enum, default_value_t)]
-    pub(crate) protocol: Asked,
+    pub(crate) protocol: ProbeProtocol,
     /// Port of the targets [default: 7 for udp, 862 for stamp and twamp-light]
     #[arg(long)]
     pub(crate) port: Option<u16>,
@@ -131,7 +131,7 @@ const EXAMPLES: &str = "Examples:\n  \
 
 /// Protocol of the probes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Default)]
-pub(crate) enum Asked {
+pub(crate) enum ProbeProtocol {
     /// UDP echo (RFC 862)
     #[default]
     Udp,
@@ -227,7 +227,7 @@ impl Ping {
     fn protocol(&self) -> Result<Protocol, Rejected> {
         let key = match &self.key_file {
             None => None,
-            Some(_) if self.protocol != Asked::Stamp => {
+            Some(_) if self.protocol != ProbeProtocol::Stamp => {
                 return Err(Rejected::Request("--key-file: only for --protocol stamp".to_owned()));
             }
             Some(path) => {
@@ -238,17 +238,17 @@ impl Ping {
                 Some(Key::of_text(&text).map_err(|error| told(&error))?)
             }
         };
-        if self.cookie.is_some() && self.protocol != Asked::Udp {
+        if self.cookie.is_some() && self.protocol != ProbeProtocol::Udp {
             return Err(Rejected::Request("--cookie: only for --protocol udp".to_owned()));
         }
-        if self.follow_up && self.protocol != Asked::Stamp {
+        if self.follow_up && self.protocol != ProbeProtocol::Stamp {
             return Err(Rejected::Request("--follow-up: only for --protocol stamp".to_owned()));
         }
         Ok(match self.protocol {
-            Asked::Udp => Protocol::UdpEcho { cookie: self.cookie },
-            Asked::Icmp => Protocol::IcmpEcho,
-            Asked::Stamp => Protocol::Stamp { key, follow_up: self.follow_up },
-            Asked::TwampLight => Protocol::TwampLight,
+            ProbeProtocol::Udp => Protocol::UdpEcho { cookie: self.cookie },
+            ProbeProtocol::Icmp => Protocol::IcmpEcho,
+            ProbeProtocol::Stamp => Protocol::Stamp { key, follow_up: self.follow_up },
+            ProbeProtocol::TwampLight => Protocol::TwampLight,
         })
     }
 
@@ -304,7 +304,7 @@ impl Ping {
     fn payload_bytes(&self, streams: &[StreamPlan]) -> Result<usize, Rejected> {
         let Some(stream) = streams.first() else { return Ok(0) };
         let least = stream.protocol.least_bytes();
-        let above = if self.protocol == Asked::Icmp { 0 } else { 8 };
+        let above = if self.protocol == ProbeProtocol::Icmp { 0 } else { 8 };
         let ip = if streams.iter().any(|stream| stream.target.is_ipv6()) { 40 } else { 20 };
         let Some(bytes) = self.packet_bytes else { return Ok(least) };
         if !(least + above + ip..=65_535).contains(&bytes) {

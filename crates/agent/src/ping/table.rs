@@ -1,10 +1,10 @@
 //! Round trips for people.
 
 use std::fmt::Write;
-use tailtrim_linux::host::Placement;
-use tailtrim_linux::ping::{Live, Pinged, StreamResult};
+use tailtrim_probes::ping::{Live, Pinged, StreamResult};
 use tailtrim_roundtrip::{Counts, FollowUps, LostWays, Part, Parts};
 use tailtrim_stats::Probability;
+use tailtrim_sys::placement::Placement;
 use tailtrim_tail::summary::{Quantile, grouped};
 
 /// The line that is written again each second.

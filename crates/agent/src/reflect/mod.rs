@@ -15,14 +15,14 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use tailtrim_linux::host::Placement;
-use tailtrim_linux::port::{Capabilities, PortError, PortName};
-use tailtrim_linux::reflect::{
+use tailtrim_ports::port::{Capabilities, PortError, PortName};
+use tailtrim_probes::reflect::{
     FrameReflector, Left, Listening, NatReflector, PrivilegeError, ReflectError, Reflected,
     SocketReflector, Way, XdpReflector, give_up,
 };
-use tailtrim_linux::socket::{KeptNicStamps, SocketError};
+use tailtrim_probes::socket::{KeptNicStamps, SocketError};
 use tailtrim_roundtrip::reflect::{Class, Limit, Policy, Refusal, Service};
+use tailtrim_sys::placement::Placement;
 use tailtrim_wire::Key;
 
 #[derive(Serialize)]

@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use serde::Serialize;
 use std::net::IpAddr;
 use std::path::PathBuf;
-use tailtrim_linux::reflect::Nobody;
+use tailtrim_probes::reflect::Nobody;
 use tailtrim_roundtrip::reflect::Allowed;
 
 /// Send back what others measure round trips with: UDP echo (RFC 862), STAMP (RFC 8762, RFC 8972) and

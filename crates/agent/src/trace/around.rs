@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
 use std::thread;
 use std::time::Duration;
-use tailtrim_linux::trace::{self as recording, Ring, TraceError};
+use tailtrim_tracer::trace::{self as recording, Ring, TraceError};
 
 /// How often clocks are looked at.
 const LOOK: Duration = Duration::from_millis(100);
@@ -49,12 +49,12 @@ struct Report<'a> {
 }
 
 /// What is wanted, with what was written of it.
-struct Asked {
+struct WantedPackets {
     folder: PathBuf,
     packets: BTreeMap<i64, (Wanted, Option<Written>)>,
 }
 
-impl Asked {
+impl WantedPackets {
     /// Takes the next line of standard input: all packets that are wanted from now on.
     fn take(&mut self, line: &str) -> Result<(), String> {
         let wanted: Vec<Wanted> = serde_json::from_str(line).map_err(|error| {
@@ -130,7 +130,7 @@ pub(super) fn run(request: &Trace, wanted: &recording::Request, last_ns: i64) ->
         stop::after(Duration::from_nanos(ns.cast_unsigned()), Arc::clone(&stopped));
     }
     events::ready();
-    let mut asked = Asked { folder: request.out.clone(), packets: BTreeMap::new() };
+    let mut asked = WantedPackets { folder: request.out.clone(), packets: BTreeMap::new() };
     loop {
         let stops = stopped.load(Ordering::Acquire);
         if let Err((text, exit)) = step(&mut ring, &lines, &mut asked, stops) {
@@ -156,7 +156,7 @@ pub(super) fn run(request: &Trace, wanted: &recording::Request, last_ns: i64) ->
 fn step(
     ring: &mut Ring,
     lines: &Receiver<String>,
-    asked: &mut Asked,
+    asked: &mut WantedPackets,
     stops: bool,
 ) -> Result<(), (String, Exit)> {
     ring.look().map_err(|error| (error.to_string(), Exit::Disturbed))?;

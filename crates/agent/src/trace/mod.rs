@@ -16,9 +16,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 use tailtrim_host::Cpus;
-use tailtrim_linux::host;
-use tailtrim_linux::trace::{self as recording, Counts, Recorder, TraceError};
+use tailtrim_sys::placement;
 use tailtrim_trace::lines::{Header, Source};
+use tailtrim_tracer::trace::{self as recording, Counts, Recorder, TraceError};
 
 /// Record what uses the CPUs: interrupts, softirqs, threads, and their senders.
 ///
@@ -93,7 +93,7 @@ struct TraceReport<'a> {
 
 /// Runs the verb and prints its events.
 pub(crate) fn run(request: &Trace) -> Exit {
-    host::gain_nothing();
+    placement::gain_nothing();
     let wanted = recording::Request {
         cpus: request.cpus.clone(),
         buffer_mb: request.buffer,

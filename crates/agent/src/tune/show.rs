@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 use tailtrim_host::tune::{Journal, Place, Plan, export::ExportedFile};
-use tailtrim_linux::tune::{Applied, Finding, Reverted, Standing, Told};
+use tailtrim_localhost::tune::{Applied, Finding, PlaceNote, Reverted, Standing};
 
 #[derive(Serialize)]
 struct Document<'a, T> {
@@ -25,7 +25,7 @@ pub(super) fn json<T: Serialize>(schema: &str, content: &T) -> Exit {
     output::json(&Document { schema, content }, Exit::Success)
 }
 
-fn list(out: &mut String, title: &str, told: &[Told]) {
+fn list(out: &mut String, title: &str, told: &[PlaceNote]) {
     const SHOWN: usize = 20;
     if told.is_empty() {
         return;

@@ -1,7 +1,7 @@
 //! Late packets and their causes, against devices whose stalls are known.
 
 use proptest::prelude::*;
-use tailtrim_cause::explanation::{Asked, Trace, explain};
+use tailtrim_cause::explanation::{ExplanationOptions, Trace, explain};
 use tailtrim_cause::queue::passages;
 use tailtrim_cause::replay::{replay, replay_touched, taken};
 use tailtrim_cause::timeline::timeline;
@@ -78,9 +78,9 @@ fn stalls(list: &[(i64, i64)]) -> Vec<Event> {
         .collect()
 }
 
-fn asked(shifts_ns: Vec<i64>) -> Asked {
+fn asked(shifts_ns: Vec<i64>) -> ExplanationOptions {
     let quantiles = ["0.5", "0.99"].map(|text| text.parse().expect("a probability")).to_vec();
-    Asked { late_from: "0.9".parse().expect("a probability"), quantiles, shifts_ns }
+    ExplanationOptions { late_from: "0.9".parse().expect("a probability"), quantiles, shifts_ns }
 }
 
 proptest! {
@@ -177,8 +177,10 @@ fn run() -> (Vec<(i64, i64)>, Vec<Event>) {
 fn causes_are_named_with_their_senders_and_checks() {
     let (samples, events) = run();
     let trace = Trace { events: &events, cpu: 2, error_ns: 100, throttled: &[] };
-    let asked =
-        Asked { late_from: "0.99".parse().unwrap(), ..asked(vec![211_111, 377_777, 731_313]) };
+    let asked = ExplanationOptions {
+        late_from: "0.99".parse().unwrap(),
+        ..asked(vec![211_111, 377_777, 731_313])
+    };
     let explanation = explain(&samples, trace, &asked);
     assert!(explanation.explained_ppm > 980_000, "{}", explanation.explained_ppm);
     assert!(explanation.null_ppm.unwrap() < 200_000, "{:?}", explanation.null_ppm);
@@ -203,7 +205,7 @@ fn checks_are_named_of_causes_that_cost_something() {
     let (samples, events) = run();
     let trace = Trace { events: &events, cpu: 2, error_ns: 100, throttled: &[] };
     let checks = |late_from: &str| {
-        let asked = Asked { late_from: late_from.parse().unwrap(), ..asked(vec![]) };
+        let asked = ExplanationOptions { late_from: late_from.parse().unwrap(), ..asked(vec![]) };
         explain(&samples, trace, &asked).checks()
     };
     // The latest packets met shootdowns only; among the others are those that met ticks.
@@ -263,7 +265,10 @@ fn what_stalls_a_batch_is_told_from_its_length() {
     let events: Vec<Event> =
         (0..200).map(|n| event(Kind::Irq, "local_timer", n * 2_000_300 + 1_000, 9_000)).collect();
     let samples = batches(&arrivals, &events);
-    let asked = Asked { late_from: "0.999".parse().unwrap(), ..asked(vec![777_777, 1_313_131]) };
+    let asked = ExplanationOptions {
+        late_from: "0.999".parse().unwrap(),
+        ..asked(vec![777_777, 1_313_131])
+    };
     let explanation =
         explain(&samples, Trace { events: &events, cpu: 2, error_ns: 50, throttled: &[] }, &asked);
     // The load's own queue, up to eight packets ahead, is not the tick's.

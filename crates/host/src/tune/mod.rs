@@ -6,7 +6,7 @@
 //! 4. a [`Journal`] keeps the old value of everything that is changed,
 //! 5. [`export`] says the same in the language of other tools.
 //!
-//! Nothing here writes: the `linux` crate carries plans out, and takes them back.
+//! Nothing here writes: the `localhost` crate carries plans out, and takes them back.
 
 mod catalogue;
 mod change;

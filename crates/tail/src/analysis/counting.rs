@@ -1,7 +1,10 @@
 //! Pairs of a stretch that are counted apart from those before them, and added in their turn.
 
 use super::latencies::Latencies;
+use super::sent_latencies::SentLatencies;
 use crate::matching::Pair;
+use crate::signature::Signature;
+use serde::{Deserialize, Serialize};
 
 /// Pairs that are counted at a time: they stay in the first-level cache.
 pub(super) const AT_A_TIME: usize = 256;
@@ -22,6 +25,22 @@ pub struct Counted {
 /// Memory for the pairs of a stretch.
 #[derive(Debug, Default)]
 pub struct Room(pub(super) Vec<Pair>);
+
+/// Parameters for counting the pairs of a stretch.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Order {
+    /// Samples before them.
+    pub(super) behind: u64,
+    /// The end of the trim, and the first egress stamp that matched.
+    pub(super) begin_ns: (i64, i64),
+    /// Signatures of packets that wait since before the stretch. A pair with one of them would have been decided
+    /// otherwise.
+    pub(super) older: Vec<Signature>,
+}
+
+/// Statistics of the pairs of a stretch.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Counts(pub(super) SentLatencies);
 
 impl Uncounted {
     /// Counts the pairs.

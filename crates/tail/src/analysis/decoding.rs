@@ -10,7 +10,7 @@ use super::burst::{self, Position};
 use super::gaps::{Gaps, Recent};
 use super::tap::Tap;
 use super::terms::{common_bytes, signer};
-use crate::capture::{Capture, CaptureError, Record};
+use crate::capture::{CaptureError, CaptureReader, Record};
 use crate::signature::{Signature, Signer};
 use crate::summary;
 use serde::{Deserialize, Serialize};
@@ -92,7 +92,7 @@ impl First {
 pub struct Decoding {
     /// Facts of the files before this one.
     before: Option<Facts>,
-    tap: Tap<Box<Capture>>,
+    tap: Tap<Box<CaptureReader>>,
     signer: Signer,
     signable: usize,
     first: Option<First>,
@@ -113,7 +113,7 @@ impl Decoding {
     ///
     /// # Errors
     /// [`CaptureError`] of a source that gives nothing.
-    pub fn new(mut capture: Box<Capture>, options: &Options) -> Result<Self, CaptureError> {
+    pub fn new(mut capture: Box<CaptureReader>, options: &Options) -> Result<Self, CaptureError> {
         let signer = signer(options);
         capture.take_labels();
         let first = capture.peek(&signer)?;
@@ -143,7 +143,7 @@ impl Decoding {
     /// # Errors
     /// [`CaptureError`] of a source that gives nothing.
     pub fn resume(
-        capture: Box<Capture>,
+        capture: Box<CaptureReader>,
         options: &Options,
         checkpoint: Checkpoint,
     ) -> Result<Self, CaptureError> {

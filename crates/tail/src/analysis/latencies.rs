@@ -1,69 +1,12 @@
 //! Statistics of the latencies of a run, counted pair by pair.
 
 use super::burst::Bursts;
-use super::outcomes::Tally;
+use super::sample::{Sample, Sink};
 use super::seconds::{SECOND_NS, second};
 use super::{Departures, Options};
 use crate::matching::Pair;
-use crate::signature::Signature;
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use tailtrim_stats::{BatchMeans, BlockCounts, Histogram, Worst};
-
-/// A matched packet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Sample {
-    /// When it entered the device under test, in ns of the ingress capture's clock.
-    pub ingress_ns: i64,
-    /// When it left, in ns of the egress capture's clock.
-    pub egress_ns: i64,
-    /// Signature of the packet.
-    pub signature: Signature,
-}
-
-impl Sample {
-    fn of(pair: &Pair) -> Self {
-        let &Pair { ingress_ns, egress_ns, signature, tag: _ } = pair;
-        Self { ingress_ns, egress_ns, signature }
-    }
-
-    /// Time spent in the device under test; negative when the taps' clocks disagree.
-    #[must_use]
-    pub fn latency_ns(&self) -> i64 {
-        self.egress_ns - self.ingress_ns
-    }
-}
-
-/// Takes the samples one by one, in the order in which they left the device under test.
-pub trait Sink {
-    /// Called for every sample that is not trimmed. An error ends the analysis.
-    ///
-    /// # Errors
-    /// What keeps the sink from taking it.
-    fn sample(&mut self, sample: &Sample) -> std::io::Result<()>;
-
-    /// Called now and then with the time of which all packets are known, in ns of the captures, and with what became of
-    /// those in no pair. The time is `i64::MIN` before the first packets and `i64::MAX` at the end. Lost packets that are
-    /// still remembered are not among them: `overdue` counts these, which takes some 20 µs.
-    fn decided(&mut self, _now_ns: i64, _: &Tally, _overdue: &dyn Fn() -> u64) {}
-
-    /// Whether it does anything with samples: if not, nothing need be done to hand them over.
-    fn takes_samples(&self) -> bool {
-        true
-    }
-}
-
-/// Takes nothing.
-impl Sink for () {
-    #[inline]
-    fn sample(&mut self, _: &Sample) -> std::io::Result<()> {
-        Ok(())
-    }
-
-    fn takes_samples(&self) -> bool {
-        false
-    }
-}
 
 /// Statistics of the samples, trimmed ones left out.
 pub(super) struct Latencies {

@@ -61,7 +61,7 @@ pub struct LedgerError {
     pub row: u64,
 }
 
-/// The books of an analysis. Call [`tangled`](Self::tangled), [`pairs`](Self::pairs) and
+/// The counts of an analysis. Call [`tangled`](Self::tangled), [`pairs`](Self::pairs) and
 /// [`settle`](Self::settle) in this order, then ask for the counts and [`finish`](Self::finish).
 pub struct Ledger {
     options: Options,
@@ -82,7 +82,7 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Empty books for these captures, whose signatures are of at most so many bytes.
+    /// Empty counts for these captures, whose signatures are of at most so many bytes.
     #[must_use]
     pub fn new(ingress: Facts, egress: Facts, signature_bytes: usize, options: Options) -> Self {
         let origin_ns = ingress.origin_ns.or(egress.origin_ns).unwrap_or(0);
@@ -141,7 +141,7 @@ impl Ledger {
         let last_ns = self.facts[1].tap.last_ns;
         Ends::new(
             &self.options,
-            &self.latencies,
+            (self.latencies.longest_ns, self.latencies.trimmed_until_ns()),
             self.facts[0].tap.first_ns.unwrap_or(i64::MAX),
             last_ns.map_or(i64::MIN, |stamp_ns| stamp_ns.saturating_add(self.shift_ns)),
         )

@@ -1,7 +1,5 @@
 //! Two sides in, the tail out: drives reading, signing, matching and statistics in one pass.
 
-mod behind;
-mod books;
 mod burst;
 mod counting;
 mod decoding;
@@ -16,7 +14,10 @@ mod order;
 mod outcomes;
 mod remote;
 mod report;
+mod running_counts;
+mod sample;
 mod seconds;
+mod sent_latencies;
 mod source;
 mod stretch;
 mod tap;
@@ -24,17 +25,17 @@ mod terms;
 mod warnings;
 
 pub use burst::{Bursts, POSITIONS};
-pub use counting::{Counted, Room, Uncounted};
+pub use counting::{Counted, Counts, Order, Room, Uncounted};
 pub use decoding::{Checkpoint, Decoding, Facts, First, Packet};
 pub use departures::Departures;
-pub use latencies::{Sample, Sink};
 pub use ledger::{DecidedPair, Ledger, LedgerError, Place, TangledPacket};
-pub use ongoing::{Ongoing, Opened};
+pub use ongoing::Ongoing;
 pub use order::OrderError;
 pub use outcomes::{Ends, Outcome, Tally};
-pub use remote::{Counts, Order, Outline};
+pub use remote::Outline;
+pub use sample::{Sample, Sink};
 pub use seconds::{Load, Second};
-pub use source::{Numbered, Numbers, Source};
+pub use source::{Numbered, Numbers, Opened, Source};
 pub use stretch::Stretch;
 pub use terms::Terms;
 

@@ -3,27 +3,25 @@
 //! A stretch is matched where it is its turn, or [on its own](Stretch) before that: then it is [joined](Ongoing::join) to
 //! what came before, if that gives the same.
 
-use super::books::Books;
-use super::counting::{AT_A_TIME, Counted, Room, Uncounted};
+use super::counting::{AT_A_TIME, Counted, Counts, Order, Room, Uncounted};
 use super::latencies;
 use super::merging::Merging;
-use super::remote::{Counts, Order, Outline};
+use super::remote::Outline;
+use super::running_counts::RunningCounts;
+use super::source::{Opened, Source};
 use super::stretch::Stretch;
 use super::terms::Terms;
-use super::{Analysis, AnalysisError, Options, Sink, Source};
-use crate::matching::{Older, Pair, RING};
+use super::{Analysis, AnalysisError, Options, Sink};
+use crate::matching::{EarlierPackets, Pair, RING};
 use std::io;
 use std::ops::{ControlFlow, DerefMut};
-
-/// A source of a stretch.
-pub type Opened = Box<dyn Source + Send>;
 
 /// Batches between two calls of the progress callback: about a million frames.
 const PROGRESS_BATCHES: u32 = 4_096;
 
 /// An analysis under way. `N` is how many packets its matcher keeps at hand.
 pub struct Ongoing<'a, C = Opened, const N: usize = RING> {
-    books: Books<'a>,
+    counts: RunningCounts<'a>,
     merging: Merging<C, N>,
 }
 
@@ -32,7 +30,7 @@ impl<'a, C: DerefMut<Target: Source>, const N: usize> Ongoing<'a, C, N> {
     #[must_use]
     pub fn new(ingress: C, egress: C, terms: &Terms, options: &'a Options) -> Self {
         Self {
-            books: Books::new(options, terms),
+            counts: RunningCounts::new(options, terms),
             merging: Merging::new(ingress, egress, terms, options),
         }
     }
@@ -50,7 +48,7 @@ impl<'a, C: DerefMut<Target: Source>, const N: usize> Ongoing<'a, C, N> {
     ) -> Result<(), AnalysisError> {
         let mut batches = 0_u32;
         loop {
-            if self.merging.read_ahead(self.books.trimmed_until_ns())? {
+            if self.merging.read_ahead(self.counts.trimmed_until_ns())? {
                 batches += 1;
                 let (entered, left) = self.merging.offsets();
                 if batches.is_multiple_of(PROGRESS_BATCHES) && progress(entered, left).is_break() {
@@ -66,7 +64,7 @@ impl<'a, C: DerefMut<Target: Source>, const N: usize> Ongoing<'a, C, N> {
                 return Ok(());
             } else {
                 self.merging.merge();
-                self.books.record(&self.merging.pairs, sink).map_err(AnalysisError::Sink)?;
+                self.counts.record(&self.merging.pairs, sink).map_err(AnalysisError::Sink)?;
                 self.merging.pairs.clear();
                 self.settle(next_ns);
                 self.tell(sink);
@@ -76,13 +74,13 @@ impl<'a, C: DerefMut<Target: Source>, const N: usize> Ongoing<'a, C, N> {
 
     fn settle(&mut self, next_ns: Option<i64>) {
         let bounds_ns = self.bounds_ns(next_ns);
-        self.books.count_all(self.merging.decided(), bounds_ns);
+        self.counts.count_all(self.merging.decided(), bounds_ns);
     }
 
     fn tell<S: Sink>(&self, sink: &mut S) {
-        let trimmed_until_ns = self.books.trimmed_until_ns();
+        let trimmed_until_ns = self.counts.trimmed_until_ns();
         let now_ns = self.merging.merged_until_ns();
-        sink.decided(now_ns, self.books.tally(), &|| self.merging.overdue(trimmed_until_ns));
+        sink.decided(now_ns, self.counts.tally(), &|| self.merging.overdue(trimmed_until_ns));
     }
 
     /// The first ingress stamp, and one that the egress capture reaches.
@@ -112,7 +110,7 @@ impl<'a, C: DerefMut<Target: Source>, const N: usize> Ongoing<'a, C, N> {
     /// The result, at the end of the captures.
     #[must_use]
     pub fn finish(self) -> Analysis {
-        self.books.finish(self.merging)
+        self.counts.finish(self.merging)
     }
 }
 
@@ -123,7 +121,7 @@ impl<const N: usize> Ongoing<'_, Opened, N> {
     /// [`run`](Self::run).
     pub fn join(&mut self, stretch: Stretch<N>, next_ns: Option<i64>) -> Option<Uncounted> {
         let pairs = self.joined(stretch, next_ns)?;
-        Some(self.books.uncounted(pairs))
+        Some(self.counts.uncounted(pairs))
     }
 
     /// The same with a stretch that was matched on another host, which is to count its pairs as the order says. If one
@@ -141,21 +139,21 @@ impl<const N: usize> Ongoing<'_, Opened, N> {
         self.join_with(outline.stretch(names, terms, options), longest_ns, next_ns, |older, _| {
             signatures.extend(older.signatures());
         })?;
-        Some(self.books.order(samples, signatures))
+        Some(self.counts.order(samples, signatures))
     }
 
     /// The order that a stretch will have whose packets leave behind so many more than those so far, if all of these
     /// become samples and none was lost. `None` where it is known that they do not, or that some were.
     #[must_use]
     pub fn expected(&self, more: u64) -> Option<Order> {
-        let lost = self.merging.waiting_for(self.books.longest_ns());
-        self.books.expected(more).filter(|_| lost == 0)
+        let lost = self.merging.waiting_for(self.counts.longest_ns());
+        self.counts.expected(more).filter(|_| lost == 0)
     }
 
     /// Adds what another host has counted, as [`add`](Self::add) does.
     pub fn add_counts(&mut self, counts: Counts) {
-        let counted = self.books.counted(counts);
-        self.books.add(counted);
+        let counted = self.counts.counted(counts);
+        self.counts.add(counted);
     }
 
     /// The same, with the pairs counted here and given to the sink. Returns whether it goes on with the stretch.
@@ -170,7 +168,7 @@ impl<const N: usize> Ongoing<'_, Opened, N> {
     ) -> io::Result<bool> {
         let Some(pairs) = self.joined(stretch, next_ns) else { return Ok(false) };
         for pairs in pairs.chunks(AT_A_TIME) {
-            self.books.record(pairs, sink)?;
+            self.counts.record(pairs, sink)?;
         }
         Ok(true)
     }
@@ -178,7 +176,7 @@ impl<const N: usize> Ongoing<'_, Opened, N> {
     /// Adds the counts of the pairs that were [given out](Self::join) first of those that are not added yet. Returns the
     /// memory that the pairs took.
     pub fn add(&mut self, counted: Counted) -> Room {
-        self.books.add(counted)
+        self.counts.add(counted)
     }
 
     /// The pairs of a stretch that is gone on with.
@@ -197,7 +195,7 @@ impl<const N: usize> Ongoing<'_, Opened, N> {
         stretch: Stretch<N>,
         longest_ns: Option<i64>,
         next_ns: Option<i64>,
-        see: impl FnOnce(&mut Older, &[Pair]),
+        see: impl FnOnce(&mut EarlierPackets, &[Pair]),
     ) -> Option<Vec<Pair>> {
         if !self.meets(&stretch) {
             return None;
@@ -217,20 +215,21 @@ impl<const N: usize> Ongoing<'_, Opened, N> {
         self.merging.ingress.precede(before.ingress);
         self.merging.egress.precede(before.egress);
         // Outcomes of packets in no pair depend on the longest latency.
-        self.books.meet(longest_ns.unwrap_or_else(|| latencies::longest_ns(&pairs)));
+        self.counts.meet(longest_ns.unwrap_or_else(|| latencies::longest_ns(&pairs)));
         let bounds_ns = self.bounds_ns(next_ns);
-        self.books.count_all(passed.into_iter().chain(decided), bounds_ns);
+        self.counts.count_all(passed.into_iter().chain(decided), bounds_ns);
         self.settle(next_ns);
         Some(pairs)
     }
 
     /// Whether the stretch begins where this ended, and the matching of it began with what this holds beside its matcher.
     fn meets(&self, stretch: &Stretch<N>) -> bool {
-        let Self { merging: before, books } = self;
+        let Self { merging: before, counts } = self;
         let after = &stretch.merging;
         let first_ns = after.ingress.first_ns.min(after.egress.first_ns);
         // Gaps within the trim do not count, those of a stretch all do.
-        let trimmed = before.ingress.last_ns.min(before.egress.last_ns) <= books.trimmed_until_ns();
+        let trimmed =
+            before.ingress.last_ns.min(before.egress.last_ns) <= counts.trimmed_until_ns();
         before.is_ended()
             && !trimmed
             && before.last_ns() < first_ns

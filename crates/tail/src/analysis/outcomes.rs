@@ -2,7 +2,6 @@
 //! native matcher and the engines.
 
 use super::Options;
-use super::latencies::Latencies;
 use crate::matching::Fate;
 use crate::summary;
 use std::collections::BTreeMap;
@@ -40,14 +39,14 @@ pub struct Ends {
 }
 
 impl Ends {
-    /// The first ingress stamp is [`i64::MAX`] where there is none, the last egress stamp [`i64::MIN`].
+    /// Takes the longest latency and the end of the trim, `None` before the first match. The first ingress stamp is
+    /// [`i64::MAX`] where there is none, the last egress stamp [`i64::MIN`].
     pub(super) fn new(
         options: &Options,
-        latencies: &Latencies,
+        (longest_ns, trimmed_until_ns): (i64, Option<i64>),
         first_ingress_ns: i64,
         last_egress_ns: i64,
     ) -> Self {
-        let longest_ns = latencies.longest_ns;
         // Nothing matches after the window, and no packet took longer than the longest.
         let latest_ns = options.window.window_ns.min(longest_ns.saturating_add(1));
         // An empty egress capture says nothing of when it ended: taken as one that recorded to the end, a dead
@@ -60,7 +59,7 @@ impl Ends {
         Self {
             lost_until_ns,
             entered_before_until_ns: first_ingress_ns.saturating_add(longest_ns),
-            trimmed_until_ns: latencies.trimmed_until_ns().unwrap_or(i64::MIN),
+            trimmed_until_ns: trimmed_until_ns.unwrap_or(i64::MIN),
         }
     }
 

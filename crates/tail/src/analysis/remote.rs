@@ -7,17 +7,16 @@
 //! pairs.
 
 use super::Options;
-use super::behind::Behind;
 use super::burst::{Bursts, Position};
+use super::counting::{Counts, Order};
 use super::latencies::{self, Latencies};
 use super::merging::Merging;
-use super::ongoing::Opened;
-use super::source::Source;
+use super::source::{Opened, Source};
 use super::stretch::{State, Stretch};
 use super::tap::{self, Tap};
 use super::terms::Terms;
 use crate::capture::{CaptureError, Record};
-use crate::matching::{Decided, Held, Matcher, Pair};
+use crate::matching::{Decided, Matcher, MatcherSnapshot, Pair};
 use crate::signature::{Signature, Signer};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
@@ -25,11 +24,11 @@ use std::collections::HashSet;
 /// Result of matching a stretch, without its pairs.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Outline {
-    held: Held,
+    held: MatcherSnapshot,
     before: State,
     position: Option<Position>,
     taps: [tap::Counted; 2],
-    held_after: Held,
+    held_after: MatcherSnapshot,
     passing: (Vec<Decided>, i64),
     decided: Vec<Decided>,
     last_ns: i64,
@@ -37,22 +36,6 @@ pub struct Outline {
     pub(super) longest_ns: i64,
     pub(super) samples: u64,
 }
-
-/// Parameters for counting the pairs of a stretch.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Order {
-    /// Samples before them.
-    pub(super) behind: u64,
-    /// The end of the trim, and the first egress stamp that matched.
-    pub(super) begin_ns: (i64, i64),
-    /// Signatures of packets that wait since before the stretch. A pair with one of them would have been decided
-    /// otherwise.
-    pub(super) older: Vec<Signature>,
-}
-
-/// Statistics of the pairs of a stretch.
-#[derive(Debug, Serialize, Deserialize)]
-pub struct Counts(pub(super) Behind);
 
 impl<const N: usize> Stretch<N> {
     /// Matches a stretch as [`matched`](Self::matched), and keeps all but its pairs; counts these where an order is

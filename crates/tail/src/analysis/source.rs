@@ -1,10 +1,13 @@
 //! Where the packets of an analysis come from: a capture, or records that a program has at hand.
 
 use super::Options;
-use crate::capture::{Capture, CaptureError, Record};
+use crate::capture::{CaptureError, CaptureReader, Record};
 use crate::signature::{Selection, Signer};
 use std::collections::VecDeque;
 use tailtrim_wire::frame::Link;
+
+/// A source that a thread reads.
+pub type Opened = Box<dyn Source + Send>;
 
 /// One side of the device under test, packet by packet in the order in which it was written down.
 pub trait Source {
@@ -34,23 +37,23 @@ pub trait Source {
         i64::MIN
     }
 
-    /// See [`Capture::wraps`].
+    /// See [`CaptureReader::wraps`].
     fn wraps(&self) -> bool {
         false
     }
 
-    /// See [`Capture::tap_drops`].
+    /// See [`CaptureReader::tap_drops`].
     fn tap_drops(&self) -> Option<u64> {
         None
     }
 
-    /// See [`Capture::damage`].
+    /// See [`CaptureReader::damage`].
     fn damage(&self) -> Option<&CaptureError> {
         None
     }
 }
 
-impl Source for Capture {
+impl Source for CaptureReader {
     fn name(&self) -> &str {
         self.name()
     }

@@ -7,21 +7,21 @@
 //! there. So the matching begins with packets before the stretch, enough of them that the matcher holds what it would
 //! hold otherwise. Whether it does is known once all before it is matched.
 
+use super::Options;
 use super::burst::Position;
 use super::counting::Room;
 use super::gaps::Recent;
 use super::merging::Merging;
-use super::ongoing::Opened;
+use super::source::{Opened, Source};
 use super::terms::Terms;
-use super::{Options, Source};
 use crate::capture::CaptureError;
-use crate::matching::{Decided, Held, Pair, RING};
+use crate::matching::{Decided, MatcherSnapshot, Pair, RING};
 use serde::{Deserialize, Serialize};
 use std::ops::DerefMut;
 
 /// A stretch that was matched on its own.
 pub struct Stretch<const N: usize = RING> {
-    pub(super) held: Held,
+    pub(super) held: MatcherSnapshot,
     pub(super) before: State,
     pub(super) merging: Merging<Opened, N>,
     pub(super) pairs: Vec<Pair>,

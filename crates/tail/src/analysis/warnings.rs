@@ -111,7 +111,7 @@ impl Warnings {
             "trimmed_lost",
             run.trimmed_undelivered,
             format!(
-                "{} packets were lost within the trim and do not count; see them with --trim 0",
+                "{} packets were lost within the trim and do not count; see them with --skip 0",
                 grouped(run.trimmed_undelivered),
             ),
         );
@@ -221,7 +221,7 @@ impl Warnings {
             let set_aside = run.latencies.trimmed + run.latencies.stalled;
             let text = if set_aside > 0 {
                 "all packets that were found in the egress capture left within the trim, or while the generator stalled: measure \
-                 longer, or use a shorter trim (--trim 0)"
+                 longer, or use a shorter trim (--skip 0)"
             } else if run.ingress.beyond_window > 0 {
                 "all packets that were found in the egress capture left later than the window: use a longer one (--window)"
             } else if overlap {

@@ -1,6 +1,6 @@
 //! Captures in: the records of classic pcap, pcapng and `MoonSniff` files as stamps and signatures.
 //!
-//! A [`Capture`] turns an [`Input`] into batches of [`Record`]s. Decoding and signing happen in one pass
+//! A [`CaptureReader`] turns an [`Input`] into batches of [`Record`]s. Decoding and signing happen in one pass
 //! over the bytes, because a frame is touched only once while it is in the first-level cache.
 
 mod error;
@@ -35,7 +35,7 @@ pub enum StampSource {
     X552Trailer,
 }
 
-/// The file formats that [`Capture`] reads.
+/// The file formats that [`CaptureReader`] reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// Classic pcap, microseconds or nanoseconds, either byte order.
@@ -66,11 +66,11 @@ struct Progress {
 /// capture, enough to pay for the call.
 const BATCH: usize = 256;
 
-/// Bytes that [`Capture::peek`] looks at to learn what kind of traffic this is.
+/// Bytes that [`CaptureReader::peek`] looks at to learn what kind of traffic this is.
 const PEEK_BYTES: usize = 256 * 1024;
 
 /// A capture being read.
-pub struct Capture {
+pub struct CaptureReader {
     name: String,
     input: Box<dyn Input>,
     decoder: Decoder,
@@ -85,7 +85,7 @@ pub struct Capture {
     ended: bool,
 }
 
-impl Capture {
+impl CaptureReader {
     /// Recognises the format of `input` by its first bytes (`mscap` has none: `moonsniff` says that the
     /// caller knows it by the file's name) and reads the file header.
     ///

@@ -6,7 +6,7 @@
 //! comes by.
 
 use super::pcap::{self, LONGEST_FRAME};
-use super::{Capture, Decoder, Input, StampSource};
+use super::{CaptureReader, Decoder, Input, StampSource};
 
 /// So far apart successive stamps of a chain may be: an hour.
 const NEAR_NS: u64 = 3_600_000_000_000;
@@ -98,7 +98,7 @@ impl Track {
     }
 
     /// The capture from `offset` on, where a record begins and before which there are so many records: the bytes of
-    /// `input`. For `name` and `salvage` see [`Capture::open`].
+    /// `input`. For `name` and `salvage` see [`CaptureReader::open`].
     #[must_use]
     pub fn capture(
         &self,
@@ -106,9 +106,9 @@ impl Track {
         input: Box<dyn Input>,
         (offset, records): (u64, u64),
         salvage: bool,
-    ) -> Capture {
+    ) -> CaptureReader {
         let decoder = Decoder::Pcap(self.decoder.clone());
-        let capture = Capture::within(name.into(), input, decoder, offset, salvage);
-        Capture { records, ..capture }
+        let capture = CaptureReader::within(name.into(), input, decoder, offset, salvage);
+        CaptureReader { records, ..capture }
     }
 }

@@ -23,17 +23,17 @@
 //! row for each copy. On captures without either the results are the same.
 
 mod alone;
-mod held;
 mod pending;
 mod ring;
+mod snapshot;
 mod window;
 
 use crate::signature::Signature;
 pub use alone::{Alone, Seen};
-pub(crate) use held::{Held, Older};
 use pending::Pending;
 use ring::{Entry, Ring};
 use serde::{Deserialize, Serialize};
+pub(crate) use snapshot::{EarlierPackets, MatcherSnapshot};
 use window::{Entering, Leaving, State};
 pub use window::{Relation, Window};
 
@@ -204,7 +204,7 @@ impl<const N: usize> Matcher<N> {
     fn leave_unmatched(&mut self, position: u32, signature: Signature, stamp_ns: i64) {
         let &mut Entry { stamp_ns: ingress_ns, state, .. } = self.ring.entry(position);
         let latency_ns = stamp_ns.saturating_sub(ingress_ns);
-        // Older packets are forgotten, although the ring may still hold them.
+        // EarlierPackets packets are forgotten, although the ring may still hold them.
         let is_remembered = || self.ring.age_at(position, self.left_ns) <= self.memory;
         match self.window.leaving(state, latency_ns, is_remembered) {
             Leaving::Beyond => {

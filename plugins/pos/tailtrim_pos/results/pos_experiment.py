@@ -54,7 +54,7 @@ def import_pos(  # noqa: PLR0913 - keyword-only options, each with a default
     results: Path,
     out: Path,
     *,
-    trim_s: str | float = 1,
+    skip_s: str | float = 1,
     repetition: str | None = None,
     keep_captures: bool = False,
     progress: Callable[[float | None], object] | None = None,
@@ -64,7 +64,7 @@ def import_pos(  # noqa: PLR0913 - keyword-only options, each with a default
     Args:
         results: the folder, in the layout of 2020 or of 2026.
         out: where the experiment is to be; it must not exist, or be empty.
-        trim_s: seconds after the first match whose samples do not count, of captures.
+        skip_s: seconds after the first match whose samples do not count, of captures.
         repetition: the loop variable that counts repetitions; by default ``repetition`` or
             ``repeat`` if there is one.
         keep_captures: copy the captures into the run directories.
@@ -88,7 +88,7 @@ def import_pos(  # noqa: PLR0913 - keyword-only options, each with a default
     _make(out)
     outcomes = []
     for place, run in enumerate(runs):
-        outcomes.append(_leave(run, out, trim_s=trim_s, keep_captures=keep_captures))
+        outcomes.append(_leave(run, out, skip_s=skip_s, keep_captures=keep_captures))
         if progress is not None:
             progress((place + 1) / len(runs))
     outcomes += [
@@ -146,13 +146,13 @@ def _make(out: Path) -> None:
         raise OutputError(f"{out}: cannot be written: {error.strerror}") from error
 
 
-def _leave(run: _Run, out: Path, *, trim_s: str | float, keep_captures: bool) -> Outcome:
+def _leave(run: _Run, out: Path, *, skip_s: str | float, keep_captures: bool) -> Outcome:
     """Leave the run directory of a run; return what became of it."""
     place = out / run.outcome.run
     try:
         if isinstance(run.data, Captures):
             captures = run.data.ingress.path, run.data.egress.path
-            analyze(*captures, trim_s=trim_s, out=place)
+            analyze(*captures, skip_s=skip_s, out=place)
             kept = dict(interrupts_of(run.run))
             if keep_captures:
                 kept |= {one.path.name: one for one in (run.data.ingress, run.data.egress)}

@@ -32,7 +32,7 @@ def of_rate(loop: dict[str, Any]) -> list[int | None]:
 
 
 def imported(folder: PosFolder, out: Path, **options: Any) -> RecordedExperiment:
-    import_pos(folder.path, out, trim_s=0, **options)
+    import_pos(folder.path, out, skip_s=0, **options)
     return recorded(out)
 
 
@@ -62,7 +62,7 @@ def test_other_commands_work_on_an_imported_experiment(tmp_path: Path) -> None:
     folder = PosFolder(tmp_path / "results", {"pkt_rate": [10_000, 20_000]})
     each(folder, of_rate)
     out = tmp_path / "out"
-    done = tailtrim("import", "pos", folder.path, "--out", out, "--trim", "0s")
+    done = tailtrim("import", "pos", folder.path, "--out", out, "--skip", "0s")
     assert done.exit_code == 0, done.output
     assert "pkt_rate=20000" in done.stdout
     report = tailtrim("report", out, "--out", tmp_path / "report", "--assert", "p90 < 50us")

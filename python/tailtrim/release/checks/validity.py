@@ -59,9 +59,9 @@ def _of_run(release: UntrustedRelease, plan: Plan, run: Run, one: RecordedRun) -
     wrong += [f"is told as valid in this: {doubt}" for doubt in missed]
     summary = one.directory.summary if one.directory is not None else None
     # Round trips are not trimmed.
-    if summary and (place / "capture.json").is_file() and summary.trim_ns != plan.trim_s * 10**9:
-        trim_s = summary.trim_ns / 10**9
-        wrong.append(f"summary.json: {trim_s:g} s were trimmed, in the plan {plan.trim_s:g} s")
+    if summary and (place / "capture.json").is_file() and summary.trim_ns != plan.skip_s * 10**9:
+        skip_s = summary.trim_ns / 10**9
+        wrong.append(f"summary.json: {skip_s:g} s were trimmed, in the plan {plan.skip_s:g} s")
     if run.boot is not None:
         wrong += _boot(place / "nodes.json", run.boot.cmdline)
     return wrong

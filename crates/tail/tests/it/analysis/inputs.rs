@@ -6,7 +6,7 @@ use crate::support::{How, Order, Pcap, Pcapng, SECOND_NS, mscap, says, x552};
 use std::io;
 use std::ops::ControlFlow;
 use tailtrim_tail::analysis::{AnalysisError, Options, Sample, Sink, analyze};
-use tailtrim_tail::capture::{Capture, CaptureError, StampSource, Streamed};
+use tailtrim_tail::capture::{CaptureError, CaptureReader, StampSource, Streamed};
 
 #[test]
 fn moonsniff_captures_are_a_whole_number_of_wraps_apart() {
@@ -150,7 +150,7 @@ fn a_pipe_reports_where_it_broke() {
     let whole = pcap(&egress);
     let broken = Box::new(Streamed::new(crate::support::Failing(whole[..24 + 3 * 80].to_vec())));
     let mut ingress = open("in", &pcap(&ingress), How::default(), Arrival::Mapped);
-    let mut egress = Capture::open("out", broken, StampSource::Header, false, true).unwrap();
+    let mut egress = CaptureReader::open("out", broken, StampSource::Header, false, true).unwrap();
     let progress = |_, _| ControlFlow::Continue(());
     let analysis = analyze(&mut ingress, &mut egress, &options(), &mut (), progress).unwrap();
     assert_eq!((analysis.summary.samples, analysis.summary.ingress.cut), (3, 7));

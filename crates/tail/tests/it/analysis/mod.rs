@@ -22,7 +22,7 @@ use crate::support::{Creeping, How, Pcap, SECOND_NS, Trickle, says};
 use std::io;
 use std::ops::ControlFlow;
 use tailtrim_tail::analysis::{Analysis, AnalysisError, Options, Sample, Sink, analyze};
-use tailtrim_tail::capture::{Capture, Input, Streamed, Whole};
+use tailtrim_tail::capture::{CaptureReader, Input, Streamed, Whole};
 use tailtrim_tail::matching::Window;
 use tailtrim_tail::summary::Warning;
 
@@ -61,9 +61,9 @@ impl Arrival {
     }
 }
 
-fn open(name: &str, bytes: &[u8], how: How, arrival: Arrival) -> Capture {
+fn open(name: &str, bytes: &[u8], how: How, arrival: Arrival) -> CaptureReader {
     let input = arrival.input(bytes);
-    Capture::open(name, input, how.stamps, how.moonsniff, how.salvage).unwrap()
+    CaptureReader::open(name, input, how.stamps, how.moonsniff, how.salvage).unwrap()
 }
 
 fn try_run(

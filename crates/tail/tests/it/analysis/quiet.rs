@@ -8,13 +8,13 @@ use proptest::prelude::*;
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use tailtrim_tail::analysis::{Analysis, Options, Source, analyze};
-use tailtrim_tail::capture::{Capture, CaptureError, Record};
+use tailtrim_tail::capture::{CaptureError, CaptureReader, Record};
 use tailtrim_tail::signature::Signer;
 
 /// A capture of which as many packets arrive at a time as it is told, again and again; 0: it tells how long it has been
 /// quiet.
 struct Arriving {
-    capture: Capture,
+    capture: CaptureReader,
     pieces: Vec<usize>,
     next: usize,
     records: VecDeque<Record>,

@@ -57,7 +57,7 @@ fn warnings_about_packets() {
         &analysis.summary.warnings,
         &[
             ("duplicate", 2, &["2 ingress", "signature", "--signature", "--window"]),
-            ("trimmed_lost", 2, &["2 packets", "lost", "trim", "--trim 0"]),
+            ("trimmed_lost", 2, &["2 packets", "lost", "trim", "--skip 0"]),
         ],
     );
 }

@@ -3,7 +3,7 @@
 use super::{record, record_of, signature_of, signer, stamps};
 use crate::support::frames::{self, Ipv4, UDP, ethernet, probe, udp};
 use crate::support::{How, Order, Pcap, Pcapng, SECOND_NS, drain, inputs, mscap, read, x552};
-use tailtrim_tail::capture::{Capture, CaptureError, Format, Record, StampSource, Whole};
+use tailtrim_tail::capture::{CaptureError, CaptureReader, Format, Record, StampSource, Whole};
 use tailtrim_tail::signature::Signature;
 
 #[test]
@@ -358,6 +358,7 @@ fn stamps_come_from_the_header_by_default() {
     let mut file = Pcap::ethernet();
     file.frame(77, &x552(&probe(0), 1, 2));
     let input = Box::new(Whole::new(file.bytes));
-    let mut capture = Capture::open("a", input, StampSource::default(), false, false).unwrap();
+    let mut capture =
+        CaptureReader::open("a", input, StampSource::default(), false, false).unwrap();
     assert_eq!(stamps(&capture.peek(&signer()).unwrap()), [77]);
 }

@@ -7,7 +7,7 @@ pub(crate) use files::{Order, Pcap, Pcapng, mscap, x552};
 
 use std::io::{self, Read};
 use tailtrim_tail::capture::{
-    Capture, CaptureError, Input, Record, Remedy, StampSource, Streamed, Whole,
+    CaptureError, CaptureReader, Input, Record, Remedy, StampSource, Streamed, Whole,
 };
 use tailtrim_tail::signature::Signer;
 
@@ -121,8 +121,8 @@ impl How {
     pub(crate) const X552: Self =
         Self { stamps: StampSource::X552Trailer, moonsniff: false, salvage: false };
 
-    pub(crate) fn open(self, input: Box<dyn Input>) -> Result<Capture, CaptureError> {
-        Capture::open(NAME, input, self.stamps, self.moonsniff, self.salvage)
+    pub(crate) fn open(self, input: Box<dyn Input>) -> Result<CaptureReader, CaptureError> {
+        CaptureReader::open(NAME, input, self.stamps, self.moonsniff, self.salvage)
     }
 }
 

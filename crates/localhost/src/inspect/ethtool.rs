@@ -1,0 +1,160 @@
+//! What a driver tells of an interface, as `key: value`.
+
+use std::io;
+use tailtrim_sys::ethtool::{
+    self, Channels, Coalescing, Driver, Eee, Feature, Pause, Rings, Timestamping,
+};
+
+/// What can be asked.
+pub(super) fn names() -> Vec<String> {
+    let names = [
+        "channels",
+        "coalesce",
+        "driver",
+        "eee",
+        "features",
+        "indirection",
+        "pause",
+        "rings",
+        "timestamping",
+    ];
+    names.map(str::to_owned).into()
+}
+
+/// Asks an interface. What its driver does not know is an error of the kind that a missing file is.
+pub(super) fn ask(nic: &str, what: &str) -> io::Result<String> {
+    match what {
+        "channels" => channels(nic),
+        "coalesce" => coalesce(nic),
+        "driver" => driver(nic),
+        "eee" => eee(nic),
+        "features" => features(nic),
+        "indirection" => indirection(nic),
+        "pause" => pause(nic),
+        "rings" => rings(nic),
+        "timestamping" => timestamping(nic),
+        _ => Err(io::Error::from_raw_os_error(libc::ENOENT)),
+    }
+}
+
+fn table<'a>(rows: impl IntoIterator<Item = (&'a str, String)>) -> String {
+    rows.into_iter().map(|(key, value)| format!("{key}: {value}\n")).collect()
+}
+
+fn numbers<'a>(rows: impl IntoIterator<Item = (&'a str, u32)>) -> String {
+    table(rows.into_iter().map(|(key, number)| (key, number.to_string())))
+}
+
+fn switch(word: u32) -> String {
+    if word == 0 { "off".to_owned() } else { "on".to_owned() }
+}
+
+fn coalesce(nic: &str) -> io::Result<String> {
+    let told: Coalescing = ethtool::get(nic)?;
+    Ok(table([
+        ("adaptive-rx", switch(told.adaptive_rx)),
+        ("adaptive-tx", switch(told.adaptive_tx)),
+        ("rx-usecs", told.rx_usecs.to_string()),
+        ("rx-frames", told.rx_frames.to_string()),
+        ("tx-usecs", told.tx_usecs.to_string()),
+        ("tx-frames", told.tx_frames.to_string()),
+    ]))
+}
+
+fn rings(nic: &str) -> io::Result<String> {
+    let Rings { rx_max, tx_max, rx, tx, .. } = ethtool::get(nic)?;
+    Ok(numbers([("rx-max", rx_max), ("tx-max", tx_max), ("rx", rx), ("tx", tx)]))
+}
+
+fn channels(nic: &str) -> io::Result<String> {
+    let told: Channels = ethtool::get(nic)?;
+    Ok(numbers([
+        ("rx-max", told.rx_max),
+        ("tx-max", told.tx_max),
+        ("combined-max", told.combined_max),
+        ("rx", told.rx),
+        ("tx", told.tx),
+        ("combined", told.combined),
+    ]))
+}
+
+fn pause(nic: &str) -> io::Result<String> {
+    let Pause { autoneg, rx, tx } = ethtool::get(nic)?;
+    Ok(table([("autoneg", switch(autoneg)), ("rx", switch(rx)), ("tx", switch(tx))]))
+}
+
+fn eee(nic: &str) -> io::Result<String> {
+    let told: Eee = ethtool::get(nic)?;
+    // Supported by no link mode: there is nothing to turn off.
+    if told.supported == 0 {
+        return Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP));
+    }
+    Ok(table([("active", switch(told.active)), ("enabled", switch(told.enabled))]))
+}
+
+const STAMPS: [&str; 7] = [
+    "hardware-transmit",
+    "software-transmit",
+    "hardware-receive",
+    "software-receive",
+    "software-system-clock",
+    "hardware-legacy-clock",
+    "hardware-raw-clock",
+];
+const FILTERS: [&str; 16] = [
+    "none",
+    "all",
+    "some",
+    "ptpv1-l4-event",
+    "ptpv1-l4-sync",
+    "ptpv1-l4-delay-req",
+    "ptpv2-l4-event",
+    "ptpv2-l4-sync",
+    "ptpv2-l4-delay-req",
+    "ptpv2-l2-event",
+    "ptpv2-l2-sync",
+    "ptpv2-l2-delay-req",
+    "ptpv2-event",
+    "ptpv2-sync",
+    "ptpv2-delay-req",
+    "ntp-all",
+];
+
+fn timestamping(nic: &str) -> io::Result<String> {
+    let told: Timestamping = ethtool::get(nic)?;
+    let named = |bits: u32, names: &[&str]| {
+        let set = names.iter().enumerate().filter(|(bit, _)| bits >> bit & 1 == 1);
+        set.map(|(_, name)| *name).collect::<Vec<_>>().join(" ")
+    };
+    let clock = if told.clock < 0 { "none".to_owned() } else { format!("/dev/ptp{}", told.clock) };
+    Ok(table([
+        ("capabilities", named(told.capabilities, &STAMPS)),
+        ("clock", clock),
+        ("receive-filters", named(told.receive_filters, &FILTERS)),
+    ]))
+}
+
+fn driver(nic: &str) -> io::Result<String> {
+    let told: Driver = ethtool::get(nic)?;
+    Ok(table([("driver", told.name()), ("version", told.version()), ("firmware", told.firmware())]))
+}
+
+fn indirection(nic: &str) -> io::Result<String> {
+    let mut queues = ethtool::indirection(nic)?;
+    let entries = queues.len().to_string();
+    queues.sort_unstable();
+    queues.dedup();
+    let queues: Vec<String> = queues.iter().map(u32::to_string).collect();
+    Ok(table([("entries", entries), ("queues", queues.join(" "))]))
+}
+
+fn features(nic: &str) -> io::Result<String> {
+    let row = |feature: &Feature| {
+        let state = if feature.active { "on" } else { "off" };
+        let fixed = if feature.fixed { " [fixed]" } else { "" };
+        format!("{}: {state}{fixed}\n", feature.name)
+    };
+    let features = ethtool::features(nic)?;
+    // A number that the kernel has left free has no name.
+    Ok(features.iter().filter(|feature| !feature.name.is_empty()).map(row).collect())
+}

@@ -1,0 +1,223 @@
+//! Capturing at a tap: what a port receives, into a nanosecond pcap or to an analysis that goes on meanwhile.
+
+mod file;
+mod online;
+mod recent;
+
+pub use file::CaptureFile;
+pub use online::{Feed, Online, online};
+pub use recent::{Excerpt, Recent};
+
+use crate::grace::GracePeriod;
+use crate::port::{Counters, Port, PortError, Received, Stamp, Stamping};
+use serde::Serialize;
+use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+use tailtrim_sys::clock;
+use tailtrim_tail::capture::write::{NO_STAMP_NS, header, record_header};
+
+/// Frames taken from the port in one go.
+const BATCH: usize = 256;
+/// How often the tap looks at its port.
+const INTERVAL: Duration = Duration::from_millis(20);
+/// How long frames may still come out of the port after the end: it shows them that late.
+const LAST_NS: i64 = 120_000_000;
+/// The same once the port is half full: less at a time.
+const PRESSED_INTERVAL: Duration = Duration::from_millis(1);
+
+/// What a tap saw.
+#[derive(Debug, Clone, Serialize)]
+pub struct Tapped {
+    /// Frames written.
+    pub packets: u64,
+    /// Their bytes on the wire, without FCS.
+    pub bytes: u64,
+    /// Frames that the kernel dropped since this process was too slow: lost at the tap, not in the
+    /// device under test.
+    pub dropped: u64,
+    /// Frames that came without a stamp; they are written with the time at which this process fetched
+    /// them if the port takes it, and otherwise as frames without one, which the analysis counts as such.
+    pub unstamped: u64,
+    /// Where stamps were taken.
+    pub stamps: Stamping,
+    /// The capture, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<PathBuf>,
+}
+
+/// Why a capture ended early.
+#[derive(Debug, thiserror::Error)]
+pub enum TapError {
+    /// The port.
+    #[error(transparent)]
+    Port(#[from] PortError),
+    /// The file: what was written before is kept.
+    #[error("{path}: cannot be written after {packets} frames: {source}")]
+    Write {
+        /// The capture.
+        path: PathBuf,
+        /// Frames before.
+        packets: u64,
+        /// What the system says.
+        source: io::Error,
+    },
+}
+
+/// Where the frames go.
+#[derive(Default)]
+pub struct TapSink {
+    /// A file.
+    pub file: Option<CaptureFile>,
+    /// An analysis under way.
+    pub feed: Option<Feed>,
+}
+
+impl TapSink {
+    /// A file only.
+    #[must_use]
+    pub fn of(file: CaptureFile) -> Self {
+        Self { file: Some(file), feed: None }
+    }
+
+    fn record(&mut self, frame: &Received<'_>, snap: usize) -> io::Result<()> {
+        let kept = &frame.bytes[..frame.bytes.len().min(snap)];
+        let stamp_ns = frame.stamp.map_or(NO_STAMP_NS, |stamp| stamp.ns);
+        let head = record_header(stamp_ns, kept.len() as u32, frame.length as u32);
+        if let Some(feed) = &mut self.feed {
+            feed.record(&head, kept);
+        }
+        match &mut self.file {
+            None => Ok(()),
+            Some(file) => file.write_all(&head).and_then(|()| file.write_all(kept)),
+        }
+    }
+}
+
+/// When a capture was told to end.
+struct End {
+    realtime_ns: i64,
+    /// Frames may still come out of the port until then.
+    until_ns: i64,
+}
+
+impl End {
+    fn now() -> Self {
+        Self { realtime_ns: clock::realtime_ns(), until_ns: clock::monotonic_ns() + LAST_NS }
+    }
+
+    /// Whether the frame came later. The clock of a NIC is another one, and this process stamps when it fetches.
+    fn is_before(&self, frame: &Received<'_>) -> bool {
+        frame.stamp.is_some_and(|Stamp { ns, stamping }| {
+            matches!(stamping, Stamping::Kernel | Stamping::Program) && ns > self.realtime_ns
+        })
+    }
+
+    fn left(&self) -> Duration {
+        let left_ns = self.until_ns - clock::monotonic_ns();
+        Duration::from_nanos(u64::try_from(left_ns).unwrap_or(0))
+    }
+}
+
+/// Takes what the port receives until `stopped`; then what is still waiting in the port, up to the first frame that is
+/// stamped after that. `seen` counts the frames meanwhile. Where stamps do not tell that, by a
+/// NIC or by this process, a port that is never empty is given up after five seconds.
+///
+/// Without an analysis, frames stay in the port until it is half full or the end has come: on a machine with few cores,
+/// to fetch, compress and write them takes the CPU from what is being measured.
+///
+/// # Errors
+/// [`TapError`].
+pub fn tap(
+    port: &mut dyn Port,
+    mut sink: TapSink,
+    snap: usize,
+    stopped: &AtomicBool,
+    seen: &AtomicU64,
+) -> Result<Tapped, TapError> {
+    let (mut packets, mut bytes) = (0, 0);
+    let path = sink.file.as_ref().map(|file| file.path.clone());
+    let failed = |packets| {
+        let path = path.clone().unwrap_or_default();
+        move |source| TapError::Write { path, packets, source }
+    };
+    if let Some(file) = &mut sink.file {
+        file.write_all(&header(snap as u32)).map_err(failed(0))?;
+    }
+    let stamping = port.capabilities().stamping;
+    // A stamp of this process says when a frame was fetched: that must not wait.
+    let prompt = stamping == Stamping::Process;
+    let mut pressed = prompt || sink.feed.is_some();
+    let (mut end, mut last) = (None, GracePeriod::default());
+    loop {
+        let ending = stopped.load(Ordering::Acquire);
+        if ending {
+            end.get_or_insert_with(End::now);
+        }
+        pressed |= port.is_pressed();
+        if !pressed && !ending {
+            std::thread::sleep(INTERVAL);
+            // An interface that is gone says so only to who asks.
+            port.wait(Duration::ZERO)?;
+            continue;
+        }
+        let (mut written, mut ended) = (Ok(()), false);
+        let fetched_ns = clock::realtime_ns();
+        let count = port.receive(BATCH, &mut |frame| {
+            ended |= end.as_ref().is_some_and(|end| end.is_before(&frame));
+            if ended || written.is_err() {
+                return;
+            }
+            written = sink.record(&frame, snap);
+            if written.is_ok() {
+                packets += 1;
+                bytes += frame.length as u64;
+            }
+        })?;
+        written.map_err(failed(packets))?;
+        seen.store(packets, Ordering::Relaxed);
+        if ending && (ended || last.is_over()) {
+            break;
+        }
+        if count < BATCH {
+            if let Some(feed) = &mut sink.feed {
+                // The clock of a NIC is another one.
+                feed.quiet_until(match stamping {
+                    Stamping::Hardware => i64::MIN,
+                    _ => fetched_ns - LAST_NS,
+                });
+            }
+            if !ending && prompt {
+                port.wait(INTERVAL)?;
+                continue;
+            }
+            if !ending {
+                let fed = sink.feed.is_some();
+                std::thread::sleep(if fed { INTERVAL } else { PRESSED_INTERVAL });
+                // An error if the interface is gone.
+                port.wait(Duration::ZERO)?;
+                continue;
+            }
+            let left = end.as_ref().map_or(Duration::ZERO, End::left);
+            if left.is_zero() || count == 0 && !port.wait(left)? {
+                break;
+            }
+        }
+    }
+    if let Some(file) = sink.file {
+        file.finish().map_err(failed(packets))?;
+    }
+    let Counters { dropped, unstamped, .. } = port.counters()?;
+    if let Some(feed) = sink.feed {
+        feed.dropped(dropped);
+    }
+    Ok(Tapped {
+        packets,
+        bytes,
+        dropped,
+        unstamped,
+        stamps: port.capabilities().stamping,
+        file: path,
+    })
+}

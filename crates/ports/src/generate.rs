@@ -1,0 +1,375 @@
+//! The load generator: an open loop that sends probes when they are due.
+//!
+//! A probe that is late is sent at once, and its lateness recorded; nothing is shifted to make up for it.
+//! What the port does not take is counted and not offered again: it would be later still.
+
+mod stalls;
+
+pub use stalls::{Stall, Stalls, Sum};
+
+use crate::port::{Counters, Port, PortError};
+use serde::Serialize;
+use stalls::Watch;
+use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use tailtrim_stats::{DepartureLateness, LatenessSummary};
+use tailtrim_tracer::clock::Unstepped;
+use tailtrim_tracer::start::together;
+use tailtrim_wire::traffic::{Builder, Probe, Schedule, Sizes};
+
+/// Most probes in one batch: those that are due while the one before is sent.
+const BATCH: usize = 64;
+
+/// From the start of the clock to the first departure.
+const LEAD_NS: i64 = 2_000_000;
+
+/// When to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stop {
+    /// After so many probes.
+    Packets(u64),
+    /// With the last departure intended before this many ns.
+    After(u64),
+}
+
+/// What is to be sent.
+#[derive(Debug, Clone)]
+pub struct Load {
+    /// When.
+    pub schedule: Schedule,
+    /// How long.
+    pub sizes: Sizes,
+    /// What it looks like.
+    pub builder: Builder,
+    /// How much.
+    pub stop: Stop,
+}
+
+/// What became of the load.
+#[derive(Debug, Clone, Serialize)]
+pub struct Generated {
+    /// Probes that were due.
+    pub due: u64,
+    /// Probes that left.
+    pub sent: u64,
+    /// Bytes without FCS of those that the port took.
+    pub sent_bytes: u64,
+    /// Probes that the port did not take, or that its driver threw away at once.
+    pub refused: u64,
+    /// From the first to the last intended departure, in ns.
+    pub intended_ns: u64,
+    /// From the first to the last actual departure, in ns.
+    pub actual_ns: u64,
+    /// Intended packets a second.
+    pub intended_pps: f64,
+    /// Packets a second that were sent.
+    pub achieved_pps: f64,
+    /// Departure lateness of the probes sent.
+    pub lateness_ns: LatenessSummary,
+    /// When the CPUs of the senders stood still, and probes were late.
+    pub stalls: Stalls,
+    /// What the port counted.
+    pub port: Counters,
+}
+
+/// Why a load was not sent.
+#[derive(Debug, thiserror::Error)]
+pub enum GenerateError {
+    /// The port.
+    #[error(transparent)]
+    Port(#[from] PortError),
+    /// The log of departures.
+    #[error("the log of departures cannot be written: {0}")]
+    Log(#[source] io::Error),
+}
+
+/// Sends a load through a port, until its end or until `stopped`. To `log` goes the sequence number, the
+/// intended and the actual departure (`CLOCK_REALTIME` without its steps since the start, ns) of every probe sent, as 64-bit
+/// little-endian integers. `started` is called when all is ready.
+///
+/// The actual departure is read right before the batch is handed to the kernel: what follows, the way
+/// through the driver, is not the generator's but the path's.
+///
+/// # Errors
+/// [`GenerateError`].
+pub fn generate(
+    port: &mut dyn Port,
+    load: Load,
+    log: Option<&mut dyn Write>,
+    stopped: &AtomicBool,
+    started: impl FnOnce(),
+) -> Result<Generated, GenerateError> {
+    started();
+    let clock = Unstepped::from_now();
+    let share = Share { clock, start_ns: clock.now_ns() + LEAD_NS, first: 0, step: 1 };
+    Ok(send(port, load, share, log, stopped)?.told())
+}
+
+/// As [`generate`], by several senders that take turns with the probes of one schedule, each a thread with
+/// a port of its own. `place` is called first in each of them, with its number.
+///
+/// # Errors
+/// [`GenerateError`] of the first sender that has one; it ends the others.
+///
+/// # Panics
+/// `place` panicked in a sender, which ends the others, too.
+pub fn generate_together(
+    ports: &mut [Box<dyn Port>],
+    load: &Load,
+    stopped: &AtomicBool,
+    place: &(dyn Fn(usize) + Sync),
+    started: impl FnOnce(),
+) -> Result<Generated, GenerateError> {
+    let step = ports.len() as u64;
+    let clock = Unstepped::from_now();
+    let (start, runners) = together(ports.len());
+    let results: Vec<_> = std::thread::scope(|scope| {
+        let senders: Vec<_> = (0..)
+            .zip(ports)
+            .zip(runners)
+            .map(|((number, port), runner)| {
+                let load = load.clone();
+                scope.spawn(move || {
+                    let _ends_others = EndsOthers(stopped);
+                    place(number as usize);
+                    let Some(start_ns) = runner.ready() else { return Ok(Departures::default()) };
+                    let share = Share { clock, start_ns, first: number, step };
+                    let sent = send(port.as_mut(), load, share, None, stopped);
+                    if sent.is_err() {
+                        stopped.store(true, Ordering::Relaxed);
+                    }
+                    sent
+                })
+            })
+            .collect();
+        // If one thread is missing, none starts.
+        if start.all_ready() {
+            started();
+            start.begin(clock.now_ns() + LEAD_NS);
+        } else {
+            drop(start);
+        }
+        senders.into_iter().map(std::thread::ScopedJoinHandle::join).collect()
+    });
+    let mut together = Departures::default();
+    for result in results {
+        match result {
+            Ok(departures) => together.add(departures?),
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    }
+    Ok(together.told())
+}
+
+/// Ends the other senders when its own panics.
+struct EndsOthers<'a>(&'a AtomicBool);
+
+impl Drop for EndsOthers<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Which probes of a schedule a sender sends, and when the schedule starts.
+#[derive(Debug, Clone, Copy)]
+struct Share {
+    /// A step of the clock neither delays nor hastens departures.
+    clock: Unstepped,
+    start_ns: i64,
+    first: u64,
+    step: u64,
+}
+
+/// What a sender did.
+struct Departures {
+    due: u64,
+    sent: u64,
+    sent_bytes: u64,
+    last_intended_ns: u64,
+    first_actual_ns: i64,
+    last_actual_ns: i64,
+    lateness: DepartureLateness,
+    stalls: Stalls,
+    port: Counters,
+}
+
+impl Default for Departures {
+    fn default() -> Self {
+        Self {
+            due: 0,
+            sent: 0,
+            sent_bytes: 0,
+            last_intended_ns: 0,
+            first_actual_ns: i64::MAX,
+            last_actual_ns: i64::MIN,
+            lateness: DepartureLateness::default(),
+            stalls: Stalls::default(),
+            port: Counters::default(),
+        }
+    }
+}
+
+impl Departures {
+    fn add(&mut self, other: Self) {
+        self.due += other.due;
+        self.sent += other.sent;
+        self.sent_bytes += other.sent_bytes;
+        self.last_intended_ns = self.last_intended_ns.max(other.last_intended_ns);
+        self.first_actual_ns = self.first_actual_ns.min(other.first_actual_ns);
+        self.last_actual_ns = self.last_actual_ns.max(other.last_actual_ns);
+        self.lateness.merge(&other.lateness);
+        self.stalls.add(other.stalls);
+        self.port += other.port;
+    }
+
+    fn told(self) -> Generated {
+        let actual_ns = self.last_actual_ns.saturating_sub(self.first_actual_ns).max(0) as u64;
+        let per_second = |count: u64, ns: u64| {
+            if ns == 0 { 0.0 } else { count.saturating_sub(1) as f64 * 1e9 / ns as f64 }
+        };
+        Generated {
+            due: self.due,
+            sent: self.sent,
+            sent_bytes: self.sent_bytes,
+            refused: self.due - self.sent,
+            intended_ns: self.last_intended_ns,
+            actual_ns,
+            intended_pps: per_second(self.due, self.last_intended_ns),
+            achieved_pps: per_second(self.sent, actual_ns),
+            lateness_ns: self.lateness.summary(),
+            stalls: self.stalls,
+            port: self.port,
+        }
+    }
+}
+
+fn send(
+    port: &mut dyn Port,
+    load: Load,
+    share: Share,
+    mut log: Option<&mut dyn Write>,
+    stopped: &AtomicBool,
+) -> Result<Departures, GenerateError> {
+    let Load { schedule, sizes, builder, stop } = load;
+    let Share { clock, start_ns, first, step } = share;
+    let mut pool = Pool::new(&builder, &sizes);
+    let mut done = Departures::default();
+    let mut watch = Watch::new();
+    let is_over = |(number, offset_ns): &(u64, u64)| match stop {
+        Stop::Packets(most) => *number >= most,
+        Stop::After(end_ns) => *offset_ns >= end_ns,
+    };
+    let mut probes = (0..).zip(schedule).skip(first as usize).step_by(step as usize);
+    let mut next = probes.next().filter(|probe| !is_over(probe));
+    while let Some((_, offset_ns)) = next {
+        let mut now_ns = clock.now_ns();
+        watch.waited(now_ns);
+        while now_ns < start_ns + offset_ns as i64 && !stopped.load(Ordering::Relaxed) {
+            std::hint::spin_loop();
+            now_ns = clock.now_ns();
+            watch.waited(now_ns);
+        }
+        if stopped.load(Ordering::Relaxed) {
+            break;
+        }
+        pool.clear();
+        while let Some((number, offset_ns)) = next
+            && pool.len() < BATCH
+            && start_ns + offset_ns as i64 <= now_ns
+        {
+            let intended_ns = start_ns + offset_ns as i64;
+            let flow = builder.flow(number);
+            let probe = Probe { flow, sequence: number, intended_ns: intended_ns as u64 };
+            pool.add(&builder, sizes.of(number), probe);
+            done.last_intended_ns = offset_ns;
+            next = probes.next().filter(|probe| !is_over(probe));
+        }
+        let (frames, probes) = pool.batch();
+        let actual_ns = clock.now_ns();
+        let mut taken = 0;
+        while taken < frames.len() {
+            let count = port.send(&frames[taken..])?;
+            // Sent short: the port has no room.
+            taken += count;
+            if count == 0 {
+                break;
+            }
+        }
+        let lateness_ns =
+            probes.first().map_or(0, |probe| actual_ns - probe.intended_ns.cast_signed());
+        watch.sent(actual_ns, clock.now_ns(), frames.len(), lateness_ns);
+        for probe in &probes[..taken] {
+            let intended_ns = probe.intended_ns.cast_signed();
+            done.lateness.record(actual_ns - intended_ns);
+            watch.departed(actual_ns - intended_ns);
+            if let Some(log) = &mut log {
+                for value in [probe.sequence.cast_signed(), intended_ns, actual_ns] {
+                    log.write_all(&value.to_le_bytes()).map_err(GenerateError::Log)?;
+                }
+            }
+        }
+        if taken > 0 {
+            done.first_actual_ns = done.first_actual_ns.min(actual_ns);
+            done.last_actual_ns = actual_ns;
+        }
+        done.due += frames.len() as u64;
+        done.sent += taken as u64;
+        done.sent_bytes += frames[..taken].iter().map(|frame| frame.len() as u64).sum::<u64>();
+    }
+    if let Some(log) = &mut log {
+        log.flush().map_err(GenerateError::Log)?;
+    }
+    done.stalls = watch.end();
+    done.port = port.counters()?;
+    done.sent = done.sent.saturating_sub(done.port.discarded);
+    Ok(done)
+}
+
+/// Frames of each size, made once.
+struct Pool {
+    /// For each size, as many frames as a batch may hold.
+    frames: Vec<(usize, Vec<Vec<u8>>)>,
+    /// Of each frame of the batch: its size's and its own place.
+    batch: Vec<(usize, usize)>,
+    used: Vec<usize>,
+    probes: Vec<Probe>,
+}
+
+impl Pool {
+    fn new(builder: &Builder, sizes: &Sizes) -> Self {
+        let frames: Vec<(usize, Vec<Vec<u8>>)> = sizes
+            .distinct()
+            .into_iter()
+            .map(|bytes| (bytes, vec![builder.frame(bytes); BATCH]))
+            .collect();
+        let used = vec![0; frames.len()];
+        Self { frames, batch: Vec::with_capacity(BATCH), used, probes: Vec::with_capacity(BATCH) }
+    }
+
+    fn clear(&mut self) {
+        self.batch.clear();
+        self.used.fill(0);
+        self.probes.clear();
+    }
+
+    fn len(&self) -> usize {
+        self.batch.len()
+    }
+
+    fn add(&mut self, builder: &Builder, bytes: usize, probe: Probe) {
+        let Some(size) = self.frames.iter().position(|(size, _)| *size == bytes) else { return };
+        let place = self.used[size];
+        self.used[size] += 1;
+        builder.stamp(&mut self.frames[size].1[place], probe);
+        self.batch.push((size, place));
+        self.probes.push(probe);
+    }
+
+    fn batch(&self) -> (Vec<&[u8]>, &[Probe]) {
+        let frames =
+            self.batch.iter().map(|&(size, place)| self.frames[size].1[place].as_slice()).collect();
+        (frames, &self.probes)
+    }
+}

@@ -1,0 +1,20 @@
+//! How long what serves others goes on once it was told to end.
+
+use tailtrim_sys::clock;
+
+/// What is on its way gets so long: what leaves later is beyond the usual window.
+const LAST_NS: i64 = 5_000_000_000;
+
+/// The end of a loop that serves whatever comes: a sender that never pauses must not keep it from ending.
+#[derive(Debug, Default)]
+pub struct GracePeriod {
+    until_ns: Option<i64>,
+}
+
+impl GracePeriod {
+    /// Whether what was on its way when this was first asked must have come.
+    pub fn is_over(&mut self) -> bool {
+        let now_ns = clock::monotonic_ns();
+        now_ns >= *self.until_ns.get_or_insert(now_ns + LAST_NS)
+    }
+}

@@ -1,0 +1,224 @@
+//! Ports: where frames enter and leave.
+//!
+//! One trait for all of them, in batches, never waiting but in [`Port::wait`].
+
+mod name;
+mod packet;
+mod stamps;
+mod wait;
+mod xdp;
+
+pub use name::{PortKind, PortName, PortNameError};
+pub use packet::{PacketPort, Receiving, mac};
+pub use stamps::HardwareStamps;
+pub use wait::wait_either;
+pub use xdp::{Attached, XdpMode, XdpPort};
+
+use serde::Serialize;
+use std::ops::AddAssign;
+use std::os::fd::BorrowedFd;
+use std::time::Duration;
+use tailtrim_sys::interface;
+use tailtrim_wire::frame::Link;
+
+/// Where a stamp was taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stamping {
+    /// By the kernel when it received the frame: `CLOCK_REALTIME`.
+    Kernel,
+    /// By the NIC, in its own clock.
+    Hardware,
+    /// By the XDP program of the port, the first that sees the frame: `CLOCK_REALTIME`, by way of
+    /// `CLOCK_TAI`.
+    Program,
+    /// By this process.
+    Process,
+}
+
+/// When a frame was received.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stamp {
+    /// Nanoseconds since the epoch of the clock.
+    pub ns: i64,
+    /// Where it was taken, which says which clock.
+    pub stamping: Stamping,
+}
+
+/// A received frame, there until the callback returns.
+#[derive(Debug, Clone, Copy)]
+pub struct Received<'a> {
+    /// The frame without FCS, as far as it was captured.
+    pub bytes: &'a [u8],
+    /// Its bytes on the wire, without FCS.
+    pub length: usize,
+    /// When it came; `None` if unknown.
+    pub stamp: Option<Stamp>,
+}
+
+/// What a port can do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Capabilities {
+    /// Where its stamps are taken.
+    pub stamping: Stamping,
+    /// The largest frame without FCS that it sends; four bytes of it are for a VLAN tag.
+    pub most_bytes: usize,
+    /// Most frames that one call of [`Port::send`] takes.
+    pub most_frames: usize,
+    /// How an AF_XDP port is attached.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub xdp: Option<XdpMode>,
+}
+
+impl Capabilities {
+    /// Whether the port sends this frame: an MTU leaves room for a VLAN tag only in frames that have one.
+    #[must_use]
+    pub fn carries(&self, frame: &[u8]) -> bool {
+        const TAG_BYTES: usize = 4;
+        frame.len() <= self.most_bytes - if Link::is_tagged(frame) { 0 } else { TAG_BYTES }
+    }
+}
+
+/// What passed a port since it was opened. Nothing is left out: a frame that was handed to
+/// [`Port::send`] was sent or refused; one that reached the interface was received or dropped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Counters {
+    /// Frames handed out.
+    pub received: u64,
+    /// Their bytes on the wire, without FCS.
+    pub received_bytes: u64,
+    /// Received frames that came without a stamp, and were handed out without one or with one that says
+    /// that this process took it.
+    pub unstamped: u64,
+    /// Frames that the kernel dropped because this process did not fetch them in time, or that did not
+    /// fit.
+    pub dropped: u64,
+    /// Of those, frames that found the ring full (AF_XDP).
+    pub ring_full: u64,
+    /// How often the driver found no memory to receive into (AF_XDP): in copy mode each time is one of
+    /// the dropped; with zero-copy it waits, and what the NIC drops meanwhile it alone counts.
+    pub fill_empty: u64,
+    /// Frames that came to another queue of the interface and went to the kernel (AF_XDP).
+    pub elsewhere: u64,
+    /// Frames that the port took to send.
+    pub sent: u64,
+    /// Their bytes, without FCS.
+    pub sent_bytes: u64,
+    /// Frames that it did not take: no room.
+    pub refused: u64,
+    /// Of those sent, frames that the driver threw away at once, as far as it tells (AF_XDP).
+    pub discarded: u64,
+}
+
+impl AddAssign for Counters {
+    fn add_assign(&mut self, other: Self) {
+        self.received += other.received;
+        self.received_bytes += other.received_bytes;
+        self.unstamped += other.unstamped;
+        self.dropped += other.dropped;
+        self.sent += other.sent;
+        self.sent_bytes += other.sent_bytes;
+        self.refused += other.refused;
+        self.discarded += other.discarded;
+        self.ring_full += other.ring_full;
+        self.fill_empty += other.fill_empty;
+        self.elsewhere += other.elsewhere;
+    }
+}
+
+/// Why a port cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PortError {
+    /// No such interface, no permission, or the kernel lacks something.
+    #[error("{port}: {what}: {source}{hint}")]
+    Open {
+        /// The port as it was named.
+        port: String,
+        /// What was tried.
+        what: &'static str,
+        /// What the kernel says.
+        source: std::io::Error,
+        /// What to do, if that is known.
+        hint: &'static str,
+    },
+    /// It worked before.
+    #[error("{port}: {what}: {source}")]
+    Broken {
+        /// The port as it was named.
+        port: String,
+        /// What was tried.
+        what: &'static str,
+        /// What the kernel says.
+        source: std::io::Error,
+    },
+}
+
+/// Where frames enter and leave. No call waits but [`wait`](Self::wait).
+pub trait Port: Send {
+    /// What the port can do.
+    fn capabilities(&self) -> Capabilities;
+
+    /// Hands at most `most` frames that have come to `take`. Returns how many.
+    ///
+    /// # Errors
+    /// [`PortError::Broken`], for example when the interface is gone.
+    fn receive(
+        &mut self,
+        most: usize,
+        take: &mut dyn FnMut(Received<'_>),
+    ) -> Result<usize, PortError>;
+
+    /// Sends frames from the front of the list. Returns how many the port took; the others are counted
+    /// as refused and the caller's to give up or to offer again.
+    ///
+    /// # Errors
+    /// As of [`receive`](Self::receive).
+    fn send(&mut self, frames: &[&[u8]]) -> Result<usize, PortError>;
+
+    /// Waits until a frame has come, at most so long. Returns whether one has.
+    ///
+    /// # Errors
+    /// As of [`receive`](Self::receive).
+    fn wait(&mut self, timeout: Duration) -> Result<bool, PortError>;
+
+    /// Whether so much has come that it must be fetched soon, or frames will be dropped.
+    fn is_pressed(&self) -> bool;
+
+    /// What passed so far.
+    ///
+    /// # Errors
+    /// As of [`receive`](Self::receive).
+    fn counters(&mut self) -> Result<Counters, PortError>;
+
+    /// What poll(2) can wait for until a frame comes; `None` where only [`wait`](Self::wait) can.
+    fn descriptor(&self) -> Option<BorrowedFd<'_>>;
+}
+
+/// Opens a port: to send, and if `receiving` is given also to receive.
+///
+/// # Errors
+/// [`PortError::Open`].
+pub fn open(name: &PortName, receiving: Option<Receiving>) -> Result<Box<dyn Port>, PortError> {
+    Ok(match (name.kind, receiving) {
+        (PortKind::Packet, None) => Box::new(PacketPort::sender(name)?),
+        (PortKind::Packet, Some(receiving)) => Box::new(PacketPort::receiver(name, receiving)?),
+        (PortKind::Xdp, receiving) => Box::new(XdpPort::open(name, receiving)?),
+    })
+}
+
+/// Bytes without FCS of the longest frame that an interface carries: its MTU, the Ethernet header, and
+/// two VLAN tags.
+///
+/// # Errors
+/// [`PortError::Open`] when there is no such interface.
+pub fn longest(name: &PortName) -> Result<usize, PortError> {
+    const HEADERS: usize = 14 + 2 * 4;
+    let mtu = interface::mtu(&name.interface).map_err(|source| PortError::Open {
+        port: name.to_string(),
+        what: "asking for the MTU",
+        source,
+        hint: "",
+    })?;
+    Ok(mtu + HEADERS)
+}

@@ -1,0 +1,51 @@
+//! Stamps by the NIC, where all taps have them from one clock.
+
+use super::PortName;
+use tailtrim_sys::interface::{self, StampSetting};
+
+/// NICs that stamp every frame which comes in, for as long as this lives; then as they did before.
+#[derive(Debug)]
+pub struct HardwareStamps {
+    before: Vec<(String, StampSetting)>,
+}
+
+impl HardwareStamps {
+    /// Turns stamps on at every port.
+    ///
+    /// Stamps of different clocks do not subtract, so a latency needs one clock for all taps: two ports
+    /// of one NIC mostly share theirs.
+    ///
+    /// # Errors
+    /// Why not: a NIC that cannot, clocks that differ, or no permission.
+    pub fn enable(ports: &[PortName]) -> Result<Self, String> {
+        let mut common = None;
+        for port in ports {
+            let clock = interface::stamping_clock(&port.interface)
+                .map_err(|error| format!("{port}: asking for its stamps: {error}"))?
+                .ok_or_else(|| format!("{port}: its driver does not stamp every frame"))?;
+            match common.replace(clock) {
+                Some(other) if other != clock => {
+                    return Err(format!("{port}: stamps by clock {clock}, others by {other}"));
+                }
+                _ => {}
+            }
+        }
+        let mut enabled = Self { before: Vec::new() };
+        for port in ports {
+            let before = interface::stamp_all(&port.interface)
+                .map_err(|error| format!("{port}: turning its stamps on: {error}"))?;
+            enabled.before.push((port.interface.clone(), before));
+        }
+        Ok(enabled)
+    }
+}
+
+impl Drop for HardwareStamps {
+    fn drop(&mut self) {
+        // Of an interface that is there twice, the first setting is that of before.
+        for (name, before) in self.before.iter_mut().rev() {
+            // The interface may be gone, and then so is the setting.
+            let _ = interface::set_stamping(name, before);
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! The XDP program of a port, `crates/ports/bpf/redirect.bpf.c`: stamps a frame and redirects it to the port's socket.
+
+use crate::bpf::{self, Requests, map, said};
+use aya::maps::XskMap;
+use aya::programs::{ProgramType, Xdp, XdpMode};
+use aya::sys::{BpfHelper, is_helper_supported};
+use aya::{Ebpf, EbpfLoader};
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use tailtrim_sys::numbers::SharedNumbers;
+
+/// What the program leaves in front of a frame: a mark, and nanoseconds of `CLOCK_TAI`.
+pub(super) const FRONT: usize = 16;
+/// Tells a stamp from whatever else may lie there.
+const MARK: u64 = u64::from_le_bytes(*b"tailtrim");
+
+/// The program, first loaded, then at its interface, until this is dropped.
+#[derive(Debug)]
+pub(super) struct Redirect {
+    loaded: Ebpf,
+    program: &'static str,
+    queue: u32,
+    elsewhere: SharedNumbers,
+    stamps: bool,
+}
+
+impl Redirect {
+    /// Loads the program. Frames of the queue are to go to a socket, those of other queues to the kernel; with
+    /// `requests`, everything but these goes to the kernel as well. `pieces`: frames may lie in several.
+    pub(super) fn load(
+        queue: u32,
+        pieces: bool,
+        requests: Option<&Requests>,
+    ) -> Result<Self, (&'static str, io::Error)> {
+        Self::prepare(queue, pieces, requests).map_err(|source| ("loading the XDP program", source))
+    }
+
+    fn prepare(queue: u32, pieces: bool, requests: Option<&Requests>) -> io::Result<Self> {
+        // Before Linux 6.1 there was no such clock for programs.
+        let stamps = is_helper_supported(ProgramType::Xdp, BpfHelper::BPF_FUNC_ktime_get_tai_ns)
+            .unwrap_or(false);
+        let flags = [("IS_FOR_REQUESTS", requests.is_some()), ("STAMPS", stamps)]
+            .map(|(name, value)| (name, u8::from(value)));
+        let mut loader = EbpfLoader::new();
+        for (name, value) in &flags {
+            loader.override_global(name, value, true);
+        }
+        loader.override_global("MARK", &MARK, true);
+        loader.map_max_entries("sockets", queue + 1);
+        if let Some(requests) = requests {
+            requests.set(&mut loader);
+        }
+        let mut loaded = bpf::load(&mut loader, &bpf::REDIRECT)?;
+        if let Some(requests) = requests {
+            requests.enter(&mut loaded)?;
+        }
+        let elsewhere = bpf::numbers(&mut loaded, "elsewhere", 1)?;
+        let program = if pieces { "redirect_pieces" } else { "redirect" };
+        bpf::program::<Xdp>(&mut loaded, program)?.load().map_err(said)?;
+        Ok(Self { loaded, program, queue, elsewhere, stamps })
+    }
+
+    /// Attaches it to the interface, for frames of the queue to go to this socket.
+    pub(super) fn attach(
+        &mut self,
+        interface: u32,
+        socket: BorrowedFd<'_>,
+        native: bool,
+    ) -> Result<(), (&'static str, io::Error)> {
+        let at = |what| move |source| (what, source);
+        let mode = if native { XdpMode::Driver } else { XdpMode::Skb };
+        map(&mut self.loaded, "sockets")
+            .and_then(|map| XskMap::try_from(map).map_err(said))
+            .and_then(|mut map| map.set(self.queue, socket.as_raw_fd(), 0).map_err(said))
+            .map_err(at("entering the socket into its map"))?;
+        bpf::program::<Xdp>(&mut self.loaded, self.program)
+            .and_then(|program| program.attach_to_if_index(interface, mode).map_err(said))
+            .map_err(at("attaching the XDP program"))?;
+        Ok(())
+    }
+
+    /// Whether frames are stamped.
+    pub(super) fn stamps(&self) -> bool {
+        self.stamps
+    }
+
+    /// Frames that came to another queue and went to the kernel.
+    pub(super) fn elsewhere(&self) -> u64 {
+        self.elsewhere.get(0)
+    }
+}
+
+/// The stamp in front of a frame, if there is one.
+pub(super) fn stamp_tai_ns(front: [u8; FRONT]) -> Option<i64> {
+    let [mark, ns] =
+        [&front[..8], &front[8..]].map(|half| half.try_into().map_or(0, u64::from_ne_bytes));
+    (mark == MARK).then_some(ns.cast_signed())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_front_is_a_stamp_only_with_the_mark() {
+        let mut front = [0; FRONT];
+        assert_eq!(stamp_tai_ns(front), None);
+        front[8..].copy_from_slice(&5_u64.to_ne_bytes());
+        assert_eq!(stamp_tai_ns(front), None);
+        front[..8].copy_from_slice(&MARK.to_ne_bytes());
+        assert_eq!(stamp_tai_ns(front), Some(5));
+    }
+}

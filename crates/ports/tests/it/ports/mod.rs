@@ -1,0 +1,205 @@
+//! One contract for all ports: the same tests over memory, AF_PACKET and AF_XDP.
+#![allow(clippy::disallowed_methods, reason = "how long a call took is what is tested")]
+
+mod contract;
+mod namespace;
+
+use crate::memory::memory_pair;
+use contract::Tags::{Kept, TakenOut};
+use namespace::Needs::{Root, UserNamespace};
+use namespace::{cable, ends, ip, is_inside, name};
+use tailtrim_ports::port::{Attached, Port, PortKind, Receiving, Stamping, XdpMode, XdpPort, open};
+
+/// Lengths without FCS: the least, odd ones, and an MTU of 1,500.
+const LENGTHS: [usize; 6] = [60, 61, 64, 128, 1_501, 1_514];
+/// The same around the borders of pages, up to an MTU of 9,000.
+const JUMBO: [usize; 9] = [60, 1_514, 3_840, 3_841, 4_096, 4_097, 8_192, 8_193, 9_014];
+
+/// The contract over ports that `$pair` makes where `$ready` says that it can; `$tags` says what becomes of
+/// VLAN tags on their way.
+macro_rules! contract {
+    ($ports:ident, $ready:expr, $pair:expr, $tags:expr) => {
+        mod $ports {
+            use super::*;
+
+            #[test]
+            fn in_order_and_unchanged() {
+                if $ready {
+                    contract::in_order_and_unchanged($pair, &LENGTHS);
+                }
+            }
+            #[test]
+            fn nothing_is_nothing() {
+                if $ready {
+                    contract::nothing_is_nothing($pair);
+                }
+            }
+            #[test]
+            fn waits_as_long_as_asked() {
+                if $ready {
+                    contract::waits_as_long_as_asked($pair);
+                }
+            }
+            #[test]
+            fn counts_add_up() {
+                if $ready {
+                    contract::counts_add_up($pair);
+                }
+            }
+            #[test]
+            fn capabilities_are_honest() {
+                if $ready {
+                    contract::capabilities_are_honest($pair, $tags);
+                }
+            }
+        }
+    };
+}
+
+contract!(memory, true, boxed_memory(), Kept);
+contract!(packet, is_inside(UserNamespace), at_cable(PortKind::Packet, 1_500), Kept);
+contract!(xdp, is_inside(Root), at_cable(PortKind::Xdp, 1_500), Kept);
+contract!(xdp_busy_poll, is_inside(Root), busy_polling(), Kept);
+contract!(xdp_generic, is_inside(Root), at_macvlan(), TakenOut);
+contract!(xdp_jumbo, is_inside(Root), at_cable(PortKind::Xdp, 9_000), Kept);
+
+fn boxed_memory() -> contract::Pair {
+    let (near, far) = memory_pair(1_000);
+    (Box::new(near), Box::new(far))
+}
+
+fn at_cable(kind: PortKind, mtu: usize) -> contract::Pair {
+    cable(mtu);
+    ends(kind)
+}
+
+/// As on hardware: every look for frames runs the driver's poll.
+fn busy_polling() -> contract::Pair {
+    cable(1_500);
+    let receiving =
+        Receiving { snap: 2_048, memory_bytes: 4 << 20, promptly: true, hardware: false };
+    let end = |interface| {
+        let mut port = XdpPort::open(&name(PortKind::Xdp, interface), Some(receiving)).unwrap();
+        port.busy_poll().unwrap();
+        assert!(port.capabilities().xdp.unwrap().busy_poll);
+        Box::new(port)
+    };
+    (end("near"), end("far"))
+}
+
+/// Over MACVLAN interfaces, whose driver runs no XDP programs.
+fn at_macvlan() -> contract::Pair {
+    cable(1_504);
+    for interface in ["near", "far"] {
+        ip(&format!("link set {interface} name {interface}-cable"));
+        ip(&format!("link add link {interface}-cable name {interface} type macvlan mode passthru"));
+        ip(&format!("link set {interface} mtu 1500 arp off up"));
+    }
+    ends(PortKind::Xdp)
+}
+
+#[test]
+fn xdp_says_how_it_is_attached() {
+    if is_inside(Root) {
+        let (native, peer) = at_cable(PortKind::Xdp, 1_500);
+        let (how, stamping) = mode(native);
+        assert_eq!((how.attached, how.zero_copy, how.queue), (Attached::Native, false, 0));
+        assert_eq!(stamping, Stamping::Program);
+        assert!(!how.busy_poll, "there is no interrupt to replace");
+        drop(peer);
+        ip("link del near");
+        let (how, stamping) = mode(at_macvlan().0);
+        assert_eq!((how.attached, how.zero_copy, how.queue), (Attached::Generic, false, 0));
+        assert_eq!(stamping, Stamping::Program);
+        let (how, stamping) = mode(open(&name(PortKind::Xdp, "far-cable"), None).unwrap());
+        assert_eq!((how.attached, stamping), (Attached::Nowhere, Stamping::Process));
+    }
+}
+
+fn mode(port: Box<dyn Port>) -> (XdpMode, Stamping) {
+    let capabilities = port.capabilities();
+    (capabilities.xdp.unwrap(), capabilities.stamping)
+}
+
+#[test]
+fn packet_says_when_it_is_gone() {
+    if is_inside(UserNamespace) {
+        let pair = at_cable(PortKind::Packet, 1_500);
+        contract::a_port_that_is_gone_says_so(pair, || ip("link del near"));
+    }
+}
+
+#[test]
+fn xdp_says_when_it_is_gone() {
+    if is_inside(Root) {
+        let pair = at_cable(PortKind::Xdp, 1_500);
+        contract::a_port_that_is_gone_says_so(pair, || ip("link del near"));
+    }
+}
+
+#[test]
+fn packet_carries_large_frames() {
+    if is_inside(UserNamespace) {
+        contract::in_order_and_unchanged(at_cable(PortKind::Packet, 9_000), &JUMBO);
+    }
+}
+
+#[test]
+fn xdp_carries_large_frames() {
+    if is_inside(Root) {
+        contract::in_order_and_unchanged(at_cable(PortKind::Xdp, 9_000), &JUMBO);
+    }
+}
+
+#[test]
+fn what_cannot_be_opened_says_why() {
+    // More than a user may lock: that is not what is missing.
+    let receiving =
+        Some(Receiving { snap: 2_048, memory_bytes: 64 << 20, promptly: true, hardware: false });
+    let error = |name| open(&name, receiving).map(drop).unwrap_err().to_string();
+    if is_inside(UserNamespace) {
+        cable(1_500);
+        for kind in [PortKind::Packet, PortKind::Xdp] {
+            let error = error(name(kind, "nowhere"));
+            assert!(error.contains("nowhere: no such interface: "), "{error}");
+        }
+        let error = error(name(PortKind::Xdp, "near"));
+        assert!(error.starts_with("xdp:near: "), "{error}");
+        assert!(error.contains("needs root") && error.contains("packet:IFACE"), "{error}");
+    }
+}
+
+#[test]
+fn what_the_driver_throws_away_is_counted() {
+    if is_inside(Root) {
+        let (mut near, _far) = at_cable(PortKind::Xdp, 1_500);
+        // Without a carrier, the driver drops what it is given.
+        ip("link set far down");
+        let frame = contract::frame(1, 60);
+        assert_eq!(near.send(&[frame.as_slice(); 64]).unwrap(), 64);
+        let counters = near.counters().unwrap();
+        assert_eq!((counters.sent, counters.discarded, counters.refused), (64, 64, 0));
+    }
+}
+
+#[test]
+fn a_queue_has_one_port() {
+    if is_inside(Root) {
+        cable(1_500);
+        let receiving = Some(Receiving {
+            snap: 2_048,
+            memory_bytes: 64 * 2_048,
+            promptly: true,
+            hardware: false,
+        });
+        let near = name(PortKind::Xdp, "near");
+        let first = open(&near, receiving).unwrap();
+        let error = open(&near, receiving).map(drop).unwrap_err().to_string();
+        assert!(error.contains("another AF_XDP socket"), "{error}");
+        drop(first);
+        drop(open(&near, receiving).unwrap());
+        let queue = tailtrim_ports::port::PortName { queue: 7, ..near };
+        let error = open(&queue, receiving).map(drop).unwrap_err().to_string();
+        assert!(error.contains("have this queue?"), "{error}");
+    }
+}

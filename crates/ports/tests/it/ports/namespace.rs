@@ -1,0 +1,91 @@
+//! Network namespaces for tests: each test runs again as a process in one of its own, which takes all
+//! its interfaces along when it ends, however it ends.
+
+use crate::skip::skipped;
+use std::process::Command;
+use tailtrim_ports::port::{Port, PortKind, PortName, Receiving, open};
+
+/// Says that this process is in a namespace of its own.
+const INSIDE: &str = "TAILTRIM_TEST_NAMESPACE";
+
+/// What a test needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Needs {
+    /// To be root in its own namespace, which a user namespace gives to everybody.
+    UserNamespace,
+    /// To be root of the machine: the kernel loads no programs for others.
+    Root,
+}
+
+pub(crate) fn is_root() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let uid = status.lines().find_map(|line| line.strip_prefix("Uid:")).unwrap();
+    uid.split_whitespace().nth(1) == Some("0")
+}
+
+/// Whether this process is in a namespace of its own. Otherwise the calling test is run in one; it fails
+/// here if it fails there, and where that cannot be done it says so.
+pub(crate) fn is_inside(needs: Needs) -> bool {
+    if std::env::var_os(INSIDE).is_some() {
+        return true;
+    }
+    // The test harness names the thread after the test.
+    let thread = std::thread::current();
+    let test = thread.name().unwrap();
+    let flags: &[&str] = match needs {
+        Needs::UserNamespace => &["--user", "--map-root-user", "--net"],
+        Needs::Root if is_root() => &["--net"],
+        Needs::Root => {
+            skipped("needs root");
+            return false;
+        }
+    };
+    let works = Command::new("unshare").args(flags).arg("true").output();
+    if !works.is_ok_and(|output| output.status.success()) {
+        skipped("unshare does not work here (util-linux, user namespaces)");
+        return false;
+    }
+    let output = Command::new("unshare")
+        .args(flags)
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", test, "--nocapture", "--test-threads=1"])
+        .env(INSIDE, "1")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success() && said.contains("1 passed"),
+        "in its namespace: {said}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    false
+}
+
+pub(crate) fn ip(arguments: &str) {
+    let output = Command::new("ip").args(arguments.split_whitespace()).output().unwrap();
+    assert!(output.status.success(), "ip {arguments}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// Two interfaces, `near` and `far`, joined by a cable on which nobody else speaks.
+pub(crate) fn cable(mtu: usize) {
+    for which in ["all", "default"] {
+        // A kernel without IPv6 does not chatter.
+        let _ = std::fs::write(format!("/proc/sys/net/ipv6/conf/{which}/disable_ipv6"), "1");
+    }
+    ip("link add near type veth peer name far");
+    for interface in ["near", "far"] {
+        ip(&format!("link set {interface} mtu {mtu} arp off up"));
+    }
+}
+
+pub(crate) fn name(kind: PortKind, interface: &str) -> PortName {
+    PortName { kind, interface: interface.to_owned(), queue: 0 }
+}
+
+/// A port at each end of the cable.
+pub(crate) fn ends(kind: PortKind) -> (Box<dyn Port>, Box<dyn Port>) {
+    let receiving =
+        Receiving { snap: 10_000, memory_bytes: 16 << 20, promptly: true, hardware: false };
+    let end = |interface| open(&name(kind, interface), Some(receiving)).unwrap();
+    (end("near"), end("far"))
+}

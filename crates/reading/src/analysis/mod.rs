@@ -1,0 +1,151 @@
+//! The analysis of two captures on several cores. The result is the same to the byte on any number of them.
+//!
+//! Plain captures are cut in time into stretches, which threads match; this one joins them. Where it can be told how many
+//! samples come before a stretch, and no samples are wanted, it is counted as it is matched. Otherwise that is done on four
+//! and more cores, and the pairs are kept until their turn. Of other captures, and on fewer cores, a thread for each
+//! capture reads, decompresses, decodes and signs ahead of this one, which is given the same batches in the same order as on
+//! one core. A further thread takes the samples, unless the sink follows what is decided.
+
+mod coordinator;
+mod cuts;
+mod joining;
+mod read_ahead;
+pub mod remote;
+mod sample_writer;
+mod stretch_queue;
+mod stretches;
+mod threads;
+
+pub use coordinator::{Answers, StretchError};
+
+use crate::cores::Cores;
+use crate::source::{CaptureInput, Extent};
+use cuts::Side;
+use read_ahead::ReadAhead;
+use std::num::NonZeroUsize;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::thread;
+use stretches::{PACKETS, Stretches};
+use tailtrim_tail::analysis::{self, Analysis, AnalysisError, Options, Sink, Terms};
+use tailtrim_tail::capture::CaptureError;
+
+/// From so many cores on, captures are cut although pairs have to be kept. Before that, reading ahead is as fast and takes a
+/// tenth of the memory: on two cores 10 million pairs took 0.47 s and 15 MB, cut 0.50 s and 120 MB, on one core 0.64 s. It
+/// keeps three cores busy.
+const CUT_FROM: usize = 4;
+
+/// Threads that match where another one takes the samples: a sample takes longer to compress and to write than to match, so
+/// that more of them would wait for it, each with the pairs of a stretch (21 MB).
+const FEEDING: NonZeroUsize = NonZeroUsize::new(8).unwrap();
+
+/// Where no pairs are kept, there are about so many stretches for each thread, so that all end at about the same time,
+/// but none is longer than eight of [`PACKETS`].
+const FOR_EACH: u64 = 4;
+const LONGEST: u64 = 8 * PACKETS;
+
+/// Bytes of a record, for which a guess will do: a small frame and its header.
+const RECORD: u64 = 80;
+
+/// Threads that read a capture each. So many cores have nothing to spare for decompressing further ahead.
+const READERS: usize = 2;
+
+/// The cores that this process may use.
+#[must_use]
+pub fn all_cores() -> NonZeroUsize {
+    thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
+}
+
+/// Analyses two captures on at most so many cores. Otherwise as [`analysis::analyze`].
+///
+/// # Errors
+/// Those of [`analysis::analyze`].
+pub fn analyze<S: Sink + Send>(
+    mut ingress: CaptureInput,
+    mut egress: CaptureInput,
+    jobs: NonZeroUsize,
+    options: &Options,
+    sink: &mut S,
+    mut progress: impl FnMut(u64, u64) -> ControlFlow<()>,
+) -> Result<Analysis, AnalysisError> {
+    if jobs.get() == 1 {
+        let (mut ingress, mut egress) = (ingress.capture, egress.capture);
+        return analysis::analyze(&mut ingress, &mut egress, options, sink, progress);
+    }
+    let cores = Arc::new(Cores::new(jobs));
+    // The core of this thread.
+    let _working = cores.work();
+    if !sink.takes_samples() {
+        let packets = packets_of(&ingress, jobs);
+        if let Some(stretches) = stretches(&mut ingress, &mut egress, packets, options)?
+            && stretches.begin_early()
+            && let Some(analysis) =
+                threads::analyze(&stretches, jobs, &cores, options, &mut progress)?
+        {
+            return Ok(analysis);
+        }
+    }
+    if jobs.get() >= CUT_FROM
+        && !sink.follows()
+        && let Some(stretches) = stretches(&mut ingress, &mut egress, PACKETS, options)?
+        && stretches.begin_at_a_cut()
+    {
+        if !sink.takes_samples() {
+            return joining::analyze(&stretches, jobs, &cores, options, sink, progress);
+        }
+        return sample_writer::analyzed(sink, &cores, |sink| {
+            joining::analyze(&stretches, jobs.min(FEEDING), &cores, options, sink, progress)
+        });
+    }
+    let ahead = |source: CaptureInput| {
+        if jobs.get() > READERS
+            && let Some(spare) = source.spare
+        {
+            // It is not set yet.
+            let _ = spare.set(Arc::clone(&cores));
+        }
+        let waits_for_others = matches!(source.extent, Extent::Unknown);
+        ReadAhead::new(source.capture, waits_for_others, Arc::clone(&cores))
+    };
+    let (mut ingress, mut egress) = (ahead(ingress), ahead(egress));
+    if !sink.takes_samples() || sink.follows() {
+        return analysis::analyze(&mut ingress, &mut egress, options, sink, progress);
+    }
+    sample_writer::analyzed(sink, &cores, |sink| {
+        analysis::analyze(&mut ingress, &mut egress, options, sink, progress)
+    })
+}
+
+/// Packets of a stretch where no pairs are kept.
+fn packets_of(ingress: &CaptureInput, jobs: NonZeroUsize) -> u64 {
+    let size = ingress.plain.as_ref().map_or(0, |plain| plain.size);
+    (size / RECORD / (FOR_EACH * jobs.get() as u64)).clamp(PACKETS, LONGEST)
+}
+
+/// The captures cut into stretches of so many packets, where they can be read from any place on and are long enough for
+/// it.
+fn stretches(
+    ingress: &mut CaptureInput,
+    egress: &mut CaptureInput,
+    packets: u64,
+    options: &Options,
+) -> Result<Option<Stretches>, CaptureError> {
+    let (terms, sides) = sides(ingress, egress, options)?;
+    Ok(sides.and_then(|sides| Stretches::of(sides, terms, packets, options)))
+}
+
+/// What the first records settle, and the captures where they can be read from any place on.
+fn sides(
+    ingress: &mut CaptureInput,
+    egress: &mut CaptureInput,
+    options: &Options,
+) -> Result<(Terms, Option<[Side; 2]>), CaptureError> {
+    let terms = Terms::of(&mut ingress.capture, &mut egress.capture, options)?;
+    let side = |source: &CaptureInput, shift_ns: i64| {
+        let (plain, track) = (source.plain.clone()?, source.capture.track()?);
+        let (name, salvage) = (source.capture.name().to_owned(), source.capture.salvages());
+        Some(Side { name, salvage, plain, track, shift_ns })
+    };
+    let sides = side(ingress, 0).zip(side(egress, terms.shift_ns()));
+    Ok((terms, sides.map(|(ingress, egress)| [ingress, egress])))
+}

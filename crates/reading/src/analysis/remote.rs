@@ -1,0 +1,185 @@
+//! Two captures that other hosts match, stretch by stretch: they read the same files.
+//!
+//! Tasks, orders and what comes of them are bytes that only the same version of tailtrim reads.
+
+use super::coordinator::{Answered, Answers, Coordinator, StretchError, Workers};
+use super::cuts::Cut;
+use super::stretches::{Outlined, Stretches};
+use super::{sides, stretches};
+use crate::source::CaptureInput;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::io;
+use std::ops::ControlFlow;
+use tailtrim_tail::analysis::{Analysis, AnalysisError, Counts, Options, Order, Stretch};
+
+/// Where a stretch lies.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Task {
+    begin: Cut,
+    /// Where the next one begins.
+    end: Option<Cut>,
+    /// The order that its pairs will have, as far as one can tell: then they are counted at once.
+    expected: Option<Order>,
+}
+
+/// Hosts that read the same captures.
+pub trait Hosts {
+    /// Why they did not answer.
+    type Error;
+
+    /// Has [`outline`] done for each task.
+    ///
+    /// # Errors
+    /// They cannot be asked.
+    fn outlines(
+        &self,
+        tasks: Vec<Vec<u8>>,
+    ) -> Result<Answers<'_, Vec<u8>, Self::Error>, Self::Error>;
+
+    /// Has [`counts`] done for each task of an index, with its order.
+    ///
+    /// # Errors
+    /// They cannot be asked.
+    fn counts(
+        &self,
+        ordered: Vec<Ordered>,
+    ) -> Result<Answers<'_, Vec<u8>, Self::Error>, Self::Error>;
+}
+
+/// A task and the order in which its pairs are to be counted.
+#[derive(Debug, Clone)]
+pub struct Ordered {
+    /// Its index among all tasks.
+    pub index: usize,
+    /// The task.
+    pub task: Vec<u8>,
+    /// The order.
+    pub order: Vec<u8>,
+}
+
+/// What a host says of a stretch, see [`Hosts::outlines`].
+///
+/// # Errors
+/// The captures cannot be read, or the task has other bytes than one of this version.
+pub fn outline(
+    ingress: CaptureInput,
+    egress: CaptureInput,
+    task: &[u8],
+    options: &Options,
+) -> io::Result<Option<Vec<u8>>> {
+    let task: Task = value(task)?;
+    let Some(stretches) = of_task(ingress, egress, &task, options)? else { return Ok(None) };
+    stretches.outlined(0, task.expected.as_ref(), options).as_ref().map(bytes).transpose()
+}
+
+/// What a host counts of a stretch, see [`Hosts::counts`].
+///
+/// # Errors
+/// The captures cannot be read, or the task or the order has other bytes than one of this version.
+pub fn counts(
+    ingress: CaptureInput,
+    egress: CaptureInput,
+    (task, order): (&[u8], &[u8]),
+    options: &Options,
+) -> io::Result<Option<Vec<u8>>> {
+    let Some(stretches) = of_task(ingress, egress, &value(task)?, options)? else {
+        return Ok(None);
+    };
+    let (order, [before, sources]): (Order, _) = (value(order)?, stretches.own(0));
+    let counts = <Stretch>::counted(before, sources, &stretches.terms, options, &order);
+    counts.map_err(io::Error::other)?.as_ref().map(bytes).transpose()
+}
+
+fn of_task(
+    mut ingress: CaptureInput,
+    mut egress: CaptureInput,
+    task: &Task,
+    options: &Options,
+) -> io::Result<Option<Stretches>> {
+    let (terms, sides) = sides(&mut ingress, &mut egress, options).map_err(io::Error::other)?;
+    let cuts = [Some(task.begin), task.end].into_iter().flatten().collect();
+    Ok(sides.map(|sides| Stretches { sides, cuts, terms }))
+}
+
+fn bytes<T: Serialize>(value: &T) -> io::Result<Vec<u8>> {
+    postcard::to_allocvec(value).map_err(io::Error::other)
+}
+
+fn value<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> io::Result<T> {
+    postcard::from_bytes(bytes).map_err(io::Error::other)
+}
+
+/// Analyses two captures on other hosts, in stretches of so many packets. Otherwise as [`super::analyze`] without samples:
+/// to send them takes longer than to match them here.
+///
+/// # Errors
+/// [`StretchError`].
+pub fn analyze<H: Hosts>(
+    mut ingress: CaptureInput,
+    mut egress: CaptureInput,
+    packets: u64,
+    options: &Options,
+    hosts: &H,
+    progress: impl FnMut(u64, u64) -> ControlFlow<()>,
+) -> Result<Analysis, StretchError<H::Error>> {
+    let stretches =
+        stretches(&mut ingress, &mut egress, packets, options).map_err(AnalysisError::from)?;
+    let Some(stretches) = stretches else { return Err(StretchError::OnePiece) };
+    let others = Sent { stretches: &stretches, hosts };
+    Coordinator { stretches: &stretches, others, options, progress }.analyze()
+}
+
+/// Stretches that are sent to hosts.
+struct Sent<'a, H> {
+    stretches: &'a Stretches,
+    hosts: &'a H,
+}
+
+impl<H: Hosts> Sent<'_, H> {
+    fn task(
+        &self,
+        index: usize,
+        expected: Option<Order>,
+    ) -> Result<Vec<u8>, StretchError<H::Error>> {
+        let cuts = &self.stretches.cuts;
+        let task = Task { begin: cuts[index], end: cuts.get(index + 1).copied(), expected };
+        bytes(&task).map_err(unsendable)
+    }
+}
+
+impl<H: Hosts> Workers for Sent<'_, H> {
+    type Error = H::Error;
+
+    const COUNTS_ONCE: bool = false;
+
+    fn outlines(&self, expected: &[Option<Order>]) -> Answered<'_, Outlined, H::Error> {
+        let task = |(index, order): (usize, &Option<Order>)| self.task(index, order.clone());
+        let tasks = expected.iter().enumerate().map(task).collect::<Result<_, _>>()?;
+        Ok(read(self.hosts.outlines(tasks).map_err(StretchError::Others)?))
+    }
+
+    fn counts(&self, orders: Vec<(usize, Order)>) -> Answered<'_, Counts, H::Error> {
+        let ordered = |(index, order): (usize, Order)| {
+            let (task, order) = (self.task(index, None)?, bytes(&order).map_err(unsendable)?);
+            Ok(Ordered { index, task, order })
+        };
+        let ordered = orders.into_iter().map(ordered).collect::<Result<_, StretchError<_>>>()?;
+        Ok(read(self.hosts.counts(ordered).map_err(StretchError::Others)?))
+    }
+}
+
+/// What answers say.
+fn read<'a, T: DeserializeOwned, E: 'a>(
+    answers: Answers<'a, Vec<u8>, E>,
+) -> Answers<'a, T, StretchError<E>> {
+    Box::new(answers.map(|answer| {
+        let (index, answer) = answer.map_err(StretchError::Others)?;
+        let told = answer.map(|bytes| value(&bytes)).transpose();
+        Ok((index, told.map_err(|_| StretchError::Answer(index))?))
+    }))
+}
+
+fn unsendable<E>(error: io::Error) -> StretchError<E> {
+    AnalysisError::Sink(error).into()
+}

@@ -1,0 +1,6 @@
+//! Captures from files and pipes, and their analysis on several cores.
+#![forbid(unsafe_code)]
+
+pub mod analysis;
+mod cores;
+pub mod source;

@@ -1,0 +1,165 @@
+//! AF_PACKET sockets: raw frames of one interface.
+//!
+//! Formats and options: packet(7) and Documentation/networking/packet_mmap.rst of the kernel.
+
+use super::option::{SocketOption, attach_filter};
+use super::{checked, poll, socket};
+use rustix::net::sockopt::socket_error;
+use rustix::net::{SendFlags, send};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+/// `<linux/if_packet.h>`; not in libc.
+const PACKET_VNET_HDR: libc::c_int = 15;
+
+// SAFETY: the types of packet(7), all of them integers alone.
+const ADD_MEMBERSHIP: SocketOption<libc::packet_mreq> =
+    unsafe { SocketOption::new(libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP) };
+/// `struct tpacket_stats`: frames that came, frames dropped.
+// SAFETY: as above.
+const STATISTICS: SocketOption<[u32; 2]> =
+    unsafe { SocketOption::new(libc::SOL_PACKET, libc::PACKET_STATISTICS) };
+/// A raw socket bound to one interface.
+#[derive(Debug)]
+pub struct Socket {
+    pub(super) file: OwnedFd,
+}
+
+/// What the kernel counted since the last question.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Statistics {
+    /// Frames that found no room.
+    pub dropped: u32,
+}
+
+impl Socket {
+    /// A socket that sends, and receives nothing until [`listen`](Self::listen).
+    pub fn new() -> io::Result<Self> {
+        Ok(Self { file: socket::open(libc::AF_PACKET, libc::SOCK_RAW, 0)? })
+    }
+
+    /// Binds to an interface; with `receive`, every frame that comes in is received from now on.
+    pub fn bind(&self, index: u32, receive: bool) -> io::Result<()> {
+        // SAFETY: all-zero bits are a valid address.
+        let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+        address.sll_family = libc::AF_PACKET as u16;
+        address.sll_protocol = if receive { (libc::ETH_P_ALL as u16).to_be() } else { 0 };
+        address.sll_ifindex = index as i32;
+        // SAFETY: the address is valid for reading and of the length given.
+        let result = unsafe {
+            libc::bind(
+                self.file.as_raw_fd(),
+                (&raw const address).cast(),
+                size_of_val(&address) as libc::socklen_t,
+            )
+        };
+        checked(result)
+    }
+
+    /// Receives frames to any address, not only to that of the interface.
+    pub fn promiscuous(&self, index: u32) -> io::Result<()> {
+        // SAFETY: all-zero bits are a valid request.
+        let mut request: libc::packet_mreq = unsafe { std::mem::zeroed() };
+        request.mr_ifindex = index as i32;
+        request.mr_type = libc::PACKET_MR_PROMISC as u16;
+        ADD_MEMBERSHIP.set(self.as_fd(), &request)
+    }
+
+    /// Leaves out what this host sends through the interface.
+    pub fn ignore_outgoing(&self) -> io::Result<()> {
+        self.set(libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, 1)
+    }
+
+    /// Sends past the queueing discipline, straight to the driver.
+    pub fn bypass_qdisc(&self) -> io::Result<()> {
+        self.set(libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, 1)
+    }
+
+    /// Has frames stamped as early as the kernel sees them, not when they reach the socket.
+    pub fn stamp_early(&self) -> io::Result<()> {
+        self.set(libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)
+    }
+
+    /// Prefers the stamps of the NIC where it makes some.
+    pub fn prefer_hardware_stamps(&self) -> io::Result<()> {
+        let flags = libc::SOF_TIMESTAMPING_RAW_HARDWARE as i32;
+        self.set(libc::SOL_PACKET, libc::PACKET_TIMESTAMP, flags)
+    }
+
+    /// Sets an option that takes an integer.
+    pub(super) fn set(
+        &self,
+        level: libc::c_int,
+        name: libc::c_int,
+        value: libc::c_int,
+    ) -> io::Result<()> {
+        socket::set(self.as_fd(), level, name, value)
+    }
+
+    /// Keeps only the first bytes of received frames.
+    pub(super) fn cut(&self, snap: usize) -> io::Result<()> {
+        // The whole program: accept so many bytes.
+        let mut code = [libc::sock_filter {
+            code: (libc::BPF_RET | libc::BPF_K) as u16,
+            jt: 0,
+            jf: 0,
+            k: snap as u32,
+        }];
+        attach_filter(self.as_fd(), &mut code)
+    }
+
+    /// Has a header for the kernel before each frame that is sent: `struct virtio_net_hdr`.
+    pub(super) fn expect_headers(&self) -> io::Result<()> {
+        self.set(libc::SOL_PACKET, PACKET_VNET_HDR, 1)
+    }
+
+    /// Sends what lies in the send ring.
+    pub(super) fn send_ring(&self) -> io::Result<()> {
+        // Nothing is passed: the frames are in the ring.
+        send(&self.file, &[], SendFlags::DONTWAIT)?;
+        Ok(())
+    }
+
+    /// What was dropped since the last call.
+    pub fn statistics(&self) -> io::Result<Statistics> {
+        let [_, dropped] = STATISTICS.get(self.as_fd())?;
+        Ok(Statistics { dropped })
+    }
+
+    /// The error that the socket holds, for example that its interface went down.
+    pub fn error(&self) -> io::Result<()> {
+        Ok(socket_error(&self.file)??)
+    }
+
+    /// Sends a frame. Returns whether the kernel took it: not when it has no room.
+    pub fn send(&self, frame: &[u8]) -> io::Result<bool> {
+        match send(&self.file, frame, SendFlags::DONTWAIT) {
+            Ok(_) => Ok(true),
+            Err(error) => no_room(error.into()).map(|()| false),
+        }
+    }
+
+    /// Waits until a frame can be received. Returns whether one can.
+    pub fn wait(&self, timeout: Duration) -> io::Result<bool> {
+        let [ready] = poll::readable([self.as_fd()], timeout)?;
+        if ready.failed {
+            self.error()?;
+        }
+        Ok(ready.readable)
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+/// Lets errors pass that only say that there is no room now.
+pub(super) fn no_room(error: io::Error) -> io::Result<()> {
+    match error.raw_os_error() {
+        Some(libc::ENOBUFS | libc::EAGAIN | libc::EINTR) => Ok(()),
+        _ => Err(error),
+    }
+}

@@ -1,0 +1,203 @@
+//! The counts of an analysis whose packets are matched here.
+
+use super::counting::{Counted, Counts, Order, Room, Uncounted};
+use super::findings::{self, Findings};
+use super::latencies::Latencies;
+use super::merging::Merging;
+use super::outcomes::{Ends, Outcome, Tally};
+use super::seconds::{by_second, millisecond};
+use super::tap::Tap;
+use super::terms::Terms;
+use super::{Analysis, Bursts, Options, Sink, Source};
+use crate::matching::{Decided, Fate, Pair};
+use crate::signature::Signature;
+use crate::summary;
+use std::collections::BTreeMap;
+use std::ops::DerefMut;
+use tailtrim_stats::Histogram;
+
+/// The counts of an analysis under way.
+pub(super) struct RunningCounts<'a> {
+    options: &'a Options,
+    signature_bytes: usize,
+    latencies: Latencies,
+    tally: Tally,
+    /// Outcomes decided before the first match told where the trim ends, and the second of each: not the millisecond,
+    /// which could be one for each packet.
+    before_first: BTreeMap<(Outcome, i64), u64>,
+    /// Stamps of unmatched egress packets of the first window. Whether their ingress packets may have come
+    /// before the first one shows only at the end.
+    unmatched: Histogram,
+    origin_ns: i64,
+    /// Samples that are counted elsewhere.
+    outstanding: u64,
+}
+
+impl<'a> RunningCounts<'a> {
+    /// Nothing is counted yet.
+    pub(super) fn new(options: &'a Options, terms: &Terms) -> Self {
+        let bursts = terms.burst_gap_ns.map(|gap_ns| Bursts { gap_ns, positions: Vec::new() });
+        Self {
+            options,
+            signature_bytes: terms.signer.limit(),
+            latencies: Latencies::new(options, terms.origin_ns, bursts),
+            tally: Tally::default(),
+            before_first: BTreeMap::new(),
+            unmatched: Histogram::new(),
+            origin_ns: terms.origin_ns,
+            outstanding: 0,
+        }
+    }
+
+    /// End of the trim: packets that left until then are trimmed. [`i64::MAX`] until the first match, which sets it;
+    /// [`i64::MIN`] without a trim.
+    pub(super) fn trimmed_until_ns(&self) -> i64 {
+        self.latencies.trimmed_until_ns
+    }
+
+    /// The packets in no pair so far.
+    pub(super) fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    /// Counts pairs in the order in which they were decided. None may be outstanding.
+    pub(super) fn record<S: Sink>(&mut self, pairs: &[Pair], sink: &mut S) -> std::io::Result<()> {
+        debug_assert_eq!(self.outstanding, 0, "samples are counted in their order");
+        self.latencies.record(pairs, sink)
+    }
+
+    /// The longest latency so far.
+    pub(super) fn longest_ns(&self) -> i64 {
+        self.latencies.longest_ns
+    }
+
+    /// Takes note of the longest of the pairs that follow, before they are counted.
+    pub(super) fn meet(&mut self, longest_ns: i64) {
+        self.latencies.meet(longest_ns);
+    }
+
+    /// The pairs that follow, to be counted elsewhere and [added](Self::add) in this order.
+    pub(super) fn uncounted(&mut self, pairs: Vec<Pair>) -> Uncounted {
+        let latencies = self.latencies.behind(self.latencies.count() + self.outstanding);
+        self.outstanding += latencies.samples(&pairs);
+        Uncounted { latencies, pairs }
+    }
+
+    /// The same on another host, where so many of the pairs are samples.
+    pub(super) fn order(&mut self, samples: u64, older: Vec<Signature>) -> Order {
+        let begin_ns = self.latencies.begin_ns();
+        let order = Order { behind: self.latencies.count() + self.outstanding, begin_ns, older };
+        self.outstanding += samples;
+        order
+    }
+
+    /// The order of pairs behind so many more packets that left, if all of these will be samples; `None` where it is
+    /// known that they will not.
+    pub(super) fn expected(&self, more: u64) -> Option<Order> {
+        let begin_ns = self.latencies.begin_ns();
+        let behind = self.latencies.count() + self.outstanding + more;
+        let samples = self.options.departures.are_well() && begin_ns.0 != i64::MAX;
+        samples.then_some(Order { behind, begin_ns, older: Vec::new() })
+    }
+
+    /// Converts the counts of another host, to be [added](Self::add).
+    pub(super) fn counted(&self, counts: Counts) -> Counted {
+        Counted { latencies: self.latencies.of_value(counts.0), room: Room::default() }
+    }
+
+    /// Adds the pairs that were given out first of those that are outstanding.
+    pub(super) fn add(&mut self, counted: Counted) -> Room {
+        let before = self.latencies.count();
+        self.latencies.append(counted.latencies);
+        self.outstanding -= self.latencies.count() - before;
+        counted.room
+    }
+
+    /// Counts packets whose fate is decided. `bounds_ns` are the first ingress and the last egress stamp so far.
+    pub(super) fn count_all(
+        &mut self,
+        decided: impl Iterator<Item = Decided>,
+        bounds_ns: (i64, i64),
+    ) {
+        for Decided { fate, stamp_ns, .. } in decided {
+            self.count(fate, stamp_ns, bounds_ns);
+        }
+    }
+
+    /// A packet is given up no sooner than a packet that left a window later was read, unless the egress
+    /// capture has ended: so where the captures end decides here as it does at the end.
+    fn count(&mut self, fate: Fate, stamp_ns: i64, bounds_ns: (i64, i64)) {
+        let since_ns = stamp_ns.saturating_sub(bounds_ns.0);
+        if fate == Fate::Unmatched && since_ns < self.options.window.window_ns {
+            self.unmatched.record(stamp_ns);
+            return;
+        }
+        let ends = self.ends(bounds_ns);
+        let outcome = ends.outcome(fate, stamp_ns);
+        let at_ms = millisecond(stamp_ns, self.origin_ns);
+        if self.latencies.trimmed_until_ns().is_none() {
+            *self.before_first.entry((outcome, at_ms.div_euclid(1_000))).or_default() += 1;
+        } else {
+            self.tally.add(outcome, ends.is_trimmed(stamp_ns), at_ms, 1);
+        }
+    }
+
+    fn ends(&self, (first_ingress_ns, last_egress_ns): (i64, i64)) -> Ends {
+        let Latencies { longest_ns, .. } = self.latencies;
+        let trimmed_until_ns = self.latencies.trimmed_until_ns();
+        Ends::new(self.options, (longest_ns, trimmed_until_ns), first_ingress_ns, last_egress_ns)
+    }
+
+    /// Decides what the end of the captures leaves open.
+    pub(super) fn finish<C: DerefMut<Target: Source>, const N: usize>(
+        mut self,
+        mut merging: Merging<C, N>,
+    ) -> Analysis {
+        let bounds_ns = merging.bounds_ns();
+        self.count_all(merging.decided(), bounds_ns);
+        self.latencies.flush_second();
+        let (taps, fates) = merging.finish();
+        for (fate, stamp_ns) in fates {
+            self.count(fate, stamp_ns, bounds_ns);
+        }
+        // With a match, all of these were decided before its trim ended; without one there is no trim.
+        let matched = self.latencies.trimmed_until_ns().is_some();
+        for ((outcome, second), packets) in std::mem::take(&mut self.before_first) {
+            self.tally.add(outcome, matched, second.saturating_mul(1_000), packets);
+        }
+        let ends = self.ends(bounds_ns);
+        for (stamp_ns, packets) in self.unmatched.sorted() {
+            let outcome = ends.outcome(Fate::Unmatched, stamp_ns);
+            self.tally.add(outcome, ends.is_trimmed(stamp_ns), 0, packets);
+        }
+        let options = self.options;
+        self.findings(taps).analysis(options)
+    }
+
+    fn findings<C: DerefMut<Target: Source>>(
+        self,
+        [mut entered, mut left]: [Tap<C>; 2],
+    ) -> Findings {
+        let Options { selection, rewrites, .. } = self.options;
+        let seconds = by_second(
+            [entered.loads(), left.loads()],
+            &self.tally.lost_by_second,
+            &self.latencies.maxima,
+        );
+        let (mut ingress, mut egress) = (self.tally.ingress, self.tally.egress);
+        (ingress.packets, ingress.unstamped) = (entered.packets, entered.unstamped);
+        (egress.packets, egress.unstamped) = (left.packets, left.unstamped);
+        Findings {
+            signature: findings::signature(selection.as_ref(), *rewrites, self.signature_bytes),
+            taps: summary::Taps { ingress: entered.facts(), egress: left.facts() },
+            ingress,
+            egress,
+            trimmed_undelivered: self.tally.trimmed_undelivered,
+            undelivered: self.tally.undelivered,
+            latencies: self.latencies,
+            ingress_gaps: entered.gaps.into_histogram(),
+            egress_gaps: left.gaps.into_histogram(),
+            seconds,
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! The clocks of NICs beside the system's, before and after a recording.
+
+use std::fs::{self, File};
+use std::io;
+use tailtrim_sys::ptp;
+use tailtrim_trace::phc::{Chain, Method, Offset, Triple, narrowest};
+
+/// Clocks count in whole ns at best.
+const RESOLUTION_NS: i64 = 1;
+/// From the best to the one that every clock has.
+const METHODS: [(Method, Read); 3] = [
+    (Method::Precise, ptp::precise),
+    (Method::Extended, ptp::extended),
+    (Method::Basic, ptp::basic),
+];
+
+type Read = fn(&File) -> io::Result<Vec<Triple>>;
+
+/// A clock that can be read, and what it said at first.
+#[derive(Debug)]
+pub struct Phc {
+    device: String,
+    name: String,
+    file: File,
+    method: Method,
+    read: Read,
+    first: Offset,
+}
+
+impl Phc {
+    /// Reads all that there are; those that cannot be read are told in the second list.
+    #[must_use]
+    pub fn begin() -> (Vec<Self>, Vec<String>) {
+        let (mut clocks, mut refused) = (Vec::new(), Vec::new());
+        for device in devices() {
+            match Self::open(&device) {
+                Ok(clock) => clocks.push(clock),
+                Err(error) => refused.push(format!("/dev/{device}: {error}")),
+            }
+        }
+        (clocks, refused)
+    }
+
+    fn open(device: &str) -> io::Result<Self> {
+        let file = File::open(format!("/dev/{device}"))?;
+        let name = fs::read_to_string(format!("/sys/class/ptp/{device}/clock_name"));
+        let name = name.unwrap_or_default().trim().to_owned();
+        let mut last = io::Error::other("its readings go backwards");
+        for (method, read) in METHODS {
+            match read(&file).map(|triples| narrowest(&triples, RESOLUTION_NS)) {
+                Ok(Some(first)) => {
+                    let device = device.to_owned();
+                    return Ok(Self { device, name, file, method, read, first });
+                }
+                Ok(None) => {}
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
+    }
+
+    /// Reads it again.
+    ///
+    /// # Errors
+    /// It cannot be read any more.
+    pub fn again(&self) -> Result<Chain, String> {
+        let last = (self.read)(&self.file).map(|triples| narrowest(&triples, RESOLUTION_NS));
+        match last {
+            Ok(Some(last)) => {
+                Ok(Chain::new(&self.device, &self.name, self.method, self.first, last))
+            }
+            Ok(None) => Err(format!("/dev/{}: its readings go backwards", self.device)),
+            Err(error) => Err(format!("/dev/{}: {error}", self.device)),
+        }
+    }
+}
+
+/// `ptp0` and so on.
+fn devices() -> Vec<String> {
+    let entries = fs::read_dir("/sys/class/ptp").into_iter().flatten().flatten();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
