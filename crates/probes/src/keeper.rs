@@ -1,6 +1,6 @@
-//! A process beside this one that keeps what takes privileges to undo, while this one does without them.
+//! A privileged helper process that undoes changes after the main process has dropped its privileges.
 //!
-//! It undoes that when this process ends, however it ends: what tells it is the end of a pipe.
+//! It undoes the changes when the main process ends, for whatever reason: it sees the end of file on a pipe.
 
 use rustix::thread::CapabilitySet;
 use serde::de::DeserializeOwned;
@@ -11,33 +11,33 @@ use tailtrim_sys::capabilities;
 use tailtrim_sys::placement;
 use tailtrim_sys::process;
 
-/// What is kept, and undone when it is dropped.
+/// Changes of the host that dropping this undoes.
 pub(crate) trait Kept {
-    /// Numbers that tell how it is.
+    /// Numbers that describe their present state, such as counters.
     fn look(&self) -> io::Result<Numbers>;
 }
 
 /// Numbers by name.
 pub(crate) type Numbers = BTreeMap<String, u64>;
 
-/// What did not work beside this process.
+/// An operation of the helper process that failed, in a form that passes through the pipe.
 #[derive(Debug, Serialize, Deserialize, thiserror::Error)]
 #[error("{what}: {why}")]
 pub(crate) struct Failure {
-    /// What was tried.
+    /// The operation.
     pub(crate) what: String,
-    /// What the system says.
+    /// The system's error text.
     pub(crate) why: String,
 }
 
 impl Failure {
-    /// What an error becomes that says nothing of what was tried.
+    /// Makes a failure from an error of the system, which does not name the operation.
     pub(crate) fn of(what: &str) -> impl Fn(io::Error) -> Self {
         move |why| Self { what: what.to_owned(), why: why.to_string() }
     }
 }
 
-/// The process, until this is dropped; that waits until everything is undone.
+/// The helper process. Dropping this stops it and waits until everything is undone.
 #[derive(Debug)]
 pub(crate) struct Keeper {
     ask: Option<PipeWriter>,
@@ -45,15 +45,15 @@ pub(crate) struct Keeper {
 }
 
 impl Keeper {
-    /// Starts the process, which sets up what it is to keep and has CAP_NET_ADMIN from then on, but no other
-    /// capability. Returns what the setting up told. To be called before other threads are started.
+    /// Starts the process, which runs `set_up` and then has CAP_NET_ADMIN, but no other capability. Returns the result
+    /// of `set_up`. To be called before other threads are started.
     pub(crate) fn start<T: Serialize + DeserializeOwned, K: Kept>(
         set_up: impl FnOnce() -> Result<(T, K), Failure>,
     ) -> Result<(T, Self), Failure> {
         let starting = Failure::of("starting a process that keeps what needs privileges");
         let (answers, ask) = process::beside(|requests, mut answers| {
-            // A terminal's end and its Ctrl-C are for the process that is served, and so end this one. SIGTERM goes to
-            // every process of a service: as it came, this one has the handler of the one that is served.
+            // The end of a terminal and its Ctrl-C are for the main process, which then ends this one. SIGTERM goes to
+            // every process of a service: this one has inherited the main process' handler.
             let _ = process::leave_session();
             placement::name_threads("tt-keeper");
             let set_up = keep_network_rights()
@@ -73,7 +73,7 @@ impl Keeper {
         Ok((told, keeper))
     }
 
-    /// Asks how what is kept is.
+    /// Asks the helper process for the present numbers of the changes.
     pub(crate) fn look(&mut self) -> Result<Numbers, Failure> {
         let asked = self.ask.as_mut().map_or(Ok(()), |ask| ask.write_all(&[LOOK]));
         asked.map_err(Failure::of(ENDED))?;
@@ -93,7 +93,7 @@ impl Keeper {
 impl Drop for Keeper {
     fn drop(&mut self) {
         self.ask = None;
-        // Its end of the pipe closes when it ends, which is when nothing is left to undo.
+        // The helper closes its end of the pipe when it exits, which it does after everything is undone.
         let _ = self.answers.read_to_end(&mut Vec::new());
     }
 }
@@ -102,7 +102,7 @@ impl Drop for Keeper {
 const LOOK: u8 = b'?';
 const ENDED: &str = "asking the process that keeps what needs privileges (was it killed?)";
 
-/// Answers until the process that is served has ended.
+/// Answers requests until the main process has ended.
 fn serve(kept: &impl Kept, mut requests: PipeReader, mut answers: PipeWriter) {
     let mut request = [0];
     while requests.read_exact(&mut request).is_ok() {
@@ -116,12 +116,13 @@ fn tell<T: Serialize>(answers: &mut PipeWriter, told: &T) -> io::Result<()> {
     answers.write_all((serde_json::to_string(told)? + "\n").as_bytes())
 }
 
-/// Also of what this process executes, which would get all that root has.
+/// Drops all capabilities but CAP_NET_ADMIN, also for the programs that this process executes: they would get all of
+/// root's.
 fn keep_network_rights() -> io::Result<()> {
     let needed = CapabilitySet::NET_ADMIN;
     capabilities::never_gain()?;
     match capabilities::empty_bounding_set(needed) {
-        // An ordinary user with a file's capabilities; what it executes has none of them.
+        // An ordinary user with file capabilities: programs that it executes have none of them.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
         other => other?,
     }
@@ -142,7 +143,7 @@ mod tests {
 
     #[test]
     fn a_process_with_several_threads_gets_no_keeper() {
-        // Another thread than the one that runs the test.
+        // A thread other than the one that runs the test.
         let (over, wait) = std::sync::mpsc::channel::<()>();
         let other = std::thread::spawn(move || wait.recv());
         let refused = Keeper::start(|| Ok(((), Nothing))).unwrap_err();

@@ -1,4 +1,4 @@
-//! Every round trip of a stream as a record of eighteen 64-bit integers, for who writes other formats.
+//! Every round trip of a stream as a record of eighteen 64-bit integers, for writers of other formats.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -32,7 +32,7 @@ pub enum Field {
     AppReceive,
     /// The round-trip time at the level asked for.
     RoundTrip,
-    /// How it ended, by `HiPerConTracer`'s numbers: 255 answered, 200 not.
+    /// Result of the probe, by `HiPerConTracer`'s numbers: 255 answered, 200 not.
     Status,
     /// Bytes of the probe's IP packet.
     Bytes,

@@ -1,7 +1,7 @@
 //! Round trips: probes on a schedule to one or more reflectors, an open loop as that of the generator.
 //!
-//! One thread sends and receives. What it finds out of each round trip goes, in blocks, to a thread a stream
-//! that analyses it exactly as a pair of captures: sent probes enter, replies leave.
+//! One thread sends and receives. It hands its round trips, in blocks, to one analysing thread a stream, which treats
+//! them as a pair of captures: sent probes enter, replies leave.
 
 mod analysis;
 mod log;
@@ -37,7 +37,7 @@ const AWAKE_NS: i64 = 60_000;
 /// Rounds after which the error queues are looked at while nobody sleeps.
 const IDLE_ROUNDS: u32 = 32;
 
-/// What is to be measured.
+/// Parameters of a measurement.
 #[derive(Debug)]
 pub struct Plan {
     /// To whom and how; each departure of the schedule sends a probe of each.
@@ -62,13 +62,13 @@ pub struct Plan {
     pub hops: Option<u8>,
     /// The hosts have one clock.
     pub same_clock: bool,
-    /// How the latencies are analysed: window and trim are set here.
+    /// Options of the analysis of latencies: window and trim are set here.
     pub options: Options,
     /// Where every round trip is written down.
     pub log: Option<PathBuf>,
 }
 
-/// What happened in the last second, for a live line.
+/// Events of the last second, for a live line.
 #[derive(Debug, Clone)]
 pub struct Live {
     /// Seconds since the start.
@@ -102,8 +102,8 @@ pub enum PingError {
     Analysis(#[from] AnalysisError),
 }
 
-/// Measures until the schedule's end or until `stopped`. `started` is called when all is ready; `place` in
-/// between, after the threads that analyse have started, so that what it asks for is this thread's alone.
+/// Measures until the schedule's end or until `stopped`. `started` is called when all is ready; `place` before that,
+/// after the analysing threads have started, so that its settings apply to this thread alone.
 ///
 /// # Errors
 /// [`PingError`].
@@ -196,7 +196,7 @@ impl Run {
             }
             let received = self.receive()?;
             idle = if received { 0 } else { idle + 1 };
-            // Who never sleeps and waits for no stamps does not look away when the reply is due.
+            // With `spin` and no stamps to wait for, error queues are read seldom, so that replies are read at once.
             unheard += 1;
             if unheard >= IDLE_ROUNDS || (idle < 2 && !(self.spin && self.unstamped)) {
                 unheard = 0;
@@ -266,7 +266,7 @@ impl Run {
         for stream in &mut self.streams {
             stream.tell(&mut live);
         }
-        // Who listens may have gone; the measurement goes on.
+        // The receiver may be gone; the measurement goes on.
         let _ = sender.send(live);
     }
 }

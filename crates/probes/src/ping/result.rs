@@ -1,4 +1,4 @@
-//! What came of it.
+//! Result of a round-trip measurement.
 
 use serde::Serialize;
 use std::net::SocketAddr;
@@ -24,19 +24,19 @@ pub struct Pinged {
 /// Round trips of a stream.
 #[derive(Debug, Clone, Serialize)]
 pub struct StreamResult {
-    /// What it is called: target, and source and class where there are several.
+    /// Name of the stream: target, and source and class where there are several.
     pub name: String,
     /// To whom.
     pub target: SocketAddr,
     /// From where.
     pub local: SocketAddr,
-    /// How.
+    /// Name of the protocol.
     pub protocol: &'static str,
     /// DSCP and ECN of the probes.
     pub traffic_class: Option<u8>,
     /// Bytes of a probe's IP packet.
     pub packet_bytes: usize,
-    /// What became of probes and replies.
+    /// Probes and replies by outcome.
     #[serde(flatten)]
     pub counts: Counts,
     /// Answered probes that lack a stamp for the level asked for: they are not samples.
@@ -50,14 +50,14 @@ pub struct StreamResult {
 }
 
 impl StreamResult {
-    /// Puts into the summary what its matching did not see.
+    /// Puts into the summary the counts that its matching did not see.
     pub(super) fn complete(&mut self) {
         let Counts { probes, replies, .. } = &self.counts;
         let ingress = &mut self.summary.ingress;
         ingress.packets += probes.cut + self.unstamped;
         ingress.cut += probes.cut;
         ingress.unstamped += self.unstamped;
-        // A late reply is one; quantiles count both alike.
+        // A late reply is one beyond the window, not a loss; quantiles count both alike.
         let late = probes.late.min(ingress.lost);
         ingress.lost -= late;
         ingress.beyond_window += late;

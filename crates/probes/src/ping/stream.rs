@@ -20,7 +20,7 @@ use tailtrim_wire::icmp;
 /// Bytes for replies that wait to be fetched: those of the largest bursts.
 const RECEIVE_BUFFER: usize = 4 << 20;
 
-/// How long an answered probe waits for its send stamps: they come by interrupt, like anything else.
+/// Longest wait of an answered probe for its send stamps, which come by interrupt and may be late.
 const STAMPS_NS: i64 = 200_000_000;
 
 /// Bytes of an Ethernet header.
@@ -29,7 +29,7 @@ const ETHERNET_LEN: usize = 14;
 /// Where to send, and how.
 #[derive(Debug, Clone)]
 pub struct StreamPlan {
-    /// What it is called.
+    /// Name of the stream.
     pub name: String,
     /// To whom.
     pub target: SocketAddr,
@@ -39,7 +39,7 @@ pub struct StreamPlan {
     pub source_port: u16,
     /// DSCP and ECN.
     pub traffic_class: Option<u8>,
-    /// How the far host is asked.
+    /// Protocol of the requests.
     pub protocol: Protocol,
 }
 
@@ -58,7 +58,7 @@ pub(super) struct Stream {
     inbox: Inbox,
     notices: Inbox,
     packet_bytes: usize,
-    /// What to add to a stamp's key for the probe's number, in 32 bits.
+    /// Difference between a stamp's key and the probe's number, modulo 2³².
     shift: u32,
     last_departure_ns: i64,
     unstamped: u64,
@@ -181,7 +181,7 @@ impl Stream {
         Ok(count > 0)
     }
 
-    /// Takes what the kernel tells of what was sent.
+    /// Reads send stamps and errors from the kernel's error queue.
     pub(super) fn listen(&mut self) -> Result<(), PingError> {
         while !self.session.is_idle() && self.socket.notices(&mut self.notices)? > 0 {
             for notice in self.notices.notices() {
@@ -227,7 +227,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Adds what happened since the last call.
+    /// Adds the events since the last call.
     pub(super) fn tell(&mut self, live: &mut Live) {
         let counts = self.session.counts();
         live.sent += counts.probes.sent();
@@ -369,7 +369,7 @@ fn open_socket(
 /// A number that no other session has, mostly: of the time and of the process.
 fn session_number(index: usize) -> u32 {
     let time = clock::realtime_ns().cast_unsigned();
-    // A multiplicative hash (Knuth) spreads what differs in few bits.
+    // A multiplicative hash (Knuth) spreads differences of a few bits over all.
     let mixed = (time ^ u64::from(std::process::id()) << 32 ^ index as u64)
         .wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (mixed >> 32) as u32

@@ -16,7 +16,7 @@ use tailtrim_wire::tlv::StampedBy;
 const BATCH: usize = 16;
 /// Memory for frames that wait for this process.
 const BUFFER_BYTES: usize = 16 << 20;
-/// How soon the end is noticed when nothing comes.
+/// Longest wait for a frame before `stopped` is looked at again.
 const WAIT: Duration = Duration::from_millis(20);
 /// Looks at an empty ring before the port and the clock are asked how they are.
 const LOOKS: u32 = 1 << 14;
@@ -81,7 +81,7 @@ impl FrameReflector {
         self.addresses.iter().flat_map(each).collect()
     }
 
-    /// How the port is attached.
+    /// Capabilities of the port: how it is attached.
     #[must_use]
     pub fn capabilities(&self) -> Capabilities {
         self.port.capabilities()

@@ -9,7 +9,7 @@ use tailtrim_sys::process;
 
 /// Room for requests that wait for this process.
 const WAITING_BYTES: usize = 4 << 20;
-/// Microseconds for which the kernel polls the NIC when a socket is empty; what its documentation recommends.
+/// Microseconds for which the kernel polls the NIC when a socket is empty; the value that its documentation recommends.
 const BUSY_POLL_US: u32 = 50;
 
 /// TTL and hop limit of most replies: a reply that has another one takes longer to hand over.
@@ -20,7 +20,7 @@ const ECHO_HOPS: u8 = 63;
 /// Where requests are expected, and how.
 #[derive(Debug, Clone)]
 pub struct Listening {
-    /// What is spoken on which port.
+    /// Service and port of each socket.
     pub services: Vec<(Service, u16)>,
     /// Addresses of this host; empty: all, IPv4 and IPv6, if an interface or an allow list says who is answered, and
     /// loopback if not.
@@ -33,7 +33,7 @@ pub struct Listening {
     pub hardware: bool,
 }
 
-/// Sockets that are bound, what is spoken there, and why addresses were left out.
+/// Bound sockets with their services, and the addresses that were left out with the reason.
 pub(super) struct Opened {
     pub(super) sockets: Vec<Socket>,
     pub(super) services: Vec<Service>,
@@ -57,7 +57,7 @@ impl Listening {
         }
     }
 
-    /// Binds all ports on all addresses. `tells`: the sockets are to tell when replies left.
+    /// Binds all ports on all addresses. `tells`: the sockets report when replies left.
     pub(super) fn open(&self, policy: &Policy, tells: bool) -> Result<Opened, ReflectError> {
         let (mut sockets, mut services, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
         let chosen = !self.addresses.is_empty();
@@ -90,7 +90,7 @@ impl Listening {
         self.busy_poll && self.bound_to(policy).iter().all(is_one)
     }
 
-    /// How a socket is to be.
+    /// Settings of a socket for this service.
     pub(super) fn settings(&self, service: Service, local: SocketAddr, tells: bool) -> Settings {
         // An echo tells no times: to take them, and to hand them over, would only make it slower.
         let timed = service != Service::Echo;

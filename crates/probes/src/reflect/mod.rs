@@ -1,8 +1,8 @@
 //! Reflectors: requests of round trips come in, replies go out.
 //!
-//! What a reply looks like and who gets one is `tailtrim_roundtrip::reflect`; here are the ways on
-//! which requests come: [`SocketReflector`], and in front of it [`XdpReflector`], which answers most of them
-//! within the kernel; [`FrameReflector`] on an AF_XDP port; and [`NatReflector`], with which only the kernel's own rules do.
+//! `tailtrim_roundtrip::reflect` makes the replies and decides about requests; this module has the ways by which
+//! requests come: [`SocketReflector`], and in front of it [`XdpReflector`], which answers most of them within the
+//! kernel; [`FrameReflector`] on an AF_XDP port; and [`NatReflector`], where rules of the kernel answer.
 
 mod departures;
 mod frames;
@@ -29,7 +29,7 @@ use tailtrim_roundtrip::reflect::{Clock, Counters};
 use tailtrim_sys::clock;
 use tailtrim_wire::tlv::StampedBy;
 
-/// What came of a reflector's work.
+/// Result of a reflector's work.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Reflected {
     /// All requests, those that a program in the kernel answered or refused among them.
@@ -42,7 +42,7 @@ pub struct Reflected {
     /// Requests whose stamp by the NIC was more than a millisecond from the kernel's: its clock is not kept on
     /// UTC, so T2 is the kernel's.
     pub foreign_clock: u64,
-    /// What of it the XDP program did, and what it left to the sockets.
+    /// The XDP program's part of it, and the requests that it left to the sockets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub xdp: Option<XdpWork>,
 }
@@ -69,9 +69,9 @@ pub enum ReflectError {
     /// The rules.
     #[error("{what}: {why}")]
     Nat {
-        /// What was tried.
+        /// The operation.
         what: String,
-        /// What nft or the kernel says.
+        /// The error text of nft or of the kernel.
         why: String,
     },
     /// The XDP program.
@@ -79,7 +79,7 @@ pub enum ReflectError {
     Xdp {
         /// Where.
         interface: String,
-        /// What was tried.
+        /// The operation.
         what: &'static str,
         /// The kernel's answer.
         source: std::io::Error,
@@ -92,7 +92,7 @@ impl From<Failure> for ReflectError {
     }
 }
 
-/// The clock of the stamps as it is now, and who takes T3.
+/// The present state of the stamps' clock, and the source of T3.
 fn clock_now() -> Clock {
     Clock { bound_ns: clock::synchronized_within_ns(), sent_by: StampedBy::Software }
 }

@@ -1,4 +1,4 @@
-//! Reflecting by UDP sockets: works everywhere, and is what the other ways are compared with.
+//! Reflecting by UDP sockets: works everywhere, and is the reference for the other modes.
 
 use super::departures::Departures;
 use super::listening::{Listening, Opened};
@@ -19,9 +19,9 @@ use tailtrim_wire::tlv::StampedBy;
 const BATCH: usize = 16;
 /// Room for a request: an MTU of 9,000 and what loopback and fragments make of it.
 const ROOM: usize = 9_216;
-/// How soon the end is noticed when nothing comes.
+/// Longest wait for a request before `stopped` is looked at again.
 const WAIT: Duration = Duration::from_millis(20);
-/// How often the clock is asked how far it may be off.
+/// Interval at which the clock's error bound is read.
 const CLOCK_NS: i64 = 1_000_000_000;
 /// Looks at empty sockets before the time is asked.
 const LOOKS: u32 = 1 << 12;
@@ -38,8 +38,8 @@ const FOREIGN_SENT_NS: u64 = 1_000_000_000;
 pub struct SocketReflector {
     sockets: Vec<Socket>,
     services: Vec<Service>,
-    /// Of a reflector that polls at certain addresses: for each socket of its own another one, at the end of
-    /// them, for the client that asks most.
+    /// For a reflector that polls at given addresses: a second socket for each one, at the end of `sockets`, for the
+    /// client that asks most.
     regulars: Vec<Regular>,
     round: u32,
     /// Why addresses were left out: one of the families may be missing on a host.
@@ -106,12 +106,12 @@ impl SocketReflector {
         })
     }
 
-    /// Has a program in front, which answers what it can.
+    /// Puts an XDP program in front, which answers most requests.
     pub fn behind(&mut self, xdp: XdpReflector) {
         self.xdp = Some(xdp);
     }
 
-    /// What it is bound to; port 0 has become a real one.
+    /// Services with their bound addresses; port 0 has been replaced by the real one.
     #[must_use]
     pub fn bound(&self) -> Vec<(Service, SocketAddr)> {
         let ports = self.sockets.len() - self.regulars.len();
@@ -281,7 +281,7 @@ impl SocketReflector {
             }
             first += sent.taken;
             if first < count && sent.taken == 0 {
-                // The first one is why: it goes nowhere, the others may.
+                // The error belongs to the first one, which is not sent; the others may be.
                 self.reflector.unsent();
                 first += 1;
             }
@@ -289,7 +289,7 @@ impl SocketReflector {
         Ok(())
     }
 
-    /// When replies really left.
+    /// Reads from the error queue when replies really left.
     fn hear_departures(&mut self, at: usize) -> Result<(), ReflectError> {
         let Self { sockets, notices, telemetry, reflector, reflected, .. } = self;
         let Some(telemetry) = telemetry else { return Ok(()) };

@@ -1,4 +1,4 @@
-//! Control messages: what is said to the kernel, and what it says, beside a datagram.
+//! Control messages: data that goes to the kernel and comes from it together with a datagram.
 //!
 //! A control message is a length, a level and a type, then its data, all in the order of this machine; the
 //! next one starts at a multiple of the word size (cmsg(3)).
@@ -77,7 +77,7 @@ impl Builder {
         self.add(level, kind, &libc::c_int::from(hops).to_ne_bytes());
     }
 
-    /// The name under which the stamps of this datagram come back.
+    /// Key with which the stamps of this datagram come back.
     pub(super) fn key(&mut self, key: u32) {
         self.add(libc::SOL_SOCKET, SCM_TS_OPT_ID, &key.to_ne_bytes());
     }
@@ -87,7 +87,7 @@ const fn aligned(length: usize) -> usize {
     length.next_multiple_of(WORD)
 }
 
-/// All that the kernel said beside a message.
+/// All data that came from the kernel with a message.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Said {
     pub(super) software_ns: Option<i64>,
@@ -107,7 +107,7 @@ pub(super) struct Extended {
     code: u8,
     info: u32,
     pub(super) data: u32,
-    /// Who sent the ICMP message.
+    /// Sender of the ICMP message.
     pub(super) offender: Option<IpAddr>,
 }
 
@@ -131,7 +131,7 @@ impl Extended {
     }
 }
 
-/// Reads control messages. What is not known is passed over, and so is a torn end.
+/// Reads control messages. Unknown ones and an incomplete end are skipped.
 pub(super) fn parse(mut bytes: &[u8]) -> Said {
     let mut said = Said::default();
     while let Some((level, kind, data, rest)) = next(bytes) {
@@ -151,7 +151,7 @@ fn next(bytes: &[u8]) -> Option<(libc::c_int, libc::c_int, &[u8], &[u8])> {
 fn note(said: &mut Said, level: libc::c_int, kind: libc::c_int, data: &[u8]) {
     match (level, kind) {
         (libc::SOL_SOCKET, SCM_TIMESTAMPING) => {
-            // Three times: software, no longer used, the NIC's own. What is missing is zero.
+            // Three times: software, no longer used, the NIC's own. Missing ones are zero.
             said.software_ns = time_ns(data);
             said.hardware_ns = data.get(32..).and_then(time_ns);
         }
@@ -163,7 +163,7 @@ fn note(said: &mut Said, level: libc::c_int, kind: libc::c_int, data: &[u8]) {
             said.traffic_class = integer(data).and_then(|class| u8::try_from(class).ok());
         }
         (libc::SOL_IP, libc::IP_PKTINFO) => {
-            // The last of the three is the address in the packet, whoever it was routed to.
+            // The last of the three is the destination address in the packet, whichever host it was routed to.
             let address = data.get(8..).and_then(|data| data.first_chunk::<4>());
             said.to = address.map(|octets| IpAddr::V4(Ipv4Addr::from(*octets)));
         }

@@ -1,4 +1,4 @@
-//! What was received, and what the kernel tells of what was sent.
+//! Received datagrams, and the kernel's notices about sent ones.
 
 use super::{address, control};
 use std::net::{IpAddr, SocketAddr};
@@ -12,7 +12,7 @@ pub struct Inbox {
     pub(super) has_ip_header: bool,
     /// To which address all of them were sent, if the socket is bound to one.
     pub(super) to: Option<IpAddr>,
-    /// From whom all of them are, if the kernel does not say it of each.
+    /// The sender of all of them, if the kernel does not name it with each.
     pub(super) from: Option<SocketAddr>,
 }
 
@@ -39,14 +39,14 @@ pub struct Received<'a> {
     pub truncated: bool,
 }
 
-/// What the kernel tells of a datagram that was sent.
+/// The kernel's notice about a datagram that was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Notice<'a> {
     /// It passed a point on its way out.
     Stamp {
         /// Its number, see [`Socket::send`](super::Socket::send).
         key: u32,
-        /// Which point.
+        /// The point.
         point: Point,
         /// By the kernel, `CLOCK_REALTIME`.
         software_ns: Option<i64>,
@@ -57,7 +57,7 @@ pub enum Notice<'a> {
     Undelivered {
         /// Why.
         cause: ErrorOrigin,
-        /// Who says so; `None`: this host.
+        /// Sender of the notice; `None`: this host.
         by: Option<IpAddr>,
         /// To whom it was sent.
         to: Option<SocketAddr>,
@@ -136,7 +136,7 @@ impl Inbox {
         })
     }
 
-    /// What the kernel told last.
+    /// The notices that were read last.
     pub fn notices(&self) -> impl Iterator<Item = Notice<'_>> {
         (0..self.slots.filled()).filter_map(|at| self.notice(at))
     }

@@ -1,7 +1,6 @@
-//! Datagram sockets, UDP and ICMP echo, that tell when each datagram passed which point.
+//! Datagram sockets, UDP and ICMP echo, that take a stamp of each datagram at several points.
 //!
-//! * Receive stamps come beside the datagram: when the kernel took it from the driver, and when the NIC
-//!   received it.
+//! * Receive stamps come with the datagram: when the kernel took it from the driver, and when the NIC received it.
 //! * Send stamps come back through the error queue: when it was handed to the queueing discipline, when the
 //!   driver gave it to the NIC, and when the NIC sent it. Each names the datagram by a number.
 //! * ICMP messages about a datagram come back the same way, with the datagram's own bytes.
@@ -36,17 +35,17 @@ pub struct Socket {
     file: OwnedFd,
     local: SocketAddr,
     transport: Transport,
-    /// A raw socket, which has an IPv4 header before what it receives.
+    /// A raw socket, on which received datagrams have an IPv4 header.
     is_raw: bool,
     stamping: Stamping,
     /// Whether only bytes are wanted.
     bare: bool,
     next_key: u32,
-    /// To whom it is connected: the kernel then knows the way, unless an address is given with a datagram.
+    /// Address to which it is connected: the kernel then knows the route, unless an address is given with a datagram.
     peer: Option<SocketAddr>,
     /// Traffic class of datagrams that have none of their own.
     class: u8,
-    /// Their TTL or hop limit; `None`: what the host says.
+    /// Their TTL or hop limit; `None`: the host's default.
     hops: Option<u8>,
     /// Whether the kernel takes the numbers of datagrams from us (Linux 6.13); else it counts itself.
     gives_keys: bool,
@@ -137,7 +136,7 @@ impl Socket {
         self.ask_for_stamps()
     }
 
-    /// As much as the host allows: beyond its limit only with CAP_NET_ADMIN.
+    /// Makes the receive buffer as large as the host allows: beyond its limit only with CAP_NET_ADMIN.
     fn size_receive_buffer(&self, bytes: usize) -> Result<(), SocketError> {
         let bytes = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
         sys::set(self.as_fd(), libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, bytes)
@@ -213,20 +212,20 @@ impl Socket {
         Ok(())
     }
 
-    /// Opens a second socket at the address and port of this one, which must be a certain address. Nothing
-    /// comes there until it is told whom to [`prefer`](Self::prefer).
+    /// Opens a second socket at the address and port of this one, which must be a certain address. It receives nothing
+    /// before [`prefer`](Self::prefer).
     ///
     /// # Errors
     /// [`SocketError::Open`].
     pub fn second(&self, settings: &Settings) -> Result<Self, SocketError> {
-        // Only meanwhile: others that want the port are to be told that it is taken.
+        // Shared only for this moment: other processes that want the port must get the error that it is taken.
         self.share(true)?;
         let settings = Settings { local: self.local, ..settings.clone() };
         let second = Self::open_shared(&settings, true);
         self.share(false)?;
         let mut second = second?;
         second.share(false)?;
-        // Nobody but itself: what came before that it has, too.
+        // Connected to itself, so that nothing more comes. Datagrams from before that are in its queue, too.
         second.prefer(self.local)?;
         Ok(second)
     }
@@ -236,7 +235,7 @@ impl Socket {
             .map_err(|source| open_failed(self.local, "sharing the port", source))
     }
 
-    /// What comes from `peer` to a port with two sockets comes here from now on, and nothing from others.
+    /// From now on, datagrams from `peer` to a port with two sockets come here, and none from others.
     ///
     /// # Errors
     /// [`SocketError::Open`]: no route, mostly.
@@ -247,7 +246,8 @@ impl Socket {
         Ok(())
     }
 
-    /// Whoever asks one host knows where replies come to, and nobody reads their class: each costs time.
+    /// Turns off the receive address and class: with one peer the address is known, and the class is not read. Each
+    /// costs time.
     fn ask_for_less(&self) -> Result<(), SocketError> {
         let (level, names) = if self.local.is_ipv6() {
             let names = [libc::IPV6_RECVTCLASS, libc::IPV6_RECVPKTINFO, libc::IPV6_RECVHOPLIMIT];
@@ -262,13 +262,13 @@ impl Socket {
         Ok(())
     }
 
-    /// The address to which all that comes was sent, where it is known from the start.
+    /// The destination address of all received datagrams, where it is known from the start.
     fn bound_to(&self) -> Option<IpAddr> {
         let ip = self.local.ip();
         (!ip.is_unspecified()).then_some(ip)
     }
 
-    /// Fetches datagrams that are there. Returns how many; there may be more of a burst, until it returns 0.
+    /// Fetches the datagrams that have come. Returns their number; there may be more of a burst, until it returns 0.
     ///
     /// # Errors
     /// [`SocketError::Broken`].
@@ -288,7 +288,7 @@ impl Socket {
         }
     }
 
-    /// Fetches stamps and errors of what was sent. Returns how many.
+    /// Fetches stamps and errors of sent datagrams. Returns their number.
     ///
     /// # Errors
     /// [`SocketError::Broken`].
@@ -352,7 +352,7 @@ pub fn wait_any<'a>(
     })
 }
 
-/// How far that clock may be from UTC; `None` if it is not synchronised.
+/// Error bound of that clock against UTC; `None` if it is not synchronised.
 #[must_use]
 pub fn clock_bound_ns() -> Option<u64> {
     clock::synchronized_within_ns()

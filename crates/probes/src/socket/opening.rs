@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use tailtrim_sys::socket as sys;
 
-/// What needs a right is called by these names.
+/// Names of the operations that need a capability.
 pub(super) const BINDING: &str = "binding";
 pub(super) const BINDING_TO_INTERFACE: &str = "binding to the interface";
 pub(super) const BUSY_POLL: &str = "busy poll";
@@ -23,7 +23,7 @@ pub(super) fn open_failed(local: SocketAddr, what: &'static str, source: io::Err
     SocketError::Open { local, what, source, hint }
 }
 
-/// Which right was missing (capabilities(7), ip(7), socket(7)); nothing where no capability helps.
+/// Name of the capability that was missing (capabilities(7), ip(7), socket(7)); empty where no capability helps.
 fn right(what: &str) -> &'static str {
     match what {
         BINDING => {

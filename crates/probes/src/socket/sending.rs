@@ -1,4 +1,4 @@
-//! Datagrams out, with what is said to the kernel beside each.
+//! Sending datagrams, with control messages for each.
 
 use super::{
     BATCH, Outgoing, Sent, Socket, SocketError, address, control, is_about_a_datagram, open_failed,
@@ -55,19 +55,20 @@ impl Socket {
         }
     }
 
-    /// Gives datagrams to the kernel. Returns when that began, too.
+    /// Gives datagrams to the kernel. Returns also when that began.
     fn hand_over(&self, parcels: &[Parcel<'_>]) -> (i64, io::Result<usize>) {
         let begun_ns = clock::realtime_ns();
         let result = message::send(self.as_fd(), parcels);
         if result.as_ref().is_err_and(is_about_a_datagram) {
-            // It may be an ICMP message about an earlier one, which is told only once.
+            // The error may be an ICMP message about an earlier datagram, which the kernel reports only once: send
+            // again.
             return (clock::realtime_ns(), message::send(self.as_fd(), parcels));
         }
         (begun_ns, result)
     }
 
-    /// What is said beside a datagram, where it differs from what holds for the socket: for more than one
-    /// short message the kernel gets memory first, which takes as long as copying the datagram.
+    /// Control messages of a datagram, where it differs from the settings of the socket: for more than one short
+    /// message the kernel allocates memory first, which takes as long as copying the datagram.
     fn beside(&self, one: &Outgoing<'_>, key: u32) -> control::Builder {
         let is_v6 = self.local.is_ipv6();
         let mut control = control::Builder::new();
@@ -95,7 +96,7 @@ impl Socket {
     ) -> Result<Sent, SocketError> {
         let errno = error.raw_os_error().unwrap_or(0);
         match errno {
-            // A kernel that does not know the control message with the number.
+            // The kernel does not know the control message with the number.
             libc::EINVAL if self.stamping.send && self.gives_keys && first_key == 0 => {
                 self.gives_keys = false;
                 self.send(batch)
@@ -112,8 +113,8 @@ impl Socket {
         }
     }
 
-    /// A kernel that counts itself may or may not have counted what it refused, by its version. Asked anew
-    /// for stamps, it starts from 0.
+    /// A kernel that counts itself may or may not have counted the refused datagram, depending on its version. Turning
+    /// stamps off and on again makes it start from 0.
     fn count_anew(&mut self) -> Result<(), SocketError> {
         sys::set(self.as_fd(), libc::SOL_SOCKET, libc::SO_TIMESTAMPING, 0)
             .map_err(|source| open_failed(self.local, "asking for stamps", source))?;

@@ -1,9 +1,9 @@
-//! How a socket is to be, and what goes through it.
+//! Settings of a socket, datagrams to send, and errors.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
-/// What is above IP.
+/// Protocol above IP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Transport {
     /// UDP.
@@ -16,38 +16,37 @@ pub enum Transport {
     },
 }
 
-/// Which stamps are asked for.
+/// Kinds of stamps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Stamping {
-    /// The kernel's for what is received.
+    /// The kernel's for received datagrams.
     pub receive: bool,
-    /// The kernel's for what is sent.
+    /// The kernel's for sent datagrams.
     pub send: bool,
     /// Also those of the NIC, in the directions above; [`NicStamps`] turns them on.
     pub hardware: bool,
 }
 
-/// How a socket is to be.
+/// Settings of a socket.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// What is above IP.
+    /// Protocol above IP.
     pub transport: Transport,
     /// The address and port to bind to; an unspecified address is any.
     pub local: SocketAddr,
     /// Uses this interface only.
     pub device: Option<String>,
-    /// DSCP and ECN of what is sent.
+    /// DSCP and ECN of sent datagrams.
     pub traffic_class: Option<u8>,
-    /// TTL or hop limit of what is sent.
+    /// TTL or hop limit of sent datagrams.
     pub hops: Option<u8>,
     /// Microseconds for which the kernel asks the NIC itself when nothing is there (`SO_BUSY_POLL`).
     pub busy_poll_us: Option<u32>,
-    /// Bytes for what was received and not yet fetched.
+    /// Size in bytes of the buffer of received datagrams that were not fetched yet.
     pub receive_buffer: Option<usize>,
-    /// Never fragment.
+    /// Never fragment datagrams.
     pub whole: bool,
-    /// Of what is received from the peer that it is connected to, nothing but the bytes is wanted: neither
-    /// TTL nor class nor stamps.
+    /// Fetch only the bytes of datagrams from the connected peer: neither TTL nor class nor stamps.
     pub bare: bool,
     /// The kernel queues ICMP errors (`IP_RECVERR`). If the program does not read this queue, `poll` returns at once, and the
     /// queued errors use up the receive buffer.
@@ -84,19 +83,19 @@ pub enum SocketError {
     Open {
         /// The local address.
         local: SocketAddr,
-        /// What was tried.
+        /// The operation.
         what: &'static str,
         /// The kernel's answer.
         source: io::Error,
-        /// What to do.
+        /// Advice for the user.
         hint: &'static str,
     },
-    /// It worked and then no longer.
+    /// An operation failed on a socket that had worked.
     #[error("{local}: {what}: {source}")]
     Broken {
         /// The local address.
         local: SocketAddr,
-        /// What was tried.
+        /// The operation.
         what: &'static str,
         /// The kernel's answer.
         source: io::Error,
@@ -118,15 +117,15 @@ pub struct Outgoing<'a> {
     pub hops: Option<u8>,
 }
 
-/// What the kernel did with a batch.
+/// Result of sending a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sent {
     /// The number of the first datagram, by which its stamps come back; those of the next ones follow.
     pub first_key: u32,
-    /// How many it took, from the first on.
+    /// Number of datagrams that the kernel took, from the first on.
     pub taken: usize,
-    /// Right before the system call, `CLOCK_REALTIME`: what it takes to prepare one is not of the round trip.
+    /// Right before the system call, `CLOCK_REALTIME`: the time for preparing a datagram is no part of the round trip.
     pub begun_ns: i64,
-    /// Why not the next one: the error's number.
+    /// The error's number for the first datagram that was not taken.
     pub refused: Option<i32>,
 }

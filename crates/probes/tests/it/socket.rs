@@ -18,10 +18,10 @@ fn outgoing(bytes: &[u8], to: SocketAddr) -> Outgoing<'_> {
     Outgoing { bytes, to, from: None, traffic_class: None, hops: None }
 }
 
-/// How long something that must happen may take: a busy machine is not a broken socket.
+/// Timeout for events that must happen: a busy machine is not a broken socket.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A port of this host that nobody else gets and at which nobody hears: its socket listens to itself only.
+/// A port of this host that no other process gets and from which nothing is read: its socket is connected to itself.
 fn deaf() -> UdpSocket {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.connect(socket.local_addr().unwrap()).unwrap();
@@ -41,7 +41,7 @@ fn stamps(socket: &Socket) -> Vec<(u32, Point, i64)> {
     stamps
 }
 
-/// The kernel begins to stamp what comes in some time after the first socket has asked for it.
+/// Waits until the kernel stamps received datagrams: it begins some time after the first socket has asked for it.
 fn warm_up(socket: &mut Socket, inbox: &mut Inbox) {
     let to = socket.local();
     for _ in 0..500 {
@@ -213,13 +213,13 @@ fn a_second_socket_has_the_client_that_it_prefers() {
         assert_eq!(ask(&second), [vec![other], vec![one]]);
         second.prefer(other).unwrap();
         assert_eq!(ask(&second), [vec![one], vec![other]]);
-        // Others are told that the port is taken.
+        // Other processes get the error that the port is taken.
         let refused = Socket::open(&settings).unwrap_err().to_string();
         assert!(refused.contains("another process"), "{refused}");
     }
 }
 
-/// Who sent the datagrams that come to two sockets, so many in all; each to the address that its socket is bound to.
+/// Senders of the first `count` datagrams at two sockets; asserts that each was sent to the socket's bound address.
 fn from_whom(sockets: [&Socket; 2], count: usize) -> [Vec<SocketAddr>; 2] {
     let mut inbox = Inbox::new(64, 256);
     let mut senders = [Vec::new(), Vec::new()];
@@ -261,7 +261,7 @@ fn a_bare_socket_gets_the_bytes_of_its_peer() {
         }
         assert_eq!(came, [(b"as long as".to_vec(), false), (b"longer tha".to_vec(), true)]);
         assert_eq!(near.receive(&mut inbox).unwrap(), 0);
-        // Nobody else reaches it.
+        // No other sender reaches it.
         udp(address).send(&[outgoing(b"?", near.local())]).unwrap();
         assert!(!near.wait(Duration::from_millis(10)).unwrap().0);
     }
@@ -287,7 +287,7 @@ fn datagrams_without_room_are_counted() {
     assert_eq!(near.overflowed().unwrap(), MANY - came);
 }
 
-/// A client that has gone made a reflector take a whole CPU, and its ICMP errors the room of requests.
+/// Regression: a client that was gone made a reflector use a whole CPU, and its ICMP errors took the room of requests.
 #[test]
 fn errors_that_nobody_reads_do_not_keep_a_socket_from_waiting() {
     let local = SocketAddr::from(([127, 0, 0, 1], 0));

@@ -1,8 +1,8 @@
 //! Reflecting by the kernel's own address translation: no program of ours sees a packet.
 //!
-//! Only echo can be done so. The rules stand in a table of their own, which takes privileges to set up and to
-//! remove: a process beside this one keeps them for that, and removes the table when this one has ended. The
-//! table's name says whose it is; where that process was killed, too, the next one that starts removes it.
+//! Only echo can be done so. The rules are in a table of their own. It takes privileges to set up and to remove, so a
+//! privileged helper process removes it after this one has ended. The table's name has its owner's process ID: if the
+//! helper was killed, too, the next start of tailtrim removes the table.
 
 mod command;
 mod owner;
@@ -21,9 +21,9 @@ use table::Table;
 use tailtrim_roundtrip::reflect::{Counters, Policy, Refusal, Service};
 use tailtrim_sys::{addresses, process};
 
-/// How soon the end is noticed.
+/// Interval at which `stopped` is looked at.
 const WAIT: Duration = Duration::from_millis(50);
-/// How often the counters are asked for.
+/// Interval at which the counters are read.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// The rules, until this is dropped.
@@ -36,8 +36,8 @@ pub struct NatReflector {
 }
 
 impl NatReflector {
-    /// Removes what killed ones left, and sets up the rules. Needs root; not to go on. To be called before other
-    /// threads are started.
+    /// Removes the tables of killed processes, and sets up the rules. Needs root, but not after that. To be called
+    /// before other threads are started.
     ///
     /// # Errors
     /// [`ReflectError::Nat`], [`ReflectError::NoInterface`], and [`ReflectError::OnlyEcho`].
@@ -68,14 +68,14 @@ impl NatReflector {
         }
         let ports: Vec<u16> = listening.services.iter().map(|(_, port)| *port).collect();
         let rules = Rules {
-            // The process that keeps it says whose it is, and sees whether forwarding is on.
+            // The helper process writes the owner's name, and finds out whether forwarding is on.
             table: "",
             interface,
             turns_forwarding_on: false,
             addresses: &ours,
             ports: &ports,
             policy,
-            // 0 is everybody's.
+            // Zone 0 is the default, which all other connections have.
             zone: (std::process::id() % 65_535 + 1) as u16,
         };
         let (removed, keeper) = Keeper::start(|| Table::set_up(&rules))?;
@@ -123,8 +123,8 @@ impl NatReflector {
         Ok(Reflected { counters: self.counters()?, dropped: Some(0), ..Reflected::default() })
     }
 
-    /// What the rules counted. What was neither refused nor sent was dropped by other rules, or for want of a
-    /// connection entry.
+    /// Reads the packet counters of the rules. Requests that were neither refused nor sent were dropped by other rules,
+    /// or for want of a connection entry.
     fn counters(&mut self) -> Result<Counters, ReflectError> {
         let listed = self.keeper.look()?;
         let count = |name: &str| listed.get(name).copied();

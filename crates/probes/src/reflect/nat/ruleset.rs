@@ -1,13 +1,13 @@
-//! The rules: requests are translated back to whom they come from, and never reach a process.
+//! The rules: requests are translated back to their senders, and never reach a process.
 //!
-//! What is refused is dropped before connections are tracked. What is answered gets a zone of its own there, so
-//! that no flow from before is in the way, and none is left translated afterwards.
+//! Refused requests are dropped before connection tracking. The others are tracked in a zone of their own, so that no
+//! earlier flow is in the way, and none is left translated afterwards.
 
 use std::fmt::Write;
 use std::net::IpAddr;
 use tailtrim_roundtrip::reflect::{Limit, Policy};
 
-/// What is counted, by the names of the counters.
+/// Names of the counters.
 pub(super) const RECEIVED: &str = "received";
 pub(super) const REFLECTED: &str = "reflected";
 pub(super) const SOURCE_PORT: &str = "source_port";
@@ -18,14 +18,14 @@ pub(super) const COOKIE: &str = "cookie";
 pub(super) const LOOP: &str = "loop";
 const COUNTERS: [&str; 8] =
     [RECEIVED, REFLECTED, SOURCE_PORT, ADDRESS, NOT_ALLOWED, RATE, COOKIE, LOOP];
-/// The set whose elements are the interfaces that forward because of us.
+/// The set whose elements are the interfaces on which tailtrim turned forwarding on.
 pub(super) const FORWARDING: &str = "forwarding";
 /// Clients whose rate is kept, each for as long after its last request.
 const CLIENTS: u32 = 65_536;
-/// Payloads that are remembered for a second, and flows. Once a second the set is emptied of old ones; what finds no
-/// room in between is answered, and costs little. A loop of more than 100 packets a second finds its room soon.
+/// Payloads that are remembered for a second, and flows. Once a second the set is emptied of old ones; requests that
+/// find no room in between are answered, and cost little. A loop of more than 100 packets a second finds its room soon.
 const PAYLOADS: u32 = 4_096;
-/// What tells payloads apart: so many of their first bytes, where they have as many.
+/// Payloads are compared by so many of their first bytes, where they have as many.
 const COMPARED: [usize; 3] = [16, 8, 0];
 /// One of so many requests is looked at, since every look at a set costs the kernel time; the budget is as much less.
 const SAMPLED: i64 = 8;
@@ -33,7 +33,7 @@ const UDP: usize = 8;
 /// TTL or hop limit that requests go on with at most: forwarding makes it less by one, so a loop ends.
 const HOPS: u8 = 64;
 
-/// What the rules are made for.
+/// Parameters of the rules.
 #[derive(Debug)]
 pub(super) struct Rules<'a> {
     pub(super) table: &'a str,

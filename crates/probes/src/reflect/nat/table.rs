@@ -1,4 +1,4 @@
-//! The table in the kernel: what is set up and removed by a process that keeps CAP_NET_ADMIN for that.
+//! The table in the kernel, which a process sets up and removes that keeps CAP_NET_ADMIN for that.
 
 use super::command::{nft, objects};
 use super::owner;
@@ -13,14 +13,14 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// Removes what killed processes left, and sets up the table of `rules` under this process' name; forwarding is
-    /// turned on where it is off, whatever they say of it. Returns the names of those that were removed, too.
+    /// Removes the tables of killed processes, and sets up the table of `rules` under this process' name. Turns
+    /// forwarding on where it is off, whatever `rules` has for it. Returns the names of those that were removed, too.
     pub(super) fn set_up(rules: &Rules<'_>) -> Result<(Vec<String>, Self), Failure> {
         let interface = rules.interface;
         let removed =
             owner::remove_stale().map_err(Failure::of("removing rules of killed reflectors"))?;
         let name = owner::table().map_err(Failure::of("naming the table"))?;
-        // Only now: what killed ones left may have turned it on.
+        // Asked only now: a killed process may have turned it on.
         let forwards = owner::forwards(interface)
             .map_err(Failure::of("asking whether the interface forwards"))?;
         let rules = text(&Rules { table: &name, turns_forwarding_on: !forwards, ..*rules });
@@ -35,7 +35,7 @@ impl Table {
 }
 
 impl Kept for Table {
-    /// What the rules counted, in packets.
+    /// Reads the rules' counters, in packets.
     fn look(&self) -> io::Result<Numbers> {
         let listed = nft(&["-j", "list", "counters", "table", "inet", &self.name], "")?;
         let count = |counter: &serde_json::Value| {
@@ -47,7 +47,7 @@ impl Kept for Table {
 
 impl Drop for Table {
     fn drop(&mut self) {
-        // What cannot be removed now the next start removes.
+        // If this fails, the next start removes the table.
         let _ = owner::remove(&self.name);
     }
 }

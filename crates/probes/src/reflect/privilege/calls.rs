@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::io;
 use tailtrim_sys::calls;
 
-/// How a reflector answers, which says what it has to ask of the kernel.
+/// Mode of a reflector, which determines the system calls that it needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
     /// By UDP sockets.
@@ -28,7 +28,7 @@ macro_rules! calls {
     ($($call:ident),* $(,)?) => { &[$((without_prefix(stringify!($call)), libc::$call)),*] };
 }
 
-/// What every thread needs: time, memory, what it has open, and to end.
+/// Calls that every thread needs: time, memory, open files, and exit.
 const ALWAYS: &[Call] = calls![
     SYS_read,
     SYS_write,
@@ -72,7 +72,8 @@ const SOCKETS: &[Call] = calls![
 const FRAMES: &[Call] =
     calls![SYS_recvfrom, SYS_sendto, SYS_ppoll, SYS_getsockopt, SYS_adjtimex, SYS_clock_adjtime,];
 
-/// With these the C library and Rust's look around, and do without: a number of CPUs, the source lines of a panic.
+/// Calls by which the C library and Rust's get facts that they can do without: a number of CPUs, the source lines of a
+/// panic.
 const LOOKS: &[Call] = calls![
     SYS_openat,
     SYS_readlinkat,
@@ -98,7 +99,7 @@ const fn without_prefix(call: &'static str) -> &'static str {
     call.split_at(4).1
 }
 
-/// The calls of a way, beside those of all ways.
+/// The calls of a mode that [`ALWAYS`] lacks.
 const fn own(way: Way) -> &'static [Call] {
     match way {
         Way::Sockets | Way::Xdp => SOCKETS,
@@ -107,8 +108,8 @@ const fn own(way: Way) -> &'static [Call] {
     }
 }
 
-/// Keeps all threads of this process to the calls of a way, for good. Those that look around are refused with
-/// EPERM. Any other ends the process: no part of it makes them, and code that got in must not go on trying.
+/// Restricts all threads of this process to the calls of a mode, for good. [`LOOKS`] are refused with EPERM. Any other
+/// call ends the process: no part of it makes them, and injected code must not go on trying.
 ///
 /// # Errors
 /// The kernel's, and [`Unsupported`](io::ErrorKind::Unsupported) where there is no filter for this architecture.
@@ -145,9 +146,9 @@ fn program(
     SeccompFilter::new(rules, otherwise, action, architecture)?.try_into()
 }
 
-/// What of a call is allowed; nothing here means all of it.
+/// Conditions on a call's arguments; empty: every call is allowed.
 fn rules(name: &str) -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
-    // No memory becomes code.
+    // Memory must not become executable.
     let not_code = SeccompCmpOp::MaskedEq(libc::PROT_EXEC as u64);
     if !matches!(name, "mmap" | "mprotect") {
         return Ok(Vec::new());

@@ -1,4 +1,4 @@
-//! What the threads of this process have left of privileges, as the kernel tells it.
+//! Remaining privileges of this process' threads, read from the kernel.
 
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -6,10 +6,10 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::PathBuf;
 
-/// What is left, of all threads together.
+/// Remaining privileges of all threads together.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Left {
-    /// How many threads there are.
+    /// Number of threads.
     pub threads: usize,
     /// The users they are: real, effective, saved, and of files.
     pub users: BTreeSet<u32>,
@@ -19,22 +19,22 @@ pub struct Left {
     pub no_new_privileges: bool,
     /// Whether the kernel lets them make the listed system calls only.
     pub system_calls_filtered: bool,
-    /// What could not be taken away, and why that is.
+    /// Privileges that could not be taken away, with the reason.
     pub kept: Vec<String>,
 }
 
 /// Sets of capabilities, each as `/proc/PID/status` has it: hexadecimal, and read by `capsh --decode`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Capabilities {
-    /// What the kernel goes by.
+    /// Capabilities that the kernel checks.
     pub effective: Mask,
-    /// What a thread may make effective.
+    /// Capabilities that a thread may make effective.
     pub permitted: Mask,
-    /// What programs that it executes may have by their files.
+    /// Capabilities that executed programs get if their files have them as inheritable, too.
     pub inheritable: Mask,
-    /// What programs that it executes have.
+    /// Capabilities that executed programs keep.
     pub ambient: Mask,
-    /// What programs that it executes may have at most.
+    /// Upper bound of the capabilities of executed programs.
     pub bounding: Mask,
 }
 
@@ -54,12 +54,12 @@ impl Serialize for Mask {
     }
 }
 
-/// What tells of each thread, opened while files may be.
+/// The status file of each thread, opened while files may be opened.
 #[derive(Debug)]
 pub(super) struct Threads(Vec<(PathBuf, File)>);
 
 impl Threads {
-    /// Those that there are now.
+    /// Opens those of the present threads.
     pub(super) fn open() -> io::Result<Self> {
         let each = |entry: io::Result<std::fs::DirEntry>| {
             let path = entry?.path().join("status");
@@ -69,7 +69,7 @@ impl Threads {
         std::fs::read_dir("/proc/self/task")?.map(each).collect::<io::Result<_>>().map(Self)
     }
 
-    /// What they have left.
+    /// Reads the remaining privileges.
     pub(super) fn read(self) -> io::Result<Left> {
         let mut left = Left {
             threads: self.0.len(),
@@ -79,7 +79,7 @@ impl Threads {
         };
         for (path, file) in self.0 {
             let mut text = String::new();
-            // A file alone would be asked for its size first, for which there is no permission any more.
+            // `fs::read` would first ask for the size, for which there is no permission any more.
             file.take(1 << 16).read_to_string(&mut text)?;
             left.add(&text).ok_or_else(|| {
                 io::Error::other(format!("{} does not tell capabilities", path.display()))
@@ -90,7 +90,7 @@ impl Threads {
 }
 
 impl Left {
-    /// Adds a thread by its status. `None` where that lacks something.
+    /// Adds a thread by its status. `None` where a field is missing.
     fn add(&mut self, status: &str) -> Option<()> {
         let value = |name: &str| {
             let mut lines = status.lines().filter_map(|line| line.split_once(':'));

@@ -1,4 +1,4 @@
-//! Root and capabilities until everything is open; from then on no more than answering takes.
+//! Giving up privileges: root and capabilities until everything is open, and then only as much as answering needs.
 //!
 //! In this order, since capabilities belong to threads and only root may empty the bounding set: everything is
 //! opened, [`give_up`] is called, other threads are started, [`GivenUp::confine`] is called.
@@ -15,7 +15,7 @@ use std::io;
 use tailtrim_sys::capabilities;
 use tailtrim_sys::process;
 
-/// Whom a reflector becomes.
+/// User and group that a reflector takes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Nobody {
     /// The user's number.
@@ -41,47 +41,47 @@ pub enum PrivilegeError {
         nobody.user, nobody.group
     )]
     Root {
-        /// Whom to become.
+        /// The new user and group.
         nobody: Nobody,
-        /// What the kernel says.
+        /// The kernel's error.
         source: io::Error,
     },
     /// Another step.
     #[error("{what}: {source}")]
     Step {
-        /// What was tried.
+        /// The operation.
         what: &'static str,
-        /// What the kernel says.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// Every step succeeded, and yet the kernel tells that something is left.
+    /// Every step succeeded, and yet the kernel shows remaining privileges.
     #[error("a thread still has {what} after everything was given up, expected none: {left:?}")]
     Left {
-        /// What it is.
+        /// The kind of privilege.
         what: &'static str,
-        /// What there is.
+        /// All remaining privileges.
         left: Box<Left>,
     },
 }
 
-/// What was given up, for good.
+/// Privileges that were given up, for good.
 #[derive(Debug)]
 pub struct GivenUp {
     root: bool,
     stays_root: bool,
-    /// Why the bounding set is as it was.
+    /// Reason why the bounding set is unchanged.
     bounding: Option<String>,
 }
 
-/// Gives up root (for user 0 it stays), all groups of root, and every capability, for good. To be called by the
-/// only thread that there is: others that are started afterwards have nothing either. An ordinary user stays who
-/// it is.
+/// Gives up root (for user 0 it stays), all groups of root, and every capability, for good. To be called by the only
+/// thread that there is: threads that are started afterwards have no privileges either. An ordinary user stays the
+/// same.
 ///
 /// # Errors
-/// [`PrivilegeError`]: whoever asked for that does not want to go on as root.
+/// [`PrivilegeError`]: the caller should end, since privileges that were to be given up remain.
 pub fn give_up(nobody: Nobody) -> Result<GivenUp, PrivilegeError> {
     let failed = |what| move |source| PrivilegeError::Step { what, source };
-    // Whatever it executes, or would: no way back.
+    // Holds for all programs that it executes, too: no way back.
     capabilities::never_gain().map_err(failed("having programs gain no privileges"))?;
     let bounding = match capabilities::empty_bounding_set(CapabilitySet::empty()) {
         Ok(()) => None,
@@ -108,12 +108,12 @@ impl GivenUp {
         self.root
     }
 
-    /// Keeps all threads to the system calls that they need for answering in this way, and reads back what each of
-    /// them has left. No thread can be started afterwards.
+    /// Keeps all threads to the system calls that they need for answering in this mode, and reads back their remaining
+    /// privileges. No thread can be started afterwards.
     ///
     /// # Errors
-    /// [`PrivilegeError::Left`] where something is left that should not be. A kernel without seccomp is not an
-    /// error: [`Left::kept`] tells.
+    /// [`PrivilegeError::Left`] where privileges remain that should not. A kernel without seccomp is not an error:
+    /// [`Left::kept`] names it.
     pub fn confine(self, way: Way) -> Result<Left, PrivilegeError> {
         let failed = |what| move |source| PrivilegeError::Step { what, source };
         let reading = "reading back what is left of privileges";
@@ -135,7 +135,7 @@ impl GivenUp {
         Ok(left)
     }
 
-    /// What is left that should not be.
+    /// Kind of a privilege that remains and should not.
     fn wrongly(&self, left: &Left, is_filtered: bool) -> Option<&'static str> {
         let sets = &left.capabilities;
         let usable = sets.effective.0 | sets.permitted.0 | sets.inheritable.0 | sets.ambient.0;

@@ -25,14 +25,14 @@ pub struct XdpReflector {
     native: bool,
 }
 
-/// How the program runs, and what it left to the sockets.
+/// Mode and counters of the program, and the requests that it left to the sockets.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct XdpWork {
     /// Whether it runs within the driver.
     pub native: bool,
     /// Requests with TLVs, keys or sessions, or of the wrong length: the sockets answered or refused those.
     pub passed: u64,
-    /// What the program itself did.
+    /// The program's own counters.
     pub counters: Counters,
 }
 
@@ -66,9 +66,9 @@ impl XdpReflector {
         Ok(Self { _loaded: loaded, shared, native })
     }
 
-    /// Whether an interface is one whose driver sends back by itself. A veth pair wakes
-    /// the other end only where that has a program, too (`veth_xdp_flush` of the kernel), and otherwise drops
-    /// without saying so: there the program runs behind the driver.
+    /// Whether the interface's driver can send frames back by itself (`XDP_TX`). A veth pair wakes the other end only
+    /// where that has a program, too (`veth_xdp_flush` of the kernel), and otherwise drops without saying so: there the
+    /// program runs behind the driver.
     #[must_use]
     pub fn prefers_native(interface: &str) -> bool {
         interface::has_hardware(interface).unwrap_or(false)
@@ -85,7 +85,7 @@ impl XdpReflector {
         self.shared.seen()
     }
 
-    /// What it did so far.
+    /// The program's work so far.
     #[must_use]
     pub fn work(&self) -> XdpWork {
         let Self { native, shared, .. } = self;
@@ -93,7 +93,7 @@ impl XdpReflector {
     }
 }
 
-/// The addresses that are asked for, or those that the interface has now.
+/// The given addresses, or those that the interface has now.
 fn ours(name: &str, listening: &Listening) -> Result<Vec<IpAddr>, ReflectError> {
     let interface = name.to_owned();
     let failed = |source| ReflectError::Xdp { interface, what: "asking for its addresses", source };
@@ -106,7 +106,7 @@ fn ours(name: &str, listening: &Listening) -> Result<Vec<IpAddr>, ReflectError> 
     }
 }
 
-/// What is a request at this interface.
+/// The interface's requests: addresses and ports.
 pub(super) fn requests(name: &str, listening: &Listening) -> Result<Requests, ReflectError> {
     let ours = ours(name, listening)?;
     interface::mac(name)

@@ -1,4 +1,4 @@
-//! What the program and this process share: the clock one way, counters the other.
+//! Numbers that the program and this process share: the clock one way, counters the other.
 
 use aya::Ebpf;
 use std::io;
@@ -34,7 +34,7 @@ impl Shared {
         bpf::numbers(loaded, "numbers", NUMBERS).map(Self)
     }
 
-    /// Tells the program how its clock is off ours, and ours off the world's.
+    /// Gives the program the offset of its clock from ours, and the error bound of ours.
     pub(super) fn set_clock(&self) {
         let bound_ns = clock::synchronized_within_ns();
         let estimate = ErrorEstimate::of_bound(bound_ns, TimeFormat::Ntp).write();
@@ -53,7 +53,7 @@ impl Shared {
         self.counters().received
     }
 
-    /// What the program did.
+    /// Reads the program's counters.
     pub(super) fn counters(&self) -> Counters {
         let reflected = self.0.get(REFLECTED);
         let mut counters = Counters { reflected, ..Counters::default() };

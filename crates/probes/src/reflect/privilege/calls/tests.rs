@@ -7,7 +7,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus};
 use std::time::Duration;
 
-/// Set in a process that restricts itself and then makes the call that this names.
+/// Set in a process that restricts itself and then makes the call of this name.
 const CASE: &str = "TAILTRIM_TEST_CALL";
 const NAME: &str = "reflect::privilege::calls::tests::calls_that_are_not_listed_end_the_process";
 
@@ -18,7 +18,7 @@ fn ended_by(case: &str) -> ExitStatus {
     command.args(words).env(CASE, case).env("RUST_BACKTRACE", "1").output().unwrap().status
 }
 
-/// What a process does that is restricted.
+/// Makes the call of a case, in the restricted process.
 fn make(case: &str) {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
@@ -35,7 +35,7 @@ fn make(case: &str) {
         "thread" => drop(std::thread::spawn(|| {}).join()),
         "map" => drop(aya::sys::is_map_supported(MapType::Array)),
         "code" => drop(calls::executable_memory()),
-        // Also where its source lines are asked for.
+        // A panic also asks for its source lines.
         "panic" => panic!("asked for"),
         other => panic!("{other}"),
     }
@@ -46,12 +46,12 @@ fn calls_that_are_not_listed_end_the_process() {
     if let Ok(case) = std::env::var(CASE) {
         return make(&case);
     }
-    // The counterpart: what is listed, and what is refused but goes on.
+    // The counterpart: calls that are listed, and calls that are refused without an end of the process.
     for case in ["nothing", "file", "memory"] {
         let status = ended_by(case);
         assert!(status.success(), "{case}: {status}");
     }
-    // Of a test that panicked.
+    // The exit code of a test that panicked.
     assert_eq!(ended_by("panic").code(), Some(101));
     for case in ["socket", "program", "thread", "map", "code"] {
         let status = ended_by(case);

@@ -1,4 +1,4 @@
-//! The program's verdicts and replies against those of `Reflector`, on frames that the kernel runs it on.
+//! The program's verdicts and replies against those of `Reflector`, on frames on which the kernel runs it.
 
 mod frames;
 
@@ -35,7 +35,7 @@ struct Judge {
 }
 
 impl Judge {
-    /// `None`, and said, where the kernel does not load programs for this process.
+    /// Loads the program. `None`, with a message, where the kernel does not load programs for this process.
     fn of(policy: &Policy) -> Option<Self> {
         if !process::is_root() {
             skipped("needs root");
@@ -48,7 +48,7 @@ impl Judge {
         Some(Self { loaded, shared })
     }
 
-    /// What it says of a frame, and what becomes of the frame.
+    /// Verdict of the program on a frame, and the frame afterwards.
     fn run(&mut self, frame: &[u8]) -> (u32, Vec<u8>) {
         let program = bpf::program::<Xdp>(&mut self.loaded, load::PROGRAM).unwrap();
         let mut out = vec![0; frame.len()];
@@ -74,7 +74,7 @@ fn policy() -> Policy {
     Policy { ports, repeats: None, ..Policy::default() }
 }
 
-/// What the kernel drops or judges itself, which the program has to leave to it.
+/// Whether the kernel itself drops or judges the frame, so that the program has to leave it to the kernel.
 fn is_for_kernel(frame: &[u8]) -> bool {
     let v6 = frame.get(12) == Some(&0x86);
     let Some(header) = frame.get(14..if v6 { 54 } else { 34 }) else { return true };
@@ -93,7 +93,7 @@ fn is_for_kernel(frame: &[u8]) -> bool {
     frame[..6] != MAC || destination != ours || source == destination || martian
 }
 
-/// A reply without the times that no other reply has, and what follows from them; and without the TTL of an echo.
+/// A reply without its times and their consequences, which differ in every reply; and without the TTL of an echo.
 fn comparable(mut frame: Vec<u8>) -> Vec<u8> {
     let (v6, udp) = (is_v6(&frame), if is_v6(&frame) { 54 } else { 34 });
     let at = udp + 8;
@@ -112,7 +112,7 @@ fn comparable(mut frame: Vec<u8>) -> Vec<u8> {
     frame
 }
 
-/// What the program says of a frame has to be what the reflector says, or to leave it to the sockets.
+/// Asserts that the program treats a frame as the reflector does, or leaves it to the sockets.
 fn compare(judge: &mut Judge, reflector: &mut Reflector, request: &[u8]) -> &'static str {
     let before = judge.shared.counters().refused;
     let (verdict, out) = judge.run(request);
@@ -160,7 +160,7 @@ fn compare(judge: &mut Judge, reflector: &mut Reflector, request: &[u8]) -> &'st
         }
         None if verdict == PASS => "no request",
         None if dropped_for == Some(Refusal::Malformed) => "malformed",
-        // The program does not sum up.
+        // The program does not compute this checksum.
         None => {
             assert_ne!(udp_sum(request), u16::MAX, "{request:02x?}");
             assert!(verdict == DROP || udp_sum(&out) != u16::MAX, "as damaged: {request:02x?}");
@@ -220,7 +220,7 @@ fn repeated_and_far_echoes_are_limited_by_flow() {
         verdicts.filter(|verdict| *verdict == SEND_BACK).count()
     };
     assert_eq!(answered(40_000, 64, &|number| vec![number; 80]), 20);
-    // The first is new.
+    // The first one is new.
     assert!((5..=6).contains(&answered(40_001, 64, &|_| vec![7; 80])));
     // Compared are the length and the first 64 bytes.
     assert!((5..=6).contains(&answered(40_002, 64, &|n| [vec![7; 64], vec![n; 9]].concat())));
@@ -263,7 +263,8 @@ fn replies_of_test_packets_are_not_answered() {
         let reply = out[42..].to_vec();
         let (verdict, _) = judge.run(&frame(false, 40_000, port, 64, &reply));
         assert_eq!(verdict, DROP);
-        // Each of what tells a reply: T2, the times together, the sender's estimate, zeros, the sender's TTL.
+        // Each field by which a reply can be recognised: T2, the times together, the sender's estimate, zeros, the
+        // sender's TTL.
         for (at, bytes) in
             [(16, &[0; 8][..]), (16, &[1, 2, 3, 4]), (36, &[0; 2]), (38, &[0, 1]), (40, &[0])]
         {
