@@ -1,8 +1,8 @@
-/* Who is answered, and how often: the rules of `Reflector` in crates/roundtrip, in the same order. */
+/* Decisions about requests (allow list, rates, loops): the rules of `Reflector` in crates/roundtrip, in their order. */
 #pragma once
 #include "request.h"
 
-/* What became of requests, and at which place in `numbers` that is counted. */
+/* Outcomes of requests, which are also the indices of their counters in `numbers`. */
 enum outcome {
 	REFLECTED,
 	PASSED,
@@ -17,18 +17,18 @@ enum outcome {
 	OUTCOMES,
 };
 
-/* What this process and the programs share. */
+/* Numbers that this process and the programs share. */
 struct numbers {
 	/* CLOCK_TAI minus CLOCK_REALTIME. */
 	u64 tai_offset_ns;
-	/* The error estimate as a packet has it. */
+	/* The clock's error estimate in the format of packets. */
 	u64 error;
 	u64 counts[OUTCOMES];
 };
 
 struct prefix {
 	u32 bits;
-	/* Of the address in bytes: no IPv6 prefix contains IPv4. */
+	/* Part of the address in bytes: no IPv6 prefix contains IPv4. */
 	u32 family;
 	u32 address[4];
 };
@@ -60,7 +60,7 @@ struct {
 	TYPE(value, u8);
 } allowed SECTION(".maps");
 
-/* When the next request of a client is due. */
+/* Times at which the next request of each client is due. */
 struct {
 	NUMBER(type, LRU_HASH);
 	NUMBER(max_entries, 1 << 16);
@@ -68,7 +68,7 @@ struct {
 	TYPE(value, u64);
 } clients SECTION(".maps");
 
-/* When the next echo of a flow is due that may be in a loop. */
+/* Times at which the next echo of each flow that may be in a loop is due. */
 struct {
 	NUMBER(type, LRU_HASH);
 	NUMBER(max_entries, 1 << 14);
@@ -94,10 +94,10 @@ SETTING u64 REPEAT_INTERVAL_NS;
 SETTING u64 REPEAT_SLACK_NS;
 SETTING bool HAS_COOKIE;
 SETTING u64 COOKIE_BYTES;
-/* So that others do not know which payloads share a place. */
+/* A random seed, so that others do not know which payloads share a place. */
 SETTING u64 SEED;
 
-/* Not from many, from all or from nobody. */
+/* Whether the source is a unicast address. */
 INLINE bool is_somebody(const struct request *request)
 {
 	const u32 *from = request->source;
@@ -143,7 +143,7 @@ INLINE bool is_within_limit(const struct request *request)
 	return admits(&clients, &client, LIMIT_INTERVAL_NS, LIMIT_SLACK_NS);
 }
 
-/* REFLECTED, or why not. */
+/* REFLECTED, or the reason for a refusal. */
 INLINE enum outcome judge(const struct request *request)
 {
 	u16 port = request->udp->source;
@@ -165,7 +165,7 @@ INLINE u64 part(u64 word, u64 factor)
 	return (word ^ word >> 32) * factor;
 }
 
-/* Of the flow, the payload's length and its first bytes; never 0. */
+/* Hash of the flow, the payload's length and its first bytes; never 0. */
 INLINE u64 fingerprint(const struct request *request, const struct flow *flow)
 {
 	static const u64 factors[] = {
@@ -204,7 +204,7 @@ INLINE u64 fingerprint(const struct request *request, const struct flow *flow)
 	return part(hash ^ hash >> 29, 0x9e3779b97f4a7c15) | 1;
 }
 
-/* Whether the payload came before; from now on it did. */
+/* Returns whether the payload came before, and remembers it. */
 INLINE bool is_repeated(u64 payload)
 {
 	u32 place = payload >> 32 & (PLACES - 1);

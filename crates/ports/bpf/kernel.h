@@ -1,5 +1,5 @@
-/* What these programs need of the kernel, as <linux/bpf.h> defines it: so neither kernel headers nor libbpf are needed
- * to build them. */
+/* Declarations that these programs need, as in <linux/bpf.h>: so neither kernel headers nor libbpf are needed to build
+ * them. */
 #pragma once
 #include <stdbool.h>
 

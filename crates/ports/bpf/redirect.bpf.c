@@ -1,9 +1,9 @@
 /* The XDP program of an AF_XDP port: stamps a frame and redirects it to the port's socket. */
 #include "request.h"
 
-/* What is left in front of a frame. */
+/* The stamp that the program writes in front of a frame. */
 struct front {
-	/* Tells a stamp from whatever else may lie there. */
+	/* Distinguishes a stamp from other data there. */
 	u64 mark;
 	u64 tai_ns;
 };
@@ -15,7 +15,7 @@ struct {
 	TYPE(value, u32);
 } sockets SECTION(".maps");
 
-/* Frames that came to another queue and went to the kernel. */
+/* Counts frames that came to another queue and went to the kernel. */
 struct {
 	NUMBER(type, ARRAY);
 	NUMBER(max_entries, 1);
@@ -26,7 +26,7 @@ struct {
 
 /* Whether only requests are redirected. */
 SETTING bool IS_FOR_REQUESTS;
-/* Whether the kernel has the clock. */
+/* Whether the kernel has `tai_ns`. */
 SETTING bool STAMPS;
 SETTING u64 MARK;
 
@@ -53,7 +53,7 @@ INLINE void stamp(struct xdp_md *context)
 	u64 now_ns = tai_ns();
 	struct front *front;
 
-	/* A driver may have no room for it. */
+	/* A driver may have no room for the stamp. */
 	if (adjust_meta(context, -(int)sizeof(*front)))
 		return;
 	front = (void *)(long)context->data_meta;
@@ -87,7 +87,7 @@ SECTION("xdp") int redirect(struct xdp_md *context)
 	return redirected(context);
 }
 
-/* For interfaces whose frames may lie in several pieces. */
+/* For interfaces that may give a frame in several pieces. */
 SECTION("xdp.frags") int redirect_pieces(struct xdp_md *context)
 {
 	return redirected(context);

@@ -1,9 +1,9 @@
-/* How a reply is made of a request, in the same bytes. */
+/* Turning a request into its reply, in the same bytes. */
 #pragma once
 #include "judge.h"
 
 enum { TEST_HOPS = 255, TEST_LENGTH = 44, PTP_FORMAT = 0x40, NS_PER_S = 1000000000 };
-/* Seconds from 1900 to 1970, and how far T2 and T3 of one reply are apart at most. */
+/* Seconds from 1900 to 1970, and the largest difference between T2 and T3 of one reply. */
 #define NTP_TO_UNIX_S 2208988800ull
 #define RESIDENCE_S 10
 
@@ -27,10 +27,10 @@ struct test_packet {
 /* The DSCP of replies: that of the request, or this one. */
 SETTING bool HAS_FIXED_CLASS;
 SETTING u8 DSCP;
-/* Whether the program runs behind the driver, where the kernel still knows what is left to do to a checksum. */
+/* Whether the program runs behind the driver, where the kernel still knows which part of a checksum is missing. */
 SETTING bool IS_GENERIC;
 
-/* Whether a test packet is what a reflector sent; `stamp::is_reply` in crates/wire has the reasons. */
+/* Whether a test packet was sent by a reflector; `stamp::is_reply` in crates/wire has the reasons. */
 INLINE bool is_reply(const struct test_packet *packet)
 {
 	u32 apart = host32(packet->stamp[0]) - host32(packet->received[0]) + RESIDENCE_S;
@@ -39,8 +39,9 @@ INLINE bool is_reply(const struct test_packet *packet)
 	       ((u8 *)&packet->sender_error)[1] && !packet->zero && packet->sender_hops;
 }
 
-/* Leaves the checksum that the request came with, or 0 where none is to be kept up to date: the sender left it out, or
- * leaves it to a NIC that, as within a veth pair, does not exist. Such a checksum is that of the pseudo header alone. Returns false where only the sockets can answer. */
+/* Stores the checksum that the request came with, or 0 where none has to be updated: the sender left it out, or leaves
+ * it to a NIC that, as within a veth pair, does not exist. Such a checksum is that of the pseudo header alone. Returns
+ * false where only the sockets can answer. */
 INLINE bool take_checksum(const struct request *request, u16 *checksum)
 {
 	u64 pseudo_header;
@@ -51,8 +52,8 @@ INLINE bool take_checksum(const struct request *request, u16 *checksum)
 	pseudo_header = sum_words(request->source, request->v6 ? 8 : 2) + network16((u16)request->length) + network16(UDP);
 	if (folded(pseudo_header) != *checksum)
 		return true;
-	/* In generic mode the kernel knows that it is not finished, and the receiver is told. Otherwise IPv6 wants one: the
-	 * sockets get the request as it came. */
+	/* In generic mode the kernel knows that the checksum is not finished, and the receiver learns that. Otherwise IPv6
+	 * requires a checksum: the sockets get the request as it came. */
 	if (!IS_GENERIC && request->v6)
 		return false;
 	*checksum = 0;
@@ -69,7 +70,7 @@ INLINE void update_checksum(struct request *request, u16 checksum, struct test_p
 	if (!checksum)
 		return;
 	updated = ~folded((u32)csum_diff((u32 *)old, sizeof(*old), (u32 *)new, sizeof(*new), (u16)~checksum));
-	/* 0 would say that there is none. */
+	/* 0 would mean that there is no checksum. */
 	request->udp->checksum = updated ? updated : 0xffff;
 }
 
@@ -116,7 +117,7 @@ INLINE void swap16(u16 *one, u16 *other)
 	*other = kept;
 }
 
-/* Who sent becomes who receives: addresses of Ethernet and IP, ports. No checksum changes by that. */
+/* Swaps source and destination: addresses of Ethernet and IP, ports. This changes no checksum. */
 INLINE void turn_round(struct request *request)
 {
 	struct ethernet *ethernet = request->ethernet;

@@ -51,7 +51,7 @@ enum { UDP = 17, FIRST_CLIENT_PORT = 1024 };
 enum service { NOTHING, ECHO, STAMP, TWAMP };
 enum kind { OTHERS, MALFORMED, REQUEST };
 
-/* What is spoken on each port, which is in the network's order. */
+/* Service on each port; ports are in network byte order. */
 struct services {
 	u8 of_port[1 << 16];
 };
@@ -70,7 +70,7 @@ struct request {
 	struct udp *udp;
 	u8 *payload;
 	void *end;
-	/* Of UDP with its header. */
+	/* Length of UDP with its header. */
 	u32 length;
 	const struct services *services;
 };
@@ -84,10 +84,10 @@ struct {
 
 enum { MOST_ADDRESSES = 64 };
 
-/* Ours; a table would take longer for the few that an interface has. */
+/* The host's addresses; a table would take longer for the few that an interface has. */
 SETTING struct address ADDRESSES[MOST_ADDRESSES];
 SETTING u32 ADDRESS_COUNT;
-/* The interface's own. */
+/* The interface's own address. */
 SETTING u16 MAC[3];
 
 INLINE bool is_within(const void *start, u32 bytes, const void *end)

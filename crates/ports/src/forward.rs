@@ -1,4 +1,4 @@
-//! The reference forwarder, and with a delay model the device of known truth.
+//! The reference forwarder, which with a delay model is the device of known truth.
 
 use crate::disturb::{Pause, Span};
 use crate::grace::GracePeriod;
@@ -11,23 +11,23 @@ use std::time::Duration;
 use tailtrim_sys::clock;
 use tailtrim_wire::traffic::{Builder, Delay};
 
-/// How soon the end is noticed when nothing comes.
+/// Longest wait for a frame before `stopped` is looked at again.
 const WAIT: Duration = Duration::from_millis(20);
 
-/// After so many looks at an empty ring, some tenths of a millisecond, the port is asked how it is.
+/// After so many looks at an empty ring, some tenths of a millisecond, the port is asked for errors.
 const LOOK: u32 = 1 << 16;
 
 /// Most frames in one go.
 const MOST_BATCH: usize = 64;
 
-/// How frames are forwarded.
+/// Settings of a forwarder.
 #[derive(Debug, Clone)]
 pub struct Forwarding {
     /// Sleep until a frame arrives, instead of asking all the time.
     pub wait: bool,
     /// Most frames handled in one batch, 1 to 64.
     pub batch: usize,
-    /// Work for each frame, in ns that it takes if nothing takes the CPU meanwhile.
+    /// Work for each frame: its time on an undisturbed CPU, in ns.
     pub work_ns: u64,
     /// New source MAC address.
     pub source_mac: Option<[u8; 6]>,
@@ -35,19 +35,19 @@ pub struct Forwarding {
     pub destination_mac: Option<[u8; 6]>,
     /// Which directions.
     pub ways: Ways,
-    /// When to sleep although there may be frames.
+    /// Times at which to sleep although there may be frames.
     pub pause: Option<Pause>,
     /// Watch for times in which the work stood still.
     pub watch: bool,
 }
 
-/// Which directions frames are forwarded in.
+/// Directions in which frames are forwarded.
 #[derive(Debug, Clone)]
 pub enum Ways {
     /// From the first port to the second.
     One {
-        /// How long to keep each packet, and the seed. Only in one direction: the loop waits while it keeps a packet,
-        /// which would delay those of the other direction, too.
+        /// Model of the time for which each packet is kept, and the seed. Only in one direction: the loop waits while
+        /// it keeps a packet, which would delay those of the other direction, too.
         delay: Option<(Delay, u64)>,
     },
     /// There and back, in one loop.
@@ -63,7 +63,7 @@ impl Ways {
     }
 }
 
-/// What became of the frames of one direction.
+/// Frames of one direction by outcome.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Forwarded {
     /// Frames that came in.
@@ -82,7 +82,7 @@ pub struct Forwarded {
     pub no_probe: u64,
 }
 
-/// What came of forwarding.
+/// Result of forwarding.
 #[derive(Debug, Clone)]
 pub struct ForwardResult {
     /// From the first port to the second.
@@ -91,7 +91,7 @@ pub struct ForwardResult {
     pub back: Option<Forwarded>,
     /// When the loop stood still, if that was watched.
     pub stalls: Vec<Span>,
-    /// How long it was busy with frames, both directions together, in ns.
+    /// Time in which it was busy with frames, both directions together, in ns.
     pub busy_ns: u64,
 }
 
@@ -108,7 +108,7 @@ pub enum ForwardError {
 
 /// Moves frames between two ports until `stopped`; `seen` has the number of frames so far. With a delay, to `log` goes
 /// for each probe its sequence number, its receive stamp (`CLOCK_REALTIME`, ns) and the ns from there to the moment
-/// before it was sent, as 64-bit little-endian integers: what really was, not what was asked for.
+/// before it was sent, as 64-bit little-endian integers: the real delay, not the one that was asked for.
 ///
 /// # Errors
 /// [`ForwardError`].
@@ -122,7 +122,7 @@ pub fn forward(
 ) -> Result<ForwardResult, ForwardError> {
     let mut there = Way::new(how, other);
     let mut back = matches!(how.ways, Ways::Both).then(|| Way::new(how, one));
-    // Of the loop, not of a direction: it stands still for both.
+    // One for the loop, not one a direction: it stands still for both.
     let mut work = Work::lasting(how.work_ns, how.watch);
     let mut idle = Idle::default();
     let mut busy_ns = 0;
@@ -171,15 +171,15 @@ pub fn forward(
     Ok(ForwardResult { there: there.end(one, other)?, back, stalls: work.stalls, busy_ns })
 }
 
-/// What to do when nothing has come.
+/// Action when nothing has come.
 #[derive(Debug, Default)]
 struct Idle(u32);
 
 impl Idle {
-    /// How long to wait; `None` to look again at once.
+    /// Time to wait; `None` to look again at once.
     fn next(&mut self, wait: bool) -> Option<Duration> {
         self.0 = self.0.wrapping_add(1);
-        // An interface that is gone says so only to who asks.
+        // Only a call that asks returns the error of an interface that is gone.
         let asks = self.0.is_multiple_of(LOOK);
         if wait { Some(WAIT) } else { asks.then_some(Duration::ZERO) }
     }
@@ -204,7 +204,7 @@ impl Way {
         }
     }
 
-    /// Handles one batch. Returns how many frames it was.
+    /// Handles one batch. Returns the number of frames.
     fn pass(
         &mut self,
         from: &mut dyn Port,
@@ -217,7 +217,7 @@ impl Way {
         work.round();
         let mut count = 0;
         let came = from.receive(batch.len(), &mut |frame| {
-            // A frame that was cut is not one that was sent.
+            // A truncated frame is not forwarded: it would differ from the one that was sent.
             if frame.bytes.len() < frame.length || !carries.carries(frame.bytes) {
                 forwarded.too_long += 1;
                 return;
@@ -246,7 +246,7 @@ impl Way {
         Ok(came)
     }
 
-    /// One by one: each has a moment of its own at which it is to leave.
+    /// Sends one by one: each has its own time at which it is to leave.
     fn send_delayed(
         &mut self,
         count: usize,
@@ -276,7 +276,7 @@ impl Way {
         Ok(())
     }
 
-    /// What the ports know in addition.
+    /// Adds the counts of the ports.
     fn end(mut self, from: &mut dyn Port, to: &mut dyn Port) -> Result<Forwarded, ForwardError> {
         let Counters { dropped, elsewhere, .. } = from.counters()?;
         let Counters { discarded, .. } = to.counters()?;

@@ -1,7 +1,7 @@
 //! The load generator: an open loop that sends probes when they are due.
 //!
-//! A probe that is late is sent at once, and its lateness recorded; nothing is shifted to make up for it.
-//! What the port does not take is counted and not offered again: it would be later still.
+//! A probe that is late is sent at once, and its lateness recorded; nothing is shifted to make up for it. Probes that
+//! the port does not take are counted and not offered again: they would be later still.
 
 mod stalls;
 
@@ -32,20 +32,20 @@ pub enum Stop {
     After(u64),
 }
 
-/// What is to be sent.
+/// A load: schedule, sizes, frames and end.
 #[derive(Debug, Clone)]
 pub struct Load {
-    /// When.
+    /// Times of the departures.
     pub schedule: Schedule,
-    /// How long.
+    /// Lengths of the frames.
     pub sizes: Sizes,
-    /// What it looks like.
+    /// Contents of the frames.
     pub builder: Builder,
-    /// How much.
+    /// End of the load.
     pub stop: Stop,
 }
 
-/// What became of the load.
+/// Result of sending a load.
 #[derive(Debug, Clone, Serialize)]
 pub struct Generated {
     /// Probes that were due.
@@ -68,7 +68,7 @@ pub struct Generated {
     pub lateness_ns: LatenessSummary,
     /// When the CPUs of the senders stood still, and probes were late.
     pub stalls: Stalls,
-    /// What the port counted.
+    /// The port's counters.
     pub port: Counters,
 }
 
@@ -83,12 +83,12 @@ pub enum GenerateError {
     Log(#[source] io::Error),
 }
 
-/// Sends a load through a port, until its end or until `stopped`. To `log` goes the sequence number, the
-/// intended and the actual departure (`CLOCK_REALTIME` without its steps since the start, ns) of every probe sent, as 64-bit
+/// Sends a load through a port, until its end or until `stopped`. For every probe sent, `log` gets the sequence number
+/// and the intended and the actual departure (`CLOCK_REALTIME` without its steps since the start, ns), as 64-bit
 /// little-endian integers. `started` is called when all is ready.
 ///
-/// The actual departure is read right before the batch is handed to the kernel: what follows, the way
-/// through the driver, is not the generator's but the path's.
+/// The actual departure is read right before the batch is handed to the kernel: the way through the driver after that
+/// belongs to the path, not to the generator.
 ///
 /// # Errors
 /// [`GenerateError`].
@@ -172,7 +172,7 @@ impl Drop for EndsOthers<'_> {
     }
 }
 
-/// Which probes of a schedule a sender sends, and when the schedule starts.
+/// A sender's probes of a schedule, and the start of the schedule.
 #[derive(Debug, Clone, Copy)]
 struct Share {
     /// A step of the clock neither delays nor hastens departures.
@@ -182,7 +182,7 @@ struct Share {
     step: u64,
 }
 
-/// What a sender did.
+/// Result of one sender.
 struct Departures {
     due: u64,
     sent: u64,
@@ -291,7 +291,7 @@ fn send(
         let mut taken = 0;
         while taken < frames.len() {
             let count = port.send(&frames[taken..])?;
-            // Sent short: the port has no room.
+            // The port took fewer: it has no room.
             taken += count;
             if count == 0 {
                 break;

@@ -1,8 +1,8 @@
-//! How long what serves others goes on once it was told to end.
+//! Grace period of a server after the first signal to end.
 
 use tailtrim_sys::clock;
 
-/// What is on its way gets so long: what leaves later is beyond the usual window.
+/// Length of the period: packets that leave later are beyond the usual window.
 const LAST_NS: i64 = 5_000_000_000;
 
 /// The end of a loop that serves whatever comes: a sender that never pauses must not keep it from ending.
@@ -12,7 +12,7 @@ pub struct GracePeriod {
 }
 
 impl GracePeriod {
-    /// Whether what was on its way when this was first asked must have come.
+    /// Whether the period is over; it begins with the first call. Packets that were on their way then have come.
     pub fn is_over(&mut self) -> bool {
         let now_ns = clock::monotonic_ns();
         now_ns >= *self.until_ns.get_or_insert(now_ns + LAST_NS)

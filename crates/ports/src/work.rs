@@ -1,36 +1,36 @@
-//! Computing that takes its time of the CPU, not of the clock: who is interrupted takes longer, and may look at the
-//! clock to know when.
+//! Computing that takes a given time of the CPU, not of the clock: it takes longer when it is interrupted, and it may
+//! look at the clock to find out when.
 
 use crate::disturb::Span;
 use std::hint::black_box;
 use tailtrim_sys::clock;
 
-/// How often the speed of the CPU is measured, the best counting, and by how many steps.
+/// Number of measurements of the CPU's speed, the best of which counts, and steps of each.
 const MEASURED: (usize, u64) = (9, 200_000);
 /// Steps between two looks at the clock, some 300 ns.
 const PIECE: u64 = 256;
-/// A piece that takes so much longer than usual stood still meanwhile.
+/// A piece that takes so much longer than usual contains a stall.
 const STALL_NS: i64 = 1_000;
-/// So did a loop that looked at the clock so long ago: to receive and to send a frame takes less.
+/// So does a round of a loop whose last look at the clock is so long ago: receiving and sending a frame takes less.
 const ROUND_NS: i64 = 20_000;
-/// Stalls that there is memory for from the start. More comes from the kernel, which takes time, and waits for others
-/// that change the memory of the process.
+/// Stalls for which there is memory from the start. Getting more memory from the kernel takes time, and waits for other
+/// threads that change the memory of the process.
 const STALLS: usize = 1 << 18;
 
-/// Work of a known length, and when it stood still.
+/// Work of a known length, and the stalls in it.
 #[derive(Debug)]
 pub(crate) struct Work {
     steps: u64,
-    /// Usual time of a piece; `None` if not watched.
+    /// Usual time of a piece; `None` without `watch`.
     piece_ns: Option<i64>,
     /// The last look at the clock.
     before_ns: i64,
-    /// Times in which it stood still.
+    /// Times at which it stood still.
     pub(crate) stalls: Vec<Span>,
 }
 
 impl Work {
-    /// Takes `ns` if nothing takes the CPU meanwhile. Who is to `watch` looks at the clock again and again.
+    /// Takes `ns` on an undisturbed CPU. With `watch`, looks at the clock after each piece.
     pub(crate) fn lasting(ns: u64, watch: bool) -> Self {
         let speed = |piece_ns| {
             let mut measured =
@@ -45,7 +45,7 @@ impl Work {
         if ns == 0 {
             return Self { steps: 0, piece_ns: None, before_ns: i64::MAX, stalls: Vec::new() };
         }
-        // First how long a piece takes with a look, in which nothing is a stall.
+        // First the time of a piece with a look at the clock, in which nothing counts as a stall.
         let piece_ns = watch.then(|| speed(Some(i64::MAX / 2)) * PIECE as i64 / MEASURED.1 as i64);
         let steps = steps_of(ns, speed(watch.then_some(i64::MAX / 2)));
         // Written to, so that there are pages behind it.
@@ -54,7 +54,7 @@ impl Work {
         Self { steps, piece_ns, before_ns: i64::MAX, stalls }
     }
 
-    /// Works.
+    /// Does the work once.
     pub(crate) fn once(&mut self) {
         self.round();
         let Some(piece_ns) = self.piece_ns else { return spin(self.steps) };
@@ -67,14 +67,14 @@ impl Work {
         }
     }
 
-    /// Another round of a loop that never sleeps.
+    /// Notes another round of a loop that never sleeps.
     pub(crate) fn round(&mut self) {
         if self.piece_ns.is_some() {
             self.look(ROUND_NS);
         }
     }
 
-    /// Has slept, as it should.
+    /// Notes an intended sleep, which is not a stall.
     pub(crate) fn slept(&mut self) {
         self.before_ns = i64::MAX;
     }
@@ -91,7 +91,7 @@ impl Work {
     }
 }
 
-/// How many steps take `ns` on a CPU that does [`MEASURED`] of them in `measured_ns`.
+/// Number of steps that take `ns` on a CPU that does [`MEASURED`] of them in `measured_ns`.
 fn steps_of(ns: u64, measured_ns: i64) -> u64 {
     let steps = u128::from(ns) * u128::from(MEASURED.1) / u128::from(measured_ns.unsigned_abs());
     u64::try_from(steps).unwrap_or(u64::MAX).max(1)
@@ -131,7 +131,7 @@ mod tests {
         let mut silent = Work::lasting(1_000, false);
         silent.once();
         assert!(silent.stalls.is_empty() && silent.steps > 0);
-        // So that any time between two looks is a stall: there is one for each piece, the last of which is shorter.
+        // So that any time between two looks is a stall: there is one for each piece, and the last piece is shorter.
         let mut watched = work(3 * PIECE + 1, Some(i64::MIN));
         watched.once();
         assert_eq!(watched.stalls.len(), 4);
@@ -161,7 +161,7 @@ mod tests {
         work.slept();
         work.seen(8_000_000, ROUND_NS);
         assert_eq!(work.stalls.len(), 1);
-        // The next round looks at the clock itself; who is not watched never does.
+        // The next round looks at the clock itself; without `watch` it never does.
         work.before_ns = 0;
         work.round();
         assert_eq!(work.stalls.len(), 2);

@@ -12,14 +12,14 @@ use std::io;
 use std::os::fd::AsFd;
 use tailtrim_sys::numbers::SharedNumbers;
 
-/// A compiled file; empty where the build had no clang.
+/// A compiled BPF file; empty where the build had no clang.
 #[derive(Debug)]
 pub struct Object(&'static [u8]);
 
 /// The reflector.
 pub const REFLECT: Object =
     Object(include_bytes_aligned!(concat!(env!("OUT_DIR"), "/reflect.bpf.o")));
-/// Frames to AF_XDP sockets.
+/// Redirects frames to AF_XDP sockets.
 pub const REDIRECT: Object =
     Object(include_bytes_aligned!(concat!(env!("OUT_DIR"), "/redirect.bpf.o")));
 /// A program that lets all frames pass.
@@ -59,14 +59,14 @@ fn missing(name: &str) -> io::Error {
     io::Error::other(format!("the compiled file lacks {name}"))
 }
 
-/// What the kernel says: its error, and of a program that it does not accept also the reason.
+/// The kernel's error; for a program that the verifier rejects also the reason.
 pub fn said(error: impl Error + 'static) -> io::Error {
     let mut next: Option<&(dyn Error + 'static)> = Some(&error);
     while let Some(cause) = next {
         if let Some(ProgramError::LoadError { io_error, verifier_log }) = cause.downcast_ref()
             && matches!(io_error.raw_os_error(), Some(libc::EINVAL | libc::EACCES))
         {
-            // The verifier, not a lack of permission. Its last lines count how much there was to verify.
+            // The verifier's error, not a lack of permission. The last lines of its log are statistics.
             let log = verifier_log.to_string();
             let counts = ["processed ", "verification time", "stack depth"];
             let why =

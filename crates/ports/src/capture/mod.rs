@@ -1,4 +1,4 @@
-//! Capturing at a tap: what a port receives, into a nanosecond pcap or to an analysis that goes on meanwhile.
+//! Capturing at a tap: the frames that a port receives, into a nanosecond pcap or to an analysis at the same time.
 
 mod file;
 mod online;
@@ -20,14 +20,14 @@ use tailtrim_tail::capture::write::{NO_STAMP_NS, header, record_header};
 
 /// Frames taken from the port in one go.
 const BATCH: usize = 256;
-/// How often the tap looks at its port.
+/// Interval at which the tap reads its port.
 const INTERVAL: Duration = Duration::from_millis(20);
-/// How long frames may still come out of the port after the end: it shows them that late.
+/// Longest time after the end at which the port may still show earlier frames.
 const LAST_NS: i64 = 120_000_000;
-/// The same once the port is half full: less at a time.
+/// Interval once the port is half full: fewer frames at a time.
 const PRESSED_INTERVAL: Duration = Duration::from_millis(1);
 
-/// What a tap saw.
+/// Result of a tap.
 #[derive(Debug, Clone, Serialize)]
 pub struct Tapped {
     /// Frames written.
@@ -37,10 +37,10 @@ pub struct Tapped {
     /// Frames that the kernel dropped since this process was too slow: lost at the tap, not in the
     /// device under test.
     pub dropped: u64,
-    /// Frames that came without a stamp; they are written with the time at which this process fetched
-    /// them if the port takes it, and otherwise as frames without one, which the analysis counts as such.
+    /// Frames that came without a stamp. If the port stamps them when this process fetches them, they are written with
+    /// that time; otherwise without a stamp, and the analysis counts them as unstamped.
     pub unstamped: u64,
-    /// Where stamps were taken.
+    /// Point at which stamps were taken.
     pub stamps: Stamping,
     /// The capture, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -53,19 +53,19 @@ pub enum TapError {
     /// The port.
     #[error(transparent)]
     Port(#[from] PortError),
-    /// The file: what was written before is kept.
+    /// The file: frames that were written before are kept.
     #[error("{path}: cannot be written after {packets} frames: {source}")]
     Write {
         /// The capture.
         path: PathBuf,
-        /// Frames before.
+        /// Frames written before the error.
         packets: u64,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
 }
 
-/// Where the frames go.
+/// Destinations of the frames.
 #[derive(Default)]
 pub struct TapSink {
     /// A file.
@@ -95,7 +95,7 @@ impl TapSink {
     }
 }
 
-/// When a capture was told to end.
+/// Time at which a capture was told to end.
 struct End {
     realtime_ns: i64,
     /// Frames may still come out of the port until then.
@@ -107,7 +107,8 @@ impl End {
         Self { realtime_ns: clock::realtime_ns(), until_ns: clock::monotonic_ns() + LAST_NS }
     }
 
-    /// Whether the frame came later. The clock of a NIC is another one, and this process stamps when it fetches.
+    /// Whether the frame came after the end. False for stamps of a NIC, whose clock is another one, and of this
+    /// process, which stamps when it fetches.
     fn is_before(&self, frame: &Received<'_>) -> bool {
         frame.stamp.is_some_and(|Stamp { ns, stamping }| {
             matches!(stamping, Stamping::Kernel | Stamping::Program) && ns > self.realtime_ns
@@ -120,9 +121,9 @@ impl End {
     }
 }
 
-/// Takes what the port receives until `stopped`; then what is still waiting in the port, up to the first frame that is
-/// stamped after that. `seen` counts the frames meanwhile. Where stamps do not tell that, by a
-/// NIC or by this process, a port that is never empty is given up after five seconds.
+/// Takes the frames that the port receives until `stopped`; then those that still wait in the port, up to the first
+/// frame with a stamp after that. `seen` counts the frames meanwhile. Stamps of a NIC or of this process cannot decide
+/// that: then a port that is never empty is given up after five seconds.
 ///
 /// Without an analysis, frames stay in the port until it is half full or the end has come: on a machine with few cores,
 /// to fetch, compress and write them takes the CPU from what is being measured.
@@ -146,7 +147,7 @@ pub fn tap(
         file.write_all(&header(snap as u32)).map_err(failed(0))?;
     }
     let stamping = port.capabilities().stamping;
-    // A stamp of this process says when a frame was fetched: that must not wait.
+    // A stamp of this process is the time of fetching: frames must be fetched at once.
     let prompt = stamping == Stamping::Process;
     let mut pressed = prompt || sink.feed.is_some();
     let (mut end, mut last) = (None, GracePeriod::default());
@@ -158,7 +159,7 @@ pub fn tap(
         pressed |= port.is_pressed();
         if !pressed && !ending {
             std::thread::sleep(INTERVAL);
-            // An interface that is gone says so only to who asks.
+            // An error if the interface is gone: only a call that asks returns it.
             port.wait(Duration::ZERO)?;
             continue;
         }
@@ -182,7 +183,7 @@ pub fn tap(
         }
         if count < BATCH {
             if let Some(feed) = &mut sink.feed {
-                // The clock of a NIC is another one.
+                // The clock of a NIC is another one: its stamps cannot be compared with this time.
                 feed.quiet_until(match stamping {
                     Stamping::Hardware => i64::MIN,
                     _ => fetched_ns - LAST_NS,

@@ -1,8 +1,8 @@
-//! A capture that is analysed while it comes, without a file.
+//! A capture that is analysed while it is taken, without a file.
 //!
-//! The tap hands over what a file would have, in blocks of whole records, and with it until when nothing more came. So the
-//! analysis decodes the same bytes. At most [`WAITING`] bytes of them wait: an analysis that is slower than the packets
-//! makes the tap wait, and what the port then has no room for is counted as dropped.
+//! The tap hands over the records that a file would have, in blocks of whole records, and the time until which no more
+//! came. So the analysis decodes the same bytes. At most [`WAITING`] bytes of them wait: an analysis that is slower
+//! than the packets makes the tap wait, and frames for which the port then has no room are counted as dropped.
 
 mod handing;
 
@@ -17,20 +17,21 @@ use tailtrim_tail::capture::write::header;
 use tailtrim_tail::capture::{CaptureError, CaptureReader, Input, Record, StampSource};
 use tailtrim_tail::signature::Signer;
 
-/// How long to wait, from the first packet on, for those from which the analysis learns what traffic this is: from as many
-/// bytes as of a file, or what comes meanwhile.
+/// Longest wait, from the first packet on, for the packets from which the analysis learns the kind of traffic: as many
+/// bytes as it reads of a file, or those that come until then.
 const FIRST_NS: i64 = 30_000_000_000;
-/// The same behind the device, from when packets have entered it: then they leave it, or it is dead.
+/// The same limit for a tap behind the device, counted from when packets have entered it: then they leave it, or the
+/// device is dead.
 const FIRST_LEAVING_NS: i64 = 2_000_000_000;
 
-/// What a tap hands over, as a source of an analysis.
+/// The reading end of a feed, as a source of an analysis.
 pub struct Online {
     capture: CaptureReader,
     handing: Arc<Handing>,
     next: Arc<Mutex<Vec<u8>>>,
-    /// What the tap has told, of which some may still be to be read.
+    /// Time until which the tap has reported all frames, some of which may still have to be read.
     told_ns: i64,
-    /// Of all that is still to be read.
+    /// The same for all records that are still to be read.
     quiet_until_ns: i64,
     leaving: bool,
     patience_ns: i64,
@@ -38,7 +39,7 @@ pub struct Online {
     recent: Option<Arc<Mutex<Recent>>>,
 }
 
-/// A feed and its other end, by the name of the tap. `leaving` says that the tap is behind the device.
+/// A feed and its reading end, with the name of the tap. `leaving`: the tap is behind the device.
 ///
 /// # Errors
 /// Those of [`CaptureReader::open`].
@@ -67,8 +68,8 @@ impl Online {
         Arc::clone(self.recent.insert(Arc::new(Mutex::new(recent))))
     }
 
-    /// Takes what was handed over next. Returns how many bytes of records; `None` at `until_ns` of the monotonic clock, or
-    /// when all have come.
+    /// Takes the next hand-over. Returns its bytes of records; `None` at `until_ns` of the monotonic clock, or when all
+    /// have come.
     fn take(&mut self, until_ns: Option<i64>) -> Option<usize> {
         match self.handing.take(self.told_ns, until_ns) {
             Handed::Block(mut block, quiet_until_ns) => {
@@ -126,7 +127,7 @@ impl Source for Online {
 
     fn read(&mut self, signer: &Signer, batch: &mut Vec<Record>) -> Result<bool, CaptureError> {
         batch.clear();
-        // Only whole records are handed over: it reads on at the end of what is there, and only then.
+        // Only whole records are handed over: the reader asks for more at the end of a block, and only then.
         while !self.ended && !self.has_more() {
             if self.take(None) == Some(0) {
                 self.quiet_until_ns = self.told_ns;

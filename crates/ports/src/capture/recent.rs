@@ -1,4 +1,4 @@
-//! The last records of a tap, so that what came around a packet can be written once it is known to be late.
+//! The last records of a tap, so that packets around a late one can be written once it is known to be late.
 
 use super::CaptureFile;
 use std::collections::VecDeque;
@@ -10,7 +10,7 @@ use tailtrim_tail::capture::write::{NO_STAMP_NS, header};
 
 /// Bytes that are kept at most: a second of 1.4 million packets of 64 bytes is 160 MB.
 const MOST: usize = 256 << 20;
-/// What precedes the frame in a record.
+/// Bytes of a record's header, in front of the frame.
 const HEAD: usize = 16;
 
 /// The last records of a tap.
@@ -23,12 +23,12 @@ pub struct Recent {
     snap: u32,
     keep_ns: i64,
     newest_ns: i64,
-    /// All that was stamped before has been dropped, and perhaps some behind it.
+    /// All records with an earlier stamp have been dropped, and perhaps some later ones.
     dropped_until_ns: i64,
 }
 
 impl Recent {
-    /// Nothing yet. It will keep the records of the last `keep_ns`, cut at `snap` bytes.
+    /// An empty store that will keep the records of the last `keep_ns`, cut at `snap` bytes.
     #[must_use]
     pub fn new(snap: u32, keep_ns: i64) -> Self {
         Self {
@@ -91,7 +91,7 @@ impl Excerpt {
     /// Writes them into a pcap that is compressed with zstd: a second or more for the most that a tap keeps.
     ///
     /// # Errors
-    /// What the system says of the file.
+    /// The system's, of the file.
     pub fn write(&self, path: &Path) -> io::Result<()> {
         let mut file = CaptureFile::create(path, true)?;
         file.write_all(&header(self.snap))?;
@@ -134,7 +134,7 @@ mod tests {
         stamps_ns.iter().flat_map(|&ns| record_header(ns, 0, 0)).collect()
     }
 
-    /// The stamps that are written for a time, and whether they are said to be all.
+    /// The stamps that are written for a time, and whether the excerpt claims to be complete.
     fn written(recent: &Recent, from_ns: i64, to_ns: i64) -> (Vec<i64>, bool) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("around.pcap.zst");

@@ -18,7 +18,7 @@ const THREAD: &str = "tt-disturb";
 /// Memory that comes and goes: fewer pages than those beyond which everything is flushed
 /// (`tlb_single_page_flush_ceiling` is 33).
 const PAGES: usize = 32;
-/// Between getting memory, which takes as long as giving it back, and that.
+/// Time between getting memory, which takes as long as giving it back, and giving it back.
 const BREATH: Duration = Duration::from_micros(150);
 
 /// Disturbs until it is told to finish.
@@ -29,7 +29,7 @@ pub struct Disturber {
     thread: JoinHandle<io::Result<Vec<Span>>>,
 }
 
-/// Until when a loop is to sleep.
+/// Time until which a loop is to sleep.
 #[derive(Debug, Clone, Default)]
 pub struct Pause(Arc<AtomicI64>);
 
@@ -55,7 +55,7 @@ impl Disturber {
     /// Begins, on another CPU than `avoided`. With one CPU only, it cannot be disturbed from within.
     ///
     /// # Errors
-    /// The kernel refuses the thread, or this comes from outside.
+    /// The kernel refuses the thread, or this disturbance comes from outside of the process.
     pub fn start(disturbance: Disturbance, seed: u64, avoided: Option<usize>) -> io::Result<Self> {
         if !disturbance.from_within() {
             return Err(io::Error::other("is a disturbance from outside of the forwarder"));
@@ -81,16 +81,16 @@ impl Disturber {
         Ok(Self { stopped, pause, thread })
     }
 
-    /// What the loop that is to be paused looks at.
+    /// The pause that the disturbed loop has to look at.
     #[must_use]
     pub fn pause(&self) -> Pause {
         self.pause.clone()
     }
 
-    /// Ends, and returns when it disturbed.
+    /// Ends the disturbance, and returns the times at which it disturbed.
     ///
     /// # Errors
-    /// The kernel refused what it did.
+    /// The kernel refused an operation of the disturbance.
     pub fn finish(self) -> io::Result<Vec<Span>> {
         self.stopped.store(true, Ordering::Relaxed);
         self.thread.join().unwrap_or_else(|_| Err(io::Error::other("the thread ended early")))
@@ -102,14 +102,14 @@ fn once(disturbance: &Disturbance, pages: &mut Pages, pause: &Pause) -> io::Resu
     match disturbance.kind {
         Disturbing::Unmap => {
             let given_back = Pages::new(PAGES)?;
-            // Where the generator shares this CPU, the device gets no packets meanwhile: let it have some.
+            // Where the generator shares this CPU, the device gets no packets meanwhile: give the generator some time.
             thread::sleep(BREATH);
             let start_ns = clock::realtime_ns();
             drop(given_back);
             return Ok((start_ns, clock::realtime_ns()));
         }
         Disturbing::Protect => {
-            // And writable again: that, too, makes the other CPUs forget.
+            // And writable again: that also invalidates entries on other CPUs.
             pages.protect()?;
             pages.release()?;
         }
@@ -118,7 +118,7 @@ fn once(disturbance: &Disturbance, pages: &mut Pages, pause: &Pause) -> io::Resu
             pause.set(until_ns);
             return Ok((start_ns, until_ns));
         }
-        // The others come from outside.
+        // The other kinds come from outside of the process.
         _ => translation::barrier()?,
     }
     Ok((start_ns, clock::realtime_ns()))

@@ -1,4 +1,4 @@
-//! What another process does to a device, or to the CPU that it runs on.
+//! Disturbances of a device by another process, which acts on it or on its CPU.
 
 use super::group::Group;
 use super::{Span, repeat, work};
@@ -14,13 +14,13 @@ use tailtrim_sys::placement::Placement;
 use tailtrim_sys::{clock, process, timer};
 use tailtrim_wire::traffic::{Disturbance, Disturbing};
 
-/// Time between two timers, and how long after its time one may be at work.
+/// Time between two timers, and the longest time for which one may be at work after it is due.
 const TIMERS_APART_NS: u64 = 60_000;
 const TIMER_NS: i64 = 20_000;
-/// Between arming the timers and the first of them, and between the last and giving them back: who does that takes the
+/// Time between arming the timers and the first of them, and between the last and deleting them: both calls take the
 /// CPU, too.
 const ARMED_AROUND_NS: u64 = 10_000_000;
-/// Between packets that are none of the device's.
+/// Time between bursts of frames that are not for the device.
 const BETWEEN_FLOODS: Duration = Duration::from_micros(80);
 /// A frame of the smallest size that no host accepts: of a local experimental EtherType (IEEE 802).
 const NOBODYS: [u8; 60] = {
@@ -29,21 +29,21 @@ const NOBODYS: [u8; 60] = {
     frame
 };
 
-/// Who is disturbed.
+/// The device that is disturbed.
 #[derive(Debug, Clone)]
 pub struct Target {
     /// The CPU that the device runs on.
     pub cpu: usize,
     /// The device's process.
     pub pid: u32,
-    /// Where packets can be sent that this CPU receives; needed for softirqs only.
+    /// A port whose packets this CPU receives; needed for softirqs only.
     pub port: Option<PortName>,
 }
 
 /// Disturbs until `stopped`; calls `ready` before the first time.
 ///
 /// # Errors
-/// The kernel refuses it, or this comes from within the process.
+/// The kernel refuses it, or this disturbance comes from within the process.
 pub fn disturb(
     disturbance: &Disturbance,
     seed: u64,
@@ -57,7 +57,7 @@ pub fn disturb(
     repeat(disturbance, seed, stopped, || means.once(for_ns))
 }
 
-/// What it takes.
+/// Resources for a disturbance.
 enum Means {
     /// To be on the CPU.
     Presence,
@@ -121,9 +121,9 @@ impl Means {
             }
             Self::Port(port) => {
                 let flood = || {
-                    // What the other side has no room for is of no use.
+                    // Frames for which the other side has no room are lost: that does not matter.
                     port.send(&[NOBODYS.as_slice(); 32]).map_err(io::Error::other)?;
-                    // Where the generator shares the CPU, the device would get no packets to be late with.
+                    // Where the generator shares the CPU, the device would get no packets that could be late.
                     thread::sleep(BETWEEN_FLOODS);
                     Ok(())
                 };
@@ -156,8 +156,8 @@ impl Drop for Means {
     }
 }
 
-/// A tracepoint that is not passed meanwhile. Its code is changed when the first program is attached, and when
-/// the last one goes.
+/// A tracepoint that no thread passes meanwhile. Its code is changed when the first program is attached, and when the
+/// last one is detached.
 const RARE: &str = "sched_process_hang";
 /// The program that is attached there.
 const PROGRAM: &str = "nothing";

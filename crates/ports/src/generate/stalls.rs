@@ -1,14 +1,14 @@
-//! When the sender's CPU stood still: differences between the looks at the clock that its loop takes anyway.
+//! Stalls of the sender's CPU: differences between the looks at the clock that its loop takes anyway.
 //!
-//! Between two probes it makes departures late and touches no packet. While a probe is handed over it may touch one:
-//! where the way to the device runs in the sender's system call, as between virtual interfaces, the packet has its
+//! A stall between two probes makes departures late and affects no packet. While a probe is handed over it may affect
+//! one: where the way to the device runs in the sender's system call, as between virtual interfaces, the packet has its
 //! ingress stamp and does not go on.
 
 use crate::disturb::Span;
 use serde::Serialize;
 
-/// A look at the clock that comes so much later than usual is a stall; so is a departure late. As for the loop of the
-/// reference forwarder: an interrupt of the timer takes less.
+/// A look at the clock that comes so much later than usual is a stall; so is a departure late that is delayed by as
+/// much. As for the loop of the reference forwarder: an interrupt of the timer takes less.
 const STALL_NS: i64 = 20_000;
 /// Spans of a kind that are kept one by one: 1 MB.
 const KEPT: usize = 1 << 16;
@@ -18,10 +18,10 @@ const STEPS: i64 = 256;
 /// The longest stalls that the result names.
 const WORST: usize = 10;
 
-/// How the sender's CPU stood still, and what became of departures.
+/// Stalls of the sender's CPU, and late departures.
 #[derive(Debug, Clone, Serialize)]
 pub struct Stalls {
-    /// What counts: so much later than usual.
+    /// Least delay that counts as a stall or as a late departure.
     pub threshold_ns: i64,
     /// Stalls between two probes.
     pub waiting: Sum,
@@ -33,20 +33,20 @@ pub struct Stalls {
     pub worst: Vec<Stall>,
     /// Spans that are in no list, since there were too many.
     pub not_kept: u64,
-    /// When it stood still while probes were handed over.
+    /// Stalls while probes were handed over.
     #[serde(skip)]
     pub stalled: Vec<Span>,
-    /// When it sent probes that were late, and the largest lateness then, in ns.
+    /// Times at which it sent late probes, and the largest lateness then, in ns.
     #[serde(skip)]
     pub late: Vec<(Span, i64)>,
 }
 
-/// How many stalls, and how long.
+/// Number and length of stalls.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Sum {
-    /// How many.
+    /// Number of stalls.
     pub count: u64,
-    /// All together.
+    /// Total length.
     pub total_ns: i64,
     /// The longest.
     pub longest_ns: i64,
@@ -103,7 +103,7 @@ impl Default for Stalls {
 }
 
 impl Stalls {
-    /// Of two senders.
+    /// Adds the stalls of another sender.
     pub(super) fn add(&mut self, other: Self) {
         self.waiting += other.waiting;
         self.sending += other.sending;
@@ -127,7 +127,7 @@ impl Stalls {
 }
 
 impl Watch {
-    /// Has the memory for all that it keeps, and has touched it.
+    /// Allocates the memory for all spans that are kept, and writes to it.
     pub(super) fn new() -> Self {
         let span = (i64::MAX, i64::MAX);
         let (stalled, late) = (room(span), room((span, i64::MAX)));
@@ -135,7 +135,7 @@ impl Watch {
         Self { seen, before_ns: i64::MAX, usual_ns: 0 }
     }
 
-    /// The waiting loop looked at the clock.
+    /// Notes a look at the clock by the waiting loop.
     pub(super) fn waited(&mut self, now_ns: i64) {
         if now_ns.saturating_sub(self.before_ns) > STALL_NS {
             self.stood(self.before_ns, now_ns, false);
@@ -143,7 +143,7 @@ impl Watch {
         self.before_ns = now_ns;
     }
 
-    /// So many probes were handed over, of which the first one departed so late.
+    /// Notes that so many probes were handed over, and the departure lateness of the first one.
     pub(super) fn sent(&mut self, from_ns: i64, to_ns: i64, probes: usize, lateness_ns: i64) {
         let (took_ns, probes) = (to_ns - from_ns, probes.max(1) as i64);
         if self.usual_ns == 0 {
@@ -173,12 +173,12 @@ impl Watch {
         self.before_ns = to_ns;
     }
 
-    /// A probe departed so late.
+    /// Notes the lateness of a departure.
     pub(super) fn departed(&mut self, lateness_ns: i64) {
         self.seen.departed_late += u64::from(lateness_ns > STALL_NS);
     }
 
-    /// What was seen.
+    /// The stalls that were seen.
     pub(super) fn end(self) -> Stalls {
         self.seen
     }
@@ -190,7 +190,7 @@ impl Watch {
     }
 }
 
-/// Memory for as many as are kept, that was written to: there are pages behind it.
+/// Memory for as many as are kept. It has been written to, so that there are pages behind it.
 fn room<T: Clone>(one: T) -> Vec<T> {
     let mut spans = vec![one; KEPT];
     spans.clear();

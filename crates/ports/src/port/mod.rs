@@ -21,7 +21,7 @@ use std::time::Duration;
 use tailtrim_sys::interface;
 use tailtrim_wire::frame::Link;
 
-/// Where a stamp was taken.
+/// Point at which a stamp was taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Stamping {
@@ -41,7 +41,7 @@ pub enum Stamping {
 pub struct Stamp {
     /// Nanoseconds since the epoch of the clock.
     pub ns: i64,
-    /// Where it was taken, which says which clock.
+    /// Point at which it was taken, which determines the clock.
     pub stamping: Stamping,
 }
 
@@ -56,7 +56,7 @@ pub struct Received<'a> {
     pub stamp: Option<Stamp>,
 }
 
-/// What a port can do.
+/// Capabilities of a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Capabilities {
     /// Where its stamps are taken.
@@ -65,7 +65,7 @@ pub struct Capabilities {
     pub most_bytes: usize,
     /// Most frames that one call of [`Port::send`] takes.
     pub most_frames: usize,
-    /// How an AF_XDP port is attached.
+    /// Mode of an AF_XDP port.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub xdp: Option<XdpMode>,
 }
@@ -79,24 +79,25 @@ impl Capabilities {
     }
 }
 
-/// What passed a port since it was opened. Nothing is left out: a frame that was handed to
-/// [`Port::send`] was sent or refused; one that reached the interface was received or dropped.
+/// Frames by outcome since the port was opened. Every frame is counted: a frame that was handed to [`Port::send`] was
+/// sent or refused; one that reached the interface was received or dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Counters {
     /// Frames handed out.
     pub received: u64,
     /// Their bytes on the wire, without FCS.
     pub received_bytes: u64,
-    /// Received frames that came without a stamp, and were handed out without one or with one that says
-    /// that this process took it.
+    /// Received frames that came without a stamp. They were handed out without one, or with a stamp of
+    /// [`Stamping::Process`].
     pub unstamped: u64,
     /// Frames that the kernel dropped because this process did not fetch them in time, or that did not
     /// fit.
     pub dropped: u64,
     /// Of those, frames that found the ring full (AF_XDP).
     pub ring_full: u64,
-    /// How often the driver found no memory to receive into (AF_XDP): in copy mode each time is one of
-    /// the dropped; with zero-copy it waits, and what the NIC drops meanwhile it alone counts.
+    /// Number of times at which the driver found no memory to receive into (AF_XDP). In copy mode each of them is one
+    /// of the dropped frames. With zero-copy the driver waits, and only the NIC counts the frames that it drops
+    /// meanwhile.
     pub fill_empty: u64,
     /// Frames that came to another queue of the interface and went to the kernel (AF_XDP).
     pub elsewhere: u64,
@@ -106,7 +107,7 @@ pub struct Counters {
     pub sent_bytes: u64,
     /// Frames that it did not take: no room.
     pub refused: u64,
-    /// Of those sent, frames that the driver threw away at once, as far as it tells (AF_XDP).
+    /// Frames among `sent` that the driver threw away at once, as far as it reports them (AF_XDP).
     pub discarded: u64,
 }
 
@@ -135,31 +136,31 @@ pub enum PortError {
     Open {
         /// The port as it was named.
         port: String,
-        /// What was tried.
+        /// The operation.
         what: &'static str,
-        /// What the kernel says.
+        /// The kernel's error.
         source: std::io::Error,
-        /// What to do, if that is known.
+        /// Advice for the user, if there is any.
         hint: &'static str,
     },
-    /// It worked before.
+    /// An operation failed on a port that had worked.
     #[error("{port}: {what}: {source}")]
     Broken {
         /// The port as it was named.
         port: String,
-        /// What was tried.
+        /// The operation.
         what: &'static str,
-        /// What the kernel says.
+        /// The kernel's error.
         source: std::io::Error,
     },
 }
 
 /// Where frames enter and leave. No call waits but [`wait`](Self::wait).
 pub trait Port: Send {
-    /// What the port can do.
+    /// Capabilities of the port.
     fn capabilities(&self) -> Capabilities;
 
-    /// Hands at most `most` frames that have come to `take`. Returns how many.
+    /// Hands at most `most` frames that have come to `take`. Returns their number.
     ///
     /// # Errors
     /// [`PortError::Broken`], for example when the interface is gone.
@@ -169,8 +170,8 @@ pub trait Port: Send {
         take: &mut dyn FnMut(Received<'_>),
     ) -> Result<usize, PortError>;
 
-    /// Sends frames from the front of the list. Returns how many the port took; the others are counted
-    /// as refused and the caller's to give up or to offer again.
+    /// Sends frames from the front of the list. Returns the number that the port took; the others are counted as
+    /// refused, and the caller gives them up or offers them again.
     ///
     /// # Errors
     /// As of [`receive`](Self::receive).
@@ -185,13 +186,13 @@ pub trait Port: Send {
     /// Whether so much has come that it must be fetched soon, or frames will be dropped.
     fn is_pressed(&self) -> bool;
 
-    /// What passed so far.
+    /// Frames so far, by outcome.
     ///
     /// # Errors
     /// As of [`receive`](Self::receive).
     fn counters(&mut self) -> Result<Counters, PortError>;
 
-    /// What poll(2) can wait for until a frame comes; `None` where only [`wait`](Self::wait) can.
+    /// Descriptor on which poll(2) can wait for a frame; `None` where only [`wait`](Self::wait) can.
     fn descriptor(&self) -> Option<BorrowedFd<'_>>;
 }
 

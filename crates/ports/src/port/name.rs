@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// How frames are exchanged with the kernel.
+/// Kernel interface for frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PortKind {
     /// AF_PACKET.
@@ -15,7 +15,7 @@ pub enum PortKind {
 /// `packet:IFACE`, or just the interface; `xdp:IFACE`, or `xdp:IFACE:QUEUE`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PortName {
-    /// How.
+    /// Kernel interface for its frames.
     pub kind: PortKind,
     /// The network interface.
     pub interface: String,
@@ -23,7 +23,7 @@ pub struct PortName {
     pub queue: u32,
 }
 
-/// A name that is none of a port.
+/// A name that is not a port's.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("port {0:?}: expected an interface such as eth1, packet:eth1, xdp:eth1 or xdp:eth1:QUEUE")]
 pub struct PortNameError(String);

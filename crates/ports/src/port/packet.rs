@@ -15,10 +15,10 @@ const HEADERS: usize = 14 + 4;
 const TAG_AT: usize = 12;
 /// Most frames in one system call: more gain nothing and make the first of them wait.
 const BATCH: usize = 64;
-/// Frames that may lie in the NIC's queue while the next are sent.
+/// Frames that may lie in the NIC's queue while the next ones are sent.
 const SEND_SLOTS: usize = 512;
 
-/// Time between two questions for dropped frames, which the kernel counts in 32 bits from one to the next.
+/// Time between two questions for dropped frames, which the kernel counts in 32 bits since the last question.
 const ASK_NS: u64 = 1_000_000_000;
 
 const NO_RIGHT: &str = " (needs root or CAP_NET_RAW; without, a user namespace: unshare -Urn)";
@@ -41,14 +41,14 @@ pub struct PacketPort {
     tagged: Vec<u8>,
 }
 
-/// How much to keep of received frames.
+/// Settings for received frames.
 #[derive(Debug, Clone, Copy)]
 pub struct Receiving {
     /// Bytes of a frame; the rest is cut.
     pub snap: usize,
     /// Memory for frames that wait for this process.
     pub memory_bytes: usize,
-    /// Show each frame when it comes; else, for less memory and time, up to a tenth of a second later.
+    /// Show each frame when it comes; otherwise, which takes less memory and time, up to a tenth of a second later.
     pub promptly: bool,
     /// Take the stamps of the NIC, which [`super::HardwareStamps`] has turned on; a frame without one
     /// then counts as unstamped, because the kernel's would be of another clock.

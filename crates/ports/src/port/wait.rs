@@ -4,7 +4,7 @@ use super::{Port, PortError};
 use std::time::{Duration, Instant};
 use tailtrim_sys::poll;
 
-/// How long each of two ports that poll(2) does not know is waited for before it is the other's turn.
+/// Time for which each of two ports without a descriptor for poll(2) is waited for before it is the other's turn.
 const TURN: Duration = Duration::from_micros(100);
 
 /// Waits until a frame has come to one of two ports, at most so long. Returns whether one has.
@@ -16,8 +16,7 @@ pub fn wait_either(
     other: &mut dyn Port,
     timeout: Duration,
 ) -> Result<bool, PortError> {
-    // What is there already, and what either has to tell; in AF_XDP frames are not only waited for, but
-    // also sent by such a call.
+    // Frames and errors that are there already. In AF_XDP such a call also sends frames.
     let mut ready = one.wait(Duration::ZERO)? | other.wait(Duration::ZERO)?;
     if ready {
         return Ok(true);

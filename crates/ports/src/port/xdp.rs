@@ -25,11 +25,11 @@ const LARGE: usize = 4_096;
 const TAGS: usize = 2 * 4;
 /// Frames that may wait: 128 MB of memory at most, with small chunks.
 const MOST_SLOTS: usize = 1 << 16;
-/// How long a call polls the driver, in µs, and how many frames it takes in that; what the kernel's
+/// Time for which a call polls the driver, in µs, and most frames that it takes then: the values that the kernel's
 /// documentation of AF_XDP recommends.
 const BUSY_POLL_US: i32 = 20;
 const BUSY_POLL_BUDGET: i32 = 64;
-/// Attempts to get rid of what is in the send ring when the port is closed.
+/// Attempts to empty the send ring when the port is closed.
 const FLUSHES: usize = 1_000;
 
 /// Where the XDP program of a port runs.
@@ -38,13 +38,13 @@ const FLUSHES: usize = 1_000;
 pub enum Attached {
     /// Within the driver.
     Native,
-    /// Behind the driver, on a packet of the kernel's own: slower, since this driver cannot do better.
+    /// Behind the driver, on a copy of the frame by the kernel: slower, but this driver cannot do better.
     Generic,
     /// Nowhere: the port only sends.
     Nowhere,
 }
 
-/// How an AF_XDP port is attached.
+/// Mode of an AF_XDP port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct XdpMode {
     /// Where its program runs.
@@ -139,10 +139,10 @@ impl XdpPort {
             tai: TaiOffset::default(),
             counters: Counters::default(),
         };
-        // A driver that does not answer has no say in it.
+        // Without an answer of the driver, interrupts are assumed to be missing.
         let interrupts = interface::has_hardware(&name.interface);
         if slots > 0 && interrupts.unwrap_or(false) {
-            // A kernel that lacks it has interrupts.
+            // A kernel without busy polling uses interrupts.
             let _ = port.busy_poll();
         }
         Ok(port)
@@ -205,7 +205,8 @@ fn attach(
     if shape.receive_slots == 0 {
         return Ok((Socket::open(shape)?, None, Attached::Nowhere));
     }
-    // Loaded first: a limit on locked memory is not what keeps a user from it.
+    // Loaded before the socket is opened, so that a user without rights gets the program's error, not one about locked
+    // memory.
     let mut redirect = Redirect::load(shape.queue, shape.pieces, requests)?;
     let socket = Socket::open(shape)?;
     match redirect.attach(shape.interface, socket.as_fd(), true) {
@@ -213,7 +214,7 @@ fn attach(
         Err((what, error)) if is_final(&error) => return Err((what, error)),
         Err(_) => {}
     }
-    // What zero-copy has received only a driver's program could redirect.
+    // Only a program within the driver can redirect frames that were received with zero-copy.
     drop(socket);
     shape.copy = true;
     let socket = Socket::open(shape)?;
@@ -221,7 +222,7 @@ fn attach(
     Ok((socket, Some(redirect), Attached::Generic))
 }
 
-/// Whether it would not help to attach behind the driver.
+/// Whether attaching behind the driver would fail, too.
 fn is_final(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EPERM | libc::EACCES | libc::EBUSY | libc::EEXIST))
 }
@@ -248,7 +249,7 @@ fn hint(what: &str, error: &io::Error) -> &'static str {
 
 impl Port for XdpPort {
     fn capabilities(&self) -> Capabilities {
-        // As good as the worst that came.
+        // The port's stamps are as good as the worst one that came.
         let stamps = self.redirect.as_ref().is_some_and(Redirect::stamps);
         let stamping = if stamps && self.counters.unstamped == 0 {
             Stamping::Program
@@ -306,8 +307,8 @@ impl Port for XdpPort {
             self.kick()?;
         }
         let mut sent = 0;
-        // In copy mode what is left after a kick will not fit the driver now: to queue more behind it
-        // would hide that.
+        // In copy mode the frames that are left after a kick do not fit the driver now: queueing more behind them would
+        // hide that.
         if self.mode.zero_copy || self.socket.unsent() == 0 {
             for frame in &frames[..offered] {
                 if frame.len() > self.most_bytes {
@@ -341,7 +342,7 @@ impl Port for XdpPort {
         let [ready] =
             poll::readable([self.socket.as_fd()], timeout).map_err(self.broken("waiting"))?;
         if !ready.readable {
-            // An interface that is down or gone says so only to who calls.
+            // Only a call returns the error of an interface that is down or gone.
             self.socket.call().map_err(self.broken("receiving"))?;
         }
         Ok(self.socket.waiting() > 0)
@@ -374,7 +375,7 @@ impl Port for XdpPort {
 impl Drop for XdpPort {
     fn drop(&mut self) {
         for _ in 0..FLUSHES {
-            // A socket that is closed takes what is in its send ring along.
+            // A socket that is closed discards the frames in its send ring.
             if self.socket.unsent() == 0 || self.socket.kick().is_err() {
                 break;
             }
@@ -387,7 +388,7 @@ impl Drop for XdpPort {
 mod tests {
     use super::TaiOffset;
 
-    /// It was read once: stamps were 37 s late once a daemon had set it.
+    /// Regression: the offset was read only once, so stamps were 37 s late after a daemon had set it.
     #[test]
     fn the_offset_of_tai_is_read_again_each_second() {
         let mut tai = TaiOffset::default();

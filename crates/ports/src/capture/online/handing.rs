@@ -1,4 +1,4 @@
-//! What waits between a tap and its analysis.
+//! The queue between a tap and its analysis.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -10,7 +10,7 @@ pub(super) const BLOCK: usize = 256 * 1024;
 /// Bytes that may wait.
 pub(super) const WAITING: usize = 64 << 20;
 
-/// What waits, and what was told beside it.
+/// State of the queue.
 #[derive(Default)]
 pub(super) struct Handing {
     waiting: Mutex<Waiting>,
@@ -21,13 +21,13 @@ struct Waiting {
     /// Whole records.
     blocks: VecDeque<Vec<u8>>,
     bytes: usize,
-    /// All that was stamped before is in the blocks, or was in those before them.
+    /// All frames with an earlier stamp are in the blocks, or were in those before them.
     quiet_until_ns: i64,
     /// Frames that the port dropped.
     dropped: u64,
-    /// No more comes.
+    /// The tap hands over no more.
     ended: bool,
-    /// No more is taken.
+    /// The analysis takes no more.
     closed: bool,
 }
 
@@ -38,11 +38,11 @@ impl Default for Waiting {
     }
 }
 
-/// What was handed over.
+/// The next item of the queue.
 pub(super) enum Handed {
-    /// Records; behind the last ones that wait also until when all have been handed over.
+    /// Records; with the last waiting ones also the time until which all have been handed over.
     Block(Vec<u8>, Option<i64>),
-    /// All that was stamped before has been handed over.
+    /// All frames with an earlier stamp have been handed over.
     QuietUntil(i64),
     /// Nothing yet.
     Nothing,
@@ -51,8 +51,8 @@ pub(super) enum Handed {
 }
 
 impl Handing {
-    /// Takes what comes next, or that nothing came until later than `told_ns`. Waits for it until `until_ns` of the
-    /// monotonic clock.
+    /// Takes the next block, or the time until which nothing more came if it is later than `told_ns`. Waits for it
+    /// until `until_ns` of the monotonic clock.
     pub(super) fn take(&self, told_ns: i64, until_ns: Option<i64>) -> Handed {
         let mut waiting = self.waiting();
         loop {
@@ -100,7 +100,7 @@ impl Handing {
         self.waiting().bytes
     }
 
-    /// A panic of the other side leaves what waits as it was.
+    /// Locks the state. A panic of the other side leaves it valid.
     fn waiting(&self) -> MutexGuard<'_, Waiting> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -146,10 +146,11 @@ impl Feed {
         self.block.extend_from_slice(frame);
     }
 
-    /// Hands over what is there, as far as there is room, and tells that nothing stamped before `ns` is to come.
+    /// Hands over the present records, as far as there is room, and reports that nothing stamped before `ns` is to
+    /// come.
     pub(in super::super) fn quiet_until(&mut self, ns: i64) {
         let mut waiting = self.handing.waiting();
-        // A tap that waits here would leave its frames in the port; the next call tells more.
+        // Waiting here would leave frames in the port; the next call reports a later time.
         if waiting.has_room(self.block.len()) {
             waiting.push(&mut self.block);
             waiting.quiet_until_ns = waiting.quiet_until_ns.max(ns);

@@ -9,9 +9,9 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use tailtrim_sys::numbers::SharedNumbers;
 
-/// What the program leaves in front of a frame: a mark, and nanoseconds of `CLOCK_TAI`.
+/// Bytes that the program writes in front of a frame: a mark, and nanoseconds of `CLOCK_TAI`.
 pub(super) const FRONT: usize = 16;
-/// Tells a stamp from whatever else may lie there.
+/// Distinguishes a stamp from other data there.
 const MARK: u64 = u64::from_le_bytes(*b"tailtrim");
 
 /// The program, first loaded, then at its interface, until this is dropped.
@@ -26,7 +26,7 @@ pub(super) struct Redirect {
 
 impl Redirect {
     /// Loads the program. Frames of the queue are to go to a socket, those of other queues to the kernel; with
-    /// `requests`, everything but these goes to the kernel as well. `pieces`: frames may lie in several.
+    /// `requests`, everything but these goes to the kernel as well. `pieces`: frames may consist of several pieces.
     pub(super) fn load(
         queue: u32,
         pieces: bool,
@@ -60,7 +60,7 @@ impl Redirect {
         Ok(Self { loaded, program, queue, elsewhere, stamps })
     }
 
-    /// Attaches it to the interface, for frames of the queue to go to this socket.
+    /// Attaches it to the interface: frames of the queue then go to this socket.
     pub(super) fn attach(
         &mut self,
         interface: u32,

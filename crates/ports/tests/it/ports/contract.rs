@@ -1,4 +1,4 @@
-//! What every port keeps, whatever frames travel by.
+//! The contract of every port: one suite for all kinds.
 
 use crate::memory::now_ns;
 use std::thread;
@@ -8,12 +8,12 @@ use tailtrim_ports::port::{Counters, Port, Stamp};
 /// Two ports, each of which receives what the other sends.
 pub(crate) type Pair = (Box<dyn Port>, Box<dyn Port>);
 
-/// Until something that must happen is missed: a busy machine is not a broken port.
+/// Timeout for events that must happen: a busy machine is not a broken port.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Long enough for what must not happen to happen.
+/// Wait for events that must not happen.
 const MOMENT: Duration = Duration::from_millis(30);
 
-/// What becomes of VLAN tags between the ports.
+/// Handling of VLAN tags between the ports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tags {
     Kept,
@@ -22,7 +22,7 @@ pub(crate) enum Tags {
     TakenOut,
 }
 
-/// A frame that no other number and length has.
+/// A frame that differs from those of every other number and length.
 pub(crate) fn frame(number: usize, bytes: usize) -> Vec<u8> {
     let mut frame = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x88, 0xb5];
     frame.extend((number as u32).to_be_bytes());
@@ -96,7 +96,7 @@ pub(crate) fn waits_as_long_as_asked((mut near, mut far): Pair) {
     for timeout in [Duration::from_micros(300), MOMENT] {
         let start = Instant::now();
         assert!(!far.wait(timeout).unwrap());
-        // Below a millisecond, a port that counts in them may not wait at all.
+        // Below a millisecond, a port that waits in whole milliseconds may not wait at all.
         if timeout.as_millis() > 0 {
             assert!(start.elapsed() >= timeout, "{:?} of {timeout:?}", start.elapsed());
         }
@@ -118,7 +118,7 @@ pub(crate) fn waits_as_long_as_asked((mut near, mut far): Pair) {
     waiting.join().unwrap();
 }
 
-/// More than there is room for, with nobody who receives.
+/// Sends more frames than there is room for, while nothing is received.
 pub(crate) fn counts_add_up((mut near, mut far): Pair) {
     let frames: Vec<_> = (0..64).map(|number| frame(number, 100)).collect();
     let batch: Vec<&[u8]> = frames.iter().map(Vec::as_slice).collect();
@@ -185,7 +185,7 @@ pub(crate) fn capabilities_are_honest((mut near, mut far): Pair, tags: Tags) {
     assert_eq!(receive_all(far.as_mut(), 1, 64)[0].0, frame(6, 60));
 }
 
-/// Of a pair whose interfaces `remove` takes away.
+/// A port whose interface is taken away by `remove` returns an error.
 pub(crate) fn a_port_that_is_gone_says_so((mut near, mut far): Pair, remove: impl FnOnce()) {
     send_all(near.as_mut(), &[frame(1, 60)], 1);
     receive_all(far.as_mut(), 1, 64);

@@ -1,14 +1,14 @@
-//! Network namespaces for tests: each test runs again as a process in one of its own, which takes all
-//! its interfaces along when it ends, however it ends.
+//! Network namespaces for tests: each test runs again as a process in a namespace of its own. When the process ends,
+//! for whatever reason, its interfaces are gone, too.
 
 use crate::skip::skipped;
 use std::process::Command;
 use tailtrim_ports::port::{Port, PortKind, PortName, Receiving, open};
 
-/// Says that this process is in a namespace of its own.
+/// Set in a process that is in a namespace of its own.
 const INSIDE: &str = "TAILTRIM_TEST_NAMESPACE";
 
-/// What a test needs.
+/// Requirement of a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Needs {
     /// To be root in its own namespace, which a user namespace gives to everybody.
@@ -23,8 +23,8 @@ pub(crate) fn is_root() -> bool {
     uid.split_whitespace().nth(1) == Some("0")
 }
 
-/// Whether this process is in a namespace of its own. Otherwise the calling test is run in one; it fails
-/// here if it fails there, and where that cannot be done it says so.
+/// Whether this process is in a namespace of its own. Otherwise runs the calling test in one, and fails if it fails
+/// there; where that cannot be done, prints so.
 pub(crate) fn is_inside(needs: Needs) -> bool {
     if std::env::var_os(INSIDE).is_some() {
         return true;
@@ -66,10 +66,10 @@ pub(crate) fn ip(arguments: &str) {
     assert!(output.status.success(), "ip {arguments}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Two interfaces, `near` and `far`, joined by a cable on which nobody else speaks.
+/// Two interfaces, `near` and `far`, joined by a cable without other traffic.
 pub(crate) fn cable(mtu: usize) {
     for which in ["all", "default"] {
-        // A kernel without IPv6 does not chatter.
+        // Turns IPv6 off: otherwise the kernel sends packets of its own. It may have no IPv6.
         let _ = std::fs::write(format!("/proc/sys/net/ipv6/conf/{which}/disable_ipv6"), "1");
     }
     ip("link add near type veth peer name far");
