@@ -1,13 +1,13 @@
-//! From ticks of the time-stamp counter to nanoseconds of a clock, with what that may be off.
+//! From ticks of the time-stamp counter to nanoseconds of a clock, with an error bound.
 
-/// One look at both: the counter, the clock, the counter again.
+/// One reading of counter, clock, and counter again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reading {
     /// The middle of the two ticks.
     pub ticks: u64,
     /// The clock between them.
     pub ns: i64,
-    /// Half of what lies between the two ticks, rounded up.
+    /// Half of the difference between the two ticks, rounded up.
     pub half_ticks: u64,
 }
 
@@ -28,14 +28,14 @@ pub struct Axis {
     span_ticks: u64,
     /// The same in ns; positive.
     span_ns: i64,
-    /// By how much a converted time may be off, either way.
+    /// Error bound of a converted time, either way.
     pub error_ns: i64,
-    /// How far the readings between lay from the line at most, beyond what their own brackets explain: the
-    /// clock was slewed meanwhile.
+    /// Largest distance of the readings in between from the line, beyond the width of their own brackets: the clock was
+    /// slewed meanwhile.
     pub drift_ns: i64,
 }
 
-/// Why there is no line.
+/// Reason why there is no line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AxisError {
     /// The counter did not advance.
@@ -56,7 +56,7 @@ pub enum AxisError {
 }
 
 impl Axis {
-    /// Fits the line; readings in between say how far the truth is from it.
+    /// Fits the line; the readings in between give its error.
     ///
     /// # Errors
     /// The counter or the clock did not advance.
@@ -92,14 +92,14 @@ impl Axis {
         })
     }
 
-    /// How long so many ticks are.
+    /// Length of so many ticks, in ns.
     #[must_use]
     pub fn duration_ns(&self, ticks: u64) -> i64 {
         let ns = i128::from(ticks) * i128::from(self.span_ns) / i128::from(self.span_ticks);
         i64::try_from(ns).unwrap_or(i64::MAX)
     }
 
-    /// How many ticks so much time is.
+    /// Number of ticks in so much time.
     #[must_use]
     pub fn ticks_of(&self, ns: i64) -> u64 {
         let ticks = i128::from(ns.max(0)) * i128::from(self.span_ticks) / i128::from(self.span_ns);

@@ -1,11 +1,11 @@
-//! Which events cover the gaps of a polling loop, or the delays of a timer.
+//! Assignment of the gaps of a polling loop, or the delays of a timer, to the events that cover them.
 
 use super::{Event, Kind, Sender};
 use serde::Serialize;
 use std::collections::HashMap;
 
-/// Events that together cover less of a gap than one part in so many are not its cause: the CPU was away for
-/// something that is not traced, and took the interrupts that waited when it came back.
+/// Events that together cover less of a gap than one part in so many are not its cause: the CPU was taken by something
+/// that is not traced, and handled the waiting interrupts when it came back.
 ///
 /// In a gap that is not traced, ticks of 1 kHz with handlers of 10 µs (long ones, on a virtual machine) cover 1 %; a
 /// single one that waited covers a tenth of a gap of 100 µs. A traced interrupt covers less than its gap, too: on
@@ -13,21 +13,22 @@ use std::collections::HashMap;
 /// So a tenth separates the two but for the shortest handlers, for which [`Entry`] decides.
 const LEAST_SHARE: i64 = 10;
 
-/// What an interrupt takes of a CPU beside its handler: entering and leaving the kernel and, on a virtual machine, the
-/// hypervisor. It depends on the machine, and so it is measured: the median over the gaps with one interrupt and nothing
-/// else. A gap whose interrupts leave no more than twice that each uncovered is due to them, however short their handlers
-/// are: on an Intel Xeon's virtual machine, handlers of 0.6 µs came with 12 µs in which the trace shows nothing.
+/// Time that an interrupt takes of a CPU in addition to its handler: entering and leaving the kernel and, on a virtual
+/// machine, the hypervisor. It depends on the machine, and so it is measured: the median over the gaps with one
+/// interrupt and nothing else. A gap whose interrupts leave no more than twice that each uncovered is due to them,
+/// however short their handlers are: on an Intel Xeon's virtual machine, handlers of 0.6 µs came with 12 µs in which
+/// the trace shows nothing.
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     most_ns: i64,
 }
 
 impl Entry {
-    /// Fewer gaps tell nothing: of so many, the 95 % interval of the median lies between the quartiles.
+    /// Fewest gaps for an estimate: with so many, the 95 % interval of the median lies between the quartiles.
     const FEWEST: usize = 20;
 
-    /// No hypervisor was seen to take more: 6 to 9 µs (AMD EPYC) and 10 to 14 µs (Intel Xeon). Where a CPU is mostly away
-    /// for something that is not traced, the interrupts that wait meanwhile must not pass for its cause.
+    /// Largest plausible value; hypervisors took 6 to 9 µs (AMD EPYC) and 10 to 14 µs (Intel Xeon). Where a CPU is
+    /// mostly taken by something that is not traced, the interrupts that wait meanwhile must not pass for its cause.
     const MOST_NS: i64 = 20_000;
 
     fn of(gaps: &[(&Gap, Seen<'_>)]) -> Self {
@@ -42,37 +43,37 @@ impl Entry {
     }
 }
 
-/// When a loop did not run.
+/// Time in which a loop did not run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Gap {
     /// The CPU.
     pub cpu: u32,
-    /// The last time before.
+    /// The last time at which it ran before.
     pub start_ns: i64,
-    /// The first time after.
+    /// The first time at which it ran again.
     pub end_ns: i64,
 }
 
 /// One cause of gaps.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct GapCause {
-    /// What took the CPU; `gap` where no event covers enough.
+    /// Kind of the event that took the CPU; `gap` where no event covers enough.
     pub kind: Kind,
-    /// Which one; `unknown` for gaps that nothing covers.
+    /// Name of the event; `unknown` for gaps that nothing covers.
     pub name: String,
-    /// What it did.
+    /// The event's action, such as a kernel function.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
-    /// Who sent it, as `comm (function)`.
+    /// Sender of an interrupt, as `comm (function)`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sender: Option<String>,
-    /// Gaps of which it covers the largest part.
+    /// Number of gaps of which it covers the largest part.
     pub gaps: u64,
-    /// How long these are together.
+    /// Their total length.
     pub total_ns: i64,
     /// The longest of them.
     pub longest_ns: i64,
-    /// How much of them events cover. Less than the total: entering and leaving the kernel is not in the events.
+    /// Part of the total that events cover: less, since entering and leaving the kernel is not in the events.
     pub covered_ns: i64,
 }
 
@@ -80,23 +81,23 @@ pub struct GapCause {
 const NOT_ALLOWED: &str =
     "the thread was not allowed to run: real-time throttling, cpu.max, or stopped";
 
-/// What causes are told apart by.
+/// Properties that distinguish causes.
 type Key<'a> = (Kind, &'a str, Option<&'a str>, Option<String>);
 
-/// Whose gaps they are.
+/// The thread whose gaps they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Own<'a> {
     /// The name of the thread: its events are not causes.
     pub comm: &'a str,
-    /// Whether it always wants to run. A gap in which nothing had the CPU is then one of a thread that was not
-    /// allowed to; one that waits for a timer leaves the CPU idle by itself.
+    /// Whether it always wants to run. A gap in which nothing had the CPU is then one of a thread that was not allowed
+    /// to; a thread that waits for a timer leaves the CPU idle by itself.
     pub polls: bool,
 }
 
 /// The name of the cause of gaps in which the CPU was idle although the loop wanted to run.
 pub const IDLE: &str = "idle";
 
-/// The causes, that of the most time first. `events` are those of all CPUs. An event may lie `slack_ns` beside
+/// The causes, longest total time first. `events` are those of all CPUs. An event may lie up to `slack_ns` outside of
 /// its gap.
 #[must_use]
 pub fn blame(gaps: &[Gap], events: &[Event], own: Own<'_>, slack_ns: i64) -> Vec<GapCause> {
@@ -131,7 +132,7 @@ pub fn blame(gaps: &[Gap], events: &[Event], own: Own<'_>, slack_ns: i64) -> Vec
     causes
 }
 
-/// What a gap is due to.
+/// Cause of a gap.
 #[derive(Debug, Clone, Copy)]
 enum DueTo<'a> {
     Event(&'a Event),
@@ -177,27 +178,27 @@ fn told(sender: &Sender) -> String {
     }
 }
 
-/// What a gap has of events.
+/// Events within a gap.
 #[derive(Debug)]
 struct Seen<'a> {
-    /// The event of which most is seen when what nests is taken away.
+    /// The event that covers most of the gap, without the events that are nested in it.
     best: Option<&'a Event>,
-    /// How much of the gap events cover that are not the loop's own turns.
+    /// Time of the gap that events cover, without the loop's own turns.
     covered_ns: i64,
-    /// How long the CPU was idle, where the loop's own turns are traced.
+    /// Time for which the CPU was idle, where the loop's own turns are traced.
     idle_ns: i64,
-    /// How many interrupts, and how many other events.
+    /// Number of interrupts, and of other events.
     interrupts: i64,
     others: i64,
 }
 
 impl<'a> Seen<'a> {
-    /// How much of the gap nothing tells of.
+    /// Time of the gap without any event.
     fn rest_ns(&self, gap: &Gap) -> i64 {
         gap.end_ns - gap.start_ns - self.covered_ns - self.idle_ns
     }
 
-    /// What the gap is due to, and how much of it that covers.
+    /// Cause of the gap, and the time that it covers.
     fn verdict(&self, gap: &Gap, entry: Entry) -> (DueTo<'a>, i64) {
         let &Self { best, covered_ns, idle_ns, interrupts, .. } = self;
         let enough =
@@ -217,7 +218,7 @@ fn seen_in<'a>(gap: &Gap, events: &[&'a Event], own: Own<'_>) -> Seen<'a> {
     let is_own = |event: &&&Event| event.kind == Kind::Thread && event.name == own.comm;
     let mut within: Vec<&'a Event> =
         events.iter().filter(|event| !is_own(event)).copied().collect();
-    // What interrupts comes before what is interrupted; of the same kind the inner one is the shorter.
+    // Interrupting events come before the interrupted ones; of the same kind the inner one is the shorter.
     within.sort_by_key(|event| (event.kind, event.end_ns - event.start_ns));
     let part = |event: &Event| (event.start_ns.max(gap.start_ns), event.end_ns.min(gap.end_ns));
     let mut taken: Vec<(i64, i64)> = Vec::new();
@@ -235,7 +236,7 @@ fn seen_in<'a>(gap: &Gap, events: &[&'a Event], own: Own<'_>) -> Seen<'a> {
         }
     }
     let own_ns: i64 = events.iter().filter(is_own).map(|event| take(&mut taken, part(event))).sum();
-    // Where the loop's own turns on the CPU are traced, what neither it nor anything else had was idle.
+    // Where the loop's own turns on the CPU are traced, the time without any event was idle.
     let traced = own.polls && events.iter().any(|event| is_own(&event));
     let idle_ns = if traced { gap.end_ns - gap.start_ns - covered_ns - own_ns } else { 0 };
     Seen { best, covered_ns, idle_ns, interrupts, others }
@@ -307,7 +308,7 @@ mod tests {
     fn what_nothing_covers_is_unknown() {
         let events = [event(Kind::Irq, "local_timer", 100, 109)];
         assert_eq!(rows(&[gap(0, 50)], &events), [("unknown".into(), 1, 50, 0)]);
-        // Less than a tenth is what waited for the CPU to come back.
+        // Events that cover less than a tenth were waiting for the CPU to come back.
         assert_eq!(rows(&[gap(10, 110)], &events), [("unknown".into(), 1, 100, 9)]);
         assert_eq!(rows(&[gap(20, 110)], &events), [("local_timer".into(), 1, 90, 9)]);
     }
@@ -320,9 +321,9 @@ mod tests {
             (0..20).map(|n| event(Kind::Irq, "flush", at(n) + 11_000, at(n) + 11_600)).collect();
         let mut gaps: Vec<Gap> = (0..20).map(|n| gap(at(n), at(n) + 13_000)).collect();
         assert_eq!(rows(&gaps, &events), [("flush".into(), 20, 260_000, 12_000)]);
-        // Too few tell nothing of what an interrupt takes.
+        // Too few gaps for an estimate of an interrupt's time.
         assert_eq!(rows(&gaps[1..], &events), [("unknown".into(), 19, 247_000, 11_400)]);
-        // The CPU was away for longer, and an interrupt waited; two of them take twice as long as one.
+        // The CPU was taken for longer, and an interrupt waited; two of them take twice as long as one.
         events.push(event(Kind::Irq, "late", at(30), at(30) + 600));
         gaps.push(gap(at(30) - 100, at(30) + 25_000));
         events.push(event(Kind::Irq, "one", at(31) + 5_000, at(31) + 5_600));
@@ -370,7 +371,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against time counted tick by tick.
+        /// Compared with time counted tick by tick.
         #[test]
         fn covered_time(parts in proptest::collection::vec((0_i64..60, 0_i64..30, 0_usize..3), 0..12)) {
             let kinds = [Kind::Irq, Kind::Softirq, Kind::Thread];

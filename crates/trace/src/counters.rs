@@ -22,8 +22,8 @@ impl Counters {
         Self { counts }
     }
 
-    /// What a CPU counted since `before`, nothing that stood still. A counter that is new, or that began anew as a driver
-    /// was loaded again, counts from 0.
+    /// Differences of a CPU's counters since `before`, without those that stood still. A counter that is new, or that
+    /// began anew as a driver was loaded again, counts from 0.
     #[must_use]
     pub fn since(&self, before: &Self, cpu: u32) -> BTreeMap<String, u64> {
         let grown =
@@ -70,13 +70,13 @@ fn each(text: &str, name: &mut String, mut take: impl FnMut(&str, u32, u64)) {
     }
 }
 
-/// Writes counters over time as CSV: semicolons, a column `NAME_CPUn` for each counter, `timestamp_us` since the
-/// first row and `realtime_ns`. The columns are those of the first row; an interrupt that appears later is
-/// told of once by [`Table::unlisted`].
+/// Writes counters over time as CSV: semicolons, a column `NAME_CPUn` for each counter, `timestamp_us` since the first
+/// row and `realtime_ns`. The columns are those of the first row; [`Table::unlisted`] names interrupts that appear
+/// later.
 #[derive(Debug, Default)]
 pub struct Table {
     columns: Vec<(String, u32)>,
-    /// Of each column, in the row being written; nothing of an interrupt that is gone.
+    /// Count of each column in the row being written; `None` for an interrupt that is gone.
     counts: Vec<Option<u64>>,
     name: String,
     start_ns: i64,
@@ -93,7 +93,7 @@ impl Table {
             self.columns = counters.filter(|(_, cpu)| cpus.contains(cpu)).collect();
             row.push_str("timestamp_us;realtime_ns");
             for (name, cpu) in &self.columns {
-                // What a driver calls its interrupt is its own affair.
+                // The driver chooses the interrupt's name, which may contain separators.
                 let _ = write!(row, ";{}_CPU{cpu}", name.replace([';', '"'], "_"));
             }
             row.push('\n');
@@ -162,7 +162,7 @@ mod tests {
     fn counters_of_32_bits_begin_at_0_again() {
         assert_eq!(grown(5, 5), 0);
         assert_eq!(grown(u64::from(u32::MAX), 2), 3);
-        // Of a driver that was loaded again.
+        // A counter of a driver that was loaded again.
         assert_eq!(grown(2_000_000_000, 7), 7);
         assert_eq!(grown(1 << 40, 7), 0);
     }

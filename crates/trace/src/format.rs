@@ -5,11 +5,11 @@
 pub struct Format {
     /// Its name, without the system.
     pub name: String,
-    /// What `common_type` of its records is.
+    /// Value of `common_type` in its records.
     pub id: u16,
     /// Fields, the common ones included, in the file's order.
     pub fields: Vec<Field>,
-    /// How the kernel would print it: the names of numbers stand there.
+    /// The format for printing, which has the names of numbers.
     pub print: String,
 }
 
@@ -28,14 +28,15 @@ pub struct Field {
     pub place: Place,
 }
 
-/// Where the bytes of a field lie.
+/// Location of a field's bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
     /// At its offset.
     Here,
-    /// Where the field says (`__data_loc`): offset from the record's start in the lower half, length in the upper.
+    /// At the place that the field gives (`__data_loc`): offset from the record's start in the lower half, length in
+    /// the upper.
     Elsewhere,
-    /// The same from the end of the field (`__rel_data_loc`).
+    /// The same, with the offset from the end of the field (`__rel_data_loc`).
     Behind,
 }
 
@@ -73,7 +74,7 @@ impl Format {
         self.fields.iter().find(|field| field.name == name)
     }
 
-    /// What `__print_symbolic` calls the values of a field: pairs as `{ 1, "TIMER" }`.
+    /// Names of a field's values in `__print_symbolic`: pairs as `{ 1, "TIMER" }`.
     #[must_use]
     pub fn names_of(&self, field: &str) -> Vec<(i64, String)> {
         let start = format!("__print_symbolic(REC->{field},");
@@ -104,7 +105,7 @@ fn number(text: &str) -> Option<i64> {
     }
 }
 
-/// The fields that a `format` file, `header_page` or `header_event` lists. Lines of another shape are none.
+/// The fields that a `format` file, `header_page` or `header_event` lists. Lines of another shape are skipped.
 pub(super) fn fields(text: &str) -> Vec<Field> {
     text.lines().filter_map(|line| field(line.trim())).collect()
 }
@@ -142,7 +143,7 @@ impl Field {
         if bytes.is_empty() || bytes.len() > 8 {
             return None;
         }
-        // The top byte decides what fills the rest.
+        // The sign bit decides about the bytes that fill the rest.
         let negative = self.signed && bytes.last().is_some_and(|byte| byte & 0x80 != 0);
         let mut whole = [if negative { 0xff } else { 0 }; 8];
         whole[..bytes.len()].copy_from_slice(bytes);

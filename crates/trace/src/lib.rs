@@ -1,10 +1,10 @@
-//! What took a CPU and when: events of the kernel's tracing, from the pages of its ring buffers to intervals on
-//! the axis of packet stamps.
+//! Occupation of CPUs over time: events of the kernel's tracing, from the pages of its ring buffers to intervals on the
+//! axis of packet stamps.
 //!
-//! [`format`](mod@format) and [`page`] read what tracefs offers, [`perf`] what perf does, [`record`] gives it meaning, [`pairing`] makes
-//! intervals of entries and exits, [`senders`] finds who sent an interrupt, [`axis`] brings the time-stamp
-//! counter to the clock of packets, [`phc`] the clocks of NICs, [`lines`] is the file. [`blame`] says which events cover the gaps of a
-//! polling loop, and [`counters`] reads `/proc/interrupts` and its kind.
+//! [`format`](mod@format) and [`page`] read data of tracefs, [`perf`] data of perf, [`record`] decodes their records,
+//! [`pairing`] makes intervals of entries and exits, [`senders`] finds the sender of an interrupt, [`axis`] converts
+//! the time-stamp counter to the clock of packets, [`phc`] the clocks of NICs, [`lines`] is the file format. [`blame`]
+//! assigns the gaps of a polling loop to events, and [`counters`] reads `/proc/interrupts` and its kind.
 #![forbid(unsafe_code)]
 
 pub mod axis;
@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 
 /// Something that took a CPU, on the axis of packet stamps.
 ///
-/// Intervals are gross: what nested in one is within it.
+/// Intervals are gross: they include the events that are nested in them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
     /// The CPU that was taken.
@@ -34,25 +34,24 @@ pub struct Event {
     pub start_ns: i64,
     /// When it was given back; not before `start_ns`.
     pub end_ns: i64,
-    /// What took it.
+    /// Kind of the event.
     pub kind: Kind,
-    /// Which one: the vector, handler, softirq, or the name of the thread.
+    /// Its name: the vector, handler, softirq, or the name of the thread.
     pub name: String,
-    /// What it did: the function, the function of the workqueue, the reason of the flush, the number of lost
-    /// events; of other threads the process id, as `pid 812`.
+    /// Its action: the function, the function of the workqueue, the reason of the flush, the number of lost events; of
+    /// other threads the process id, as `pid 812`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
-    /// Who sent the interrupt, where that is known.
+    /// Sender of the interrupt, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sender: Option<Sender>,
-    /// How a thread gave the CPU up, where that was seen.
+    /// State in which a thread gave the CPU up, where that was seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left: Option<Left>,
 }
 
 impl Event {
-    /// The part of the detail that causes are told apart by: neither the number of a process, nor how many events were
-    /// lost.
+    /// The part of the detail that distinguishes causes: neither the number of a process, nor that of lost events.
     #[must_use]
     pub fn distinction(&self) -> Option<&str> {
         let told_apart = |detail: &&str| match self.kind {
@@ -64,7 +63,7 @@ impl Event {
     }
 }
 
-/// In which state a thread gave the CPU up (`prev_state` of `sched_switch`).
+/// State in which a thread gave the CPU up (`prev_state` of `sched_switch`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Left {
@@ -91,23 +90,23 @@ impl Left {
     }
 }
 
-/// Who sent an interrupt from another CPU.
+/// Sender of an interrupt from another CPU.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sender {
-    /// The process that ran there; 0 is the idle task, or an interrupt that it was sent by: whom that interrupted has
-    /// no part in it.
+    /// The process that ran there; 0 is the idle task, or an interrupt that sent it: the process that was interrupted
+    /// is not its cause.
     pub pid: u32,
     /// Its name; empty if it is no longer known.
     pub comm: String,
     /// The kernel function that sent it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub function: Option<String>,
-    /// When, `CLOCK_REALTIME`: what the CPU that it was sent to did from then on may be late because of it.
+    /// Time of sending, `CLOCK_REALTIME`: later work of the receiving CPU may be late because of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sent_ns: Option<i64>,
 }
 
-/// What took the CPU.
+/// Kind of an event that takes a CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {

@@ -4,7 +4,7 @@ use super::Event;
 use super::phc::Chain;
 use serde::{Deserialize, Serialize};
 
-/// What the first line says it is.
+/// Name of the format in the first line.
 pub const SCHEMA: &str = "tailtrim.events/1";
 
 /// The first line.
@@ -12,15 +12,15 @@ pub const SCHEMA: &str = "tailtrim.events/1";
 pub struct Header {
     /// [`SCHEMA`].
     pub schema: String,
-    /// By how much the time of an event may be off against a packet stamp, either way.
+    /// Error bound of an event's time against a packet stamp, either way.
     pub error_ns: i64,
-    /// How many events of kind `hole` there are.
+    /// Number of events of kind `hole`.
     pub holes: u64,
     /// The CPUs that were watched, as a list such as `1,3-5`.
     pub cpus: String,
     /// Events that this kernel does not have.
     pub missing: Vec<String>,
-    /// Who recorded; older files are all of tracefs.
+    /// Source of the events; older files, without it, are all of tracefs.
     #[serde(default)]
     pub source: Source,
     /// The clocks of NICs, where there are any.
@@ -32,23 +32,23 @@ pub struct Header {
     /// When it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disarmed_ns: Option<i64>,
-    /// Between which looks the device was throttled, where it was and its process is known.
+    /// Intervals between looks in which the device was throttled, if it was and its process is known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub throttled: Vec<Throttled>,
 }
 
-/// For how long the control group of the device had used its quota of CPU time up, between two looks.
+/// Time for which the control group of the device had used its quota of CPU time up, between two looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Throttled {
     /// The look before.
     pub from_ns: i64,
-    /// The look that found it: it had been given back by then.
+    /// The look that found it: the quota had been renewed by then.
     pub until_ns: i64,
-    /// How long.
+    /// Throttled time.
     pub throttled_ns: i64,
 }
 
-/// Who recorded, from the one that says most to the one that says least.
+/// Source of the events, from the most to the least informative.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Source {
@@ -57,8 +57,8 @@ pub enum Source {
     Tracefs,
     /// The same events by `perf_event_open`, stamped by `CLOCK_MONOTONIC_RAW`.
     Perf,
-    /// Nobody: there are no events, only `interrupts.csv`, ten looks a second at the counters of interrupts. Which
-    /// of them made a packet late can be said of many packets together, never of one.
+    /// No source of events: only `interrupts.csv`, with the counters of interrupts ten times a second. They show causes
+    /// for many packets together, never for a single one.
     Counters,
 }
 
@@ -85,10 +85,10 @@ pub enum LineError {
     Json {
         /// Lines before it, plus one.
         number: usize,
-        /// What serde says.
+        /// The error of serde.
         source: serde_json::Error,
     },
-    /// The first line tells of something else.
+    /// The first line names another schema.
     #[error(
         "line 1: the schema is {0:?}; expected {SCHEMA:?} as written by `tailtrim-agent trace`"
     )]
@@ -98,7 +98,7 @@ pub enum LineError {
     Backwards {
         /// Lines before it, plus one.
         number: usize,
-        /// By how much.
+        /// Difference.
         by_ns: i64,
     },
 }
@@ -129,7 +129,7 @@ pub fn parse(number: usize, line: &str) -> Result<Event, LineError> {
 /// Appends a line: the header or an event.
 ///
 /// # Errors
-/// What serde says; it does not for the types of this module.
+/// Those of serde; there are none for the types of this module.
 pub fn append<T: Serialize>(text: &mut Vec<u8>, line: &T) -> serde_json::Result<()> {
     serde_json::to_writer(&mut *text, line)?;
     text.push(b'\n');

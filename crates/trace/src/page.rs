@@ -1,8 +1,8 @@
 //! Sub-buffers of the kernel's trace ring buffer, as `trace_pipe_raw` gives them.
 //!
-//! A sub-buffer is a time, a length with flags, and entries. An entry begins with a word: its lower 5 bits say what
-//! it is or how long, its upper 27 how many ticks after the one before (`events/header_event`; kernel
-//! `include/linux/ring_buffer.h`). Little endian, as the machines that have a time-stamp counter are.
+//! A sub-buffer is a time, a length with flags, and entries. An entry begins with a word: its lower 5 bits are the type
+//! or the length, its upper 27 the ticks since the entry before (`events/header_event`; kernel
+//! `include/linux/ring_buffer.h`). Little endian, as all machines with a time-stamp counter.
 
 use super::format;
 
@@ -49,7 +49,7 @@ impl Layout {
 const MISSED: u64 = 1 << 31;
 const MISSED_STORED: u64 = 1 << 30;
 
-/// What the lower 5 bits mean beyond lengths.
+/// Meanings of the lower 5 bits that are not lengths.
 const PADDING: u32 = 29;
 const TIME_EXTEND: u32 = 30;
 const TIME_STAMP: u32 = 31;
@@ -73,7 +73,7 @@ pub struct Page<'a> {
 pub enum Missed {
     /// So many.
     Count(u64),
-    /// The kernel had no room left to say how many.
+    /// An unknown number: the kernel had no room left for it.
     Some,
 }
 
@@ -94,14 +94,14 @@ pub enum PageError {
         "a sub-buffer has {0} bytes, fewer than its header; the trace is damaged, record it again"
     )]
     Short(usize),
-    /// Says that it is longer than it is.
+    /// Shorter than the length in its header.
     #[error(
         "a sub-buffer says {said} bytes and has {there}; the trace is damaged, record it again"
     )]
     Length {
-        /// What the header says.
+        /// Length in the header.
         said: u64,
-        /// What is there.
+        /// Bytes that are there.
         there: usize,
     },
     /// An entry goes beyond the data.
@@ -175,7 +175,7 @@ impl<'a> Entries<'a> {
                 self.at = self.data.len();
                 Some(None)
             }
-            // A record that was discarded. Its ticks count: those of the next one are from here.
+            // A record that was discarded. Its ticks count: those of the next entry are added to them.
             PADDING => {
                 let length = self.word(body)? as usize;
                 self.skip(body, length)?;
@@ -237,7 +237,7 @@ impl<'a> Iterator for Entries<'a> {
     }
 }
 
-/// The whole time of which `lower` has 59 bits: the upper ones are those of the time before, or one more.
+/// The whole time from its lower 59 bits: the upper bits are those of the time before, or one more.
 fn absolute(lower: u64, before: u64) -> u64 {
     let lower = lower & ((1 << ABSOLUTE_BITS) - 1);
     let whole = lower | before >> ABSOLUTE_BITS << ABSOLUTE_BITS;

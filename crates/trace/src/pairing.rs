@@ -8,28 +8,29 @@ use super::symbols::Symbols;
 use super::{Event, Kind, Left, Sender};
 use std::collections::{BTreeMap, HashMap};
 
-/// A sending that lies further back is not the one of an interrupt. A virtual CPU that does not run takes its
-/// interrupts late, by scheduling slices of its host.
+/// Longest time from sending an interrupt to the interrupt. A virtual CPU that does not run takes its interrupts late,
+/// by scheduling slices of its host.
 const WITHIN_NS: i64 = 10_000_000;
-/// A request's address is that of its sender alone, so that the nearest is the one even after long.
+/// The same for function calls: a request's address is that of its sender alone, so that the nearest one is right even
+/// after long.
 const REQUEST_WITHIN_NS: i64 = 1_000_000_000;
-/// Functions that are named of one event; more are counted.
+/// Functions of one event that are named; more are counted.
 const NAMED: usize = 3;
 
-/// What is the same for all CPUs.
+/// Data that all CPUs share.
 #[derive(Debug, Clone, Copy)]
 pub struct Context<'a> {
     /// From ticks to the packets' clock.
     pub axis: &'a Axis,
     /// Names of kernel functions.
     pub symbols: &'a Symbols,
-    /// Who sent interrupts.
+    /// Senders of interrupts.
     pub senders: &'a Senders,
     /// Names of processes.
     pub comms: &'a HashMap<u32, String>,
 }
 
-/// What came of the records of one CPU.
+/// Result for one CPU.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Paired {
     /// In order of their starts.
@@ -38,8 +39,8 @@ pub struct Paired {
     pub unpaired: u64,
     /// Flushes of translations, by the kernel's reason.
     pub flushes: BTreeMap<String, u64>,
-    /// Times when another thread had the CPU than the one that it was given to: some kernels hide switches from
-    /// certain threads (seen of those of a hypervisor's agent in a guest).
+    /// Number of switches that were not recorded: a thread had the CPU that was not switched to. Some kernels hide
+    /// switches of certain threads (seen for a hypervisor's agent in a guest).
     pub hidden_switches: u64,
     /// Functions that this CPU called for itself or found without an interrupt.
     pub functions_without_interrupt: u64,
@@ -57,10 +58,10 @@ struct Open {
     sent: Option<Sent>,
 }
 
-/// Who has the CPU when no interrupt does.
+/// Task that has the CPU when no interrupt does.
 #[derive(Debug)]
 enum Occupant {
-    /// Nobody knows, since this tick.
+    /// Unknown since this tick.
     Unknown(u64),
     /// The idle task.
     Idle,
@@ -91,7 +92,7 @@ impl<'a> Pairing<'a> {
     pub fn take(&mut self, record: &Record) {
         let Record { stamp, pid, what, .. } = record;
         self.last = self.last.max(*stamp);
-        // Flushes are also recorded amid a switch, when the thread before still counts as the current one.
+        // Flushes are also recorded during a switch, when the thread before still counts as the current one.
         if !matches!(what, What::Switch { .. } | What::Flush { .. }) {
             self.seen(*stamp, *pid);
         }
@@ -107,7 +108,7 @@ impl<'a> Pairing<'a> {
             }
             What::Fault { name, at } => {
                 let ns = self.context.axis.ns(*stamp);
-                // Addresses of programs say nothing outside of them.
+                // Addresses of programs mean nothing outside of them.
                 let kernel = name == "page_fault_kernel";
                 let detail = kernel.then(|| self.context.symbols.name(*at));
                 self.push(Kind::Fault, name.clone(), ns, ns, detail, None);
@@ -120,7 +121,7 @@ impl<'a> Pairing<'a> {
             }
             What::Function { function, request } => self.function(*stamp, *function, *request),
             What::Timer { function } => {
-                // Others expire in the softirq.
+                // Other timers expire in the softirq.
                 if let Some(open) = self.open.last_mut().filter(|open| open.kind == Kind::Irq) {
                     open.functions.push(*function);
                 }
@@ -130,16 +131,16 @@ impl<'a> Pairing<'a> {
                     work.push(*function);
                 }
             }
-            // Who had the CPU then is seen already; the others are of the senders' record.
+            // These records have shown the running thread, above; the rest is for `Senders`.
             What::Idle | What::FunctionEnd | What::Queued { .. } | What::Sent { .. } => {}
         }
     }
 
-    /// Records were lost between the last one and the tick `next`.
+    /// Notes that records were lost between the last one and the tick `next`.
     pub fn lost(&mut self, missed: Missed, next: u64) {
         let from = self.last;
         let next = next.max(from);
-        // What was open may have ended and begun again.
+        // Open events may have ended and begun again.
         self.paired.unpaired += self.open.len() as u64;
         self.open.clear();
         self.end_thread(from, None);
@@ -153,7 +154,7 @@ impl<'a> Pairing<'a> {
         self.push(Kind::Hole, "lost".into(), axis.ns(from), axis.ns(next), Some(detail), None);
     }
 
-    /// Ends where recording ended: what is still open ended no earlier.
+    /// Ends where recording ended: events that are still open ended no earlier.
     #[must_use]
     pub fn finish(mut self, disarmed: u64) -> Paired {
         let disarmed = disarmed.max(self.last);
@@ -184,7 +185,7 @@ impl<'a> Pairing<'a> {
             self.paired.unpaired += 1;
             return;
         };
-        // What began within it has ended, although its exit is not there.
+        // Events that began within it have ended, although their exits are not there.
         self.paired.unpaired += (self.open.len() - at - 1) as u64;
         for open in self.open.split_off(at).into_iter().rev() {
             self.close(open, stamp);
@@ -208,19 +209,19 @@ impl<'a> Pairing<'a> {
             self.paired.functions_without_interrupt += 1;
             return;
         };
-        // The request is the sender's own; the first one is what the interrupt was sent for.
+        // The request belongs to one sender; the interrupt was sent for the first request.
         if open.functions.is_empty() && sent.is_some() {
             open.sent = sent;
         }
         open.functions.push(function);
     }
 
-    /// Something happened while this thread had the CPU.
+    /// Notes that something happened while this thread had the CPU.
     fn seen(&mut self, stamp: u64, pid: u32) {
         match self.occupant {
             Occupant::Unknown(since) => self.occupant = self.thread(pid, None, since),
             Occupant::Thread { pid: known, .. } if known != pid => {
-                // Who was given the CPU may have lost it earlier; nothing else was seen.
+                // The thread that was switched to may have lost the CPU earlier; no other thread was seen.
                 self.paired.hidden_switches += 1;
                 self.end_thread(stamp, None);
                 self.occupant = self.thread(pid, None, stamp);
@@ -240,14 +241,14 @@ impl<'a> Pairing<'a> {
                 self.occupant = self.thread(previous.0, Some(&previous.1), since);
             }
             Occupant::Thread { pid, comm, start, .. } if *pid != previous.0 => {
-                // One of the two had the CPU; nothing says until when.
+                // One of the two had the CPU; the time of the switch is unknown.
                 let (start, detail) = (*start, format!("{comm} or {}", previous.1));
                 self.paired.hidden_switches += 1;
                 self.occupant = Occupant::Idle;
                 let (start_ns, end_ns) = (self.context.axis.ns(start), self.context.axis.ns(stamp));
                 self.push(Kind::Hole, "switch".into(), start_ns, end_ns, Some(detail), None);
             }
-            // Its name may have been taken from what was known later, or be new.
+            // Its name may come from a later list of processes, or have changed.
             Occupant::Thread { comm, .. } => comm.clone_from(&previous.1),
             Occupant::Idle => self.paired.hidden_switches += u64::from(previous.0 != 0),
         }

@@ -1,5 +1,5 @@
-//! Records of a buffer of `perf_event_open` (`linux/perf_event.h`), as `crates/tracer` asks for them: of tracepoints
-//! the time and the raw record, which has the shape of the tracefs `format` file.
+//! Records of a buffer of `perf_event_open` (`linux/perf_event.h`), as `crates/tracer` asks for them: for each
+//! tracepoint the time and the raw record, which has the layout of the tracefs `format` file.
 
 /// `PERF_RECORD_LOST` and `PERF_RECORD_SAMPLE`.
 const LOST: u32 = 2;
@@ -7,10 +7,10 @@ const SAMPLE: u32 = 9;
 /// Type, flags and size.
 const HEADER: usize = 8;
 
-/// What a buffer says.
+/// A record of the buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Item<'a> {
-    /// A tracepoint was met.
+    /// A tracepoint was passed.
     Sample {
         /// When, in ns of the clock that was asked for.
         stamp: u64,
@@ -19,9 +19,9 @@ pub enum Item<'a> {
     },
     /// Records found no room.
     Lost {
-        /// When that was told.
+        /// Time of this record, after the loss.
         stamp: u64,
-        /// How many.
+        /// Number of lost records.
         count: u64,
     },
     /// Something that was not requested.
@@ -68,7 +68,7 @@ fn item(bytes: &[u8]) -> Option<(Item<'_>, usize)> {
             let length = u32::from_le_bytes(body.get(8..12)?.try_into().ok()?) as usize;
             Item::Sample { stamp: word(0)?, record: body.get(12..)?.get(..length)? }
         }
-        // The event's number, how many, and as in every record that is not a sample the time.
+        // The event's number, the count, and the time as in every record that is not a sample.
         LOST => Item::Lost { stamp: word(16)?, count: word(8)? },
         _ => Item::Other,
     };
@@ -119,7 +119,7 @@ mod tests {
         let all: Vec<_> = items(&bytes).collect();
         assert_eq!(all.len(), 2);
         assert_eq!(all[1], Err(ItemError { at: 24, there: 47 }));
-        // A size of nothing would never end.
+        // Items of size 0 would never end.
         assert_eq!(items(&[9, 0, 0, 0, 0, 0, 0, 0]).count(), 1);
     }
 

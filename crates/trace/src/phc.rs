@@ -1,4 +1,4 @@
-//! The clock of a NIC (PHC) beside `CLOCK_REALTIME`: what the readings of the kernel say, and how sure that is.
+//! The clock of a NIC (PHC) against `CLOCK_REALTIME`: offset and error from readings of the kernel.
 //!
 //! `PTP_SYS_OFFSET_PRECISE` gives one pair that the hardware took at once, `PTP_SYS_OFFSET_EXTENDED` the system's
 //! clock immediately before and after the driver's reading, `PTP_SYS_OFFSET` the same from further outside
@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// How the clocks were read.
+/// Method of reading the clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Method {
@@ -29,35 +29,35 @@ pub struct Triple {
     pub after_ns: i64,
 }
 
-/// By how much the NIC's clock was ahead at one time.
+/// Offset of the NIC's clock at one time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Offset {
     /// When, `CLOCK_REALTIME`.
     pub at_ns: i64,
     /// The NIC's clock minus `CLOCK_REALTIME`.
     pub offset_ns: i64,
-    /// By how much that may be off, either way.
+    /// Error bound, either way.
     pub error_ns: i64,
 }
 
-/// A NIC's clock during a recording, as the header of a trace tells of it.
+/// A NIC's clock during a recording, as in the header of a trace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Chain {
     /// The device, `ptp0`.
     pub device: String,
-    /// What its driver calls it.
+    /// Its driver's name for it.
     pub name: String,
-    /// How it was read.
+    /// Method of reading it.
     pub method: Method,
     /// The NIC's clock minus `CLOCK_REALTIME` when recording began.
     pub offset_ns: i64,
-    /// How much that had grown when recording ended.
+    /// Growth of the offset until recording ended.
     pub drift_ns: i64,
-    /// When the first was read, `CLOCK_REALTIME`.
+    /// Time of the first reading, `CLOCK_REALTIME`.
     pub from_ns: i64,
-    /// When the second was.
+    /// Time of the second reading, `CLOCK_REALTIME`.
     pub to_ns: i64,
-    /// By how much a time between the two may be off, either way.
+    /// Error bound of a time between the two, either way.
     pub error_ns: i64,
 }
 
@@ -69,9 +69,9 @@ pub fn alternating(ns: &[i64]) -> Vec<Triple> {
     ns.windows(3).step_by(2).map(triple).collect()
 }
 
-/// What the narrowest reading says; nothing without one.
+/// The offset by the narrowest reading; `None` without a reading.
 ///
-/// `resolution_ns` is what the NIC's register counts in; it may lie that much behind.
+/// `resolution_ns` is the unit of the NIC's register: a reading may be that much too early.
 #[must_use]
 pub fn narrowest(triples: &[Triple], resolution_ns: i64) -> Option<Offset> {
     let width = |triple: &Triple| triple.after_ns.checked_sub(triple.before_ns);
@@ -90,8 +90,8 @@ pub fn narrowest(triples: &[Triple], resolution_ns: i64) -> Option<Offset> {
 impl Chain {
     /// From a reading before and one after.
     ///
-    /// Between the two the NIC's clock is taken to run evenly; where it was stepped or steered meanwhile, the drift
-    /// tells, and half of it is part of the error.
+    /// Between the two the NIC's clock is assumed to run evenly. Where it was stepped or steered meanwhile, the drift
+    /// is large, and half of the drift is part of the error.
     #[must_use]
     pub fn new(device: &str, name: &str, method: Method, before: Offset, after: Offset) -> Self {
         let drift_ns = after.offset_ns.saturating_sub(before.offset_ns);
@@ -113,7 +113,7 @@ impl Chain {
     pub fn realtime_ns(&self, phc_ns: i64) -> i64 {
         let begin = i128::from(self.from_ns) + i128::from(self.offset_ns);
         let span = i128::from(self.to_ns) - i128::from(self.from_ns);
-        // In this much of the NIC's time the system's goes by `span`.
+        // While the NIC's clock advances by `phc_span`, the system's advances by `span`.
         let phc_span = span + i128::from(self.drift_ns);
         let since = i128::from(phc_ns) - begin;
         let ns = if phc_span > 0 { (since * span).div_euclid(phc_span) } else { since };

@@ -1,57 +1,57 @@
-//! Records of the ring buffer as what they say.
+//! Decoding of the ring buffer's records.
 
 use super::format::{Field, Format};
 use super::{Kind, Left};
 use std::collections::HashMap;
 
-/// What one record says.
+/// One decoded record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
     /// When, in ticks of the trace clock.
     pub stamp: u64,
     /// The process in whose context it was written.
     pub pid: u32,
-    /// Whether an interrupt or softirq wrote it, in the context of whoever it interrupted.
+    /// Whether an interrupt or softirq wrote it, in the context of the interrupted task.
     pub interrupting: bool,
-    /// What happened.
+    /// The event.
     pub what: What,
 }
 
-/// What happened.
+/// Kinds of events with their fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum What {
     /// The kernel began something that takes the CPU.
     Enter {
         /// Interrupt or softirq.
         kind: Kind,
-        /// Its name; of a handler that is the device's.
+        /// Its name; for a device's handler the name of the device.
         name: String,
         /// The number of the interrupt line, where it has one.
         line: Option<i64>,
     },
-    /// It ended it.
+    /// It ended.
     Leave {
         /// Interrupt or softirq.
         kind: Kind,
-        /// Its name; nothing where the record has only the line.
+        /// Its name; `None` where the record has only the line.
         name: Option<String>,
         /// The number of the interrupt line.
         line: Option<i64>,
     },
     /// The scheduler gave the CPU to another thread.
     Switch {
-        /// Who had it.
+        /// The thread that had it: process ID and name.
         previous: (u32, String),
-        /// How that one gave it up.
+        /// State in which that thread gave it up.
         left: Left,
-        /// Who has it now.
+        /// The thread that has it now.
         next: (u32, String),
     },
     /// A handler of non-maskable interrupts has ended.
     Nmi {
         /// Its address.
         handler: u64,
-        /// How long it took.
+        /// Its duration.
         duration_ns: i64,
     },
     /// A page fault began.
@@ -63,7 +63,7 @@ pub enum What {
     },
     /// Translations were dropped.
     Flush {
-        /// Why, in the kernel's words.
+        /// The kernel's reason.
         reason: String,
     },
     /// A function that another CPU asked for begins.
@@ -80,7 +80,7 @@ pub enum What {
         /// The function's address.
         function: u64,
     },
-    /// The CPU goes to sleep or wakes up: whoever had it has left.
+    /// The CPU goes to sleep or wakes up: the thread that had it has left.
     Idle,
     /// Work of a workqueue begins.
     Work {
@@ -93,21 +93,21 @@ pub enum What {
         cpu: u32,
         /// The request's address.
         request: u64,
-        /// Who asked.
+        /// Address of the code that asked.
         callsite: u64,
     },
     /// An interrupt was sent to other CPUs.
     Sent {
-        /// Which ones.
+        /// The receiving CPUs.
         cpus: Vec<u32>,
-        /// Who sent it.
+        /// Address of the code that sent it.
         callsite: u64,
-        /// What it is to call; 0 for a rescheduling interrupt.
+        /// Address of the function to call; 0 for a rescheduling interrupt.
         callback: u64,
     },
 }
 
-/// An event whose format lacks what it is read for.
+/// An event whose format lacks a field that is needed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the format of {event} has no field {field}; this kernel records it in another shape, leave the event out"
@@ -117,7 +117,7 @@ pub struct ShapeError {
     field: &'static str,
 }
 
-/// Where the parts of one kind of record lie.
+/// Fields of one kind of record.
 #[derive(Clone, Debug)]
 enum Shape {
     Vector { enters: bool, name: String },
@@ -138,7 +138,7 @@ enum Shape {
     SentMany { cpus: Field, callsite: Field, callback: Field },
 }
 
-/// Where it lies in whose context a record was written.
+/// Fields for the context in which a record was written.
 #[derive(Clone, Debug)]
 struct Context {
     pid: Field,
@@ -155,10 +155,10 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// Takes note of an event's format; formats of other events than those of [`What`] are left out.
+    /// Takes note of an event's format; formats of events that [`What`] lacks are ignored.
     ///
     /// # Errors
-    /// A field is not there.
+    /// A field is missing.
     pub fn add(&mut self, format: &Format) -> Result<(), ShapeError> {
         if let Some(shape) = shape(format)? {
             let flags = format.field("common_flags").cloned();
@@ -168,7 +168,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// What a record says; nothing where it is of an event that was not added, or too short.
+    /// The decoded record; `None` where its event was not added, or where it is too short.
     #[must_use]
     pub fn decode(&self, stamp: u64, record: &[u8]) -> Option<Record> {
         let id = u16::from_le_bytes(*record.first_chunk()?);
@@ -227,7 +227,7 @@ fn shape(format: &Format) -> Result<Option<Shape>, ShapeError> {
             callsite: field("callsite")?,
             callback: field("callback")?,
         },
-        // Interrupts of the CPU itself: only they have a vector.
+        // Interrupts of the CPU itself, the only ones with a vector.
         name => match (format.field("vector"), name.rsplit_once('_')) {
             (Some(_), Some((name, end @ ("entry" | "exit")))) => {
                 Shape::Vector { enters: end == "entry", name: name.to_owned() }
@@ -237,7 +237,7 @@ fn shape(format: &Format) -> Result<Option<Shape>, ShapeError> {
     }))
 }
 
-/// A number as unsigned: addresses are.
+/// A number as unsigned, as for addresses.
 fn address(field: &Field, record: &[u8]) -> Option<u64> {
     field.integer(record).map(i64::cast_unsigned)
 }

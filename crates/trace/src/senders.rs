@@ -1,10 +1,10 @@
-//! Who sent an interrupt: the record of the other CPU that comes nearest before it.
+//! Senders of interrupts: the record of another CPU that comes nearest before the interrupt.
 
 use super::record::{Record, What};
 use super::symbols::Symbols;
 use std::collections::HashMap;
 
-/// What rescheduling, function calls and deferred work are told apart by.
+/// Purposes of interrupts between CPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Purpose {
     Reschedule,
@@ -12,18 +12,18 @@ enum Purpose {
     Work,
 }
 
-/// One sending.
+/// A sent interrupt or request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sent {
     /// When, in ticks.
     pub stamp: u64,
-    /// Who ran there; `None` if it was an interrupt or softirq, whoever that interrupted.
+    /// The process that sent it; `None` for an interrupt or softirq, whichever process it interrupted.
     pub pid: Option<u32>,
     /// The address that it was sent from.
     pub callsite: u64,
 }
 
-/// All that was sent while recording.
+/// All interrupts and requests that were sent during a recording.
 #[derive(Debug, Default)]
 pub struct Senders {
     /// By CPU and address of the request; ascending in time.
@@ -33,7 +33,7 @@ pub struct Senders {
 }
 
 impl Senders {
-    /// Collects what was sent; records of other kinds are passed over.
+    /// Collects them; records of other kinds are skipped.
     #[must_use]
     pub fn new(records: &[Record], symbols: &Symbols) -> Self {
         let mut senders = Self::default();
@@ -59,13 +59,13 @@ impl Senders {
         senders
     }
 
-    /// Who asked a CPU for the function that begins there at `stamp`, at most `within` ticks before.
+    /// Finds the sender of the request for the function that begins on a CPU at `stamp`, at most `within` ticks before.
     #[must_use]
     pub fn of_request(&self, cpu: u32, request: u64, stamp: u64, within: u64) -> Option<Sent> {
         nearest(self.requests.get(&(cpu, request))?, stamp, within)
     }
 
-    /// Who sent the interrupt of this name that a CPU takes at `stamp`, at most `within` ticks before.
+    /// Finds the sender of the interrupt of this name that a CPU takes at `stamp`, at most `within` ticks before.
     #[must_use]
     pub fn of_interrupt(&self, cpu: u32, name: &str, stamp: u64, within: u64) -> Option<Sent> {
         let purpose = match name {
@@ -78,7 +78,8 @@ impl Senders {
     }
 }
 
-/// A rescheduling interrupt calls nothing, and function calls go through one function of the kernel.
+/// Purpose by the function to call: a rescheduling interrupt has none, and function calls go through one function of
+/// the kernel.
 fn purpose(callback: u64, symbols: &Symbols) -> Purpose {
     if callback == 0 {
         Purpose::Reschedule
@@ -122,7 +123,7 @@ mod tests {
         let who = |name, stamp| senders.of_interrupt(1, name, stamp, 8).map(|sent| sent.pid);
         assert_eq!(who("reschedule", 25), Some(Some(2)));
         assert_eq!(who("reschedule", 30), Some(Some(3)));
-        // Whom an interrupt interrupts sends nothing.
+        // An interrupted process has not sent the interrupt.
         assert_eq!(who("reschedule", 51), Some(None));
         assert_eq!(who("reschedule", 19), None);
         assert_eq!(who("reschedule", 39), None);

@@ -1,14 +1,14 @@
-//! What gaps or late timers were like, exact or by buckets.
+//! Distribution of gaps or of late timers, exact or by buckets.
 
 use super::{Bucket, Column};
 use serde::Serialize;
 use tailtrim_stats::{Histogram, Ranked};
 
-/// From each of these up gaps are counted, so that tools with other buckets can be compared.
+/// Thresholds from which gaps are counted, so that tools with other buckets can be compared.
 const STEPS_NS: [i64; 10] =
     [1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
 
-/// Numbers that ours and other tools' results have in common.
+/// Numbers that tailtrim's and other tools' results have in common.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Distribution {
     /// Gaps from the threshold up, or timers.
@@ -21,27 +21,27 @@ pub struct Distribution {
     pub p999_ns: Option<i64>,
     /// The longest.
     pub longest_ns: Option<i64>,
-    /// How many were at least so long.
+    /// Counts of gaps or timers above thresholds.
     pub at_least: Vec<AtLeast>,
 }
 
-/// How many gaps or timers were at least so long.
+/// Count of gaps or timers that were at least so long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct AtLeast {
-    /// So long.
+    /// The threshold.
     pub ns: i64,
-    /// So many; nothing where that is within a bucket.
+    /// The count; `None` where the threshold is within a bucket.
     pub gaps: Option<u64>,
 }
 
 impl Distribution {
-    /// Of values that are all known. `not_kept` more are only counted, and the longest of all is `longest_ns`.
+    /// The distribution of known values. `not_kept` more are only counted, and the longest of all is `longest_ns`.
     #[must_use]
     pub fn exact(histogram: &Histogram, not_kept: u64, longest_ns: i64, threshold_ns: i64) -> Self {
         let pairs = histogram.sorted();
         let from = |ns: i64| pairs.iter().filter(|(value, _)| *value >= ns).map(|(_, n)| n).sum();
         Self::new(histogram, not_kept, (longest_ns > 0).then_some(longest_ns), threshold_ns, |ns| {
-            // Of those that were not kept nobody knows, but that they are below the longest.
+            // Those that were not kept are only known to be at most as long as the longest.
             if ns > longest_ns { Some(0) } else { (not_kept == 0).then(|| from(ns)) }
         })
     }
@@ -82,12 +82,12 @@ impl Column {
         &self.buckets[below..]
     }
 
-    /// What is known from the threshold up. Quantiles are not larger than said, and the true ones less than a
-    /// bucket smaller.
+    /// The distribution from the threshold up. Quantiles are upper bounds; the true ones are less than a bucket
+    /// smaller.
     #[must_use]
     pub fn distribution(&self, threshold_ns: i64) -> Distribution {
         let (histogram, _) = self.bounds(threshold_ns);
-        // Without buckets all is counted, and nothing else is known.
+        // Without buckets only the count and the extremes are known.
         let others = if self.buckets.is_empty() { self.count } else { 0 };
         Distribution::new(&histogram, others, self.max_ns, threshold_ns, |ns| self.at_least(ns))
     }
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Values by whole µs, as all these tools keep them.
+    /// Values in whole µs, as all these tools keep them.
     fn column(values_ns: &[i64]) -> Column {
         let whole = values_ns.iter().map(|ns| (ns / 1_000 * 1_000, 1));
         let buckets = Histogram::from_pairs(whole).sorted();
@@ -154,7 +154,7 @@ mod tests {
     }
 
     proptest! {
-        /// By buckets as exactly, but for the width of a bucket.
+        /// The same by buckets, up to the width of a bucket.
         #[test]
         fn buckets_bound_what_is_exact(values in proptest::collection::vec(0_i64..3_000_000, 1..60), step in 0_usize..8) {
             let threshold_ns = STEPS_NS[step];

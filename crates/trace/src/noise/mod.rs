@@ -1,6 +1,6 @@
-//! How quiet CPUs are: what other tools wrote about it, in the terms of `tailtrim noise`.
+//! Noise of CPUs as measured by other tools, in the terms of `tailtrim noise`.
 //!
-//! [`read`] takes what `cyclictest --json`, `oslat --json`, `rtla osnoise hist` and `rtla timerlat hist` wrote. They
+//! [`read`] takes the output of `cyclictest --json`, `oslat --json`, `rtla osnoise hist` and `rtla timerlat hist`. They
 //! count in buckets: a value is known to lie within one, so that quantiles are bounds from above.
 
 mod distribution;
@@ -11,16 +11,16 @@ pub use distribution::{AtLeast, Distribution};
 
 use std::collections::BTreeSet;
 
-/// What another tool measured.
+/// Results of another tool.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Findings {
-    /// Who.
+    /// The tool.
     pub tool: Tool,
-    /// Its version, where it says so.
+    /// Its version, if the output has it.
     pub version: Option<String>,
-    /// How it was called, where it says so.
+    /// Its command line, if the output has it.
     pub command: Option<String>,
-    /// How long it measured, where it says so.
+    /// Duration of the measurement, if the output has it.
     pub seconds: Option<f64>,
     /// CPU by CPU, as in the file.
     pub columns: Vec<Column>,
@@ -40,7 +40,7 @@ pub enum Tool {
 }
 
 impl Tool {
-    /// As people call it.
+    /// The tool's name for people.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -58,16 +58,16 @@ impl Tool {
     }
 }
 
-/// What was counted.
+/// Measured quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum What {
     /// Time that a loop did not run.
     Gap,
-    /// From when a timer was due to its interrupt.
+    /// Time from when a timer was due to its interrupt.
     Interrupt,
-    /// From when a timer was due to when the thread that waits for it ran.
+    /// Time from when a timer was due until the waiting thread ran.
     Thread,
-    /// From when a timer was due to when a program was back from the kernel.
+    /// Time from when a timer was due until a program was back from the kernel.
     Program,
 }
 
@@ -89,13 +89,13 @@ impl What {
 pub struct Column {
     /// The CPU; nothing where the thread was not bound to one.
     pub cpu: Option<u32>,
-    /// What was counted.
+    /// Measured quantity.
     pub what: What,
-    /// All that was counted, in or out of buckets.
+    /// Number of all values, in or out of buckets.
     pub count: u64,
-    /// The shortest, at most.
+    /// Upper bound of the shortest value.
     pub min_ns: Option<i64>,
-    /// The longest, at most.
+    /// Upper bound of the longest value.
     pub max_ns: Option<i64>,
     /// In ascending order; empty where the tool kept none.
     pub buckets: Vec<Bucket>,
@@ -108,11 +108,11 @@ pub struct Bucket {
     pub from_ns: i64,
     /// To here.
     pub to_ns: i64,
-    /// How many.
+    /// Number of values.
     pub count: u64,
 }
 
-/// Why a text tells nothing.
+/// Reason why a text cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// None of the formats.
@@ -127,7 +127,7 @@ pub enum ReadError {
          writes it", source.line(), source.column()
     )]
     Json {
-        /// What serde says.
+        /// The error of serde.
         #[from]
         source: serde_json::Error,
     },
@@ -136,7 +136,7 @@ pub enum ReadError {
     Line {
         /// Lines before it, plus one.
         number: usize,
-        /// What is wrong, what was expected, what to do.
+        /// The problem, with the expected form and advice.
         problem: String,
     },
     /// Numbers that do not agree.
@@ -144,7 +144,7 @@ pub enum ReadError {
     Disagree(String),
 }
 
-/// Reads what one of the tools wrote.
+/// Reads the output of one of the tools.
 ///
 /// # Errors
 /// It is none of the formats, or damaged.
@@ -166,12 +166,12 @@ pub fn read(text: &str) -> Result<Findings, ReadError> {
     }
 }
 
-/// So much nobody has counted: three years of a turn each 10 ns.
+/// Upper bound of a plausible count: three years of a turn each 10 ns.
 const MOST: u64 = 1 << 53;
 
 impl Column {
     fn is_sound(&self) -> bool {
-        // Ends may overlap where nobody knows how wide buckets are.
+        // Ends may overlap where the width of buckets is unknown.
         let in_order = |pair: &[Bucket]| pair[0].from_ns < pair[1].from_ns;
         self.counted() <= MOST
             && self.count <= MOST
@@ -182,19 +182,19 @@ impl Column {
             && self.buckets.windows(2).all(in_order)
     }
 
-    /// What the buckets have.
+    /// Number of values in the buckets.
     fn counted(&self) -> u64 {
         total(self.buckets.iter().map(|bucket| bucket.count))
     }
 }
 
-/// A sum that is too large rather than wrong.
+/// A sum that saturates instead of overflowing.
 fn total(counts: impl Iterator<Item = u64>) -> u64 {
     counts.fold(0, u64::saturating_add)
 }
 
 impl Findings {
-    /// The columns that a program on the CPU would feel: of timers those that end last.
+    /// The columns whose delays a program on the CPU has: of timers those that end last.
     pub fn felt(&self) -> impl Iterator<Item = &Column> {
         let kinds: BTreeSet<What> = self.columns.iter().map(|column| column.what).collect();
         let last = kinds.last().copied();

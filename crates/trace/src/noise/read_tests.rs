@@ -1,4 +1,4 @@
-//! Against what the tools wrote.
+//! Reading real output of the tools.
 
 use super::*;
 use std::path::Path;
@@ -16,7 +16,7 @@ fn oslat() {
     assert!(findings.command.as_deref().unwrap().starts_with("oslat --json"));
     let [column] = findings.columns.as_slice() else { panic!("{findings:?}") };
     assert_eq!((column.cpu, column.what, column.max_ns), (Some(1), What::Gap, Some(51_418_000)));
-    // "1" are the turns that took less than 1 µs; the last one has all that took longer.
+    // "1" has the turns that took less than 1 µs; the last one has all that took longer.
     assert_eq!(column.buckets[0], Bucket { from_ns: 0, to_ns: 1_000, count: 121_198_961 });
     let last = Bucket { from_ns: 31_000, to_ns: 51_418_000, count: 120 };
     assert_eq!(column.buckets.last(), Some(&last));
@@ -39,7 +39,7 @@ fn cyclictest() {
     let column = &findings.columns[0];
     assert_eq!((column.cpu, column.count, column.counted()), (Some(1), 2_995, 2_995));
     assert_eq!((column.min_ns, column.max_ns), (Some(12_000), Some(1_987_000)));
-    // What was beyond --histogram is between its end, which the file does not tell, and the longest.
+    // Values beyond --histogram are between its end, which the file does not have, and the longest.
     let beyond = Bucket { from_ns: 117_000, to_ns: 1_987_000, count: 13 };
     assert_eq!(column.buckets.last(), Some(&beyond));
     let late = column.distribution(0);
@@ -72,7 +72,7 @@ fn osnoise() {
     assert_eq!(column.buckets[1], Bucket { from_ns: 10_000, to_ns: 20_000, count: 202 });
     assert_eq!(column.counted(), 960);
     assert_eq!(column.max_ns, Some(20_271_000));
-    // Of the first bucket nobody knows which are below 1 µs.
+    // The first bucket may have values below 1 µs, in an unknown number.
     let (_, from_ns) = column.bounds(1_000);
     assert_eq!(from_ns, 10_000);
     assert_eq!(column.distribution(1_000).at_least[0].gaps, None);
@@ -107,7 +107,7 @@ fn timerlat() {
     assert!(nano.columns[1].buckets[0].to_ns - nano.columns[1].buckets[0].from_ns == 1_000);
 }
 
-/// As newer versions write it: a third column, dashes, and sums of all CPUs at the end.
+/// The format of newer versions: a third column, dashes, and sums of all CPUs at the end.
 #[test]
 fn what_newer_versions_of_rtla_add() {
     let text = "# RTLA timerlat histogram\n# Time unit is microseconds (us)\n# Duration:   1 00:01:01\n\

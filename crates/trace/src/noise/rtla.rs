@@ -1,11 +1,11 @@
 //! `rtla osnoise hist` and `rtla timerlat hist`: text, a column for each CPU.
 //!
-//! A row begins with where its bucket begins. How wide buckets are is not said, and rows of zeros are left out: no
-//! wider than what divides all that is there.
+//! A row begins with the start of its bucket. The width of buckets is not given, and rows of zeros are left out: the
+//! width is at most the greatest common divisor of the starts.
 
 use super::{Bucket, Column, Findings, ReadError, Tool, What, total};
 
-/// What the columns have below their buckets.
+/// Rows below the buckets, by column.
 #[derive(Default)]
 struct Sums {
     over: Vec<Option<i64>>,
@@ -14,7 +14,7 @@ struct Sums {
     max: Vec<Option<i64>>,
 }
 
-/// What is being read.
+/// State of reading.
 struct Table {
     columns: Vec<(u32, What)>,
     unit_ns: i64,
@@ -146,7 +146,7 @@ impl Table {
         )
     }
 
-    /// What divides all that buckets begin with.
+    /// Greatest common divisor of the buckets' starts.
     fn width(&self) -> i64 {
         let common = |a: i64, b: i64| {
             let (mut a, mut b) = (a, b);
@@ -168,7 +168,7 @@ impl Table {
             for (index, counts) in &self.rows {
                 let from_ns = index.saturating_mul(self.unit_ns);
                 let to_ns = match (width, max_ns) {
-                    // The only bucket that there is.
+                    // The only bucket.
                     (0, Some(max_ns)) => max_ns,
                     _ => index.saturating_add(width.max(1)).saturating_mul(self.unit_ns),
                 };
@@ -178,7 +178,7 @@ impl Table {
             }
             let over = of(&self.sums.over).unwrap_or(0).cast_unsigned();
             if over > 0 {
-                // Behind the last row that is there, if not further.
+                // Behind the last row of the file, or further.
                 let last = self.rows.last().map_or(0, |(index, _)| index.saturating_add(1));
                 let from_ns = last.saturating_mul(self.unit_ns);
                 let Some(max_ns) = max_ns else {
