@@ -45,7 +45,7 @@ pub(crate) enum Verb {
     Counters(crate::counters::Counters),
     /// Measure OS noise and attribute it to its causes.
     Noise(crate::noise::Noise),
-    /// What a controller asks of a node by SSH: hold programs, pass frames, read clocks.
+    /// Serve a controller that uses this node by SSH: hold programs, pass frames, read clocks.
     Node(crate::node::Node),
     /// Plan, apply, verify and revert host tuning.
     Tune(crate::tune::Tune),
@@ -85,7 +85,7 @@ pub(crate) struct Analyze {
     pub(crate) by_minute: bool,
 }
 
-/// How packets are matched, and what is said of their latencies.
+/// Options for matching packets and analysing their latencies.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Matching {
     /// Bytes that identify a packet, counted from the start of the frame
@@ -162,7 +162,7 @@ pub(crate) enum Stamps {
 pub(crate) fn time(text: &str) -> Result<i64, String> {
     time_or_number_ns(text, 1_000_000_000)
         .map(u64::cast_signed)
-        // The matcher looks at twice the window.
+        // The matcher needs twice the window.
         .filter(|ns| *ns < i64::MAX / 4)
         .ok_or_else(|| format!("invalid time {text:?}, expected one such as 10s or 500ms"))
 }

@@ -1,11 +1,11 @@
-//! What this program is called: its help, examples and hints name the command that the user typed.
+//! Name of the command that the user typed, which help, examples and hints use.
 
 use clap::Command;
 use std::path::Path;
 
 /// The name of the binary.
 const ITSELF: &str = "tailtrim-agent";
-/// What calls it for the verbs that are its own, by this as the first argument.
+/// The package's command line, which runs the agent with this name as its first argument.
 const PACKAGE: &str = "tailtrim";
 
 /// `tailtrim` where the package's command line called it, otherwise `tailtrim-agent`.

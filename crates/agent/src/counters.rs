@@ -19,7 +19,7 @@ use tailtrim_sys::placement;
 use tailtrim_tracer::clock;
 use tailtrim_tracer::noise::{Delta, Snapshot, Watch};
 
-/// How often the clock is looked at.
+/// Interval at which the clock is read.
 const LOOK: Duration = Duration::from_millis(200);
 
 /// Count what slows CPUs down, each minute: SMIs, thermal throttling, steal, interrupts, context switches.
@@ -118,6 +118,6 @@ fn append(file: &mut File, line: &Line) -> io::Result<()> {
     let mut text = serde_json::to_vec(line)?;
     text.push(b'\n');
     file.write_all(&text)?;
-    // It shall survive the host, too.
+    // The line must also survive a crash of the host.
     file.sync_data()
 }

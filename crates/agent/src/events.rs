@@ -1,4 +1,4 @@
-//! What a verb that runs for a while says meanwhile: JSON lines on standard output.
+//! Output of a verb that runs for a while: JSON lines on standard output.
 //!
 //! `{"event":"ready"}` when the next packet would be handled, `{"event":"progress",…}` once a second, and
 //! `{"event":"result",…}` last. Errors go to standard error.
@@ -39,32 +39,32 @@ enum Event<'a, R = ()> {
     },
 }
 
-/// Says that everything is open.
+/// Reports that everything is open.
 pub(crate) fn ready() {
     tell::<()>(&Event::Ready);
 }
 
-/// Says how many packets there were.
+/// Reports the number of packets.
 pub(crate) fn progress(seconds: u64, packets: &AtomicU64) {
     tell::<()>(&Event::Progress { seconds, packets: packets.load(Ordering::Relaxed) });
 }
 
-/// Says what a second was like.
+/// Reports the events of a second.
 pub(crate) fn live<R: Serialize>(second: &R) {
     tell(&Event::Live { second });
 }
 
-/// Says which packets are the worst so far, all of them.
+/// Reports the worst packets so far, all of them.
 pub(crate) fn around<R: Serialize>(worst: &R) {
     tell(&Event::Around { around: worst });
 }
 
-/// Says that the clock of the stamps was set.
+/// Reports that the clock of the stamps was set.
 pub(crate) fn clock_step<R: Serialize>(step: &R) {
     tell(&Event::ClockStep { step });
 }
 
-/// Says what came of it, and ends the verb.
+/// Prints the result, and ends the verb.
 pub(crate) fn result<R: Serialize>(schema: &str, result: &R) -> Exit {
     match line(&Event::Result { schema, result }) {
         Ok(line) => output::write(&line, Exit::Success),
@@ -72,7 +72,7 @@ pub(crate) fn result<R: Serialize>(schema: &str, result: &R) -> Exit {
     }
 }
 
-/// Tells what is under way. Who does not read has closed the pipe, and will end this process by other means.
+/// Prints an event. A failure means that the reader has closed the pipe; it will end this process by other means.
 fn tell<R: Serialize>(event: &Event<'_, R>) {
     if let Ok(line) = line(event) {
         let _ = output::try_write(&line);
@@ -98,13 +98,13 @@ pub(crate) struct EachSecond {
 }
 
 impl EachSecond {
-    /// Tells how many packets there were.
+    /// Reports the number of packets.
     pub(crate) fn progress(packets: Arc<AtomicU64>) -> Self {
         Self::start(move |seconds| progress(seconds, &packets))
     }
 
-    /// Calls `act` with the seconds since the start. Returns when its thread runs: what it takes to start a thread may be
-    /// forbidden afterwards.
+    /// Calls `act` with the seconds since the start. Returns when its thread runs: starting a thread may be forbidden
+    /// afterwards.
     pub(crate) fn start(mut act: impl FnMut(u64) + Send + 'static) -> Self {
         let over = Arc::new(AtomicBool::new(false));
         let ends = Arc::clone(&over);
@@ -113,7 +113,7 @@ impl EachSecond {
         let thread = thread::spawn(move || {
             begun.wait();
             for seconds in 1.. {
-                // Nothing wakes this thread but the end.
+                // Only the end wakes this thread earlier.
                 thread::park_timeout(Duration::from_secs(1));
                 if ends.load(Ordering::Relaxed) {
                     return;

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-/// How the process ends.
+/// Exit code of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
     /// Done.

@@ -45,7 +45,7 @@ pub(crate) struct Forward {
     /// Forward in both directions
     #[arg(long, conflicts_with = "delay")]
     pub(crate) both_ways: bool,
-    /// How to wait for frames
+    /// Waiting for frames
     #[arg(long, value_enum, default_value_t)]
     pub(crate) mode: Mode,
     /// Most frames handled in one batch
@@ -107,9 +107,10 @@ struct ForwardReport<'a> {
     back: Option<&'a Forwarded>,
     delay: Option<String>,
     seed: u64,
-    /// How long the loop was busy with frames: frames by this is what it is able to forward.
+    /// Time in which the loop was busy with frames, in ns: the number of frames divided by it is the forwarder's
+    /// capacity.
     busy_ns: u64,
-    /// How often it disturbed itself.
+    /// Number of times at which it disturbed itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     disturbed: Option<usize>,
     ports: [Capabilities; 2],
@@ -138,7 +139,7 @@ pub(crate) fn run(request: &Forward) -> Exit {
         Err(error) => return failed(&error.to_string(), Exit::Impossible),
     };
     let seen = Arc::new(AtomicU64::new(0));
-    // Before this thread is placed: what is started by one that is pinned takes the same CPU.
+    // Before this thread is pinned: threads that a pinned thread starts take the same CPU.
     let progress = EachSecond::progress(Arc::clone(&seen));
     let disturber = request.disturb.map(|what| Disturber::start(what, request.seed, request.cpu));
     let disturber = match disturber.transpose() {
@@ -200,7 +201,7 @@ pub(crate) fn run(request: &Forward) -> Exit {
     }
 }
 
-/// Writes when it disturbed itself, and returns how often.
+/// Writes the times at which it disturbed itself, and returns their number.
 fn finish(disturber: Disturber, request: &Forward) -> Result<usize, String> {
     let spans = disturber.finish().map_err(|error| format!("--disturb: {error}"))?;
     if let Some(path) = &request.disturb_log {

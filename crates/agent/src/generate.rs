@@ -99,7 +99,7 @@ struct GenerateReport<'a> {
     seed: u64,
     #[serde(flatten)]
     generated: &'a Generated,
-    /// How each sender runs.
+    /// Placement of each sender: CPU and priority.
     senders: &'a [Placement],
     capabilities: Capabilities,
 }
@@ -133,7 +133,7 @@ pub(crate) fn run(request: &Generate) -> Exit {
         builder,
         stop: request.stop_after.unwrap_or(Stop::Packets(u64::MAX)),
     };
-    // Each CPU is tried here, where an error can still be told; what allows it may change no more.
+    // Each CPU is tried here, where an error can still be reported. Its permissions do not change later.
     let mut senders = Vec::new();
     for cpu in cpus(request) {
         match Placement::take(cpu, request.fifo) {

@@ -1,4 +1,4 @@
-//! What to type. The libraries say what is wrong; here is which option or verb of this program mends it.
+//! Hints for users: the libraries report the error; here is the option or verb of this program that helps.
 
 use crate::called::name;
 use crate::output::Message;
@@ -13,16 +13,16 @@ use tailtrim_tail::capture::{CaptureError, Remedy};
 
 /// An error that may have a hint.
 pub(crate) trait Hint: Display {
-    /// What to type; `None` where nothing helps, or the error says enough.
+    /// The hint; `None` where nothing helps, or where the error says enough.
     fn hint(&self) -> Option<String>;
 
-    /// The error, and the hint.
+    /// The error with its hint.
     fn told(&self) -> Message {
         told(self, self.hint().as_deref())
     }
 }
 
-/// An error, and what to type.
+/// The message of an error and a hint.
 pub(crate) fn told(error: &(impl Display + ?Sized), hint: Option<&str>) -> Message {
     Message { error: error.to_string(), hint: hint.map(str::to_owned) }
 }
@@ -107,7 +107,7 @@ impl Hint for Cut {
     }
 }
 
-/// What to do about a manager that would undo a plan.
+/// Advice about a manager that would undo a plan.
 pub(crate) fn owner(owner: &Owner) -> String {
     format!(
         "--take-over {} stops it first and starts it again on revert; or take the change out with --without",
@@ -184,7 +184,7 @@ impl Hint for ReflectError {
             Self::OnlyEcho => {
                 Some("use --echo PORT without --stamp, --twamp and --key-file".to_owned())
             }
-            // What keeps a program away keeps no socket away, and a driver without XDP has the kernel's.
+            // Sockets work where programs cannot be loaded, and a driver without XDP can use the kernel's generic mode.
             Self::Xdp { .. } => Some(
                 "--attach generic works with every driver, --mode socket without programs"
                     .to_owned(),

@@ -1,4 +1,4 @@
-//! What the linter says, for people: the line with marks below its words, then a paragraph a finding.
+//! The linter's report for people: the line with marks below its words, then a paragraph a finding.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -41,7 +41,7 @@ fn heading(report: &LintReport) -> String {
     format!("Boot line for {kernel}, {cpus}\n")
 }
 
-/// The line, broken at words, with marks under what the findings are about.
+/// The line, broken at words, with marks under the words of the findings.
 fn marked(report: &LintReport) -> String {
     let line = report.line.trim_end();
     let mut out = String::new();
@@ -147,7 +147,7 @@ fn wrapped(text: &str, first: &str, next: &str) -> String {
     out
 }
 
-/// What comes of the line, beside what the running kernel shows.
+/// Effects of the line, and next to them the state of the running kernel.
 fn outcome(report: &LintReport) -> String {
     let mut out = String::from("What comes of it\n");
     let list = |cpus: &Cpus| if cpus.is_empty() { "none".to_owned() } else { cpus.to_string() };

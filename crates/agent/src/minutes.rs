@@ -1,4 +1,5 @@
-//! Results by minute, in files as soon as a minute is over: what is left of a run of hours, whatever ends it.
+//! Results by minute, in files as soon as a minute is over: the files remain after a run of hours, even when it
+//! crashes.
 //!
 //! `minute.jsonl` has a line for each minute with samples or in which packets were found lost, `minute.hlog` the same minutes as an HdrHistogram log of
 //! latencies in ns with three significant digits. Sums of its histograms give percentiles of any span of minutes.
@@ -170,7 +171,7 @@ impl Minutes {
             )
             .map_err(|error| io::Error::other(error.to_string()))?;
         self.histograms.write_all(&text)?;
-        // What is in these files shall survive the host, too.
+        // The files must also survive a crash of the host.
         self.histograms.sync_data()?;
         self.write_line(&minute.line(lost))
     }
@@ -227,7 +228,7 @@ impl Sink for Minutes {
         if let Some(error) = self.failed.take() {
             return Err(error);
         }
-        // Where a capture is not in order, a minute has what came in it.
+        // Where a capture is not in order, a minute has the samples that came during it.
         let later = |minute: &Minute| sample.egress_ns >= minute.begin_ns + MINUTE_NS;
         if self.now.as_ref().is_none_or(later) {
             self.over.extend(self.now.take());

@@ -44,7 +44,7 @@ pub(crate) struct Noise {
     /// rtla timerlat hist; repeatable
     #[arg(long, value_name = "FILE", conflicts_with_all = ["cpus", "mode", "interval", "fifo", "default_system", "no_trace", "source", "stop_after"])]
     pub(crate) read: Vec<PathBuf>,
-    /// What to measure
+    /// Kind of measurement
     #[arg(long, value_enum, default_value_t)]
     pub(crate) mode: Mode,
     /// Shortest gap of the polling loop that counts
@@ -63,7 +63,7 @@ pub(crate) struct Noise {
     /// Do not trace the kernel: no overhead of tracing, and no causes
     #[arg(long, conflicts_with = "source")]
     pub(crate) no_trace: bool,
-    /// How to trace (default: the first one that works)
+    /// Source of the trace (default: the first one that works)
     #[arg(long, value_enum)]
     pub(crate) source: Option<By>,
     /// Print events as JSON lines instead of a table
@@ -88,7 +88,7 @@ pub(crate) enum Mode {
     Timer,
 }
 
-/// What was seen, before it is evaluated.
+/// Measurements before their evaluation.
 struct Seen {
     measured: Vec<Measured>,
     before: Snapshot,
@@ -98,11 +98,11 @@ struct Seen {
     /// From ticks to the packets' clock.
     axis: Axis,
     realtime_offset_ns: i64,
-    /// Whether CPUs could not fall asleep, where that matters; or why they could.
+    /// Whether CPUs were kept from falling asleep, where that matters; or the reason why not.
     awake: Option<Result<(), String>>,
 }
 
-/// What broke while measuring.
+/// An error while measuring.
 #[derive(Debug)]
 enum Broken {
     Noise(NoiseError),
@@ -180,7 +180,7 @@ fn look(request: &Noise, cpus: &Cpus, stopped: &Arc<AtomicBool>) -> Result<Seen,
     } else {
         Recorder::prepare(&wanted).map_err(|error| error.to_string())
     };
-    // Who polls does not sleep.
+    // A polling loop does not sleep.
     let asleep = request.mode == Mode::Poll || request.default_system;
     let awake = (!asleep).then(Awake::hold);
     let watch = Watch::open(cpus);
@@ -204,7 +204,7 @@ fn look(request: &Noise, cpus: &Cpus, stopped: &Arc<AtomicBool>) -> Result<Seen,
     let measured = noise::measure(cpus, mode, request.fifo, stopped, during);
     let end = clock::read(Clock::Realtime);
     let realtime_offset_ns = clock::realtime_offset_ns();
-    // Of a recorder that was not armed only the problem of the measurement is worth telling.
+    // If no recorder was armed, only a problem of the measurement is worth reporting.
     let trace = match recorder {
         Ok(recorder) if measured.is_ok() => Ok(recorder.finish().map_err(|error| broke(&error))?),
         Ok(_) => Err("nothing was measured".to_owned()),

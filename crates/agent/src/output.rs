@@ -1,7 +1,7 @@
-//! What a verb says: its result on standard output, what went wrong on standard error.
+//! Output of a verb: its result on standard output, errors on standard error.
 //!
-//! Names and values come from files and hosts that others made. What a terminal would act on is escaped here, for all
-//! verbs: nothing else prints.
+//! Names and values come from files and hosts that others made. Control characters are escaped here, for all verbs: no
+//! other module prints.
 #![allow(clippy::print_stderr, reason = "the agent is where output happens")]
 
 use crate::exit::Exit;
@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, ErrorKind, Write};
 
-/// Writes a result and ends with `exit`, also where the reader has what it wanted (`| head`).
+/// Writes a result and ends with `exit`, also where the reader has closed the pipe (`| head`).
 pub(crate) fn write(text: impl AsRef<str>, exit: Exit) -> Exit {
     written(try_write(text.as_ref()), exit)
 }
@@ -52,12 +52,12 @@ fn written(result: io::Result<()>, exit: Exit) -> Exit {
     }
 }
 
-/// Tells what is worth knowing, such as a note or a warning.
+/// Prints a note or a warning.
 pub(crate) fn note(kind: &str, message: &str) {
     eprintln!("{kind}: {}", in_one_line(message));
 }
 
-/// Tells what went wrong.
+/// Prints an error.
 pub(crate) fn failed(wrong: &(impl Wrong + ?Sized), exit: Exit) -> Exit {
     eprintln!("error: {}", in_one_line(wrong.error()));
     if let Some(hint) = wrong.hint() {
@@ -66,24 +66,24 @@ pub(crate) fn failed(wrong: &(impl Wrong + ?Sized), exit: Exit) -> Exit {
     exit
 }
 
-/// Prints text for people beside the result, such as usage.
+/// Prints text for people, such as usage, on standard error.
 pub(crate) fn tell(text: &str) {
     eprint!("{}", escaped(text));
 }
 
-/// What went wrong, and what to type.
+/// An error, and a hint for the user.
 #[derive(Debug, Clone)]
 pub(crate) struct Message {
     pub(crate) error: String,
     pub(crate) hint: Option<String>,
 }
 
-/// What can be told to have gone wrong.
+/// An error that can be printed.
 pub(crate) trait Wrong {
-    /// What is wrong.
+    /// The error.
     fn error(&self) -> &str;
 
-    /// What to type.
+    /// The hint.
     fn hint(&self) -> Option<&str> {
         None
     }
@@ -175,14 +175,14 @@ fn escape(sign: char, acted_on: bool, shown: &mut String) {
     let code = u32::from(sign);
     let _ = match (acted_on, sign < ' ') {
         (false, _) => shown.write_char(sign),
-        // In JSON, which knows no \x, what is before a space is escaped already.
+        // In JSON, which has no \x, control characters before a space are escaped already.
         (true, true) => write!(shown, "\\x{code:02x}"),
         (true, false) => write!(shown, "\\u{code:04x}"),
     };
 }
 
-/// What a terminal acts on, or what makes text look like other text: control characters, marks that reverse the
-/// direction of writing, and the line separators of Unicode, at which files do not end a line.
+/// Whether a terminal acts on the character, or whether it makes text look like other text: control characters, marks
+/// that reverse the direction of writing, and the line separators of Unicode, at which files do not end a line.
 fn is_acted_on(sign: char) -> bool {
     match sign {
         '\t' | '\n' => false,

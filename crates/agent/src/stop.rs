@@ -1,4 +1,4 @@
-//! What ends a verb: SIGINT, SIGTERM, the end of standard input, the death of the parent, a time.
+//! Ends of a verb: SIGINT, SIGTERM, the end of standard input, the death of the parent, a time.
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::io::{self, Read};
@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 use tailtrim_sys::placement;
 
-/// How a verb that runs for a while ends.
+/// Options for the end of a verb that runs for a while.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Ending {
     /// End when standard input or the parent process ends
@@ -34,7 +34,7 @@ impl Ending {
         let (ends, (send, lines)) = (self.until_eof.then(|| Arc::clone(&stopped)), channel());
         thread::spawn(move || {
             let told = io::stdin().lines().map_while(Result::ok);
-            // Who no longer listens has ended.
+            // Sending fails once the receiver has ended.
             let _ = told.map(|line| send.send(line)).find(Result::is_err);
             if let Some(stopped) = ends {
                 stopped.store(true, Ordering::Release);
@@ -44,8 +44,8 @@ impl Ending {
     }
 
     /// Sets the flag when standard input ends or the parent dies, if that is asked for. A verb that becomes another
-    /// user does this afterwards: the kernel forgets then that it is to end with its parent, and the thread that
-    /// reads standard input would not have lost all that the process has. Returns when that thread runs.
+    /// user does this afterwards: a change of user clears the kernel's setting to end with the parent, and a thread
+    /// that was started before would keep its privileges. Returns when that thread runs.
     pub(crate) fn watch_parent(&self, stopped: &Arc<AtomicBool>) {
         if self.until_eof {
             placement::end_with_parent();
@@ -70,7 +70,7 @@ impl Ending {
 /// A flag that SIGINT and SIGTERM set; no thread is started. A second SIGINT ends the process at once.
 pub(crate) fn watch_signals() -> io::Result<Arc<AtomicBool>> {
     let interrupted = Arc::new(AtomicBool::new(false));
-    // In this order: what the first sets is what the second finds.
+    // In this order: the second handler sets the flag that the first one finds at a second signal.
     signal_hook::flag::register_conditional_default(SIGINT, Arc::clone(&interrupted))?;
     signal_hook::flag::register(SIGINT, interrupted)?;
     let stopped = Arc::new(AtomicBool::new(false));

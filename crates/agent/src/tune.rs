@@ -1,4 +1,4 @@
-//! `tailtrim-agent tune`: what to change on this host, done and taken back.
+//! `tailtrim-agent tune`: changes of this host's settings, and their reversal.
 
 mod request;
 mod show;
@@ -209,7 +209,7 @@ fn exit_of_lock(error: &Locked) -> Exit {
     }
 }
 
-/// What others may have written is refused as any other input.
+/// A journal that others may have written is refused like any other wrong input.
 fn exit_of_state(error: &StateError) -> Exit {
     match error.problem {
         Problem::Untrusted(_) => Exit::Usage,
@@ -222,7 +222,7 @@ fn boot_id(host: &Live) -> String {
     host.text("/proc/sys/kernel/random/boot_id").unwrap_or_default()
 }
 
-/// This process and those that it hangs on, with the CPUs that they may use.
+/// This process and its ancestors, with the CPUs that they may use.
 fn session(host: &Live) -> Vec<(u32, String, Cpus)> {
     let mut found = Vec::new();
     let (mut pid, mut seen) = (std::process::id(), BTreeSet::new());
@@ -264,7 +264,7 @@ fn run_inspect(args: &StateArgs, verify: bool) -> Exit {
 
 fn run_revert(args: &StateArgs) -> Exit {
     let mut host = Live::new(&args.root, &args.state);
-    // Where no journal can be, none is taken for one that is missing.
+    // Where there can be no journal, the error must not look like a missing journal.
     let mut store = match Folder::locked(&args.state) {
         Ok(store) => store,
         Err(error) => return failed(&error.told(), exit_of_lock(&error)),

@@ -33,7 +33,7 @@ pub(crate) struct Audit {
     /// Interfaces that the packets use (default: all that are up and have a device)
     #[arg(long = "nic", value_name = "IFACE", value_delimiter = ',')]
     nics: Vec<String>,
-    /// How packets are processed: poll, interrupt, vm (host of virtual machines) or guest (virtual machine)
+    /// Packet processing of the workload: poll, interrupt, vm (host of virtual machines) or guest (virtual machine)
     #[arg(long)]
     workload: Option<Workload>,
     /// JSON file whose object `host` has these options (default: tailtrim.json of this folder)
@@ -45,7 +45,7 @@ pub(crate) struct Audit {
     /// Write what an audit reads of this host to a tar file (.tar, .tar.zst), and audit nothing
     #[arg(long, value_name = "FILE", conflicts_with = "root")]
     capture: Option<PathBuf>,
-    /// How long to watch counters, such as 10s or 500ms; 0: do not watch
+    /// Time for which to watch counters, such as 10s or 500ms; 0: do not watch
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = time)]
     observe: Duration,
     /// Run only these checks or families (ISO-003, MEM)
@@ -119,7 +119,7 @@ impl Audit {
     }
 }
 
-/// Why nothing can be answered.
+/// An error before any check.
 pub(super) struct Failure {
     message: Message,
     exit: Exit,
@@ -255,7 +255,7 @@ fn print(
     }
 }
 
-/// Columns to fill: those of the terminal within what reads well.
+/// Columns to fill: those of the terminal within a readable width.
 fn width() -> usize {
     let told = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
     told.or_else(tailtrim_sys::terminal::columns).unwrap_or(100).clamp(80, 120)

@@ -1,11 +1,11 @@
-//! The answers for people: what matters most first, each with what was found and what to do.
+//! The answers for people: the most important ones first, each with findings and advice.
 
 use crate::output::Page;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use tailtrim_host::audit::{Asked, AuditReport, CheckStatus};
 
-/// How the table looks.
+/// Layout of the table.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Style {
     pub(super) width: usize,
@@ -158,7 +158,7 @@ fn answer(report: &AuditReport, one: &Asked, style: Style, out: &mut Page) -> io
     out.paint(&right, "2");
     writeln!(out)?;
     style.row("", &finding.said, out)?;
-    // Tables, what stands for many files, and the whole boot line are not evidence to look at.
+    // Tables, summaries of many files, and the whole boot line are not useful as evidence.
     let summary = [" lines", " threads", " entries"];
     let evidence = finding.evidence.iter().filter(|known| {
         !known.path.starts_with("/tailtrim/observation")
@@ -192,7 +192,7 @@ fn clip(text: &str, most: usize) -> String {
     text.chars().take(most - 1).chain(['…']).collect()
 }
 
-/// What could not be found out, by reason: mostly few reasons stand behind many checks.
+/// Checks without an answer, by reason: mostly few reasons apply to many checks.
 fn unknown(report: &AuditReport, style: Style, out: &mut Page) -> io::Result<()> {
     let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for one in report.of(CheckStatus::Unknown) {

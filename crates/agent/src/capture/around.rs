@@ -1,4 +1,4 @@
-//! The worst packets of a capture that is analysed while it comes, with what both taps saw around them.
+//! The worst packets of a capture that is analysed while it is taken, with the packets of both taps around them.
 
 use super::locked;
 use crate::analyze::gone;
@@ -18,9 +18,9 @@ use tailtrim_tail::analysis::Sample;
 const WORST: usize = 10;
 /// Before a packet entered, and after it left.
 const BESIDE_NS: i64 = 500_000_000;
-/// How long the other tap may be behind. A device that is dead sends nothing more.
+/// Longest time by which the other tap may be behind. A dead device sends nothing more.
 const BEHIND_NS: i64 = 2_000_000_000;
-/// How far they are apart: what is within belongs to the same disturbance.
+/// Least distance between two of them: closer ones belong to the same disturbance.
 const APART_NS: i64 = 1_000_000_000;
 
 /// The surroundings of the worst packets so far.
@@ -29,7 +29,7 @@ pub(super) struct Around {
     taps: [(&'static str, Arc<Mutex<Recent>>); 2],
     worst: Vec<One>,
     writer: Writer,
-    /// Whether programs read what is told: who traces the device is to keep what happened there.
+    /// Whether programs read the output: a program that traces the device keeps the events around these packets.
     tells: bool,
 }
 
@@ -38,17 +38,18 @@ pub(super) struct Around {
 pub(super) struct One {
     #[serde(flatten)]
     packet: Worst,
-    /// The time of which the captures have all packets.
+    /// The time for which the captures have all packets.
     from_ns: i64,
     until_ns: i64,
-    /// Whether they have all that came; at high rates there is no memory for a second. Unknown until they are written.
+    /// Whether they have all packets that came; at high rates there is no memory for a second. Unknown until they are
+    /// written.
     complete: Option<bool>,
     #[serde(skip)]
     sample: Sample,
 }
 
 impl Around {
-    /// How long records are needed: until their packets are decided, and half a second.
+    /// Time for which records are kept: until their packets are decided, and half a second.
     pub(super) fn keep_ns(window_ns: i64) -> i64 {
         window_ns + 2 * BESIDE_NS + BEHIND_NS
     }
@@ -64,7 +65,8 @@ impl Around {
         Ok(Self { folder, taps, worst: Vec::new(), writer: Writer::start(), tells })
     }
 
-    /// Takes the worst packet of those that were matched since it was called last, and writes what has come completely.
+    /// Takes the worst packet of those that were matched since it was called last, and writes captures that are
+    /// complete.
     pub(super) fn take(&mut self, worst: Option<Sample>) -> io::Result<()> {
         if let Some(sample) = worst {
             self.offer(sample);
@@ -75,7 +77,7 @@ impl Around {
         Ok(())
     }
 
-    /// Writes what is left. Returns all, the worst first.
+    /// Writes the remaining captures. Returns all, the worst first.
     pub(super) fn finish(mut self) -> io::Result<Vec<One>> {
         while self.worst.iter().any(|one| one.complete.is_none()) {
             self.writer.wait();
@@ -117,7 +119,7 @@ impl Around {
         }
     }
 
-    /// Hands over what has come completely; while the writer is busy, it stays where it is.
+    /// Hands complete captures to the writer; while it is busy, they stay here.
     fn write(&mut self, newest_ns: i64) {
         for one in &mut self.worst {
             if one.complete.is_some() || one.until_ns >= newest_ns || self.writer.is_busy() {
@@ -140,8 +142,8 @@ impl Around {
     }
 }
 
-/// Writes and removes captures in a thread of its own, in the order in which it is told to: to compress a second of
-/// packets takes so long that the taps would drop others meanwhile.
+/// Writes and removes captures in a thread of its own, in the order of its orders: compressing a second of packets
+/// takes so long that the taps would drop others meanwhile.
 struct Writer {
     work: Option<Sender<Work>>,
     /// Captures that were handed over and are not written yet.
@@ -161,7 +163,7 @@ impl Work {
             Self::Write(excerpts) => {
                 excerpts.iter().try_for_each(|(path, excerpt)| excerpt.write(path))
             }
-            // Who looks at one may have moved it: that ends no capture.
+            // A user may have moved the file: that is no error.
             Self::Remove(paths) => {
                 paths.iter().try_for_each(|path| gone(fs::remove_file(path)).map(|_| ()))
             }
@@ -210,12 +212,12 @@ impl Writer {
         }
     }
 
-    /// Tells what could not be written so far.
+    /// Returns the first error of writing so far.
     fn check(&self) -> io::Result<()> {
         locked(&self.failed).take().map_or(Ok(()), Err)
     }
 
-    /// Does what is left.
+    /// Does the remaining work.
     fn end(&mut self) -> io::Result<()> {
         self.work = None;
         if let Some(thread) = self.thread.take() {

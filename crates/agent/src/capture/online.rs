@@ -33,7 +33,7 @@ pub(super) struct Analysing {
     options: Options,
 }
 
-/// One under way.
+/// An analysis that runs.
 pub(super) struct Running {
     thread: JoinHandle<Result<Matched, AnalysisError>>,
     second: Arc<Mutex<Second>>,
@@ -45,16 +45,16 @@ pub(super) struct Matched {
     sink: Watched,
 }
 
-/// What the taps are to feed, and the analysis that is to begin.
+/// The feeds of the taps, and the analysis that is to begin.
 type Begun = (BTreeMap<String, Feed>, Analysing);
 
-/// What came of it.
+/// Result of the analysis.
 pub(super) struct Analysed {
     pub(super) summary: Summary,
     pub(super) around: Option<Vec<One>>,
 }
 
-/// What was matched since the last line.
+/// Packets that were matched since the last line.
 #[derive(Default)]
 struct Second {
     latencies: Histogram,
@@ -75,14 +75,14 @@ struct Line {
     /// Samples and lost packets since the begin, the trim left out.
     samples: u64,
     lost: u64,
-    /// Of the samples of this second; what has no sample is left out.
+    /// Of the samples of this second; quantiles without a sample are left out.
     latency_ns: BTreeMap<&'static str, i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     worst: Option<Worst>,
 }
 
 impl Analysing {
-    /// What a request asks for, and what the taps are to feed; `None` where it asks for captures only.
+    /// The feeds and the analysis for a request; `None` where it asks for captures only.
     pub(super) fn of(request: &Capture) -> Result<Option<Begun>, String> {
         if request.analyze.is_none() && !request.live {
             return Ok(None);
@@ -130,7 +130,7 @@ impl Analysing {
         Ok(Some((feeds, Self { sources: [ingress, egress], sink, options })))
     }
 
-    /// Whether people read what is told.
+    /// Whether people read the output.
     pub(super) fn tells_people(request: &Capture) -> bool {
         request.live && io::stdout().is_terminal()
     }
@@ -185,7 +185,7 @@ impl Matched {
 }
 
 impl Running {
-    /// A function that tells what a second was like.
+    /// A function that prints the line of a second.
     pub(super) fn lines(
         &self,
         request: &Capture,
@@ -198,7 +198,7 @@ impl Running {
         move |seconds| {
             let line = Line::of(&mut locked(&second), seconds, &taps);
             if to_people {
-                // Who does not read has closed the terminal.
+                // An error means that the reader has closed the terminal.
                 let _ = output::try_write(&line.text());
             } else {
                 events::live(&line);
@@ -217,7 +217,7 @@ impl Running {
 }
 
 impl Line {
-    /// What was matched since the last line, which is forgotten.
+    /// Makes a line of the packets since the last one, and empties the counts.
     fn of(second: &mut Second, seconds: u64, taps: &[(String, Arc<AtomicU64>)]) -> Self {
         let latencies = Ranked::new(&std::mem::take(&mut second.latencies));
         let quantiles =
@@ -307,17 +307,17 @@ pub(super) fn ended(report: &CaptureReport) -> String {
     text
 }
 
-/// Takes samples: for the files, and for what is told each second.
+/// Takes samples: for the files, and for the line of each second.
 struct Watched {
     kept: Kept,
     second: Arc<Mutex<Second>>,
     /// Samples since the lock was taken last.
     passed: Vec<Sample>,
-    /// Why what is kept could not be written.
+    /// The error at which the files could not be written.
     failed: Option<io::Error>,
 }
 
-/// What stays in files.
+/// Content of the files.
 enum Kept {
     /// Each sample, or nothing.
     Samples(Box<SampleSink>),

@@ -15,7 +15,7 @@ use tailtrim_ports::port::{Port, PortError, PortName, Receiving, open};
 const SNAP: usize = 2_048;
 const MEMORY_BYTES: usize = 4 << 20;
 const MOST: usize = 64;
-/// How long the end of standard input may go unnoticed.
+/// Longest time until the end of standard input is noticed.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Send frames that standard input has as hexadecimal lines, and print those that come in.
@@ -57,7 +57,7 @@ pub(crate) fn run(request: &Frames) -> Exit {
     }
 }
 
-/// Sends what standard input has, to its end.
+/// Sends the frames of standard input, to its end.
 fn send(port: &mut dyn Port) -> Exit {
     for line in io::stdin().lock().lines() {
         let Some(frame) = line.ok().as_deref().and_then(bytes) else {
@@ -78,7 +78,7 @@ impl Drop for OnEnd {
     }
 }
 
-/// Prints what comes in, until it is over or the reader is gone.
+/// Prints received frames, until it is over or the reader is gone.
 fn show(port: &mut dyn Port, over: &AtomicBool) -> Result<(), PortError> {
     let mut lines = String::new();
     while !over.load(Ordering::Acquire) {

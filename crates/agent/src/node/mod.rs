@@ -1,4 +1,4 @@
-//! `tailtrim-agent node`: what a controller asks of a node that it reaches by SSH.
+//! `tailtrim-agent node`: services for a controller that reaches this node by SSH.
 
 mod frames;
 mod hold;
@@ -11,7 +11,7 @@ use std::io::{self, BufRead};
 use std::process::ExitCode;
 use tailtrim_tracer::clock;
 
-/// What a controller asks of a node by SSH: hold programs, pass frames, read clocks.
+/// Serve a controller that uses this node by SSH: hold programs, pass frames, read clocks.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Node {
     #[command(subcommand)]

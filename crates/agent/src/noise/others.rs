@@ -1,4 +1,4 @@
-//! What other tools measured, in the same words and numbers.
+//! Results of other tools, in the same words and numbers.
 
 use super::table::{micros, numbers, steps};
 use super::{Noise, write_hgrm};
@@ -15,7 +15,7 @@ use tailtrim_trace::noise::{self, Column, Distribution, Findings};
 /// Larger than any of these files.
 const MOST_BYTES: u64 = 1 << 26;
 
-/// The result, as far as another tool's can be the same.
+/// The parts of the result that other tools have, too.
 #[derive(Serialize)]
 struct HistogramReport<'a> {
     mode: &'static str,
@@ -27,7 +27,7 @@ struct HistogramReport<'a> {
     cpus: Vec<OfCpu>,
 }
 
-/// Where the numbers are from.
+/// Source of the numbers.
 #[derive(Serialize)]
 struct Source<'a> {
     file: &'a Path,
@@ -68,7 +68,7 @@ pub(super) fn show(request: &Noise) -> Exit {
         }
     }
     for (path, findings) in &all {
-        // Timers are late by little, too.
+        // Timers are always a little late: there is no threshold.
         let threshold_ns = if findings.tool.polls() { request.threshold } else { 0 };
         if let Some(hgrm) = &request.hgrm {
             let mut histogram = Histogram::new();

@@ -1,4 +1,4 @@
-//! What `noise` found, as JSON and as what the table is made of.
+//! Result of `noise`, as JSON and as source of the table.
 
 use super::{Mode, Noise, Seen};
 use serde::Serialize;
@@ -23,7 +23,7 @@ pub(super) struct NoiseReport {
     /// Of timers: whether the CPUs were kept from falling asleep, as cyclictest does (`/dev/cpu_dma_latency`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) kept_awake: Option<bool>,
-    /// Why they were not, although that was tried.
+    /// Reason why they were not, although that was tried.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) not_kept_awake: Option<String>,
     pub(super) counter_hz: u64,
@@ -31,7 +31,7 @@ pub(super) struct NoiseReport {
     /// The trace behind the causes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) trace: Option<Traced>,
-    /// Why there is none: causes are not named then, and counters tell what may be.
+    /// Reason why there is none: causes are not named then, and counters only suggest them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) no_trace: Option<String>,
     #[serde(skip)]
@@ -40,7 +40,7 @@ pub(super) struct NoiseReport {
 
 #[derive(Serialize)]
 pub(super) struct Traced {
-    /// Who traced; by counters causes are only likely.
+    /// Source of the trace; with counters causes are only likely.
     pub(super) source: Source,
     pub(super) error_ns: i64,
     pub(super) missing: Vec<String>,
@@ -59,14 +59,14 @@ pub(super) struct OfCpu {
     pub(super) skipped_timers: Option<u64>,
     #[serde(flatten)]
     pub(super) distribution: Distribution,
-    /// Those that were only counted; the longest is among the numbers all the same.
+    /// Number of gaps that were only counted; the longest is among the numbers all the same.
     pub(super) gaps_not_kept: u64,
     pub(super) total_ns: i64,
     pub(super) causes: Vec<GapCause>,
     pub(super) counters: Delta,
     pub(super) context_switches_voluntary: u64,
     pub(super) context_switches_involuntary: u64,
-    /// How long the thread waited for the CPU while others had it, as the scheduler says.
+    /// Time for which the thread waited for the CPU while others had it, by the scheduler's own count.
     pub(super) waited_ns: Option<u64>,
     pub(super) fifo: bool,
     pub(super) refused: Vec<String>,
@@ -121,7 +121,7 @@ fn of_cpu(threshold_ns: Option<i64>, seen: &Seen, measured: &Measured) -> (OfCpu
     histogram.record_all(gaps.iter().map(|gap| gap.end_ns - gap.start_ns));
     let length_ns =
         |value: u64| if poll { seen.axis.duration_ns(value) } else { value.cast_signed() };
-    // Counters alone say nothing of any single gap.
+    // Counters alone cannot explain any single gap.
     let traced = seen.trace.as_ref().ok().filter(|trace| trace.header.source != Source::Counters);
     let causes = traced.map(|trace| {
         blame(&gaps, &trace.events, Own { comm: THREAD, polls: poll }, trace.header.error_ns)

@@ -1,4 +1,4 @@
-//! What `noise` found, for people.
+//! Result of `noise`, for people.
 
 use super::report::{NoiseReport, OfCpu};
 use crate::exit::Exit;
@@ -115,7 +115,7 @@ fn of_cpu(text: &mut String, report: &NoiseReport, cpu: &OfCpu) {
     }
 }
 
-/// How many there were and how long; `bound` says that the lengths are not exact.
+/// Number and lengths; `bound` marks lengths that are not exact.
 pub(super) fn numbers(of: &Distribution, seconds: Option<f64>, bound: &str) -> String {
     let us = |ns: Option<i64>| {
         ns.map_or_else(|| "unknown".to_owned(), |ns| format!("{bound}{} µs", micros(ns)))
@@ -131,7 +131,7 @@ pub(super) fn numbers(of: &Distribution, seconds: Option<f64>, bound: &str) -> S
     )
 }
 
-/// How many there were from one length up, a second where the time is known.
+/// Numbers from each length up, with a rate a second where the time is known.
 pub(super) fn steps(text: &mut String, of: &Distribution, seconds: Option<f64>) {
     let seconds = seconds.filter(|seconds| *seconds > 0.0);
     let mut list = Vec::new();

@@ -1,4 +1,4 @@
-//! The command line of `ping`, and the plan that it means.
+//! The command line of `ping`, and its plan.
 
 use crate::args::{microseconds, time};
 use crate::cookie;
@@ -90,7 +90,7 @@ pub(crate) struct Ping {
     /// Busy-wait between departures (uses a whole CPU)
     #[arg(long)]
     pub(crate) spin: bool,
-    /// How long the kernel busy-polls the NIC (SO_BUSY_POLL), such as 50us
+    /// Time for which the kernel busy-polls the NIC (SO_BUSY_POLL), such as 50us
     #[arg(long, value_name = "TIME", value_parser = microseconds)]
     pub(crate) busy_poll: Option<u32>,
     /// CPU to run on
@@ -157,7 +157,7 @@ pub(crate) enum Measured {
     Hardware,
 }
 
-/// Why there is no plan.
+/// Reason why there is no plan.
 pub(super) enum Rejected {
     /// The request makes no sense.
     Request(String),
@@ -171,7 +171,7 @@ impl Ping {
         self.device.as_deref().filter(|_| self.level == Measured::Hardware)
     }
 
-    /// The rate as the result tells it.
+    /// The rate in the form of the result.
     pub(super) fn rate_text(&self) -> String {
         match self.interval {
             Some(ns) => format!("{}pps", 1e9 / ns as f64),

@@ -33,23 +33,23 @@ struct ReflectReport<'a> {
     place: Place,
     /// Whether it was root and no longer is.
     root_given_up: bool,
-    /// What the kernel says that its threads have left.
+    /// Remaining privileges of its threads, read from the kernel.
     privileges: &'a Left,
     host: &'a Placement,
-    /// What the counters mean for the measurement.
+    /// Warnings about the measurement, from the counters.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
 }
 
-/// Where a reflector listens, and what it took to get there.
+/// Addresses of a reflector, and notes on getting them.
 #[derive(Serialize)]
 struct Place {
     mode: Mode,
-    /// How the AF_XDP port is attached.
+    /// Mode of the AF_XDP port.
     #[serde(skip_serializing_if = "Option::is_none")]
     port: Option<Capabilities>,
     listening: Vec<Listener>,
-    /// Whether this is because nothing says who else is to be answered.
+    /// Whether only loopback is served because no option names other clients.
     loopback_only: bool,
     left_out: Vec<String>,
     /// Tables of killed reflectors that were removed.
@@ -81,7 +81,7 @@ type Failed = (Message, Exit);
 fn reflect(request: &Reflect) -> Result<Exit, Failed> {
     let policy = policy(request)?;
     let stopped = watch_signals().map_err(|error| (error.to_string().into(), Exit::Impossible))?;
-    // Before root is given up: afterwards neither memory nor priority may be had.
+    // Before root is given up: afterwards locking memory and real-time priority may be refused.
     let host = Placement::take(request.cpu, request.fifo)
         .map_err(|error| (error.to_string().into(), Exit::Usage))?;
     let _nic = match &request.interface {
@@ -169,7 +169,7 @@ fn by_socket(
     reflect_until(request, stopped, place, host, |stopped, seen| reflector.run(stopped, seen))
 }
 
-/// Gives up what answering does not need, says that it is ready, reflects, and prints what came of it.
+/// Gives up privileges that answering does not need, reports that it is ready, reflects, and prints the result.
 fn reflect_until(
     request: &Reflect,
     stopped: &Arc<AtomicBool>,

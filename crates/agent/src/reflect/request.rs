@@ -46,7 +46,7 @@ pub(crate) struct Reflect {
     /// Where requests are reflected
     #[arg(long, value_enum, default_value_t)]
     pub(crate) mode: Mode,
-    /// How to attach the XDP program [default: native if the interface is hardware]
+    /// Attachment of the XDP program [default: native if the interface is hardware]
     #[arg(long, value_enum, value_name = "WHERE")]
     pub(crate) attach: Option<Attach>,
     /// Busy-poll for requests instead of sleeping; needs a dedicated CPU

@@ -1,4 +1,4 @@
-//! `tailtrim-agent trace --last TIME`: a trace in memory, of which is written what standard input asks for.
+//! `tailtrim-agent trace --last TIME`: a trace in memory; lines of standard input name the parts that are written.
 
 use super::{Trace, exit_of, unwritable};
 use crate::analyze::gone;
@@ -17,24 +17,24 @@ use std::thread;
 use std::time::Duration;
 use tailtrim_tracer::trace::{self as recording, Ring, TraceError};
 
-/// How often clocks are looked at.
+/// Interval at which clocks are read.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// A packet around which the trace is wanted. Others that were asked for before are not wanted any more.
+/// A packet around which the trace is wanted. Packets of an earlier request are not wanted any more.
 #[derive(Debug, Clone, Copy, Deserialize)]
 struct Wanted {
-    /// Its name.
+    /// The packet's ingress stamp, which names the file.
     ingress_ns: i64,
     from_ns: i64,
     until_ns: i64,
 }
 
-/// What was written.
+/// Result of writing one file.
 #[derive(Debug, Clone, Copy, Serialize)]
 struct Written {
     ingress_ns: i64,
     events: usize,
-    /// By how much the time of an event may be off against a packet stamp, either way.
+    /// Error bound of an event's time against a packet stamp, either way.
     error_ns: i64,
     /// Whether all of the time was recorded and still there.
     complete: bool,
@@ -48,7 +48,7 @@ struct Report<'a> {
     leftovers_removed: &'a [String],
 }
 
-/// What is wanted, with what was written of it.
+/// Wanted packets, with the files that were written for them.
 struct WantedPackets {
     folder: PathBuf,
     packets: BTreeMap<i64, (Wanted, Option<Written>)>,
@@ -75,7 +75,7 @@ impl WantedPackets {
         Ok(())
     }
 
-    /// Writes what is not written yet and lies before `until_ns`.
+    /// Writes files that are not written yet and whose times lie before `until_ns`.
     fn write(&mut self, ring: &mut Ring, until_ns: i64) -> Result<(), (String, Exit)> {
         let ripe = |one: &Wanted| one.until_ns < until_ns;
         let next: Vec<Wanted> = self

@@ -43,7 +43,7 @@ pub(crate) struct Trace {
     /// Process of the device under test; records when the CPU quota of its control group is used up
     #[arg(long, value_name = "PID")]
     pub(crate) device: Option<u32>,
-    /// How to record (default: the first one that works)
+    /// Source of the records (default: the first one that works)
     #[arg(long, value_enum)]
     pub(crate) source: Option<By>,
     /// Kernel buffer for the events of each CPU, in megabytes; a full buffer loses the oldest events (perf: the newest)
@@ -56,7 +56,7 @@ pub(crate) struct Trace {
     pub(crate) ending: Ending,
 }
 
-/// Who records.
+/// Source of the records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum By {
     /// An instance of tracefs, with stamps of the time-stamp counter
@@ -83,7 +83,7 @@ struct TraceReport<'a> {
     interrupts: &'a Path,
     /// The first line of the file.
     trace: &'a Header,
-    /// What events were stamped by.
+    /// Clock of the events' stamps.
     counter: &'static str,
     counter_hz: u64,
     drift_ns: i64,
@@ -113,7 +113,8 @@ pub(crate) fn run(request: &Trace) -> Exit {
         Ok(recorder) => recorder,
         Err(error) => return failed(&error.to_string(), exit_of(&error)),
     };
-    // Not found out after an hour of recording. What lies there is kept where nothing can be recorded.
+    // Opened now, so that an error does not come after an hour of recording. An earlier file is kept where nothing can
+    // be recorded.
     for path in [&request.out, &interrupts] {
         if let Err(error) = File::create(path) {
             return failed(&unwritable(path, &error), Exit::Usage);

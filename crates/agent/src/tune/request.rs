@@ -1,4 +1,4 @@
-//! The options that say what is wanted.
+//! The options for the wanted changes.
 
 use crate::args::microseconds;
 use clap::ValueEnum;
@@ -6,7 +6,7 @@ use clap::builder::PossibleValue;
 use tailtrim_host::Cpus;
 use tailtrim_host::tune::{Boot, HugePages, Profile, Request, Smt, Turbo, Workload};
 
-/// What is wanted of the host.
+/// Wanted state of the host.
 #[derive(Debug, clap::Args)]
 pub(super) struct Wanted {
     /// Set of changes
@@ -28,8 +28,8 @@ pub(super) struct Wanted {
     /// Interface that the workload uses; repeatable
     #[arg(long = "nic", value_name = "IFACE", value_delimiter = ',')]
     nics: Vec<String>,
-    /// How packets are processed: poll, interrupt, vm (host of virtual machines) or guest (virtual machine) (default:
-    /// that of the profile)
+    /// Packet processing of the workload: poll, interrupt, vm (host of virtual machines) or guest (virtual machine)
+    /// (default: that of the profile)
     #[arg(long)]
     workload: Option<Workload>,
     /// Huge pages to reserve, such as 2M:512 or 1G:4
@@ -50,7 +50,7 @@ pub(super) struct Wanted {
     /// Longest exit latency of idle states on the workload's CPUs, such as 2us
     #[arg(long, value_name = "TIME", default_value = "2us", value_parser = microseconds)]
     exit_latency: u32,
-    /// What to do with changes of the boot line and of files read at boot
+    /// Action for changes of the boot line and of files read at boot
     #[arg(long, value_enum, default_value = "print")]
     boot: BootName,
     /// Stop a service that sets these values itself, and start it again on revert: tuned, irqbalance …

@@ -1,4 +1,4 @@
-//! What came of it, for people and for programs.
+//! Results, for people and for programs.
 
 use crate::exit::Exit;
 use crate::output::{self, failed};

@@ -1,4 +1,4 @@
-//! What a terminal would act on is escaped in everything that is printed: names and values come from files and hosts that
+//! Everything that is printed has its control characters escaped: names and values come from files and hosts that
 //! others made.
 
 use std::fs;
@@ -140,7 +140,7 @@ fn errors_name_hostile_files() {
         let (_, wrong) = shown(&["analyze", &name, &name], folder.path());
         assert!(wrong.contains(named), "{wrong}");
     }
-    // What the command line itself refuses; its parser leaves sequences of ESC out.
+    // Errors of the command line's parser, which leaves sequences of ESC out.
     let (_, wrong) = shown(&["tune", "plan", "--profile", HOSTILE], folder.path());
     assert!(wrong.contains("'\\x0d\\u202e\\u009b31m\\u2028'"), "{wrong}");
 }
