@@ -1,8 +1,8 @@
 //! Requests and replies as whole frames: Ethernet, perhaps a VLAN tag, IPv4 or IPv6, UDP.
 //!
-//! For reflectors that see frames before the kernel's stack does. What the stack would check is checked here, by the
-//! same rules, but for the checksum of IPv4's header and for addresses: the program in front of the port passes
-//! frames to the kernel that have wrong ones.
+//! For reflectors that see frames before the kernel's stack does. The checks of the stack are made here, by the same
+//! rules, except for the checksum of IPv4's header and for addresses: the program in front of the port passes frames to
+//! the kernel that have wrong ones.
 
 use super::reflect::{Arrival, Reflector, Refusal, Reply, Service};
 use std::net::{IpAddr, SocketAddr};
@@ -18,16 +18,16 @@ const IPV6: usize = 40;
 const UDP: usize = 8;
 const PROTOCOL_UDP: u8 = 17;
 
-/// How a frame came.
+/// Arrival of a frame: time, clock and truncation.
 #[derive(Debug, Clone, Copy)]
 pub struct Came {
     /// T2, `CLOCK_REALTIME`.
     pub received_ns: i64,
-    /// Who took it.
+    /// Source of T2.
     pub by: StampedBy,
     /// A clock that never steps.
     pub now_ns: i64,
-    /// Whether it was longer than what is here.
+    /// Whether the frame was longer than the bytes that are here.
     pub truncated: bool,
 }
 
@@ -38,7 +38,7 @@ pub struct FrameReply {
     at: Places,
 }
 
-/// Where things stand.
+/// Positions of the headers in a frame.
 #[derive(Debug, Clone, Copy)]
 struct Places {
     network: usize,
@@ -56,8 +56,8 @@ impl Places {
     }
 }
 
-/// Finds a UDP packet that is whole; `None` where it is none, or a fragment, or has two VLAN tags, IPv6 extensions
-/// or IPv4 options, which the kernel may know, or a wrong checksum.
+/// Finds a whole UDP packet. `None` for other packets and fragments, for a wrong checksum, and for two VLAN tags, IPv6
+/// extensions or IPv4 options, which are left to the kernel.
 fn places(frame: &[u8]) -> Option<Places> {
     let (ethertype, network) = Link::Ethernet.payload(frame)?;
     let packet = frame.get(network..)?;
@@ -72,7 +72,7 @@ fn places(frame: &[u8]) -> Option<Places> {
         packet.get(headers..found.end).filter(|datagram| plain && datagram.len() >= UDP)?;
     let word = |at: usize| usize::from(u16::from_be_bytes(field(datagram, at)));
     let (length, checked) = (word(4), word(6) != 0);
-    // As in a jumbogram.
+    // The length 0, as in a jumbogram.
     let length = if found.v6 && length == 0 { datagram.len() } else { length };
     // Behind the datagram may be UDP options (RFC 9868).
     let whole = (UDP..=datagram.len()).contains(&length) && (checked || !found.v6);
@@ -81,7 +81,7 @@ fn places(frame: &[u8]) -> Option<Places> {
     (whole && (!checked || is_sound(frame, &at))).then_some(at)
 }
 
-/// Whether the checksum is right, or that of the pseudo header alone: between virtual interfaces it is left so.
+/// Whether the checksum is right, or that of the pseudo header alone, as virtual interfaces leave it.
 fn is_sound(frame: &[u8], at: &Places) -> bool {
     let datagram = &frame[at.transport..at.end];
     let pseudo_header = pseudo_header(frame, at);
@@ -99,11 +99,11 @@ fn address(frame: &[u8], at: usize, v6: bool) -> IpAddr {
     if v6 { IpAddr::from(field::<16>(frame, at)) } else { IpAddr::from(field::<4>(frame, at)) }
 }
 
-/// Makes a frame with a request the one with its reply, for [`finish`] to complete. `None` where it is no
-/// request to one of the services; nothing is counted then.
+/// Turns the frame of a request into that of its reply; [`finish`] completes it. `None` where it is no request to one
+/// of the services; nothing is counted then.
 ///
 /// # Errors
-/// Why it gets no reply, which is counted.
+/// The reason for a refusal, which is counted.
 pub fn reflect(
     reflector: &mut Reflector,
     services: &[(Service, u16)],

@@ -1,4 +1,4 @@
-//! What became of probes and of the datagrams that came for them. Everything adds up.
+//! Outcomes of probes and of the datagrams that came for them. Everything adds up.
 
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ pub struct Probes {
     pub late: u64,
     /// No reply.
     pub lost: u64,
-    /// Only replies whose T1 is not the one that was sent.
+    /// Only replies came whose T1 is not the one that was sent.
     pub altered: u64,
     /// An ICMP message said that the probe does not arrive.
     pub undelivered: u64,
@@ -38,27 +38,27 @@ impl Probes {
     }
 }
 
-/// On which way probes were lost. All add up to those that were lost.
+/// Directions in which probes were lost. All add up to the number of lost probes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct LostWays {
     /// They never got a reply: lost on the way there, or refused by the far host.
     pub there: u64,
     /// The far host's reply was lost on the way back.
     pub back: u64,
-    /// The far host does not number its replies itself, or none came later.
+    /// Unknown: the far host does not number its replies itself, or none came later.
     pub unknown: u64,
 }
 
-/// Whether the far host told when its reply really left. Both add up to the answered probes.
+/// Whether the far host reported when its reply really left. Both add up to the answered probes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct FollowUps {
     /// It did: its residence is exact.
     pub told: u64,
-    /// It did not: its residence is that between the stamps that it wrote before it sent.
+    /// It did not: its residence is the difference of the stamps that it wrote before it sent.
     pub untold: u64,
 }
 
-/// What the datagrams were that came. All but `datagrams` add up to `datagrams`.
+/// Received datagrams by kind. All but `datagrams` add up to `datagrams`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Replies {
     /// Datagrams that came.
@@ -144,7 +144,7 @@ impl Obstacle {
     }
 }
 
-/// How a round trip ended.
+/// Outcome of a round trip.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
     /// With a reply in time.
@@ -167,23 +167,23 @@ impl Ending {
     }
 }
 
-/// Everything that is counted of a stream.
+/// All counts of a stream.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
     /// Outcomes of the probes.
     pub probes: Probes,
-    /// On which way probes were lost; known at the end.
+    /// Directions in which probes were lost; known at the end.
     pub lost_ways: LostWays,
     /// Telemetry of the far host, where it was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub follow_up: Option<FollowUps>,
-    /// What came.
+    /// Received datagrams.
     pub replies: Replies,
     /// First replies in time that came after one to a later probe (RFC 4737).
     pub reordered: u64,
     /// Why probes were undelivered or refused.
     pub obstacles: BTreeMap<String, u64>,
-    /// ICMP messages that quote too little to tell which probe they are about.
+    /// ICMP messages that quote too little to find their probe.
     pub unattributed_errors: u64,
     /// Datagrams for which the socket had no room.
     pub overflowed: u64,

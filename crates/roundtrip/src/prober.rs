@@ -1,25 +1,25 @@
-//! The sender's side of the wire: a probe's bytes, and what a reply or a quoted probe says.
+//! The sender's side of the wire: writing a probe, reading a reply or a quoted probe.
 
 use tailtrim_wire::tlv::{self, FollowUp, kind};
 use tailtrim_wire::{
     ECHO_PROBE_LEN, EchoProbe, ErrorEstimate, HMAC_LEN, Key, TimeFormat, icmp, stamp, twamp,
 };
 
-/// How the far host is asked.
+/// Protocol of the requests.
 #[derive(Debug, Clone)]
 pub enum Protocol {
     /// UDP echo (RFC 862).
     UdpEcho {
-        /// In front of the probe: the reflector answers nothing else.
+        /// Bytes in front of the probe: the reflector answers nothing else.
         cookie: Option<[u8; 8]>,
     },
     /// ICMP or ICMPv6 echo.
     IcmpEcho,
     /// STAMP (RFC 8762).
     Stamp {
-        /// Signed with it.
+        /// Key for signing.
         key: Option<Key>,
-        /// Asking when the reply before really left (RFC 8972 section 4.7).
+        /// Whether to ask when the previous reply really left (RFC 8972 section 4.7).
         follow_up: bool,
     },
     /// TWAMP-Light (RFC 5357 appendix I), without authentication.
@@ -56,7 +56,7 @@ impl Protocol {
             Self::UdpEcho { cookie } => cookie.map_or(0, |cookie| cookie.len()) + ECHO_PROBE_LEN,
             Self::IcmpEcho => icmp::HEADER_LEN + ECHO_PROBE_LEN,
             Self::Stamp { key, follow_up } => {
-                // Telemetry, and with a key the HMAC of that.
+                // Telemetry, and with a key its HMAC.
                 let tlvs = usize::from(*follow_up) * (1 + usize::from(key.is_some()));
                 stamp::base_len(key.as_ref()) + tlvs * (tlv::HEADER_LEN + HMAC_LEN)
             }
@@ -68,36 +68,36 @@ impl Protocol {
 /// Writes probes and reads replies of one session.
 #[derive(Debug, Clone)]
 pub struct Prober {
-    /// How the far host is asked.
+    /// Protocol of the requests.
     pub protocol: Protocol,
-    /// A random number, so that replies to others are none.
+    /// A random number, by which replies to other sessions are recognised.
     pub session: u32,
     /// ICMP's identifier.
     pub identifier: u16,
-    /// Which ICMP.
+    /// ICMP or ICMPv6.
     pub version: icmp::Version,
-    /// How far this host's clock may be from UTC; `None`: unknown.
+    /// Error bound of this host's clock against UTC; `None`: unknown.
     pub clock_bound_ns: Option<u64>,
-    /// Both hosts have one clock: whatever they say, their times subtract.
+    /// Both hosts have one clock: their times subtract, whatever error bounds they report.
     pub same_clock: bool,
 }
 
-/// What a reply says.
+/// Contents of a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Answer {
     /// The low bits of the probe's number.
     pub low: u64,
-    /// How many.
+    /// Number of these bits.
     pub bits: u32,
     /// T1 as the reply has it.
     pub sender_stamp: u64,
-    /// T2 and T3, by the clock of the far host.
+    /// T1 in the reply.
     pub far_ns: Option<(i64, i64)>,
-    /// How far the two clocks may be apart; `None`: unknown.
+    /// Largest difference of the two clocks; `None`: unknown.
     pub clock_bound_ns: Option<u64>,
     /// The number of the reply, of the far host's choice.
     pub far_number: Option<u32>,
-    /// When an earlier reply really left, by its number and the clock of the far host.
+    /// Time at which an earlier reply really left, by its number and the clock of the far host.
     pub follow_up: Option<(u32, i64)>,
 }
 
@@ -113,11 +113,11 @@ pub enum NoAnswer {
 }
 
 impl Prober {
-    /// Writes a probe over the bytes, of which there are [`least_bytes`](Protocol::least_bytes) or more;
-    /// what is behind its fields stays. Returns T1 as it stands there: a reply repeats it.
+    /// Writes a probe into a packet of [`least_bytes`](Protocol::least_bytes) or more; the bytes behind its fields
+    /// stay. Returns T1 in the packet's format: a reply repeats it.
     pub fn write(&self, packet: &mut [u8], number: u64, now_ns: i64) -> u64 {
         let probe = EchoProbe { session: self.session, sequence: number, unix_ns: now_ns };
-        // All of these have the number's low bits; the reply tells which.
+        // Only the low bits of the number are in a probe of any of these; the reply repeats them.
         let sequence = number as u32;
         let error = ErrorEstimate::of_bound(self.clock_bound_ns, TimeFormat::Ntp);
         let stamp = TimeFormat::Ntp.write(now_ns);
@@ -136,7 +136,7 @@ impl Prober {
             Protocol::Stamp { key, follow_up } => {
                 let ssid = self.ssid();
                 let sender = stamp::SenderPacket { sequence, stamp, error, ssid };
-                // Too little room was refused when the session was set up.
+                // A packet that is too small was refused when the session was set up.
                 let _ = sender.write(key.as_ref(), packet);
                 extend(packet, key.as_ref(), *follow_up);
             }
@@ -153,7 +153,7 @@ impl Prober {
         (self.session as u16).max(1)
     }
 
-    /// What a datagram says. `now_ns` tells in which era its times are.
+    /// Reads a datagram. `now_ns` determines the era of its times.
     ///
     /// # Errors
     /// [`NoAnswer`].
@@ -174,7 +174,7 @@ impl Prober {
                     stamp::StampError::Short { .. } => NoAnswer::Malformed,
                     stamp::StampError::Hmac => NoAnswer::Unauthentic,
                 })?;
-                // A reflector that knows RFC 8762 alone leaves zero.
+                // A reflector that implements only RFC 8762 leaves zero.
                 if reply.ssid != self.ssid() && reply.ssid != 0 {
                     return Err(NoAnswer::Stray);
                 }
@@ -230,8 +230,8 @@ impl Prober {
         })
     }
 
-    /// The low bits of the number of a probe that an ICMP message quotes, and how many; `None` where it
-    /// quotes too little or another's.
+    /// The low bits of the number of a probe that an ICMP message quotes, and their number; `None` where it quotes too
+    /// little or another session's probe.
     #[must_use]
     pub fn read_quoted(&self, packet: &[u8]) -> Option<(u64, u32)> {
         match &self.protocol {
@@ -241,7 +241,7 @@ impl Prober {
             Protocol::IcmpEcho => {
                 let (header, payload) = packet.split_first_chunk::<{ icmp::HEADER_LEN }>()?;
                 let whole = self.read_echo(payload).ok().map(|answer| (answer.low, answer.bits));
-                // The header is all that RFC 792 promises.
+                // Only the header is guaranteed by RFC 792.
                 whole.or(Some((u64::from(u16::from_be_bytes([header[6], header[7]])), 16)))
             }
             Protocol::Stamp { .. } | Protocol::TwampLight => {
@@ -252,12 +252,12 @@ impl Prober {
     }
 }
 
-/// What is behind the cookie; nothing where it is another one.
+/// The bytes behind the cookie; empty where it is another cookie.
 fn behind(cookie: Option<[u8; 8]>, packet: &[u8]) -> &[u8] {
     cookie.map_or(packet, |cookie| packet.strip_prefix(&cookie).unwrap_or_default())
 }
 
-/// TLVs behind a probe of STAMP: what is asked for, and padding up to its end (RFC 8972 section 4.1).
+/// TLVs behind a probe of STAMP: requests, and padding up to its end (RFC 8972 section 4.1).
 fn extend(packet: &mut [u8], key: Option<&Key>, follow_up: bool) {
     let base = stamp::base_len(key);
     let mut at = base;

@@ -1,7 +1,7 @@
-//! Matching replies to probes: each probe ends in one outcome, each datagram is one thing.
+//! Matching replies to probes: each probe ends in one outcome, each datagram is of one kind.
 //!
-//! A probe is decided when its reply and its send stamps have come, or when its time is over. Probes leave in
-//! the order in which they were sent, so that what is kept is bounded by rate times timeout.
+//! A probe is decided when its reply and its send stamps have come, or when its time is over. Probes leave in the order
+//! in which they were sent, so that memory is bounded by rate times timeout.
 
 mod memory;
 mod numbering;
@@ -24,12 +24,12 @@ struct Flight {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Flying,
-    /// With a reply since then.
+    /// A reply has come at this time.
     Answered(i64),
     Undelivered,
-    /// With a reply whose T1 is another one.
+    /// Only a reply with another T1 has come.
     Altered,
-    /// With a reply after the timeout.
+    /// A reply has come after the timeout.
     Late,
 }
 
@@ -40,7 +40,7 @@ pub struct Session {
     /// Number of the first one in `flights`.
     first: u64,
     flights: VecDeque<Flight>,
-    /// Of these, how many no reply has come to.
+    /// Number of these without a reply.
     unanswered: usize,
     /// No more will be sent.
     ending: bool,
@@ -76,24 +76,24 @@ impl Session {
         self.first + self.flights.len() as u64
     }
 
-    /// Whether anything is waited for.
+    /// Whether no probe is in flight.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.flights.is_empty()
     }
 
-    /// What was counted so far.
+    /// Counts so far.
     #[must_use]
     pub fn counts(&self) -> &Counts {
         &self.counts
     }
 
-    /// Counts what the caller sees of the datagrams and this one does not.
+    /// Counts that the caller changes: events at the socket that this session does not see.
     pub fn counts_mut(&mut self) -> &mut Counts {
         &mut self.counts
     }
 
-    /// A probe that left; `sender_stamp` is T1 as it has it.
+    /// Enters a probe that left; `sender_stamp` is its T1.
     pub fn sent(&mut self, intended_ns: i64, app_send_ns: i64, sender_stamp: u64) {
         let trip = RoundTrip {
             number: self.next(),
@@ -111,20 +111,20 @@ impl Session {
         self.flights.push_back(Flight { trip, state: State::Flying });
     }
 
-    /// No more probes will be sent: what only a reply to a later one could tell is not waited for.
+    /// Ends the sending of probes: information that only a reply to a later probe could bring is not waited for.
     pub fn no_more(&mut self) {
         self.ending = true;
     }
 
-    /// Probes that this host did not send. They have no number.
+    /// Counts probes that this host did not send. They have no number.
     pub fn refused(&mut self, count: u64, why: Obstacle) {
         self.counts.probes.due += count;
         self.counts.probes.refused += count;
         self.counts.obstacle(why, count);
     }
 
-    /// A probe's stamp on its way out, by the low bits of its number. Returns whether the probe is known and
-    /// had none there.
+    /// A probe's stamp on its way out, by the low bits of its number. Returns whether the probe is known and had no
+    /// stamp of that point.
     pub fn passed(&mut self, low: u32, point: Passed, time_ns: i64) -> bool {
         let number = self.nearest(low.into(), 32);
         let Some(flight) = self.flight(number) else { return false };
@@ -159,7 +159,7 @@ impl Session {
         self.flights.get_mut(at)
     }
 
-    /// A reply to the probe of this number.
+    /// Enters a reply to the probe of this number.
     pub fn replied(&mut self, number: u64, reply: &Reply) -> Kind {
         let kind = self.judge(number, reply);
         if let Some((far, left_ns)) = reply.follow_up
@@ -231,7 +231,7 @@ impl Session {
         Kind::First
     }
 
-    /// The far host says when a reply really left.
+    /// Enters the far host's report of the time at which a reply really left.
     fn told(&mut self, far: u32, left_ns: i64) {
         let far = self.numbering.unfold(far);
         let Some(number) = self.numbering.told(far) else { return };
@@ -275,8 +275,8 @@ impl Session {
         Kind::Late
     }
 
-    /// Somebody says that the probe of this number does not arrive. Returns whether it was in flight; only
-    /// the first such message counts.
+    /// Enters a message that the probe of this number does not arrive. Returns whether it was in flight; only the first
+    /// such message counts.
     pub fn undelivered(&mut self, number: u64, why: Obstacle) -> bool {
         let Some(flight) = self.flight(number) else { return false };
         if flight.state != State::Flying {
@@ -331,7 +331,7 @@ impl Session {
         Some(trip)
     }
 
-    /// The first probe was taken out.
+    /// Notes that the first probe was taken out.
     fn remember(&mut self, fate: Fate, trip: &RoundTrip) {
         self.memory.add(fate, trip);
         self.first += 1;
@@ -348,12 +348,12 @@ impl Session {
                 let settled = complete || now_ns - at_ns > stamps_ns;
                 settled && !(in_time && self.may_be_told(&flight.trip))
             }
-            // A filter may let the one after pass: what says that it did not arrive does not end the wait.
+            // The wait goes on after an error message: a filter may block one probe and let the next one pass.
             State::Flying | State::Undelivered | State::Altered | State::Late => !in_time,
         }
     }
 
-    /// Whether a later reply may still tell when this probe's reply really left.
+    /// Whether a later reply may still report the departure of this probe's reply.
     fn may_be_told(&self, trip: &RoundTrip) -> bool {
         self.patience.follow_up
             && trip.stamps.far_left_ns.is_none()
@@ -361,13 +361,13 @@ impl Session {
             && !(self.ending && self.unanswered == 0)
     }
 
-    /// When the first probe in flight left: nothing that is still to be decided began before.
+    /// Departure of the first probe in flight: no undecided round trip began before it.
     #[must_use]
     pub fn oldest_ns(&self) -> Option<i64> {
         self.flights.front().map(|flight| flight.trip.stamps.app_send_ns)
     }
 
-    /// Ends the session: what is in flight and not answered is cut. Returns what was answered.
+    /// Ends the session: probes in flight without a reply are cut. Returns the answered ones.
     pub fn finish(&mut self) -> Vec<RoundTrip> {
         self.ending = true;
         let mut answered = Vec::new();

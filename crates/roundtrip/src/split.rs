@@ -9,7 +9,7 @@ use serde::Serialize;
 use tailtrim_stats::Spread;
 use tailtrim_stats::{Histogram, Ranked};
 
-/// When a round trip passed which point. What is missing is `None`.
+/// Times at which a round trip passed each point. Missing ones are `None`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Stamps {
     /// Right before the system call that sent the probe, `CLOCK_REALTIME`.
@@ -38,7 +38,7 @@ pub struct Stamps {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StampLevel {
-    /// In this process, without a stamp of the kernel's: to take one makes the round trip longer.
+    /// In this process, without a stamp of the kernel: taking one makes the round trip longer.
     Application,
     /// From this process until the kernel takes the reply from the driver, as ping(8) tells it.
     Arrival,
@@ -64,13 +64,14 @@ impl StampLevel {
 }
 
 impl Stamps {
-    /// Time that the far host had the probe, as far as it says.
+    /// Time that the far host had the probe, as far as it reports it.
     #[must_use]
     pub fn residence_ns(&self) -> Option<i64> {
         self.far_departure_ns()?.checked_sub(self.far_received_ns?)
     }
 
-    /// When the reply left the far host: T3 is written before it is sent, so what was told afterwards counts.
+    /// When the reply left the far host: T3 is written before it is sent, so a time that was reported afterwards is
+    /// preferred.
     #[must_use]
     pub fn far_departure_ns(&self) -> Option<i64> {
         self.far_left_ns.or(self.far_sent_ns)
@@ -87,8 +88,8 @@ impl Stamps {
         }
     }
 
-    /// The round-trip time at a level: what is left when the far host's residence, where it is known, is
-    /// taken away (RFC 8762 section 4: (T4 − T1) − (T3 − T2)).
+    /// The round-trip time at a level: without the far host's residence, where it is known (RFC 8762 section 4: (T4 −
+    /// T1) − (T3 − T2)).
     #[must_use]
     pub fn round_trip_ns(&self, level: StampLevel) -> Option<i64> {
         self.whole_ns(level)?.checked_sub(self.residence_ns().unwrap_or(0))
@@ -105,7 +106,7 @@ impl Stamps {
     }
 }
 
-/// A part of round trips: how many have it, how many lack a stamp for it, and its distribution.
+/// A part of round trips: number of samples, number without a stamp for it, and distribution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Part {
     /// Answered probes for which it is known.
@@ -125,7 +126,7 @@ pub struct Parts {
     pub queueing: Part,
     /// From driver to driver without the far host's residence where it is known, with it where not.
     pub network: Part,
-    /// Time that the far host had the probe, as it says itself.
+    /// Time that the far host had the probe, by its own report.
     pub residence: Part,
     /// From the driver to the application.
     pub app_receive: Part,
@@ -144,8 +145,7 @@ pub struct OneWay {
     pub forward: Part,
     /// From the far host to this host's driver.
     pub backward: Part,
-    /// How far each may be from the truth because the clocks disagree, in ns, as both sides say; the largest
-    /// seen.
+    /// Largest error of each by the difference of the clocks, in ns, as reported by both sides; the largest seen.
     pub clock_bound_ns: u64,
 }
 
@@ -212,8 +212,8 @@ impl Split {
         }
     }
 
-    /// Counts an answered round trip. `clock_bound_ns` says how far the two hosts' clocks may be apart;
-    /// `None`: unknown.
+    /// Counts an answered round trip. `clock_bound_ns` is the largest difference of the two hosts' clocks; `None`:
+    /// unknown.
     pub fn record(&mut self, stamps: &Stamps, clock_bound_ns: Option<u64>) {
         let between = |from: Option<i64>, to: Option<i64>| to?.checked_sub(from?);
         self.app_send.record(between(Some(stamps.app_send_ns), stamps.queued_ns));
@@ -254,8 +254,8 @@ impl Split {
         }
     }
 
-    /// One-way delays; `None` where the clocks were not known to agree all the time, or the far host says
-    /// nothing.
+    /// One-way delays; `None` where the clocks were not known to agree all the time, or where the far host reports no
+    /// times.
     #[must_use]
     pub fn one_way(&self) -> Option<OneWay> {
         let known = !self.unbounded && !self.forward.histogram.is_empty();

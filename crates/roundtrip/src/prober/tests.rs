@@ -1,4 +1,4 @@
-//! What probes are made of, and what replies say.
+//! Contents of probes and of replies.
 
 use super::*;
 use proptest::prelude::*;

@@ -12,7 +12,7 @@ use tailtrim_wire::tlv::{
     Synchronization, UNRECOGNIZED, kind,
 };
 
-/// What the reflector knows of the request.
+/// The reflector's knowledge of the request.
 pub(super) struct Seen<'a> {
     pub(super) arrival: &'a Arrival,
     pub(super) session: Option<&'a Session>,
@@ -23,8 +23,8 @@ pub(super) struct Seen<'a> {
     pub(super) mirrors: bool,
 }
 
-/// Whether the TLVs of a request are what its sender wrote. With authentication they need an HMAC, unless the
-/// only one is padding (section 4.8).
+/// Whether the TLVs of a request are unchanged since its sender wrote them. With authentication they need an HMAC,
+/// unless the only one is padding (section 4.8).
 pub(super) fn integrity(packet: &[u8], key: Option<&Key>) -> Integrity {
     let base = base_len(key);
     match tlv::integrity(packet, base, key) {
@@ -39,11 +39,11 @@ pub(super) fn integrity(packet: &[u8], key: Option<&Key>) -> Integrity {
     }
 }
 
-/// Answers the TLVs behind a reply that is written already. Returns the DSCP that one of them asks for, if
+/// Answers the TLVs behind a reply whose own fields are written already. Returns the DSCP that one of them asks for, if
 /// that is allowed.
 ///
-/// What is behind a malformed TLV goes back as it came (section 4); only the HMAC is made anew all the same,
-/// since what it covers has changed. If the HMAC is wrong, nothing is answered and every TLV says so.
+/// TLVs behind a malformed one go back as they came (section 4); only the HMAC is computed again, since the TLVs before
+/// it have changed. If the HMAC is wrong, nothing is answered and every TLV says so.
 pub(super) fn answer(
     packet: &mut [u8],
     key: Option<&Key>,
@@ -93,8 +93,8 @@ fn flags(kind: u8, length: usize, whole: bool) -> u8 {
     (if known { 0 } else { UNRECOGNIZED }) | (if fits { 0 } else { MALFORMED })
 }
 
-/// Section 4.4. A class that is fixed for all replies is a policy that permits no other; the reply has that
-/// class then, not the request's.
+/// Section 4.4. A class that is fixed for all replies permits no other; then the reply has that class, not the
+/// request's.
 fn class(value: &mut [u8], seen: &Seen<'_>) -> Option<u8> {
     let asked = ClassOfService::read(value)?;
     let came = seen.arrival.traffic_class.unwrap_or(0);
@@ -115,10 +115,10 @@ fn fill(kind: u8, value: &mut [u8], seen: &Seen<'_>) -> u8 {
             put(value, 2, &by(seen.clock.sent_by as u8));
         }
         kind::DIRECT_MEASUREMENT => {
-            // Section 4.5; without state nothing is counted, whatever the sender wrote there.
+            // Section 4.5; without state there are no counts, and zeros replace the sender's.
             let asked = DirectMeasurement::read(value).unwrap_or_default();
             let counts = seen.session.map_or((0, 0), |session| {
-                // The one that this TLV is in is counted, too.
+                // The packet of this TLV is counted, too.
                 (session.received, session.sent.wrapping_add(1))
             });
             let (reflector_received, reflector_sent) = counts;
@@ -126,8 +126,8 @@ fn fill(kind: u8, value: &mut [u8], seen: &Seen<'_>) -> u8 {
             put(value, 0, &counts.write());
         }
         kind::ACCESS_REPORT => {
-            // Section 4.6: access 1 or 2 in four bits, four of zero, the code, two bytes of zero. Of anything else
-            // nothing may be made; for its reply to be as long, it goes back unread.
+            // Section 4.6: access 1 or 2 in four bits, four of zero, the code, two bytes of zero. Any other value must
+            // be discarded; it goes back unread, so that the reply is as long.
             if !matches!(value[0] >> 4, 1 | 2) {
                 return UNRECOGNIZED;
             }

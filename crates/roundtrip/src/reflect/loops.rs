@@ -1,7 +1,7 @@
-//! Echoes that go round between two reflectors end.
+//! Ending echoes that go round between two reflectors.
 //!
 //! A request of UDP echo and its reply are the same bytes, so the bytes do not tell whether another reflector sent
-//! them. What tells is that they come again, and two things end that:
+//! them. But they come again, and two rules end that:
 //!
 //! * The TTL or hop limit of a reply is lower than that of its request. Between two reflectors that both do this, a
 //!   datagram ends after 64 replies.
@@ -15,11 +15,11 @@ use super::refusal::Refusal;
 use std::net::IpAddr;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// TTL and hop limit of requests that count as fresh: what most hosts send with. Replies have less.
+/// TTL and hop limit of requests that count as fresh: the default of most hosts. Replies have less.
 const FRESH: u8 = 64;
 /// At most this much left: it has passed many routers, or many reflectors, or it is the probe of a traceroute.
 const LOW: u8 = 32;
-/// Bytes of a payload that are compared: sequence numbers and times stand at the beginning.
+/// Bytes of a payload that are compared: sequence numbers and times are at the beginning.
 const COMPARED: usize = 64;
 /// Payloads that share a place.
 const WAYS: usize = 4;
@@ -27,17 +27,17 @@ const WAYS: usize = 4;
 /// Client address, client port, own port: 20 bytes.
 type Flow = [u8; 20];
 
-/// What is remembered of echoes.
+/// Memory of echoes: payloads and flows.
 #[derive(Debug)]
 pub(super) struct Loops {
     payloads: Payloads,
-    /// When the next repeated payload of a flow is due.
+    /// Time at which the next repeated payload of a flow is due.
     flows: Clients<Flow, i64>,
     seed: u64,
 }
 
 impl Loops {
-    /// For as many flows, and a quarter as many payloads: these are to stay in the caches of a CPU.
+    /// Memory for so many flows, and a quarter as many payloads, so that they stay in the caches of a CPU.
     pub(super) fn new(remembered: usize, seed: u64) -> Self {
         Self {
             payloads: Payloads::new(remembered / 4),
@@ -46,7 +46,7 @@ impl Loops {
         }
     }
 
-    /// The TTL or hop limit of the reply.
+    /// Decides about an echo. Returns the TTL or hop limit of the reply.
     ///
     /// # Errors
     /// [`Refusal::Loop`].
@@ -119,7 +119,7 @@ impl Payloads {
         Self { places: vec![[0; WAYS]; (count / WAYS).next_power_of_two()], evicted: 0 }
     }
 
-    /// Whether it came before; from now on it did.
+    /// Returns whether it came before, and remembers it.
     fn enter(&mut self, fingerprint: u64) -> bool {
         // A power of two of places.
         let at = fingerprint as usize & (self.places.len() - 1);

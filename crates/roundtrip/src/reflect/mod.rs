@@ -1,7 +1,7 @@
-//! A request becomes its reply, in the same bytes, or is refused for a reason that is counted.
+//! Turning a request into its reply, in the same bytes, or refusing it for a reason that is counted.
 //!
-//! A reply is as long as its request because it is written over it: whatever is sent here, nobody is sent
-//! more than that. What is checked comes first and cheapest first; the HMAC comes last.
+//! A reply is as long as its request because it is written over it: no client causes more bytes than it sends. Checks
+//! are made in the order of their cost; the HMAC comes last.
 
 mod answer;
 mod clients;
@@ -24,13 +24,13 @@ use tailtrim_wire::time::{ErrorEstimate, TimeFormat};
 use tailtrim_wire::tlv::{StampedBy, Synchronization};
 use tailtrim_wire::twamp;
 
-/// TTL and hop limit of test packets (RFC 5357 section 4.2: 255, so that hops can be counted), and what stands for that
-/// of a request where it is not known.
+/// TTL and hop limit of test packets (RFC 5357 section 4.2: 255, so that hops can be counted), which also replaces that
+/// of a request where it is unknown.
 const HOPS: u8 = 255;
-/// Who sends from below is a service, and might answer.
+/// Lowest port of clients: services have lower ones, and might answer.
 const FIRST_CLIENT_PORT: u16 = 1_024;
 
-/// What is spoken on a port.
+/// Service on a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Service {
@@ -42,7 +42,7 @@ pub enum Service {
     Twamp,
 }
 
-/// How a request came.
+/// Arrival of a request: addresses, times and fields of its headers.
 #[derive(Debug, Clone, Copy)]
 pub struct Arrival {
     /// From whom.
@@ -53,7 +53,7 @@ pub struct Arrival {
     pub port: u16,
     /// T2, `CLOCK_REALTIME`.
     pub received_ns: i64,
-    /// Who took T2.
+    /// Source of T2.
     pub by: StampedBy,
     /// A clock that never steps, for the limits.
     pub now_ns: i64,
@@ -67,14 +67,14 @@ pub struct Arrival {
     pub truncated: bool,
 }
 
-/// How a reply is to be sent.
+/// Settings for sending a reply.
 #[derive(Debug, Clone, Copy)]
 pub struct Reply {
     /// DSCP, with ECN 0.
     pub traffic_class: u8,
     /// TTL or hop limit.
     pub hops: u8,
-    /// The session whose follow-up telemetry wants to know when it left.
+    /// The session whose follow-up telemetry needs its departure time.
     session: Option<(SessionKey, u32)>,
     stamped: Stamped,
 }
@@ -87,7 +87,7 @@ impl Reply {
     }
 }
 
-/// Where T3 goes.
+/// Place of T3 in the reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stamped {
     Not,
@@ -98,9 +98,9 @@ enum Stamped {
 /// The clock of the stamps.
 #[derive(Debug, Clone, Copy)]
 pub struct Clock {
-    /// How far it may be off; `None` if it is not synchronised.
+    /// Its error bound; `None` if it is not synchronised.
     pub bound_ns: Option<u64>,
-    /// Who takes T3.
+    /// Source of T3.
     pub sent_by: StampedBy,
 }
 
@@ -116,7 +116,7 @@ pub struct Reflector {
 }
 
 impl Reflector {
-    /// A reflector. `seed` keeps others from choosing whom they drive out of its tables: a random number.
+    /// A reflector. `seed` is a random number, so that clients cannot choose whom they drive out of its tables.
     #[must_use]
     pub fn new(policy: Policy, clock: Clock, seed: u64) -> Self {
         let sessions = if policy.keeps_sessions() { policy.remembered } else { 0 };
@@ -132,15 +132,15 @@ impl Reflector {
         }
     }
 
-    /// The clock, as it is from now on.
+    /// Sets the clock for all later requests.
     pub fn set_clock(&mut self, clock: Clock) {
         self.clock = clock;
     }
 
-    /// Makes the request its reply, for [`stamp`](Self::stamp) to complete.
+    /// Turns the request into its reply; [`stamp`](Self::stamp) completes it.
     ///
     /// # Errors
-    /// Why there is none; it is counted.
+    /// The reason for a refusal, which is counted.
     pub fn reflect(
         &mut self,
         service: Service,
@@ -175,7 +175,7 @@ impl Reflector {
         }
     }
 
-    /// A reply really left at this time, which the session's next follow-up telemetry tells.
+    /// Notes that a reply really left at this time, for the session's next follow-up telemetry.
     pub fn departed(&mut self, reply: &Reply, sent_ns: i64, by: StampedBy) {
         let Some((key, sequence)) = &reply.session else { return };
         if let Some(session) = self.sessions.get(key) {
@@ -183,19 +183,19 @@ impl Reflector {
         }
     }
 
-    /// The kernel did not take a reply.
+    /// Notes that the kernel did not take a reply.
     pub fn unsent(&mut self) {
         self.counters.reflected = self.counters.reflected.saturating_sub(1);
         self.counters.unsent += 1;
     }
 
-    /// A request came that cannot be [reflected](Self::reflect), since it cannot be read.
+    /// Counts a request that cannot be [reflected](Self::reflect), since it cannot be read.
     pub fn refuse(&mut self, refusal: Refusal) {
         self.counters.received += 1;
         self.counters.refused.count(refusal);
     }
 
-    /// What became of all requests.
+    /// Counts of all requests by outcome.
     #[must_use]
     pub fn counters(&self) -> &Counters {
         &self.counters
@@ -219,7 +219,7 @@ impl Reflector {
         }
         let Some(limit) = limit else { return Ok(()) };
         let client = policy::client(ip);
-        // A client that is new has not sent anything for long.
+        // A new client has not sent anything for long.
         let due_ns = self.limited.entry(client, || i64::MIN);
         if limit.admits(due_ns, arrival.now_ns) { Ok(()) } else { Err(Refusal::Rate) }
     }

@@ -1,25 +1,25 @@
-//! Who is answered, how often, and how.
+//! Policy of a reflector: allowed clients, rate limits, and properties of replies.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::str::FromStr;
 use tailtrim_wire::Key;
 
-/// What a reflector does and does not.
+/// Rules of a reflector.
 #[derive(Debug, Clone)]
 pub struct Policy {
-    /// The reflector's own ports: who sends from one is another reflector.
+    /// The reflector's own ports: a request from one of them comes from another reflector.
     pub ports: Vec<u16>,
-    /// Who is answered; empty: everybody.
+    /// Clients that are answered; empty: all.
     pub allowed: Vec<Allowed>,
-    /// How often each client is.
+    /// Rate limit of each client.
     pub limit: Option<Limit>,
-    /// How often an echo is answered that may be in a loop between two reflectors: for each client address,
-    /// client port and own port.
+    /// Rate limit of echoes that may be in a loop between two reflectors: for each client address, client port and own
+    /// port.
     ///
     /// An echo may be in a loop if its payload came before (the first 64 bytes and the length are compared with
     /// those that are remembered), or if its TTL or hop limit is at most 32. `None`: always.
     pub repeats: Option<Limit>,
-    /// The first bytes of each echo that is answered: who sends with a forged address does not know them.
+    /// The first bytes of each echo that is answered: senders with forged addresses do not know them.
     pub cookie: Option<[u8; 8]>,
     /// The key of STAMP; with one, only authenticated packets are answered.
     pub key: Option<Key>,
@@ -29,7 +29,7 @@ pub struct Policy {
     /// The class of replies.
     pub class: Class,
     /// Clients, sessions and flows of echoes that are remembered at once, each, and a quarter as many payloads of
-    /// echoes. More make room by the one that was quiet longest of four that chance put together.
+    /// echoes. A further one replaces one of four random ones: the one that was quiet longest.
     pub remembered: usize,
 }
 
@@ -50,7 +50,7 @@ impl Default for Policy {
 }
 
 impl Policy {
-    /// Numbers of replies and of authenticated requests are per session.
+    /// Whether sessions are needed: numbers of replies and of authenticated requests are per session.
     pub(super) fn keeps_sessions(&self) -> bool {
         self.stateful || self.key.is_some()
     }
@@ -73,7 +73,7 @@ pub struct Allowed {
     bits: u8,
 }
 
-/// What is not a prefix.
+/// A text that is no prefix.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "invalid prefix {0:?}, expected an address such as 192.0.2.7, or 192.0.2.0/24, 2001:db8::/32"
@@ -97,7 +97,7 @@ impl Allowed {
         }
     }
 
-    /// The first of the addresses, and how many bits they share.
+    /// The first of the addresses, and the number of bits that they share.
     #[must_use]
     pub fn prefix(&self) -> (IpAddr, u8) {
         (self.address, self.bits)
@@ -123,7 +123,7 @@ impl std::fmt::Display for Allowed {
     }
 }
 
-/// How often a client is answered: so many a second in the long run, and so many at once.
+/// Rate limit of a client: so many requests a second in the long run, and so many at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limit {
     interval_ns: i64,
@@ -138,7 +138,7 @@ impl Limit {
         Self { interval_ns, slack_ns: interval_ns * (i64::from(burst.max(1)) - 1) }
     }
 
-    /// Nanoseconds between two requests in the long run, and how much earlier one may come.
+    /// Nanoseconds between two requests in the long run, and the time by which one may come earlier.
     #[must_use]
     pub fn interval_and_slack_ns(&self) -> (i64, i64) {
         (self.interval_ns, self.slack_ns)
@@ -155,8 +155,8 @@ impl Limit {
     }
 }
 
-/// Whom a limit is for: an IPv4 address, or the 64 bits of IPv6 that one network has, within which a host
-/// takes any address.
+/// Unit of a limit: an IPv4 address, or the 64 bits of IPv6 that one network has, within which a host may take any
+/// address.
 pub(super) fn client(address: IpAddr) -> [u8; 16] {
     match address.to_canonical() {
         IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
@@ -196,7 +196,7 @@ mod tests {
         let admitted: Vec<bool> =
             [0, 0, 0, 0, 1, 1, 3].iter().map(|&ms| limit.admits(&mut due_ns, at(ms))).collect();
         assert_eq!(admitted, [true, true, true, false, true, false, true]);
-        // Over a second, as many as said and the burst.
+        // Over a second, the rate and the burst.
         let mut due_ns = i64::MIN;
         let count = (0..10_000).filter(|i| limit.admits(&mut due_ns, i * 100_000)).count();
         assert_eq!(count, 1_002);

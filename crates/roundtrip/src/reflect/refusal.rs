@@ -1,10 +1,10 @@
-//! Why a request got no reply, and how many did.
+//! Reasons for requests without a reply, and their counts.
 
 use serde::Serialize;
 use serde::ser::SerializeMap;
 use std::ops::AddAssign;
 
-/// Why a request got no reply.
+/// Reason why a request got no reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
     /// Longer than the room for it.
@@ -79,18 +79,18 @@ impl Refusals {
         self.add(refusal, 1);
     }
 
-    /// Adds requests that were refused elsewhere, such as by a program in the kernel.
+    /// Adds requests that another part has refused, such as a program in the kernel.
     pub fn add(&mut self, refusal: Refusal, count: u64) {
         self.0[refusal as usize] += count;
     }
 
-    /// How many were refused for this reason.
+    /// Number of requests that were refused for this reason.
     #[must_use]
     pub fn of(&self, refusal: Refusal) -> u64 {
         self.0[refusal as usize]
     }
 
-    /// How many were refused.
+    /// Number of refused requests.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.0.iter().sum()
@@ -107,7 +107,7 @@ impl Serialize for Refusals {
     }
 }
 
-/// What became of all requests: `received` = `reflected` + `unsent` + all of `refused`.
+/// Requests by outcome: `received` = `reflected` + `unsent` + all of `refused`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Counters {
     /// Requests.

@@ -1,10 +1,10 @@
-//! What is remembered of a session.
+//! State of a session.
 
 use super::Arrival;
 use std::net::IpAddr;
 use tailtrim_wire::tlv::StampedBy;
 
-/// Which session: both ends, and the sender's identifier (RFC 8972 section 3).
+/// Key of a session: both ends, and the sender's identifier (RFC 8972 section 3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct SessionKey {
     from: IpAddr,
@@ -22,12 +22,12 @@ impl SessionKey {
     }
 }
 
-/// What is remembered of a session.
+/// State of a session.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Session {
-    /// Requests, modulo 2^32.
+    /// Number of requests, modulo 2^32.
     pub(super) received: u32,
-    /// Replies, which is the next one's number.
+    /// Number of replies, which is also the next one's sequence number.
     pub(super) sent: u32,
     /// Number and departure of the last reply that is known to have left.
     pub(super) departed: Option<(u32, i64, StampedBy)>,
@@ -35,7 +35,7 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// The number of the next reply; from then on it is sent.
+    /// Returns the number of the next reply, which counts as sent from then on.
     pub(super) fn number(&mut self) -> u32 {
         let number = self.sent;
         self.sent = number.wrapping_add(1);
@@ -43,7 +43,7 @@ impl Session {
     }
 }
 
-/// Which numbers came, of the last 64.
+/// Record of the last 64 numbers that came.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Window {
     /// The highest number, and the latest T1.
@@ -53,8 +53,8 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// Whether a request with this number and T1 is new, which it is only once. Whoever starts again from 0
-    /// has a later T1 than before; who sends an old packet again has not.
+    /// Whether a request with this number and T1 is new, which it is only once. A sender that starts again from 0 has a
+    /// later T1 than before; an old packet that is sent again has not.
     pub(super) fn is_new(&mut self, sequence: u32, sent_ns: Option<i64>) -> bool {
         let sent_ns = sent_ns.unwrap_or(i64::MIN);
         let Some((highest, latest_ns)) = self.newest else {

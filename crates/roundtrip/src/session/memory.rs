@@ -1,11 +1,11 @@
-//! What became of the last decided probes, to tell late replies from further ones.
+//! Outcomes of the last decided probes, which distinguish late replies from duplicates.
 
 use super::RoundTrip;
 
-/// So many are remembered.
+/// Number of remembered probes.
 pub(super) const MEMORY: u64 = 1 << 16;
 
-/// What became of a decided probe.
+/// Outcome of a decided probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fate {
     Replied,
@@ -20,7 +20,7 @@ pub(super) struct Decided {
     pub(super) fate: Fate,
     /// The number that the far host gave the reply.
     pub(super) far: u32,
-    /// T1 as the probe had it.
+    /// T1 of the probe.
     pub(super) sender_stamp: u64,
 }
 
@@ -44,7 +44,7 @@ impl Memory {
         &mut self.0[(number % MEMORY) as usize]
     }
 
-    /// Whether the probe of this number, one of those, was lost.
+    /// Whether the probe of this number, which must be one of those, was lost.
     pub(super) fn is_lost(&self, number: u64) -> bool {
         self.0[(number % MEMORY) as usize].fate == Fate::Lost
     }

@@ -1,24 +1,24 @@
-//! The far host's own numbers: on which way probes were lost, and when its replies really left.
+//! The far host's own numbers: they show in which direction probes were lost, and when replies really left.
 //!
-//! A reflector with state numbers its replies from 0 on (RFC 8762 section 4.3.1, RFC 5357 section 4.2.1). A number
-//! that is missing below the highest is that of a reply which was lost on its way; a lost probe without one never got
-//! a reply. A reflector without state copies the probe's number, which looks the same as long as nothing is lost on
-//! the way there: until a number differs, or its telemetry speaks, nobody knows which of the two it is.
+//! A reflector with state numbers its replies from 0 on (RFC 8762 section 4.3.1, RFC 5357 section 4.2.1). A missing
+//! number below the highest belongs to a reply that was lost on its way; a lost probe without a missing number never
+//! got a reply. A reflector without state copies the probe's number, which looks the same as long as nothing is lost on
+//! the way there: until a number differs, or telemetry comes, it is unknown which kind of reflector it is.
 
 use super::super::outcome::LostWays;
 
-/// A far host that begins this many numbers later than the probes is one that counted before this session.
+/// A far host whose first number is this much larger than the probe's has counted before this session.
 const BEGINNING: u64 = 64;
-/// Replies among which the one is looked for that telemetry is about.
+/// Number of last replies among which telemetry can find its reply.
 const RECENT: usize = 1_024;
 
-/// What the numbers of the replies say.
+/// Numbers of the replies, and counts that follow from them.
 #[derive(Debug)]
 pub(super) struct Numbering {
-    /// Replies that came, each number once.
+    /// Number of replies that came, each number once.
     came: u64,
     highest: Option<u64>,
-    /// From where on is counted: 0, unless the far host counted before.
+    /// The first number: 0, unless the far host counted before.
     first: u64,
     /// The far host counts itself.
     own: bool,
@@ -26,7 +26,7 @@ pub(super) struct Numbering {
     last: Option<u64>,
     lost: u64,
     lost_first: u64,
-    /// Probes that nobody waited for: from then on numbers say nothing.
+    /// Probes were given up: from then on the numbers show nothing.
     closed: bool,
     /// Probes by the numbers of their replies.
     recent: Vec<Option<(u64, u64)>>,
@@ -56,12 +56,12 @@ impl Numbering {
         near.checked_add_signed(ahead).unwrap_or(low.into())
     }
 
-    /// A reply of this number came in time for a probe that is still to be decided.
+    /// Enters the number of a reply that came in time for a probe that is still to be decided.
     pub(super) fn enter(&mut self, number: u64, far: u64) {
         self.recent[far as usize % RECENT] = Some((far, number));
     }
 
-    /// The probe whose reply had the number that telemetry is about. Of those before it nothing will be told.
+    /// The probe whose reply telemetry is about. No telemetry comes for earlier ones after that.
     pub(super) fn told(&mut self, far: u64) -> Option<u64> {
         self.own = true;
         self.told_to = self.told_to.max(Some(far));
@@ -74,7 +74,7 @@ impl Numbering {
         self.told_to < Some(far)
     }
 
-    /// A probe was decided and has a reply; `lost` probes were lost before it.
+    /// Notes that a probe was decided and has a reply; `lost` probes were lost before it.
     pub(super) fn replied(&mut self, number: u64, far: u64, lost: u64) {
         if self.closed {
             return;
@@ -86,7 +86,8 @@ impl Numbering {
         self.count(number, far);
     }
 
-    /// A reply came for a probe that was decided as lost; `after` ones after it were lost, `lost` now in all.
+    /// Enters a reply for a probe that was decided as lost. `after` probes after it were lost, and `lost` in all by
+    /// now.
     pub(super) fn replied_late(
         &mut self,
         number: u64,
@@ -104,7 +105,7 @@ impl Numbering {
         }
     }
 
-    /// A probe was doubled on the way there: its second reply has a number of its own.
+    /// Notes that a probe was duplicated on the way there: its second reply has a number of its own.
     pub(super) fn doubled(&mut self, number: u64, far: u64) {
         if self.last.is_some() && !self.closed {
             self.count(number, far);
@@ -117,13 +118,13 @@ impl Numbering {
         self.highest = self.highest.max(Some(far));
     }
 
-    /// Probes in flight are given up: whether their replies left is not known.
+    /// Gives up the probes in flight: whether their replies left is unknown.
     pub(super) fn close(&mut self) {
         self.closed = true;
     }
 
-    /// On which way as many probes were lost as there are. What came after the last reply is not known, and
-    /// nothing is where the numbers do not fit the losses.
+    /// Directions of so many lost probes. Losses after the last reply are unknown, and all are where the numbers do not
+    /// fit the losses.
     pub(super) fn ways(&self, lost: u64) -> LostWays {
         let unknown = LostWays { there: 0, back: 0, unknown: lost };
         let Some(highest) = self.highest.filter(|_| self.own) else { return unknown };

@@ -1,4 +1,4 @@
-//! Probes and replies in any order, against a list of everything that happened.
+//! Probes and replies in any order, compared with a list of all events.
 
 use super::*;
 use crate::LostWays;
@@ -51,7 +51,7 @@ fn late_further_and_strange_replies() {
     assert_eq!(session.replied(2, &reply(MS)), Kind::First);
     assert_eq!(session.replied(1, &reply(MS)), Kind::First);
     assert_eq!(session.replied(1, &reply(2 * MS)), Kind::Duplicate);
-    // After the timeout, before and after it is decided.
+    // After the timeout, before and after the probe is decided.
     assert_eq!(session.replied(0, &reply(1_001 * MS + 1)), Kind::Late);
     assert_eq!(drain(&mut session, 1_002 * MS).len(), 4);
     assert_eq!(session.counts().probes.lost, 1);
@@ -101,7 +101,7 @@ fn a_reply_with_another_t1_is_altered_and_no_answer() {
     let probes = session.counts().probes;
     assert_eq!((probes.answered, probes.altered, probes.lost), (1, 1, 1));
     assert_eq!(probes.unanswered(), 2);
-    // The right one comes too late, after all; a wrong one changes nothing.
+    // The right reply comes too late, after all; a wrong one changes nothing.
     assert_eq!(session.replied(2, &wrong(1_002 * MS)), Kind::Altered);
     assert_eq!(session.replied(0, &right(1_002 * MS)), Kind::Late);
     let counts = session.counts();
@@ -164,7 +164,7 @@ fn telemetry_is_waited_for_as_long_as_it_may_come() {
     session.replied(3, &Reply { follow_up: Some((2, 99)), ..numbered(2 * MS, 3) });
     assert_eq!(session.settle(3 * MS).unwrap().stamps.far_left_ns, None);
     assert_eq!(session.settle(3 * MS).unwrap().stamps.far_left_ns, Some(99));
-    // Nothing comes that could tell of the last two.
+    // No reply comes that could report the departure of the last two.
     assert!(session.settle(3 * MS).is_none());
     session.no_more();
     assert!(session.settle(3 * MS).is_none(), "a reply may come, and tell");
@@ -172,7 +172,7 @@ fn telemetry_is_waited_for_as_long_as_it_may_come() {
     assert_eq!(drain(&mut session, 4 * MS).len(), 2);
     let FollowUps { told, untold } = session.counts().follow_up.unwrap();
     assert_eq!((told, untold), (2, 3));
-    // And no longer than for a reply.
+    // The wait is no longer than for a reply.
     let mut session = without_stamps(true);
     session.sent(0, 0, 0);
     session.replied(0, &numbered(MS, 0));
@@ -190,7 +190,7 @@ fn telemetry_of_strangers_is_not_believed() {
     assert_eq!(session.settle(2 * MS).unwrap().stamps.far_left_ns, None);
 }
 
-/// Ways of losses, when probes and replies with these far numbers came; `None` is lost.
+/// Directions of losses, when probes and replies with these far numbers came; `None` is lost.
 fn ways(numbers: &[Option<u32>]) -> LostWays {
     let mut session = without_stamps(false);
     for _ in numbers {
@@ -209,7 +209,7 @@ fn ways(numbers: &[Option<u32>]) -> LostWays {
 #[test]
 fn the_far_hosts_numbers_tell_the_way_of_losses() {
     let of = |there, back, unknown| LostWays { there, back, unknown };
-    // Number 1 never came, the reply to number 3 is missing, and nobody knows of the last.
+    // Number 1 never came, the reply to number 3 is missing, and the last one is unknown.
     assert_eq!(ways(&[Some(0), None, Some(1), None, Some(3), None]), of(1, 1, 1));
     assert_eq!(ways(&[None, None, Some(1), Some(2)]), of(1, 1, 0));
     // Without state, or with all losses on the way back: both look alike.
@@ -217,9 +217,9 @@ fn the_far_hosts_numbers_tell_the_way_of_losses() {
     assert_eq!(ways(&[None, None]), of(0, 0, 2));
     // Overtaken on the way there.
     assert_eq!(ways(&[Some(1), Some(0), None, Some(2)]), of(1, 0, 0));
-    // Who counted before begins anywhere; what was lost before its first number is not known.
+    // A far host that counted before begins anywhere; losses before its first number are unknown.
     assert_eq!(ways(&[None, Some(5_000), None, Some(5_001), None, Some(5_003)]), of(1, 1, 1));
-    // Somebody else's requests are counted, too: the numbers do not tell.
+    // Requests of another client are counted, too: the numbers show nothing.
     assert_eq!(ways(&[Some(0), None, Some(7)]), of(0, 0, 1));
 }
 
@@ -263,7 +263,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 proptest! {
-    /// Against a list of everything that happened.
+    /// Compared with a list of all events.
     #[test]
     fn everything_adds_up(steps in steps()) {
         let mut session = session();
@@ -318,7 +318,7 @@ proptest! {
     }
 }
 
-/// What the path did to a probe, by whoever made it so.
+/// Treatment of a probe by the simulated path.
 #[derive(Debug, Clone, Copy)]
 enum Fared {
     LostThere,
@@ -328,7 +328,7 @@ enum Fared {
 }
 
 proptest! {
-    /// Against a path that knows where it lost what; within `spread` places, replies overtake each other.
+    /// Compared with a simulated path that records its losses; within `spread` places, replies overtake each other.
     #[test]
     fn ways_of_losses_are_those_of_the_path(
         path in prop::collection::vec(prop_oneof![

@@ -1,44 +1,44 @@
-//! A round trip and what is told of it.
+//! A round trip, and events that belong to it.
 
 use super::super::outcome::Ending;
 use super::super::split::Stamps;
 
-/// What a session waits for.
+/// Waiting times of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Patience {
     /// A reply that comes later after its probe left the application is late.
     pub timeout_ns: i64,
-    /// How long an answered probe waits for its send stamps.
+    /// Longest wait of an answered probe for its send stamps.
     pub stamps_ns: i64,
-    /// Whether stamps of the kernel are expected for what is sent.
+    /// Whether stamps of the kernel are expected for probes.
     pub software: bool,
-    /// Whether those of the NIC are.
+    /// Whether stamps of the NIC are expected for probes.
     pub hardware: bool,
-    /// Whether the far host is asked when its replies really left: what it says of one comes with a later one, for
-    /// which an answered probe waits no longer than for a reply.
+    /// Whether the far host is asked when its replies really left. The answer comes with a later reply, for which an
+    /// answered probe waits no longer than for a reply.
     pub follow_up: bool,
 }
 
-/// A probe and what is known of it, at the end everything.
+/// A probe and all that is known of it by now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RoundTrip {
-    /// Which probe of the session.
+    /// Number of the probe in the session.
     pub number: u64,
     /// When it was to depart, `CLOCK_REALTIME`.
     pub intended_ns: i64,
-    /// When it passed which point.
+    /// Times at the points that it passed.
     pub stamps: Stamps,
-    /// How it ended.
+    /// Outcome.
     pub ending: Ending,
     /// Bytes of the reply's IP packet.
     pub reply_bytes: Option<u32>,
     /// TTL or hop limit that the reply came with.
     pub reply_hops: Option<u8>,
-    /// How far the clocks of the two hosts may be apart, as both say.
+    /// Largest difference of the two hosts' clocks, as reported by both.
     pub clock_bound_ns: Option<u64>,
     /// The number that the far host gave its reply.
     pub far_number: Option<u64>,
-    /// T1 as the probe has it.
+    /// T1 of the probe.
     pub sender_stamp: u64,
 }
 
@@ -51,15 +51,15 @@ pub struct Reply {
     pub received_ns: Option<i64>,
     /// When the NIC had it.
     pub nic_received_ns: Option<i64>,
-    /// T1 as the reply has it.
+    /// T1 in the reply.
     pub sender_stamp: u64,
     /// T2 and T3 of the far host.
     pub far_ns: Option<(i64, i64)>,
-    /// How far the clocks may be apart.
+    /// Largest difference of the clocks.
     pub clock_bound_ns: Option<u64>,
     /// The number that the far host gave it.
     pub far_number: Option<u32>,
-    /// When an earlier reply really left, by its number.
+    /// Time at which an earlier reply really left, with its number.
     pub follow_up: Option<(u32, i64)>,
     /// Bytes of its IP packet.
     pub bytes: u32,
@@ -67,7 +67,7 @@ pub struct Reply {
     pub hops: Option<u8>,
 }
 
-/// What a reply was.
+/// Kind of a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// The first in time.
@@ -78,11 +78,11 @@ pub enum Kind {
     Duplicate,
     /// One whose T1 is not the one that was sent.
     Altered,
-    /// Nobody's.
+    /// A reply to no probe.
     Stray,
 }
 
-/// Where on its way out a probe was stamped.
+/// Point on the way out at which a probe was stamped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Passed {
     /// Before the queueing discipline.

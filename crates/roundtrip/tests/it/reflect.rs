@@ -1,4 +1,4 @@
-//! What a reflector answers, whom, and what it counts.
+//! Replies, refusals and counters of a reflector.
 
 use proptest::prelude::*;
 use tailtrim_roundtrip::reflect::{Arrival, Clock, Limit, Policy, Reflector, Refusal, Service};
@@ -104,7 +104,7 @@ fn stateful_replies_count_by_session_and_tell_when_the_last_one_left() {
         assert_eq!(counts, expected);
         reflector.departed(&reply, T3 + i64::from(sequence), StampedBy::Hardware);
     }
-    // Another session counts for itself.
+    // Another session has numbers of its own.
     let mut other = request(0, None, TimeFormat::Ntp);
     let from = "192.0.2.7:40001".parse().unwrap();
     reflector.reflect(Service::Stamp, &Arrival { from, ..arrival() }, &mut other).unwrap();
@@ -123,7 +123,7 @@ fn authenticated_tlvs_are_checked_and_signed_again() {
     assert_eq!(ReflectorPacket::read(Some(&key), &answer).unwrap().sequence, 0);
     assert_eq!(tlv::integrity(&answer, AUTHENTICATED_LEN, Some(&key)), Integrity::Right);
     assert!(tlvs(&answer[AUTHENTICATED_LEN..]).all(|tlv| tlv.flags == 0));
-    // Somebody changed a TLV: nothing is answered in them, all are marked.
+    // A changed TLV: none is answered, all are marked.
     packet[AUTHENTICATED_LEN + 4] ^= 0x80;
     let answer = reply(&mut with_key(), &packet).unwrap();
     assert!(tlvs(&answer[AUTHENTICATED_LEN..]).all(|tlv| tlv.flags == tlv::INTEGRITY));
@@ -150,7 +150,7 @@ fn replayed_and_forged_packets_get_nothing() {
         Err(Refusal::Hmac)
     );
     assert_eq!(reply(&mut reflector, &request(4, None, TimeFormat::Ntp)), Err(Refusal::Short));
-    // A reply of ours is no request.
+    // A reply of a reflector is no request.
     let answer = reply(&mut reflector, &request(5, Some(&key), TimeFormat::Ntp)).unwrap();
     assert_eq!(reply(&mut reflector, &answer), Err(Refusal::Reply));
     let counters = reflector.counters();
@@ -187,7 +187,7 @@ fn who_is_not_to_be_answered_is_not() {
         (from("[2001:db8::1]:5000"), Service::Echo, 9, Some(Refusal::NotAllowed)),
         (base, Service::Echo, 0, None),
         (base, Service::Twamp, 40, Some(Refusal::Short)),
-        // Two at once, whatever came of them.
+        // Two at once, whatever their outcome.
         (base, Service::Echo, 9, Some(Refusal::Rate)),
         (from("192.0.2.8:5000"), Service::Stamp, 43, Some(Refusal::Short)),
         (from("192.0.2.8:5000"), Service::Twamp, 41, None),
@@ -233,7 +233,7 @@ fn echoes_come_back_unchanged_and_twamp_keeps_its_padding() {
 
 #[test]
 fn stateful_twamp_has_numbers_of_its_own() {
-    // RFC 5357 section 4.2.1: they start with 0, whatever those of the requests are.
+    // RFC 5357 section 4.2.1: they start with 0, independent of the requests' numbers.
     let mut reflector = reflector(Policy { stateful: true, ..Policy::default() });
     let error =
         ErrorEstimate { synchronized: false, format: TimeFormat::Ntp, scale: 0, multiplier: 1 };

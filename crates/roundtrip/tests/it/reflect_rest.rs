@@ -18,7 +18,7 @@ const BEGIN_NS: i64 = 1_800_000_000_000_000_000;
 const MS: i64 = 1_000_000;
 /// Packets that one forged datagram may cause, at most.
 const MOST: usize = 200;
-/// What two of ours need at most: TTL from 64 on, and twice a payload that is new with a low TTL.
+/// Most packets between two reflectors of tailtrim: TTL from 64 on, and twice a payload that is new with a low TTL.
 const MOST_OF_OURS: usize = 70;
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,7 +29,7 @@ struct Datagram {
     payload: Vec<u8>,
 }
 
-/// Who answers at the address.
+/// Program that answers at the address.
 enum Answering {
     Ours(Box<Reflector>, Service),
     /// A foreign echo server, which sends with a TTL of 64.

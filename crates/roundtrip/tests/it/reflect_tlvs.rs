@@ -1,4 +1,4 @@
-//! What becomes of each TLV, byte by byte, with the section of RFC 8972 that says so.
+//! Answers to each TLV, byte by byte, with the section of RFC 8972 that requires it.
 
 use proptest::prelude::*;
 use tailtrim_roundtrip::reflect::{Arrival, Class, Clock, Policy, Reflector, Service};
@@ -47,7 +47,7 @@ fn request(key: Option<&Key>) -> Vec<u8> {
     packet
 }
 
-/// What a reflector without state makes of these TLVs.
+/// Reply to these TLVs of a reflector without state.
 fn answered(tlvs: &str) -> Vec<u8> {
     answered_at(&arrival(), tlvs)
 }
@@ -119,7 +119,7 @@ fn the_location_is_told_in_place() {
               00 09 0010 20010db8000000000000000000000007 \
               80 4d 0000";
     assert_eq!(answered_at(&arrival, asked), bytes(v6));
-    // Section 4.2.2: what is not known stays zero.
+    // Section 4.2.2: unknown values stay zero.
     let nowhere = Arrival { to: None, ..arrival };
     let answer =
         answered_at(&nowhere, "80 02 0018 00000000 80 04 0010 00000000000000000000000000000000");
@@ -128,7 +128,7 @@ fn the_location_is_told_in_place() {
 
 #[test]
 fn what_is_not_known_comes_back_marked() {
-    // Section 4: U, the value as it was; also of what RFC 9503 and others added.
+    // Section 4: flag U, the value as it was; also for TLVs of RFC 9503 and others.
     assert_eq!(answered("80 c8 0003 010203"), bytes("80 c8 0003 010203"));
     assert_eq!(answered("00 0a 0000 80 01 0000"), bytes("80 0a 0000 00 01 0000"));
     // Reserved flags are zero in the reply.
@@ -163,7 +163,7 @@ fn behind_what_is_malformed_nothing_is_touched() {
         let answer = answered(&format!("{asked} {behind}"));
         assert_eq!(answer, bytes(&format!("{expected} {behind}")), "{asked}");
     }
-    // What is in front was answered; what does not fit the packet is the last.
+    // The TLVs in front are answered; the one that does not fit the packet is the last.
     assert_eq!(answered("80 01 0000 80 01 0063 05"), bytes("00 01 0000 40 01 0063 05"));
     assert_eq!(answered("80 c8 0063 05"), bytes("c0 c8 0063 05"));
 }
@@ -222,11 +222,11 @@ fn section_4_8_the_hmac_covers_the_number_and_what_is_in_front() {
     changed[AUTHENTICATED_LEN + 4] ^= 1;
     assert_eq!(signed(with_key(), &changed).0, [tlv::INTEGRITY; 2]);
     assert_eq!(signed(with_key(), &[base.clone(), class.clone()].concat()).0, [tlv::INTEGRITY]);
-    // Who has no key can verify none, and uses nothing that is in front of it.
+    // A reflector without a key can verify none, and uses no TLV in front of the HMAC.
     let mut open = [request(None), class.clone(), padding].concat();
     tlv::append_hmac(&mut open, OPEN_LEN, &key);
     assert_eq!(signed(Policy::default(), &open).0, [tlv::INTEGRITY; 3]);
-    // Behind a malformed TLV nothing is answered, but the reply is signed.
+    // TLVs behind a malformed one are not answered, but the reply is signed.
     let mut malformed = [base, bytes("80 04 0003 000000"), class].concat();
     tlv::append_hmac(&mut malformed, AUTHENTICATED_LEN, &key);
     let flags = vec![tlv::MALFORMED, tlv::UNRECOGNIZED, 0];
