@@ -1,17 +1,17 @@
 //! A common start of threads: each says when it is ready, and none begins before all are.
 //!
-//! Instead of barriers, for which everybody waits for ever if one thread ends before it comes there. Nothing is
-//! allocated or given back between the first thread that is ready and the end of [`Start`]: memory that a process gives
-//! back interrupts each CPU on which it runs.
+//! Barriers would wait for ever if one thread ended before it came there. Nothing is allocated or given back between
+//! the first thread that is ready and the end of [`Start`]: memory that a process gives back interrupts each CPU on
+//! which it runs.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Held by who starts the threads. Dropped before [`begin`](Self::begin), it lets those that are ready end without a
-/// start.
+/// Held by the code that starts the threads. Dropped before [`begin`](Self::begin), it lets those that are ready end
+/// without a start.
 pub struct Start<T: Copy>(Arc<Shared<T>>);
 
-/// Held by each thread. Dropped, no other thread waits for this one.
+/// Held by each thread. After it is dropped, no other thread waits for this one.
 pub struct Runner<T: Copy> {
     shared: Arc<Shared<T>>,
     was_ready: bool,
@@ -47,7 +47,7 @@ pub fn together<T: Copy>(count: usize) -> (Start<T>, Vec<Runner<T>>) {
 
 impl<T> Shared<T> {
     fn state(&self) -> MutexGuard<'_, State<T>> {
-        // Who panicked meanwhile left it whole: nothing between two changes can panic.
+        // A panic of another thread leaves the state valid: nothing between two changes can panic.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -89,7 +89,7 @@ impl<T: Copy> Drop for Start<T> {
 }
 
 impl<T: Copy> Runner<T> {
-    /// Says that this thread is ready, and waits. `None` if there is no start, since another one has ended.
+    /// Reports that this thread is ready, and waits. `None` if there is no start, since another one has ended.
     pub fn ready(mut self) -> Option<T> {
         self.was_ready = true;
         self.shared.change(|state| state.awaited -= 1);

@@ -1,4 +1,5 @@
-//! The time-stamp counter beside the clocks: bracketed readings, and whether the counter can be trusted.
+//! The time-stamp counter against the kernel's clocks: bracketed readings, and whether the counter can be used as a
+//! clock.
 
 mod phc;
 mod steps;
@@ -20,7 +21,7 @@ pub enum Clock {
     MonotonicRaw,
 }
 
-/// What events are stamped by before their times are brought to the packets' clock.
+/// Clock of the events' stamps, before they are converted to the packets' clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Counter {
     /// The time-stamp counter.
@@ -30,7 +31,7 @@ pub enum Counter {
 }
 
 impl Counter {
-    /// What it says now.
+    /// Its present value.
     #[must_use]
     pub fn now(self) -> u64 {
         match self {
@@ -39,7 +40,7 @@ impl Counter {
         }
     }
 
-    /// As people call it.
+    /// Its name for people.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -55,7 +56,7 @@ pub fn of_the_kernel() -> (i64, i64) {
     (clock::realtime_ns(), clock::monotonic_ns())
 }
 
-/// Readings of which the narrowest is taken: an interrupt may come between, and most do not.
+/// Number of readings, of which the narrowest is taken: an interrupt may come between, but mostly does not.
 const TRIES: usize = 200;
 
 /// Reads the time-stamp counter, the clock and the counter again, several times, and keeps the narrowest.
@@ -86,7 +87,7 @@ pub fn read_by(counter: Counter, clock: Clock) -> Reading {
     best
 }
 
-/// How fast the counter counts, from two readings 50 ms apart.
+/// Frequency of the counter, from two readings 50 ms apart.
 ///
 /// # Errors
 /// It does not advance.
@@ -119,7 +120,7 @@ pub enum CounterError {
     Unstable(String),
 }
 
-/// Whether ticks of all CPUs are the same time, by what the kernel found out.
+/// Checks whether ticks of all CPUs are the same time, by the kernel's own tests.
 ///
 /// # Errors
 /// They are not, or it is unknown.

@@ -12,7 +12,7 @@ use tailtrim_trace::counters::Counters;
 const THROTTLES: [&str; 2] =
     ["thermal_throttle/core_throttle_count", "thermal_throttle/package_throttle_count"];
 
-/// Keeps open what must be open to count.
+/// Files that have to stay open for counting.
 #[derive(Debug)]
 pub struct Watch(BTreeMap<u32, Smi>);
 
@@ -24,7 +24,7 @@ impl Watch {
     }
 }
 
-/// A counter of each CPU, or why it has none.
+/// A counter of each CPU, or the reason why it has none.
 type Readings = BTreeMap<u32, Result<u64, String>>;
 
 /// The counters at one moment.
@@ -34,28 +34,28 @@ pub struct Snapshot {
     softirqs: Counters,
     /// By CPU, in ticks of 10 ms.
     steal: BTreeMap<u32, u64>,
-    /// By CPU; or why not.
+    /// By CPU; or the reason why it cannot be read.
     smi: Readings,
     throttled: Readings,
     switches: Readings,
 }
 
-/// What one CPU counted between two of them.
+/// Differences of one CPU's counters between two snapshots.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Delta {
     /// By name.
     pub interrupts: BTreeMap<String, u64>,
     /// By name.
     pub softirqs: BTreeMap<String, u64>,
-    /// Time that a hypervisor gave to others, as it says; steps of 10 ms.
+    /// Time that a hypervisor gave to others, by its own report; steps of 10 ms.
     pub steal_ms: Option<u64>,
     /// System management interrupts.
     pub smi: Option<u64>,
-    /// How often the CPU or its package was slowed down by its temperature.
+    /// Number of times that the CPU or its package was slowed down for its temperature.
     pub throttled: Option<u64>,
-    /// How often the CPU's scheduler was called to switch threads, of any kind.
+    /// Number of calls of the CPU's scheduler to switch threads, of any kind.
     pub switches: Option<u64>,
-    /// What cannot be read here, and why.
+    /// Counters that cannot be read here, with the reason.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub unread: BTreeMap<&'static str, String>,
 }
@@ -82,7 +82,7 @@ impl Snapshot {
         }
     }
 
-    /// What a CPU counted since `before`.
+    /// Differences of a CPU's counters since `before`.
     #[must_use]
     pub fn since(&self, before: &Self, cpu: u32) -> Delta {
         let mut unread = BTreeMap::new();
@@ -141,8 +141,8 @@ fn throttled(cpu: u32) -> Result<u64, String> {
     Ok(sum)
 }
 
-/// What the scheduler counted of the thread that opened it. Read into the stack: memory that is given back interrupts
-/// the CPUs on which other threads measure.
+/// The scheduler's counters of the thread that opened it. They are read into the stack: memory that is given back
+/// interrupts the CPUs on which other threads measure.
 #[derive(Debug)]
 pub(super) struct Scheduled {
     status: Option<File>,
@@ -158,7 +158,7 @@ impl Scheduled {
         Self { status: open("status"), schedstat: open("schedstat") }
     }
 
-    /// How often the thread gave up its CPU, and how often it was taken.
+    /// Number of times that the thread gave up its CPU, and that it was preempted.
     pub(super) fn context_switches(&self) -> (u64, u64) {
         let mut page = [0; PAGE_BYTES];
         let status = now(self.status.as_ref(), &mut page).unwrap_or("");
@@ -169,7 +169,7 @@ impl Scheduled {
         (of("voluntary_ctxt_switches:"), of("nonvoluntary_ctxt_switches:"))
     }
 
-    /// How long the thread has waited for its CPU so far, in ns; nothing where the kernel does not count it.
+    /// Time that the thread has waited for its CPU so far, in ns; `None` where the kernel does not count it.
     pub(super) fn waited_ns(&self) -> Option<u64> {
         let mut page = [0; PAGE_BYTES];
         let schedstat = now(self.schedstat.as_ref(), &mut page)?;
@@ -177,7 +177,7 @@ impl Scheduled {
     }
 }
 
-/// What a file of the kernel says now.
+/// Present text of a file of the kernel.
 fn now<'a>(file: Option<&File>, page: &'a mut [u8]) -> Option<&'a str> {
     let bytes = file?.read_at(page, 0).ok()?;
     std::str::from_utf8(&page[..bytes]).ok()

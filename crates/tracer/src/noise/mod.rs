@@ -1,4 +1,4 @@
-//! How quiet CPUs are, as a program sees it: gaps of a polling loop, or lateness of timers.
+//! Noise of CPUs as a program sees it: gaps of a polling loop, or lateness of timers.
 
 mod awake;
 mod counters;
@@ -19,12 +19,12 @@ use tailtrim_host::Cpus;
 use tailtrim_sys::placement::{Placement, PlacementError};
 use tailtrim_sys::process;
 
-/// What the measuring threads are called: traces know them by it.
+/// Name of the measuring threads, by which traces recognise them.
 pub const THREAD: &str = "tailtrim-noise";
 /// Gaps that are kept one by one, on each CPU: 32 MB.
 const KEPT: usize = 1 << 21;
 
-/// How to measure.
+/// Method of measuring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     /// A loop that reads the time-stamp counter and keeps gaps of so many ticks or more.
@@ -39,12 +39,13 @@ pub enum Mode {
     },
 }
 
-/// What one CPU was like.
+/// Result of one CPU.
 #[derive(Debug, Clone, Default)]
 pub struct Measured {
     /// The CPU.
     pub cpu: u32,
-    /// Gaps in ticks, or timers from when they were due to when the thread ran, in ns of the monotonic clock.
+    /// Gaps in ticks, or for each timer the time from when it was due until its thread ran, in ns of the monotonic
+    /// clock.
     pub gaps: Vec<(u64, u64)>,
     /// Gaps that were not kept one by one, since there were too many.
     pub not_kept: u64,
@@ -52,17 +53,17 @@ pub struct Measured {
     pub longest: u64,
     /// Turns of the loop, or timers.
     pub turns: u64,
-    /// The shortest turn of the loop in ticks: what it cannot see below.
+    /// The shortest turn of the loop in ticks: shorter gaps cannot be seen.
     pub shortest_turn: u64,
     /// Timers that were skipped since the one before was late by more than the interval.
     pub skipped: u64,
     /// First and last look at the counter, in ticks.
     pub span: (u64, u64),
-    /// How often the thread gave up its CPU, and how often it was taken.
+    /// Number of times that the thread gave up its CPU, and that it was preempted.
     pub context_switches: (u64, u64),
-    /// How long it waited for the CPU while others had it; nothing where the kernel does not count that.
+    /// Time that it waited for the CPU while others had it; `None` where the kernel does not count that.
     pub waited_ns: Option<u64>,
-    /// How the thread ran.
+    /// CPU and priority of the thread.
     pub placement: Placement,
 }
 
@@ -77,7 +78,7 @@ impl Measured {
     }
 }
 
-/// Why nothing was measured.
+/// Reason why nothing was measured.
 #[derive(Debug, thiserror::Error)]
 pub enum NoiseError {
     /// The CPU.
@@ -90,7 +91,7 @@ pub enum NoiseError {
     Thread(#[from] io::Error),
 }
 
-/// The threads that measure, where they belong and with their memory.
+/// The measuring threads, each on its CPU and with its memory.
 pub struct Measuring<'a> {
     start: &'a Start<()>,
     end: &'a Start<()>,
@@ -98,8 +99,8 @@ pub struct Measuring<'a> {
 }
 
 impl Measuring<'_> {
-    /// Measures until stopped, or for so long. Threads that are done keep what they have until the closure of
-    /// [`measure`] returns: what ends a thread, or gives memory back, interrupts the CPUs of the others.
+    /// Measures until stopped, or for so long. Threads that are done keep their memory until the closure of [`measure`]
+    /// returns: ending a thread, or giving memory back, interrupts the CPUs of the others.
     pub fn run(&self, at_most: Option<Duration>) {
         self.start.begin(());
         if let Some(at_most) = at_most
@@ -111,11 +112,11 @@ impl Measuring<'_> {
     }
 }
 
-/// Measures all CPUs at once. `during` is called when all threads are where they belong and have their memory; they
-/// run while it calls [`Measuring::run`], until that was long enough or `stopped`.
+/// Measures all CPUs at once. `during` is called when all threads are on their CPUs and have their memory; they run
+/// while it calls [`Measuring::run`], until its time is over or `stopped`.
 ///
 /// # Errors
-/// A CPU that this process may not use, or what `during` says.
+/// A CPU that this process may not use, or the error of `during`.
 ///
 /// # Panics
 /// A measuring thread panicked.

@@ -22,7 +22,7 @@ pub(super) struct Lane {
 #[derive(Debug, Default)]
 pub(super) struct Drained {
     pub(super) measured: Vec<Lane>,
-    /// Of those that send to measured ones.
+    /// Buffers of CPUs that send to measured ones.
     pub(super) sending: Vec<Lane>,
 }
 
@@ -36,7 +36,7 @@ impl Lane {
 }
 
 impl Drained {
-    /// What came later.
+    /// Appends later sub-buffers.
     pub(super) fn append(&mut self, later: Self) {
         for (lanes, more) in
             [(&mut self.measured, later.measured), (&mut self.sending, later.sending)]
@@ -45,7 +45,7 @@ impl Drained {
                 *lanes = more;
                 continue;
             }
-            // The CPUs are always the same.
+            // The list of CPUs is always the same.
             for (lane, mut more) in lanes.iter_mut().zip(more) {
                 lane.pages.append(&mut more.pages);
             }
@@ -58,8 +58,8 @@ impl Drained {
         lanes.flat_map(|lane| &lane.pages).map(|page| page.bytes.len()).sum()
     }
 
-    /// Forgets what lies wholly before a tick, and then the oldest until at most so many bytes are left. Returns from which
-    /// tick on nothing is missing of what was there.
+    /// Drops sub-buffers that lie wholly before a tick, and then the oldest until at most so many bytes are left.
+    /// Returns the tick from which on nothing was dropped.
     pub(super) fn forget(&mut self, before: u64, most: usize) -> u64 {
         let mut since = 0;
         let mut bytes = self.bytes();
@@ -129,7 +129,7 @@ mod tests {
         assert_eq!(by_memory.forget(0, 30), 35);
         assert_eq!(starts(&by_memory.measured[0]), [30, 40]);
         assert_eq!(starts(&by_memory.sending[0]), [35]);
-        // Of each CPU one is left, however small the memory.
+        // One of each CPU remains, however small the memory.
         assert_eq!(by_memory.forget(u64::MAX, 0), 40);
         assert_eq!(by_memory.bytes(), 20);
         assert_eq!(by_memory.forget(0, usize::MAX), 0);

@@ -9,7 +9,7 @@ use tailtrim_trace::lines::{self, Header, LineError};
 /// Writes a trace.
 ///
 /// # Errors
-/// What the system says; what was written so far is left.
+/// The system's error; the part that was written is left.
 pub fn write(path: &Path, header: &Header, events: &[Event]) -> io::Result<()> {
     let mut file = BufWriter::new(zstd::Encoder::new(File::create(path)?, 3)?);
     let mut line = Vec::new();
@@ -33,7 +33,7 @@ pub enum FileError {
     Read {
         /// The file.
         path: String,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// A line.
@@ -41,7 +41,7 @@ pub enum FileError {
     Line {
         /// The file.
         path: String,
-        /// What is wrong with it.
+        /// The error in it.
         source: LineError,
     },
 }

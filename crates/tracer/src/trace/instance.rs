@@ -1,4 +1,4 @@
-//! An instance of tracefs: buffers, clock and events of our own, beside whoever else traces.
+//! An instance of tracefs: buffers, clock and events of our own, independent of other tracers.
 
 use super::TraceError;
 use std::fs::{self, File, OpenOptions};
@@ -17,8 +17,8 @@ const OFF: &[u8] = b"0";
 #[derive(Debug)]
 pub(super) struct Instance {
     path: PathBuf,
-    /// Open all the time: the kernel refuses to remove an instance that is in use, so that no other
-    /// process takes it for a leftover. And recording begins without looking up a path.
+    /// Open all the time: the kernel refuses to remove an instance that is in use, so that no other process takes it
+    /// for a leftover. Recording also begins without looking up a path.
     switch: Option<File>,
 }
 
@@ -30,7 +30,8 @@ pub(super) fn remove_leftovers(tracefs: &Path) -> Vec<String> {
         let name = entry.file_name().to_string_lossy().into_owned();
         let pid = name.strip_prefix(PREFIX).and_then(|rest| rest.split('-').next());
         let Some(pid) = pid.and_then(|pid| pid.parse::<u32>().ok()) else { continue };
-        // A process that cannot be seen from here, in another namespace, has it open: busy.
+        // The instance of a process in another namespace, which cannot be seen from here, is open: then removing it
+        // fails (busy).
         if !Path::new(&format!("/proc/{pid}")).exists() && fs::remove_dir(entry.path()).is_ok() {
             removed.push(name);
         }
@@ -72,7 +73,7 @@ impl Instance {
         fs::read_to_string(&path).map_err(|source| TraceError::Read { path, source })
     }
 
-    /// Where the kernel lists its events.
+    /// The kernel's folder of its events.
     pub(super) fn events(&self) -> PathBuf {
         self.at("events")
     }
@@ -104,8 +105,8 @@ impl Instance {
         })
     }
 
-    /// What a CPU recorded until this tick, and perhaps a little later: sub-buffers of `size` bytes, which are gone from the
-    /// kernel then. A CPU that still records may write as fast as it is read, so the first sub-buffer that begins later is
+    /// Takes the records of a CPU until this tick, and perhaps a little later, from the kernel: sub-buffers of `size`
+    /// bytes. A CPU that still records may write as fast as it is read, so the first sub-buffer that begins later is
     /// the last one.
     pub(super) fn drain(
         &self,
@@ -152,7 +153,7 @@ impl Drop for Instance {
     fn drop(&mut self) {
         let _ = self.stop();
         self.switch = None;
-        // Its events go with it. What is left after all, the next start removes.
+        // Its events go with it. If the removal fails, the next start removes it.
         let _ = fs::remove_dir(&self.path);
     }
 }

@@ -1,4 +1,4 @@
-//! Recording what takes CPUs: by tracefs, else by perf, else only by counters of interrupts.
+//! Recording the occupation of CPUs: by tracefs, else by perf, else only by counters of interrupts.
 //!
 //! Everything is set up before recording begins and taken down after it ended: to enable an event, the kernel
 //! patches code and interrupts every CPU. Between [`Recorder::arm`] and [`Recorder::finish`] one word is
@@ -36,7 +36,7 @@ use tailtrim_trace::lines::{Header, Source};
 
 /// Memory of a CPU that only sends: its records are few and filtered.
 const SENDER_KILOBYTES: u32 = 4_096;
-/// From the one that says most to the one that works everywhere.
+/// From the most informative one to the one that works everywhere.
 const SOURCES: [Source; 3] = [Source::Tracefs, Source::Perf, Source::Counters];
 
 /// Why there is no trace.
@@ -58,9 +58,9 @@ pub enum TraceError {
     Set {
         /// The file.
         path: PathBuf,
-        /// What was to be written.
+        /// The value.
         value: String,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// A file of the instance.
@@ -68,42 +68,42 @@ pub enum TraceError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// The kernel's buffer has an unexpected shape.
     #[error("CPU {cpu}: {problem}")]
     Damaged {
-        /// Whose buffer.
+        /// CPU of the buffer.
         cpu: u32,
-        /// What is wrong.
+        /// The error.
         problem: String,
     },
 }
 
 impl TraceError {
-    /// Whether it was clear before anything was recorded.
+    /// Whether this was known before anything was recorded.
     #[must_use]
     pub fn is_impossible(&self) -> bool {
         matches!(self, Self::Impossible(_) | Self::Counter(_) | Self::Set { .. })
     }
 }
 
-/// What to record.
+/// Parameters of a recording.
 #[derive(Debug, Clone)]
 pub struct Request {
     /// The CPUs to watch.
     pub cpus: Cpus,
     /// Kernel memory for the events of each. When it is full, tracefs loses the oldest ones and perf the newest.
     pub buffer_mb: u32,
-    /// Who is to record; otherwise the first that can of tracefs, perf and counters.
+    /// Source of the records; `None`: the first of tracefs, perf and counters that works.
     pub source: Option<Source>,
     /// The process of the device under test, whose quota of CPU time is looked at.
     pub device: Option<u32>,
 }
 
 impl Request {
-    /// The CPUs that may send to those that are watched.
+    /// CPUs that may send to the watched ones.
     fn sending(&self) -> Result<Cpus, TraceError> {
         let (online, cpus) = (online(), &self.cpus);
         if cpus.is_empty() || !cpus.is_subset(&online) {
@@ -120,24 +120,24 @@ impl Request {
     }
 }
 
-/// What was recorded.
+/// Result of a recording.
 #[derive(Debug, Clone)]
 pub struct Trace {
     /// The first line of the file.
     pub header: Header,
     /// In order of their starts.
     pub events: Vec<Event>,
-    /// What events were stamped by.
+    /// Clock of the events' stamps.
     pub counter: Counter,
     /// From its ticks to the packets' clock.
     pub axis: Axis,
-    /// How much there was.
+    /// Counts of records and events.
     pub counts: Counts,
     /// `interrupts.csv` of the measured CPUs.
     pub interrupts_csv: String,
 }
 
-/// How much there was, and what could not be used.
+/// Counts of records and events, and of those that could not be used.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
     /// Records read, those of senders included.
@@ -146,7 +146,7 @@ pub struct Counts {
     pub events: BTreeMap<String, u64>,
     /// Interrupts of other CPUs whose sender is known.
     pub with_sender: u64,
-    /// Those of them that this process or who started it sent: 0 where watching causes no disturbance.
+    /// Those of them that were sent by this process or its parent: 0 where watching causes no disturbance.
     pub from_recorder: u64,
     /// Events that the kernel overwrote or dropped.
     pub lost: u64,
@@ -154,7 +154,7 @@ pub struct Counts {
     pub senders_lost: u64,
     /// Entries without exits, and the other way round.
     pub unpaired: u64,
-    /// Times when another thread had the CPU than the one that the scheduler's records say.
+    /// Number of times at which another thread had the CPU than the one in the scheduler's records.
     pub hidden_switches: u64,
     /// Records of an unrequested kind.
     pub unknown: u64,
@@ -162,17 +162,17 @@ pub struct Counts {
     pub functions_without_interrupt: u64,
     /// Flushes of translations by the kernel's reason.
     pub flushes: BTreeMap<String, u64>,
-    /// Instances that processes left which were killed; removed now.
+    /// Instances of killed processes, which were removed now.
     pub leftovers_removed: Vec<String>,
-    /// Sources that would have said more and cannot be had, with the reason.
+    /// Sources that are more informative and cannot be used, with the reason.
     pub sources_refused: Vec<String>,
-    /// Settings that this kernel refused and that only cost time or memory.
+    /// Settings that this kernel refused, which only cost time or memory.
     pub refused: Vec<String>,
     /// Interrupts that appeared while recording and have no column in `interrupts.csv`.
     pub interrupts_without_column: Vec<String>,
 }
 
-/// Has the calling thread, and those that it starts from now on, run beside these CPUs, if there are others.
+/// Has the calling thread, and those that it starts from now on, run on other CPUs than these, if there are any.
 ///
 /// # Errors
 /// There are no others that this process may use.
@@ -203,7 +203,7 @@ pub struct Recorder {
     begin: Option<Begin>,
 }
 
-/// When and beside what recording began.
+/// Clocks and counters when recording began.
 #[derive(Debug)]
 struct Begin {
     reading: Reading,
@@ -213,12 +213,12 @@ struct Begin {
     end: Option<End>,
 }
 
-/// When and beside what it ended.
+/// Clocks and counters when recording ended.
 #[derive(Debug)]
 struct End {
     reading: Reading,
     disarmed: u64,
-    /// Threads of this process, and of who started it.
+    /// Threads of this process, and of its parent.
     ours: HashSet<u32>,
 }
 
@@ -256,7 +256,7 @@ impl Recorder {
         }))
     }
 
-    /// Who records.
+    /// Source of the records.
     #[must_use]
     pub fn source(&self) -> Source {
         self.recording.source()
@@ -277,8 +277,8 @@ impl Recorder {
         Ok(())
     }
 
-    /// Ends recording, and nothing else: what happens from now on is not part of the trace. One that was not begun stays
-    /// so.
+    /// Ends recording, and nothing else: later events are not part of the trace. Does nothing if recording was not
+    /// begun.
     ///
     /// # Errors
     /// The kernel refuses.
@@ -297,7 +297,7 @@ impl Recorder {
         Ok(End { reading, disarmed, ours: read::ours() })
     }
 
-    /// Ends recording, reads everything and removes what was set up.
+    /// Ends recording, reads everything and removes its setup from the kernel.
     ///
     /// # Errors
     /// It was not begun, the clock was set meanwhile, or the buffers are damaged.

@@ -13,7 +13,7 @@ use tailtrim_trace::senders::Senders;
 use tailtrim_trace::symbols::Symbols;
 use tailtrim_trace::{Event, Kind};
 
-/// What a CPU's buffer says, in order.
+/// An entry of a CPU's buffer, in order.
 pub(super) enum Step {
     Record(Record),
     /// Records before this tick were overwritten.
@@ -50,12 +50,12 @@ impl Buffer {
 #[derive(Default)]
 pub(super) struct Recorded {
     pub(super) measured: Vec<(u32, Buffer)>,
-    /// Of those that send to measured ones.
+    /// Buffers of CPUs that send to measured ones.
     pub(super) sending: Vec<(u32, Buffer)>,
 }
 
 impl Recorded {
-    /// Leaves out what lies outside of these ticks.
+    /// Removes records outside of these ticks.
     pub(super) fn only(&mut self, ticks: &RangeInclusive<u64>) {
         for (_, buffer) in self.measured.iter_mut().chain(&mut self.sending) {
             buffer.steps.retain(|step| match step {
@@ -66,7 +66,7 @@ impl Recorded {
     }
 }
 
-/// From when to when, and on which axis.
+/// Begin and end of a recording, with its axis.
 #[derive(Clone, Copy)]
 pub(super) struct Span<'a> {
     pub(super) axis: &'a Axis,
@@ -76,7 +76,7 @@ pub(super) struct Span<'a> {
     pub(super) ours: &'a HashSet<u32>,
 }
 
-/// Makes events of all; `counts` are filled in.
+/// Makes events of all records, and fills `counts` in.
 pub(super) fn events(
     recorded: Recorded,
     span: Span<'_>,
@@ -141,7 +141,7 @@ pub(super) fn events(
     events
 }
 
-/// The threads of this process, and of who started it.
+/// The threads of this process, and of its parent.
 pub(super) fn ours() -> HashSet<u32> {
     [std::process::id(), std::os::unix::process::parent_id()]
         .iter()

@@ -1,7 +1,7 @@
-//! A trace of the last seconds, in memory: what happened around a packet is written once that is known to be late.
+//! A trace of the last seconds, in memory: the events around a packet are written once it is known to be late.
 //!
-//! The kernel's buffers are read once a second from another CPU. A reader takes whole sub-buffers away from the writer and
-//! sends no interrupts; they are decoded only when they are to be written.
+//! The kernel's buffers are read once a second from another CPU. A reader takes whole sub-buffers away from the writer
+//! and sends no interrupts; sub-buffers are decoded only when they are to be written.
 
 use super::drained::Drained;
 use super::source::{Vocabulary, Wanted};
@@ -15,14 +15,14 @@ use tailtrim_trace::axis::{Axis, Reading};
 use tailtrim_trace::lines::{Header, SCHEMA, Source, Throttled};
 use tailtrim_trace::{Event, Kind};
 
-/// Memory for what was read: at 60 bytes a record, four million of them.
+/// Memory for sub-buffers that were read: at 60 bytes a record, four million records.
 const MOST: usize = 256 << 20;
-/// How often buffers are read: long before they are full, and seldom.
+/// Interval at which buffers are read: long before they are full, and seldom.
 const EVERY_NS: i64 = 1_000_000_000;
 /// Decoding begins 1 s before the requested time. Within it, a switch or a tick on each CPU tells which thread runs there.
 const BEFORE_NS: i64 = 1_000_000_000;
 
-/// What happens on CPUs, for as long as it is kept. When it is dropped, nothing is left in the kernel.
+/// Records of the CPUs, for as long as they are kept. When it is dropped, nothing is left in the kernel.
 #[derive(Debug)]
 pub struct Ring {
     cpus: Cpus,
@@ -31,11 +31,11 @@ pub struct Ring {
     vocabulary: Vocabulary,
     counts: Counts,
     drained: Drained,
-    /// From which tick on nothing is missing.
+    /// Tick from which on nothing is missing.
     since: u64,
-    /// Of each look.
+    /// Clock readings, one for each look.
     readings: VecDeque<Reading>,
-    /// Until when everything was read.
+    /// Time until which everything was read.
     read_ns: i64,
     /// Clocks of NICs, and when they were read first.
     clocks: VecDeque<(i64, Vec<Phc>)>,
@@ -43,7 +43,7 @@ pub struct Ring {
     throttled: VecDeque<Throttled>,
 }
 
-/// What happened in a time.
+/// Events within a time.
 #[derive(Debug, Clone)]
 pub struct Around {
     /// The first line of the file.
@@ -58,7 +58,7 @@ impl Ring {
     /// Sets everything up. CPUs are interrupted by this, not afterwards.
     ///
     /// # Errors
-    /// What is missing on this host: only tracefs overwrites what is oldest and can be read meanwhile.
+    /// What is missing on this host: only tracefs overwrites the oldest records and can be read meanwhile.
     pub fn prepare(request: &Request, keep_ns: i64) -> Result<Self, TraceError> {
         let sending = request.sending()?;
         let wanted =
@@ -127,7 +127,7 @@ impl Ring {
 
     fn forget(&mut self, now_ns: i64) {
         let oldest_ns = now_ns.saturating_sub(self.keep_ns);
-        // One that is older says what came behind it.
+        // One reading that is older is kept: it applies to the time after it.
         while self.readings.get(1).is_some_and(|second| second.ns < oldest_ns) {
             self.readings.pop_front();
         }
@@ -141,19 +141,19 @@ impl Ring {
         self.since = self.since.max(self.drained.forget(oldest, MOST));
     }
 
-    /// Until when, on the packets' clock, everything that was recorded can be written.
+    /// Time on the packets' clock until which all records can be written.
     #[must_use]
     pub fn until_ns(&self) -> i64 {
         self.read_ns
     }
 
-    /// What was refused when recording was set up.
+    /// Counts, with the settings and sources that were refused.
     #[must_use]
     pub fn counts(&self) -> &Counts {
         &self.counts
     }
 
-    /// What happened in a time, both ends included.
+    /// Events within a time, both ends included.
     ///
     /// # Errors
     /// The buffers cannot be read, or the clock was set.

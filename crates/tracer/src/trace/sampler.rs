@@ -1,8 +1,9 @@
-//! What is looked at ten times a second meanwhile: counters of interrupts, the clocks, the device's quota.
+//! Samples taken ten times a second during a recording: counters of interrupts, the clocks, the device's quota.
 //!
-//! Memory that a process gives back has to go from the translations of every CPU on which a thread of it runs, by an
-//! interrupt; so does memory that moves when a list grows. `noise` measures in the process that samples. So samples lie
-//! in blocks that are given back after the end, and what a look needs beside is there before recording begins.
+//! When a process gives memory back, or when a list moves as it grows, the old pages have to be removed from the
+//! translations of every CPU on which a thread of the process runs, by an interrupt. `noise` measures in the process
+//! that samples. So samples are in blocks that are freed after the end, and the other memory of a sample is allocated
+//! before recording begins.
 
 use super::throttled::Quota;
 use crate::clock::{self, Clock, Counter};
@@ -20,20 +21,20 @@ use tailtrim_trace::lines::Throttled;
 /// As often as the published measurements.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// What was looked at.
+/// Samples of a recording.
 #[derive(Debug, Default)]
 pub(super) struct Samples {
-    /// The counter beside the packets' clock.
+    /// Readings of the counter and the packets' clock.
     pub(super) readings: Vec<Reading>,
     /// `interrupts.csv`.
     pub(super) csv: String,
     /// Interrupts that appeared later and have no column.
     pub(super) unlisted: Vec<String>,
-    /// When the device's group was throttled.
+    /// Times in which the device's group was throttled.
     pub(super) throttled: Vec<Throttled>,
 }
 
-/// Looks until it is asked for what it has seen, or dropped. Its thread runs where its creator does.
+/// Samples until its result is asked for, or until it is dropped. Its thread runs on the CPUs of its creator.
 #[derive(Debug)]
 pub(super) struct Sampler {
     over: Arc<AtomicBool>,
@@ -100,7 +101,7 @@ impl Sampling {
         let mut sampling = Self {
             counter,
             cpus,
-            // Kept open, as is the kernel's own memory for it.
+            // The file stays open, and with it the kernel's own memory for it.
             interrupts: File::open("/proc/interrupts").ok(),
             text: Vec::new(),
             table: Table::default(),
@@ -122,7 +123,7 @@ impl Sampling {
         if let Some(file) = &mut self.interrupts
             && file.rewind().is_ok()
         {
-            // What was read before an error is used.
+            // After an error, the part that was read is used.
             let _ = file.read_to_end(&mut self.text);
         }
         self.row.clear();
@@ -144,7 +145,7 @@ impl Sampling {
     }
 }
 
-/// A list that grows block by block: what is in it never moves, and nothing is given back before the end.
+/// A list that grows block by block: its elements never move, and nothing is freed before the end.
 struct Blocks<T>(LinkedList<Vec<T>>);
 
 /// Elements of a block, unless more are added at once.

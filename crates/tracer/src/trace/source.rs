@@ -1,4 +1,4 @@
-//! Who records, and what it knows of this kernel's events.
+//! Sources of records, and their knowledge of this kernel's events.
 
 use super::perf::Perf;
 use super::read::Recorded;
@@ -12,11 +12,11 @@ use tailtrim_trace::format::Format;
 use tailtrim_trace::lines::Source;
 use tailtrim_trace::record::Decoder;
 
-/// What is to be recorded.
+/// Parameters of a source.
 #[derive(Clone, Copy)]
 pub(super) struct Wanted<'a> {
     pub(super) cpus: &'a Cpus,
-    /// Those that may send to them.
+    /// CPUs that may send to them.
     pub(super) sending: &'a Cpus,
     /// Of each measured CPU.
     pub(super) kilobytes: u32,
@@ -31,7 +31,7 @@ pub(super) struct Vocabulary {
 }
 
 impl Vocabulary {
-    /// Learns an event, `system/name`, of the folder of events; nothing where this kernel lacks it, which is noted.
+    /// Learns an event, `system/name`, from the folder of events. If this kernel lacks it, adds it to `missing`.
     pub(super) fn learn(
         &mut self,
         events: &Path,
@@ -57,7 +57,7 @@ impl Vocabulary {
         }
     }
 
-    /// Without switches of threads nothing can be told.
+    /// Fails if switches of threads cannot be recorded: everything else needs them.
     pub(super) fn check(&self) -> Result<(), TraceError> {
         if self.missing.iter().any(|event| event == "sched:sched_switch") {
             return Err(TraceError::Impossible(
@@ -68,12 +68,12 @@ impl Vocabulary {
     }
 }
 
-/// Who records.
+/// A source of records.
 #[derive(Debug)]
 pub(super) enum Recording {
     Tracefs(Tracefs),
     Perf(Perf),
-    /// Only the sampler of interrupts, which runs beside each.
+    /// Only the sampler of interrupts, which every source has running.
     Counters,
 }
 
@@ -100,7 +100,7 @@ impl Recording {
         }
     }
 
-    /// What its records are stamped by.
+    /// Clock of its records' stamps.
     pub(super) fn counter(&self) -> Counter {
         match self {
             Self::Tracefs(_) => Counter::Tsc,
@@ -117,7 +117,7 @@ impl Recording {
         }
     }
 
-    /// Ends it, and says when.
+    /// Ends recording, and returns the time of that.
     pub(super) fn stop(&mut self) -> Result<u64, TraceError> {
         match self {
             Self::Tracefs(tracefs) => tracefs.stop(),
@@ -126,7 +126,7 @@ impl Recording {
         }
     }
 
-    /// What was recorded until `disarmed`.
+    /// The records until `disarmed`.
     pub(super) fn recorded(
         &self,
         decoder: &Decoder,

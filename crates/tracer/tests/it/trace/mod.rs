@@ -33,7 +33,7 @@ const VICTIM: &str = "TAILTRIM_TEST_TRACE_VICTIM";
 /// A process has one trace at a time.
 static ONE: Mutex<()> = Mutex::new(());
 
-/// The CPU to measure and one to disturb it from; nothing where tracing cannot work, which is said.
+/// The CPU to measure and one to disturb it from. `None`, with a message, where tracing cannot work.
 fn prepared() -> Option<(MutexGuard<'static, ()>, u32, u32)> {
     if !Path::new(INSTANCES).is_dir() {
         skipped("needs root and tracefs at /sys/kernel/tracing");
@@ -72,8 +72,8 @@ fn left(pid: u32) -> Vec<String> {
     names.filter(|name| name.starts_with(&format!("tailtrim-{pid}"))).collect()
 }
 
-/// Records a polling loop on a CPU while something happens. With real-time priority it has the CPU whatever else this
-/// machine does.
+/// Records a polling loop on a CPU while something happens. With real-time priority, other work of this machine does
+/// not take the CPU.
 fn measured(
     source: Source,
     cpu: u32,
@@ -116,7 +116,7 @@ fn named<'a>(events: &'a [Event], kind: Kind, name: &str) -> Vec<&'a Event> {
     events.iter().filter(|event| event.kind == kind && event.name == name).collect()
 }
 
-/// Memory that goes has to go from the translations of every CPU that runs a thread of the process.
+/// Frees memory, which has to be removed from the translations of every CPU that runs a thread of the process.
 fn shoot(from: u32, calls: usize) {
     pin(from);
     for _ in 0..calls {
@@ -128,8 +128,8 @@ fn shoot(from: u32, calls: usize) {
     }
 }
 
-/// Two threads on a CPU, each of which lets the other go on at once, as long as `goes_on` says, which is told how often
-/// the CPU went from one to the other.
+/// Runs two threads on a CPU, each of which yields to the other at once, while `goes_on` returns true. Its argument is
+/// the number of switches so far.
 fn yield_to_each_other(cpu: u32, goes_on: impl Fn(u64) -> bool + Sync) {
     let (last, turns) = (AtomicU32::new(0), AtomicU64::new(0));
     let yielding = |me| {
@@ -154,7 +154,7 @@ fn overfill(cpu: u32) {
     yield_to_each_other(cpu, |turns| turns < 100_000);
 }
 
-/// How many interrupts of its timer a CPU has had, by the kernel's own count.
+/// Number of a CPU's timer interrupts, by the kernel's own count.
 fn timer_interrupts(cpu: u32) -> u64 {
     let table = std::fs::read_to_string("/proc/interrupts").unwrap();
     let (head, rows) = table.split_once('\n').unwrap();
@@ -164,7 +164,7 @@ fn timer_interrupts(cpu: u32) -> u64 {
     local.split_whitespace().nth(column).unwrap().parse().unwrap()
 }
 
-/// What the calling thread has had of CPUs, in units of 10 ms (utime and stime of proc(5)).
+/// CPU time of the calling thread, in units of 10 ms (utime and stime of proc(5)).
 fn own_cpu_time() -> u64 {
     let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
     let (_, fields) = stat.rsplit_once(") ").unwrap();
@@ -187,7 +187,7 @@ fn a_shootdown_is_an_interrupt_with_its_sender() {
     for event in &flushes {
         assert!(event.name.starts_with("call_function"), "{event:?}");
     }
-    // The loop saw them, too.
+    // The loop saw the interrupts, too.
     let causes = blame(&gaps, &trace.events, OWN, trace.header.error_ns);
     let of = causes.iter().filter(|c| c.detail.as_deref().is_some_and(|f| f.contains("flush_tlb")));
     let seen: u64 = of.map(|cause| cause.gaps).sum();
@@ -201,7 +201,7 @@ fn a_thread_that_competes_is_named() {
     let (trace, gaps) = measured(Source::Tracefs, cpu, false, || {
         let hog = thread::Builder::new().name("tt-hog".to_owned());
         let hog = hog.spawn(move || {
-            // Preferred to the loop, and to what else this machine does.
+            // With a higher priority than the loop and this machine's other work.
             drop(Placement::take(Some(cpu as usize), true).unwrap());
             let before = own_cpu_time();
             while own_cpu_time() - before < 30 {}
@@ -267,7 +267,7 @@ fn nothing_is_left_even_of_a_killed_process() {
         assert!(start.elapsed() < Duration::from_secs(30), "not armed: {:?}", left(pid));
         thread::sleep(Duration::from_millis(10));
     }
-    // One that lives is left alone.
+    // A process that lives keeps its instances.
     drop(Recorder::prepare(&request(cpu)).unwrap());
     assert_eq!(left(pid).len(), 2);
     victim.kill().unwrap();

@@ -1,8 +1,8 @@
-//! The other sources tell the same, or say that they cannot.
+//! The other sources record the same, or report that they cannot.
 
 use super::*;
 
-/// What tracefs shows, perf shows too: interrupts with their senders, and threads.
+/// perf records the same as tracefs: interrupts with their senders, and threads.
 #[test]
 fn perf_records_the_same_events() {
     let Some((_one, cpu, other)) = prepared() else { return };
@@ -47,7 +47,7 @@ fn perf_records_the_same_events() {
     }
 }
 
-/// What found no room is a hole at the end, where the newest would be.
+/// Records for which there was no room are a hole at the end, where the newest would be.
 #[test]
 fn a_full_buffer_of_perf_is_a_hole_at_the_end() {
     let Some((_one, cpu, _)) = prepared() else { return };
@@ -76,7 +76,7 @@ fn counters_alone_have_no_events() {
     let trace = recorder.finish().unwrap();
     assert_eq!((trace.header.source, trace.events.len()), (Source::Counters, 0));
     let rows: Vec<&str> = trace.interrupts_csv.lines().collect();
-    // The names, and what was read at the start and at the end at least.
+    // The header, and at least the samples at the start and at the end.
     assert!(rows.len() >= 3, "{rows:?}");
     let local = format!("LOC_Local_timer_interrupts_CPU{cpu}");
     let at = rows[0].split(';').position(|name| name == local).unwrap();
@@ -84,7 +84,7 @@ fn counters_alone_have_no_events() {
     assert!(count(rows[rows.len() - 1]) > count(rows[1]), "{rows:?}");
 }
 
-/// Where the first source cannot be had, the next one is taken, and the reason told.
+/// Where the first source cannot be used, the next one is taken, and the reason reported.
 #[test]
 fn the_next_source_is_taken() {
     let Some((_one, cpu, _)) = prepared() else { return };
