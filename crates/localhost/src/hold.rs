@@ -1,6 +1,6 @@
-//! What holds processes for a controller on another host: they end when its connection does.
+//! Ending processes that a controller on another host has started, when its connection ends.
 //!
-//! The other process is the one that serves the connection, such as that of sshd.
+//! The connection is represented by the process that serves it, such as that of sshd.
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::io::{self, Read};
@@ -11,10 +11,10 @@ use tailtrim_sys::{clock, poll};
 
 /// Longer than anything lasts.
 const FOR_EVER: Duration = Duration::MAX;
-/// How long the other process may take to end when it is told to.
+/// Longest wait for the other process to end after SIGTERM.
 const END: Duration = Duration::from_secs(2);
 
-/// Runs a command to its end, or kills it when another process ends. Returns how it ended.
+/// Runs a command to its end, or kills it when another process ends. Returns its exit status.
 ///
 /// `started` is called with its number.
 ///
@@ -29,7 +29,7 @@ pub fn while_lives(
     let other = opened(other)?;
     let mut child = command.spawn()?;
     let waited = started(child.id()).and_then(|()| until_either_ends(&other, &child));
-    // A process that was not waited for keeps its number.
+    // A process that was not waited for keeps its number, so no other one is killed.
     if child.try_wait()?.is_none() {
         child.kill()?;
     }
@@ -43,8 +43,8 @@ fn until_either_ends(other: &OwnedFd, child: &Child) -> io::Result<()> {
     Ok(())
 }
 
-/// Waits until nothing has come from `input` for so long, or it has ended, and then ends another process: with
-/// SIGTERM, and soon with SIGKILL. Returns at once when that process has ended by itself.
+/// Waits until `input` has been silent for so long, or has ended, and then ends another process: with SIGTERM, and soon
+/// with SIGKILL. Returns at once when that process has ended by itself.
 ///
 /// # Errors
 /// The other process may not be ended, or the input cannot be read.
@@ -80,7 +80,7 @@ pub fn end_when_silent(
     Ok(())
 }
 
-/// When it has been silent for too long, on the clock that never steps.
+/// Time at which it has been silent for too long, on the clock that never steps.
 fn due(silence: Duration) -> i64 {
     clock::monotonic_ns().saturating_add(i64::try_from(silence.as_nanos()).unwrap_or(i64::MAX))
 }

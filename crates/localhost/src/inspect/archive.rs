@@ -1,4 +1,4 @@
-//! A host in a tar file: what an audit needs of it, and nothing else.
+//! A host in a tar file: the files that an audit needs, and nothing else.
 
 use super::live::Host;
 use std::collections::BTreeMap;
@@ -12,9 +12,10 @@ use tailtrim_host::{Memory, Tree, Unread, limits};
 use tailtrim_reading::source::decompressed;
 use thiserror::Error;
 
-/// In a capture: what could not be read, a line each.
+/// In a capture: files that could not be read, a line each.
 const UNREAD: &str = "/tailtrim/unread";
-/// In a capture: the patterns it was made of. What fits one and is not there was missing on the host.
+/// In a capture: the patterns that it was made of. A file that matches one of them and is not in the capture was
+/// missing on the host.
 const PATTERNS: &str = "/tailtrim/patterns";
 
 /// A capture that cannot be written or read.
@@ -25,7 +26,7 @@ pub enum ArchiveError {
     Open {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// It holds no host.
@@ -39,13 +40,13 @@ pub enum ArchiveError {
     Write {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
 
-/// Write what an audit needs of a host into a file; with zstd where its name ends in `.zst`. Return how
-/// many files are in it.
+/// Write the files that an audit needs of a host into a tar file; with zstd where its name ends in `.zst`. Return the
+/// number of files in it.
 ///
 /// # Errors
 ///
@@ -183,7 +184,7 @@ pub fn open(path: &Path) -> Result<Box<dyn Tree>, ArchiveError> {
 ///
 /// # Errors
 ///
-/// What the reader says, or what is wrong with the archive.
+/// The reader's error, or one of the archive.
 pub fn read_capture(from: impl Read) -> io::Result<Option<Box<dyn Tree>>> {
     let memory = unpack(from)?;
     Ok(match memory.text(PATTERNS) {
@@ -192,7 +193,7 @@ pub fn read_capture(from: impl Read) -> io::Result<Option<Box<dyn Tree>>> {
     })
 }
 
-/// Time and memory grow with the bytes of the archive, and no more of them are read than a host can have.
+/// Time and memory grow with the bytes of the archive, up to the limit of a plausible host.
 fn unpack(from: impl Read) -> io::Result<Memory> {
     let refused = |why: String| Err(io::Error::other(why));
     let mut memory = Memory::new(false);
@@ -232,7 +233,7 @@ fn unpack(from: impl Read) -> io::Result<Memory> {
     Ok(memory)
 }
 
-/// Where a file of an archive was on the host: what packed it may have written `/a/b`, `./a/b` or `a//b`.
+/// Path on the host of an archive's file: the packing program may have written `/a/b`, `./a/b` or `a//b`.
 fn place(packed: &Path) -> Option<String> {
     let mut path = String::new();
     for part in packed.components() {
@@ -248,7 +249,7 @@ fn place(packed: &Path) -> Option<String> {
     Some(path)
 }
 
-/// Fails where `take` would end: an archive that is cut off does not describe a host.
+/// A reader that fails at a limit instead of ending there: an archive that is cut off does not describe a host.
 struct Limited<R> {
     from: R,
     left: u64,
@@ -267,7 +268,7 @@ fn too_much() -> io::Error {
     io::Error::other(format!("more than {most} MiB, not a capture of a host"))
 }
 
-/// A capture: what is not in it was missing, if it had been looked for.
+/// A capture: a file that is not in it was missing on the host, if the patterns include it.
 struct Captured {
     files: Box<dyn Tree>,
     patterns: Vec<String>,
@@ -293,7 +294,7 @@ impl Captured {
         Self { files, patterns: patterns.lines().map(str::to_owned).collect(), unread }
     }
 
-    /// Why something is not in the capture.
+    /// Reason why a file is not in the capture.
     fn why(&self, path: &str, found: Unread) -> Unread {
         if let Some(why) = self.unread.get(path) {
             return why.clone();

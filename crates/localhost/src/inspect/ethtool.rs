@@ -1,11 +1,11 @@
-//! What a driver tells of an interface, as `key: value`.
+//! Settings and state of an interface from its driver, as `key: value`.
 
 use std::io;
 use tailtrim_sys::ethtool::{
     self, Channels, Coalescing, Driver, Eee, Feature, Pause, Rings, Timestamping,
 };
 
-/// What can be asked.
+/// The possible questions.
 pub(super) fn names() -> Vec<String> {
     let names = [
         "channels",
@@ -21,7 +21,7 @@ pub(super) fn names() -> Vec<String> {
     names.map(str::to_owned).into()
 }
 
-/// Asks an interface. What its driver does not know is an error of the kind that a missing file is.
+/// Asks an interface. A question that its driver does not support returns the error of a missing file.
 pub(super) fn ask(nic: &str, what: &str) -> io::Result<String> {
     match what {
         "channels" => channels(nic),

@@ -15,7 +15,7 @@ type Answer = Result<Vec<u8>, Unread>;
 #[derive(Debug)]
 pub struct Host {
     root: Option<PathBuf>,
-    /// Whether a file that is not below the root was not on the host either.
+    /// Whether the folder has all files of the host, so that a missing file was missing on the host, too.
     whole: bool,
     asked: RefCell<BTreeMap<String, Answer>>,
 }
@@ -27,14 +27,14 @@ impl Host {
         Self { root: None, whole: true, asked: RefCell::default() }
     }
 
-    /// The host whose root this is: `/` is the running one. What is not there is missing.
+    /// The host with this root: `/` is the running one. Files that are not there are missing on the host.
     #[must_use]
     pub fn rooted(root: &Path) -> Self {
         let folder = (root != Path::new("/")).then(|| root.to_owned());
         Self { root: folder, whole: true, asked: RefCell::default() }
     }
 
-    /// A folder below which files lie as on a host. What is not there is not captured, not missing.
+    /// A folder below which files lie as on a host. Files that are not there were not captured, and are unknown.
     #[must_use]
     pub fn below(folder: &Path) -> Self {
         Self { root: Some(folder.to_owned()), whole: false, asked: RefCell::default() }
@@ -45,7 +45,7 @@ impl Host {
         self.root.is_none()
     }
 
-    /// Where a file of the host is for this process.
+    /// Path of a host's file for this process.
     ///
     /// # Errors
     ///
@@ -53,8 +53,8 @@ impl Host {
     pub(crate) fn place(&self, path: &str) -> Result<PathBuf, Unread> {
         let Some(root) = &self.root else { return Ok(PathBuf::from(path)) };
         let place = root.join(path.trim_start_matches('/'));
-        // A link of the captured host must not lead to this one, neither that of a file nor, of one that is to be made, that
-        // of a folder above it.
+        // A link of the captured host must not lead to this one: neither a link that is the file itself nor, for a new
+        // file, one that is a folder above it.
         let there = place.ancestors().find(|path| path.symlink_metadata().is_ok());
         let inside = match (fs::canonicalize(root), there.map(fs::canonicalize)) {
             (Ok(root), Some(Ok(there))) => there.starts_with(root),
@@ -89,7 +89,7 @@ impl Host {
         }
     }
 
-    /// What is not a file on a host, asked for once.
+    /// An answer that is not in a file, asked for once.
     fn ask(&self, path: &str) -> Answer {
         if let Some(known) = self.asked.borrow().get(path) {
             return known.clone();
@@ -163,7 +163,7 @@ impl Tree for Host {
     }
 
     fn link(&self, path: &str) -> Result<String, Unread> {
-        // Where the link leads to need not be below the root: it is not followed.
+        // The target of the link need not be below the root: it is not followed.
         let place = match &self.root {
             Some(root) => root.join(path.trim_start_matches('/')),
             None => PathBuf::from(path),

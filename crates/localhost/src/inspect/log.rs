@@ -29,13 +29,13 @@ pub(super) fn lines() -> io::Result<String> {
 /// A record is `priority,number,time,flags;text`, then lines of properties.
 fn keep(record: &str, kept: &mut String) {
     let Some((head, rest)) = record.split_once(';') else { return };
-    // Anybody may write to /dev/kmsg: what the kernel says has facility 0, priorities 0 to 7.
+    // Anybody may write to /dev/kmsg: the kernel's own records have facility 0, priorities 0 to 7.
     let priority = head.split(',').next().and_then(|text| text.parse::<u32>().ok());
     let text = rest.lines().next().unwrap_or_default();
     if priority.is_some_and(|priority| priority < 8)
         && LOG_LINES.iter().any(|wanted| text.contains(wanted))
     {
-        // Who built the kernel, and with what, is of no interest.
+        // The builder of the kernel and the compiler are of no interest.
         let text =
             text.split(" (").next().filter(|_| text.starts_with("Linux version")).unwrap_or(text);
         kept.push_str(text);

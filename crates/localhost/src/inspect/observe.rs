@@ -49,7 +49,7 @@ fn look(host: &dyn Tree, place: &str, counters: &mut Memory) {
     }
 }
 
-/// How often each kernel thread gave its CPU away: that often it had been woken.
+/// Number of times that each kernel thread gave its CPU away: as often as it had been woken.
 fn switches(host: &dyn Tree) -> Result<String, Unread> {
     let mut text = String::new();
     for pid in

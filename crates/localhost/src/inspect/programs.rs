@@ -1,4 +1,4 @@
-//! What only programs of the host tell, or files that are not text.
+//! Facts that only programs of the host know, or files that are not text.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -29,7 +29,7 @@ fn run(program: &str, arguments: &[&str]) -> io::Result<String> {
     for _ in 0..STEPS {
         if let Some(status) = child.try_wait()? {
             let text = reader.join().unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into()))?;
-            // A program that is there and fails has nothing to ask: no systemd, no such table.
+            // A program that is installed and fails has nothing to report: no systemd, no such table.
             return if status.success() {
                 Ok(text)
             } else {
@@ -49,7 +49,7 @@ fn systemctl(arguments: &[&str]) -> io::Result<String> {
     run("systemctl", &all).map_err(absent)
 }
 
-/// A program that failed is as good as one that is not there.
+/// Treats a program that failed like one that is not installed.
 fn absent(error: io::Error) -> io::Error {
     match error.kind() {
         io::ErrorKind::Unsupported => io::Error::from_raw_os_error(libc::ENOENT),
@@ -90,7 +90,7 @@ pub(super) fn qdiscs() -> io::Result<String> {
     Ok(text.lines().filter_map(line).collect())
 }
 
-/// The configuration of the running kernel, from where distributions put it.
+/// The configuration of the running kernel, from the places where distributions put it.
 pub(super) fn kernel_config() -> io::Result<String> {
     match File::open("/proc/config.gz") {
         Ok(file) => {
@@ -108,7 +108,7 @@ pub(super) fn kernel_config() -> io::Result<String> {
     }
 }
 
-/// The limit that is in force, in µs. Reading it asks for none.
+/// The limit that is in force, in µs. Reading it sets none.
 pub(super) fn dma_latency() -> io::Result<String> {
     let mut bytes = [0; 4];
     File::open("/dev/cpu_dma_latency")?.read_exact(&mut bytes)?;

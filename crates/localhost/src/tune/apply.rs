@@ -9,7 +9,7 @@ use tailtrim_host::tune::{
 };
 use thiserror::Error;
 
-/// What came of a plan.
+/// Result of carrying out a plan.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Applied {
     /// Values that are as wanted now.
@@ -24,12 +24,12 @@ pub struct Applied {
     pub gone: Vec<Place>,
 }
 
-/// A place, and what is to be said of it.
+/// A place with a note about it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PlaceNote {
     /// Where.
     pub place: Place,
-    /// What.
+    /// The note.
     pub why: String,
 }
 
@@ -73,7 +73,7 @@ pub enum ApplyError {
         place: Place,
         /// The host's answer.
         why: String,
-        /// How many steps were carried out before.
+        /// Number of steps that were carried out before.
         done: usize,
     },
 }
@@ -127,7 +127,7 @@ struct Writer<'a, S> {
 impl<S: Store> Writer<'_, S> {
     fn publish(&mut self, begin: &Begin, steps: &[Recorded]) -> Result<(), ApplyError> {
         let bytes = [Journal::begun(begin, steps)?, self.marks.clone()].concat();
-        // What cannot be read could not be taken back.
+        // A journal that cannot be parsed could not be taken back.
         Journal::parse(&bytes).map_err(ApplyError::Planned)?;
         Ok(self.store.publish(&bytes)?)
     }
@@ -246,7 +246,7 @@ fn attempt(host: &mut impl Host, step: &Recorded) -> Outcome {
     match host.place(&step.place) {
         Ok(Some(read)) if step.form.same(&read, new) => Outcome::Took,
         Ok(read) => Outcome::Differs(read.unwrap_or_default()),
-        // It was written, and cannot be looked at: told by `verify`.
+        // It was written, and cannot be read back: `verify` reports that.
         Err(_) => Outcome::Took,
     }
 }

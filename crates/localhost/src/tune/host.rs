@@ -1,4 +1,4 @@
-//! What carrying out a plan needs of a host.
+//! Interface to a host whose settings a plan changes.
 
 use tailtrim_host::tune::{Command, Place, Places};
 use thiserror::Error;

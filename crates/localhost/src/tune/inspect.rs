@@ -1,9 +1,9 @@
-//! What became of values that were set.
+//! Comparison of set values with the present ones.
 
 use serde::Serialize;
 use tailtrim_host::tune::{Journal, Outcome, Place, Places, Recorded, Value};
 
-/// How a value stands.
+/// State of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Standing {
@@ -13,9 +13,9 @@ pub enum Standing {
     Differs,
     /// The kernel does not allow to change it.
     Cannot,
-    /// Its turn did not come, or it failed.
+    /// It was not tried yet, or it failed.
     NotDone,
-    /// It ended with the host's last start, a thread or a device.
+    /// Its place ended with the host's last start, a thread or a device.
     Gone,
     /// It cannot be read.
     Unknown,
@@ -28,19 +28,19 @@ pub struct Finding {
     pub change: String,
     /// Where.
     pub place: Place,
-    /// What was wanted, as people read it.
+    /// The wanted value, for people.
     pub wanted: String,
-    /// What it was before.
+    /// The value before.
     pub before: String,
-    /// What it is.
+    /// The present value.
     pub reads: String,
-    /// How it stands.
+    /// Its state.
     pub standing: Standing,
-    /// Why it is not as wanted.
+    /// Reason why it is not as wanted.
     pub why: Option<String>,
 }
 
-/// Compare what a journal wanted with what is there.
+/// Compare the values in a journal with the present ones.
 #[must_use]
 pub fn inspect(host: &impl Places, journal: &Journal, boot_id: &str) -> Vec<Finding> {
     let restarted = journal.begin.boot_id != boot_id;

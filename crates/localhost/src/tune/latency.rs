@@ -1,7 +1,7 @@
-//! A process that holds `/dev/cpu_dma_latency` open: the kernel keeps the promise as long as it lives.
+//! A process that holds `/dev/cpu_dma_latency` open: the kernel keeps the latency limit as long as that process lives.
 //!
-//! It locks a file of the journal's folder that says who it is. Whoever is killed while it starts the process
-//! leaves none: the process says that it is ready, and ends when the listener is gone.
+//! It locks a file of the journal's folder and writes its name there. If the starting process is killed meanwhile, no
+//! holder remains: the holder reports that it is ready, and ends when the report cannot be delivered.
 
 use super::state::StateFolder;
 use rustix::fs::OFlags;
@@ -15,7 +15,7 @@ use tailtrim_host::tune::Value;
 use tailtrim_sys::process;
 
 const DEVICE: &str = "/dev/cpu_dma_latency";
-/// How long a holder may take to write its name, and to end: 5 s in steps of 10 ms.
+/// Longest wait for a holder to write its name, and to end: 5 s in steps of 10 ms.
 const PATIENCE: (u32, Duration) = (500, Duration::from_millis(10));
 
 struct Holder {
@@ -23,7 +23,7 @@ struct Holder {
     us: i32,
 }
 
-/// The file that says who holds it, in the journal's folder.
+/// The file with the holder's name, in the journal's folder.
 const NAME: &str = "latency";
 
 /// The exit latency that is held; `None` where none is.
@@ -51,7 +51,7 @@ fn holder(state: &Path) -> io::Result<Option<Holder>> {
         if let Some((pid, us)) = parsed {
             return Ok(Some(Holder { pid, us }));
         }
-        // Locked, and not yet signed.
+        // The file is locked, but the name is not written yet.
         thread::sleep(PATIENCE.1);
     }
     Err(io::Error::other(format!("{}: locked by an unknown process", state.join(NAME).display())))
@@ -60,7 +60,7 @@ fn holder(state: &Path) -> io::Result<Option<Holder>> {
 /// Starts a process that holds this many µs.
 pub(super) fn start(state: &Path, us: &str) -> Result<(), String> {
     let told = |error: io::Error| error.to_string();
-    // What an earlier holder wrote must not be taken for this one's name.
+    // The text of an earlier holder must not be taken for the new one's name.
     let folder = StateFolder::make(state).map_err(|error| error.to_string())?;
     let name = folder.file_or_new(NAME).map_err(|error| error.to_string())?;
     name.set_len(0).map_err(told)?;
@@ -102,7 +102,7 @@ pub(super) fn stop(state: &Path) -> io::Result<()> {
     Err(io::Error::other(format!("process {} does not end", found.pid)))
 }
 
-/// Who looks whether anybody holds it has the lock for a moment.
+/// Locks the file. A process that only looks for a holder has the lock for a moment, so this tries again.
 fn lock(file: &File) -> io::Result<()> {
     for _ in 0..PATIENCE.0 {
         match file.try_lock() {
@@ -114,8 +114,8 @@ fn lock(file: &File) -> io::Result<()> {
     Err(io::Error::other("another process holds it"))
 }
 
-/// Holds it until the process is ended: for the process that [`Host::write`](super::Host::write) starts, and that
-/// waits for the line `ready` from this one, said by `ready`.
+/// Holds it until the process is ended. [`Host::write`](super::Host::write) starts the process and waits for the line
+/// `ready` from it, which `ready` prints.
 ///
 /// # Errors
 ///

@@ -18,14 +18,14 @@ pub struct Live {
 }
 
 impl Live {
-    /// A host: its root (`/`, or a folder with a tree like it) and the folder of the journal, which also says
-    /// who holds the exit latency.
+    /// A host: its root (`/`, or a folder with a tree like it) and the folder of the journal, which also has the name
+    /// of the exit latency's holder.
     #[must_use]
     pub fn new(root: &Path, state: &Path) -> Self {
         Self { files: inspect::Host::rooted(root), state: state.to_owned() }
     }
 
-    /// Beside files there is only what runs here.
+    /// Places other than files exist only on the running host.
     fn here(&self, place: &Place) -> Result<(), Unread> {
         if self.files.is_running() || place.path().is_some() {
             return Ok(());
@@ -132,7 +132,7 @@ fn run(program: &str, arguments: &[&str]) -> Result<(), Refused> {
     Err(Refused(format!("{}: {}", output.status, errors.lines().next_back().unwrap_or_default())))
 }
 
-/// In place: the journal has what was there, and a copy beside it would have to be cleaned up as well.
+/// Writes in place: the journal has the old content, and a temporary copy would have to be cleaned up as well.
 fn write_config(path: &Path, value: &[u8]) -> io::Result<()> {
     let mut file = OpenOptions::new().create(true).truncate(true).write(true).open(path)?;
     file.write_all(value)?;
@@ -149,12 +149,13 @@ fn sync_parent(path: &Path) -> io::Result<()> {
     path.parent().map_or(Ok(()), |folder| fs::File::open(folder)?.sync_all())
 }
 
-/// Processes of a cgroup that is to go move up; those that cannot are told by the removal's failure.
+/// Moves the processes of a cgroup that is to be removed to its parent; if some cannot be moved, the removal reports
+/// the failure.
 fn release_processes(folder: &Path) {
     let Some(parent) = folder.parent() else { return };
     let processes = fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
     for pid in processes.lines() {
-        // One that has ended meanwhile is not a loss.
+        // A process that has ended meanwhile need not be moved.
         let _ = fs::write(parent.join("cgroup.procs"), pid);
     }
 }
@@ -166,7 +167,7 @@ fn service(name: &str) -> io::Result<Option<Value>> {
     let mut asked = process::Command::new("systemctl");
     let output = asked.args(["is-active", name]).stdin(Stdio::null()).output()?;
     let told = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-    // What is not known, has failed or ends right now does not run.
+    // A service that is unknown, has failed or is ending right now does not run.
     let state = if matches!(told.as_str(), "active" | "activating" | "reloading") {
         "active"
     } else {

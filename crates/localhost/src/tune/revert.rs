@@ -1,4 +1,4 @@
-//! Taking a plan back, from wherever it was left.
+//! Taking a plan back, from whatever state it is in.
 
 use super::apply::PlaceNote;
 use super::host::Host;
@@ -9,11 +9,11 @@ use std::collections::BTreeSet;
 use tailtrim_host::tune::{Command, Journal, JournalError, Mark, Outcome, Place, Recorded, Value};
 use thiserror::Error;
 
-/// Restoring one value may change another that was restored before (a watchdog that is two in one): the
-/// values are gone through again until all are as they were.
+/// Restoring one value may change another that was restored before (a watchdog that is two in one): all values are
+/// checked again until all are as they were.
 const PASSES: usize = 4;
 
-/// What came of taking a plan back.
+/// Result of taking a plan back.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Reverted {
     /// Values that were restored.
@@ -81,7 +81,7 @@ pub fn revert(
     Ok(Some(told))
 }
 
-/// What neither is as before nor as it was set.
+/// Records values that are neither as before nor as they were set.
 fn drifts(host: &impl Host, journal: &Journal, restarted: bool, told: &mut Reverted) {
     for step in &journal.steps {
         if restarted && !step.place.survives_restart() {
@@ -182,9 +182,9 @@ fn goes_with_folder(journal: &Journal, step: &Recorded) -> bool {
     })
 }
 
-/// What follows from files of ours, such as the boot loader's menu: once more, now that they are restored.
+/// Runs the commands that apply restored files, such as the one for the boot loader's menu, once more.
 ///
-/// Also where no mark says that the step was begun, but its value was another: the mark may have been lost.
+/// Also where no record shows that the step was begun, but its value was another: the record may have been lost.
 fn run_after(
     host: &mut impl Host,
     journal: &Journal,

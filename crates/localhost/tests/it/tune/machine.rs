@@ -1,4 +1,4 @@
-//! A host in memory that reads like a kernel, and a disk; both die or refuse when they are told to.
+//! A host in memory that behaves like a kernel, and a disk; both die or refuse at given operations.
 
 use super::places::{configs, file};
 use std::cell::RefCell;
@@ -9,7 +9,7 @@ use tailtrim_host::tune::{Command, Form, Place, Places, Value};
 use tailtrim_host::{Cpus, Tree, Unread};
 use tailtrim_localhost::tune::{Host, Refused, StateError, Store};
 
-/// What goes wrong, counted over the operations of host and disk together.
+/// Faults, counted over the operations of host and disk together.
 #[derive(Debug, Default)]
 pub(crate) struct Fate {
     pub(crate) operations: u32,
@@ -17,14 +17,14 @@ pub(crate) struct Fate {
     pub(crate) dies_at: Option<u32>,
     /// Operations that the host refuses.
     pub(crate) refused: BTreeSet<u32>,
-    /// How much of the last operation was done.
+    /// Part of the last operation that was done, in 256ths.
     pub(crate) part: u8,
 }
 
 enum Turn {
     Done,
     Refused,
-    /// Killed: so much of it was done, in 256ths.
+    /// Killed: this part of the operation was done, in 256ths.
     Killed(u8),
     Dead,
 }
@@ -42,7 +42,7 @@ impl Fate {
     }
 }
 
-/// How a place of a kernel takes and shows what it holds.
+/// Kind of a kernel's place: accepted values and their form.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Cell {
     Number {
@@ -209,7 +209,7 @@ impl Machine {
         let Some(cell) = self.cells.get_mut(place) else { return refuse("No such place") };
         match (cell, text) {
             (Cell::Number { value, least, most }, Some(text)) => match text.parse::<i64>() {
-                // Values beyond the limits that are there from the start can be written back.
+                // Values beyond the limits that were there from the start can be written back.
                 Ok(new) if new > *most && new < 100 => *value = new,
                 Ok(new) => *value = new.clamp(*least, *most),
                 Err(_) => return refuse("Invalid argument"),
@@ -323,7 +323,7 @@ impl Disk {
         Err(StateError { path: "journal".into(), problem: io::Error::other("interrupted").into() })
     }
 
-    /// Whether an operation that is done whole or not at all is done, and whether its caller lives on.
+    /// Result of an operation that is done whole or not at all: whether it was done, and whether its caller lives on.
     fn whole(&self) -> (bool, bool) {
         match self.fate.borrow_mut().turn() {
             Turn::Done => (true, true),
@@ -354,7 +354,7 @@ impl Store for Disk {
         let length = match turn {
             Turn::Done => bytes.len(),
             Turn::Killed(share) => bytes.len() * usize::from(share) / 255,
-            // A full disk takes a part.
+            // A full disk takes half of the bytes.
             Turn::Refused => bytes.len() / 2,
             Turn::Dead => 0,
         };

@@ -1,4 +1,4 @@
-//! Plans on a host in memory: whatever fails and wherever it is killed, the way back leads to the same bytes.
+//! Plans on a host in memory: whatever fails and wherever the process is killed, reverting restores the same bytes.
 
 mod folder;
 mod machine;
@@ -50,7 +50,7 @@ fn plan(changes: Vec<Change>) -> Plan {
     }
 }
 
-/// Steps to wishes for places that are chosen by number; a folder comes with files in it.
+/// Wishes for places that are chosen by number; a folder comes with files in it.
 fn wishes(machine: &Machine, chosen: &[(usize, u64, bool)]) -> Plan {
     let mut changes: Vec<Change> = Vec::new();
     for (at, seed, optional) in chosen {
@@ -120,7 +120,7 @@ proptest! {
     }
 }
 
-/// What is left of a journal that was damaged after the plan was applied: all is restored, or nothing is changed.
+/// Asserts that after damage to the journal of an applied plan either all is restored, or nothing is changed.
 fn restores_all_or_nothing(
     bench: &mut Bench,
     before: &BTreeMap<Place, Option<Value>>,
@@ -235,7 +235,7 @@ fn what_is_applied_is_told_and_a_second_plan_is_refused() {
     ));
     let journal = Journal::parse(b.disk.journal.as_ref().unwrap()).unwrap();
     assert_eq!(journal.outcomes[&2], Outcome::Cannot("Input/output error".into()));
-    // Somebody else writes one of them.
+    // Another program writes one of them.
     b.machine.cells.insert(file("list"), Cell::List("5".parse().unwrap()));
     let standing: Vec<Standing> =
         inspect(&b.machine, &journal, "boot").iter().map(|found| found.standing).collect();
