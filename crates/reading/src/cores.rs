@@ -1,9 +1,9 @@
-//! How many threads work at the same time.
+//! Limit on the number of threads that work at the same time.
 
 use std::num::NonZeroUsize;
 use std::sync::{Condvar, Mutex, PoisonError};
 
-/// Cores that threads share. Who waits for another thread gives its core back until then.
+/// Cores that threads share. A thread that waits for another one gives its core back until then.
 #[derive(Debug)]
 pub(crate) struct Cores {
     count: usize,

@@ -3,7 +3,8 @@
 //!
 //! Files are read, not mapped into memory: a capture may still be written to, or be shortened, by another process.
 //! Beyond the new end of a mapped file the kernel raises SIGBUS, which ends this process, or the Python process that it
-//! is a module of; and a `&[u8]` must not change, as mapped bytes of such a file would. What is read into a buffer stays.
+//! is a module of; and a `&[u8]` must not change, as mapped bytes of such a file would. Bytes that were read into a
+//! buffer do not change.
 
 mod compressed;
 mod frames;
@@ -23,28 +24,28 @@ use tailtrim_tail::capture::{CaptureError, CaptureReader, Input, StampSource, St
 /// Bytes read from a file or pipe in one system call.
 const READ: usize = 128 * 1024;
 
-/// How to read captures.
+/// Settings for reading captures.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Reading {
-    /// Where stamps are taken from.
+    /// Source of the stamps.
     pub stamps: StampSource,
-    /// Use what precedes damage.
+    /// Use the part in front of damage.
     pub salvage: bool,
 }
 
-/// A capture and how much of it there is.
+/// A capture with its size.
 pub struct CaptureInput {
     /// The capture.
     pub capture: CaptureReader,
     /// Its size, to tell progress.
     pub extent: Extent,
-    /// Where it can be read from any place on.
+    /// The plain file, if it can be read from any place on.
     pub(crate) plain: Option<Plain>,
-    /// The cores that decompress it ahead of who reads it; `None` where it is not a compressed file.
+    /// The cores that decompress it ahead of its reader; `None` where it is not a compressed file.
     pub(crate) spare: Option<Spare>,
 }
 
-/// How much of a file has been read.
+/// Size of a file, for the share that has been read.
 #[derive(Debug, Clone)]
 pub enum Extent {
     /// A plain file of so many bytes.
@@ -56,8 +57,7 @@ pub enum Extent {
 }
 
 impl Extent {
-    /// The share that is done (0 to 1) when `offset` bytes of the decompressed capture are; `None` for
-    /// pipes.
+    /// The share that is done (0 to 1) at `offset` bytes of the decompressed capture; `None` for pipes.
     #[must_use]
     pub fn done(&self, offset: u64) -> Option<f64> {
         match self {
@@ -71,8 +71,8 @@ impl Extent {
 /// Opens the capture `path`, `-` for standard input. Names ending in `.mscap` (also `.mscap.zst`,
 /// `.mscap.gz`) are `MoonSniff` records, which have no magic number.
 ///
-/// A plain file is read up to the size that it has now: what is appended later is left out, and what is overwritten
-/// meanwhile may be read as it was or as it is. A file that has become shorter is an error.
+/// A plain file is read up to the size that it has now: bytes that are appended later are left out, and bytes that are
+/// overwritten meanwhile may be read as they were or as they are. A file that has become shorter is an error.
 ///
 /// # Errors
 /// [`CaptureError::Io`] when it cannot be opened, otherwise those of [`CaptureReader::open`].
@@ -103,7 +103,7 @@ struct Opened {
 }
 
 impl Opened {
-    /// A pipe, or a file that does not say how long it is.
+    /// A pipe, or a file whose size is unknown.
     fn streamed(source: impl Read + Send + 'static) -> io::Result<Self> {
         let source = decompressed(BufReader::with_capacity(READ, source))?;
         let input = Box::new(Streamed::new(source));
@@ -130,7 +130,7 @@ fn file(path: &Path) -> io::Result<Opened> {
     if metadata.is_dir() {
         return Err(io::Error::other("this is a directory, expected a capture file"));
     }
-    // Some files, such as those of /proc, do not say how long they are.
+    // Some files, such as those of /proc, have the size 0 although they are not empty.
     if !metadata.is_file() || metadata.len() == 0 {
         return Opened::streamed(file);
     }
@@ -180,7 +180,7 @@ impl Read for Part {
     }
 }
 
-/// What a source holds, decompressed if its first bytes say that it is compressed.
+/// The content of a source, decompressed if its first bytes show that it is compressed.
 ///
 /// # Errors
 ///

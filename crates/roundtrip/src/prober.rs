@@ -89,9 +89,9 @@ pub struct Answer {
     pub low: u64,
     /// Number of these bits.
     pub bits: u32,
-    /// T1 as the reply has it.
-    pub sender_stamp: u64,
     /// T1 in the reply.
+    pub sender_stamp: u64,
+    /// T2 and T3, by the clock of the far host.
     pub far_ns: Option<(i64, i64)>,
     /// Largest difference of the two clocks; `None`: unknown.
     pub clock_bound_ns: Option<u64>,

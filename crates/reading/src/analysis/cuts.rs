@@ -1,4 +1,4 @@
-//! Where two captures can be cut, found without reading them.
+//! Places at which two captures can be cut, found without reading all of them.
 
 use crate::source::Plain;
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use tailtrim_tail::capture::{CHAIN, Track};
 
-/// Bytes that are looked at to know the time of a place within a capture: enough to find where records begin, also among
+/// Bytes that are read to find the time at a place within a capture: enough to find where records begin, also among
 /// whole jumbo frames of 9,000 bytes.
 const LOOK: usize = 128 * 1024;
 
@@ -26,23 +26,23 @@ pub(super) struct Side {
 /// A place in both captures, offsets of records.
 pub(super) type Place = [u64; 2];
 
-/// Where a stretch begins.
+/// The beginning of a stretch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Cut {
     pub(super) at: Place,
-    /// On both sides the stamp of the record there is not smaller, and those before it are.
+    /// The stamp of the cut: on both sides the record there is not earlier, and all records before it are.
     pub(super) stamp_ns: i64,
-    /// Where to begin to match.
+    /// Place at which matching begins, in front of the cut.
     pub(super) before: Place,
 }
 
-/// The first cut is tried at this part of a stretch, then at twice that place, and from [`NEXT`] on at multiples of that
-/// part, until one is found: whoever joins the stretches reads that far before it asks others.
+/// The first cut is tried at this part of a stretch, then at twice that place, and from [`NEXT`] on at multiples of
+/// that part, until one is found: the thread that joins the stretches reads up to it before others can help.
 const FIRST: u64 = 16;
 const NEXT: u64 = 4;
 
-/// Cuts after `from_ns`, so many packets of the ingress capture apart; `before` so many packets before each of them. Both
-/// are estimated from the records around each cut. What cannot be found is left out.
+/// Cuts after `from_ns`, so many packets of the ingress capture apart; `before` so many packets before each of them.
+/// Both are estimated from the records around each cut. Cuts that cannot be found are left out.
 pub(super) fn cuts(sides: &[Side; 2], packets: u64, before: u64, from_ns: i64) -> Vec<Cut> {
     let [ingress, egress] = sides;
     let packets = packets.max(1);
@@ -84,7 +84,7 @@ impl Side {
         (self.track.whole(bytes) as u64).checked_div(self.track.records(bytes).count() as u64)
     }
 
-    /// How many records lie between two places if all are as long as those at both ends; `None` where they are not.
+    /// Number of records between two places if all are as long as those at both ends; `None` where they are not.
     pub(super) fn records_between(&self, from: u64, to: u64) -> Option<u64> {
         let length = self.record_length(from)?;
         let alike = self.record_length(to.saturating_sub(LOOK as u64))? == length;
@@ -108,7 +108,7 @@ impl Side {
         Ok(bytes)
     }
 
-    /// Offsets and stamps of the records from the first one behind `offset` on, as far as `count` bytes tell.
+    /// Offsets and stamps of the records from the first one behind `offset` on, within `count` bytes.
     fn records(&self, offset: u64, count: usize) -> Option<Vec<(u64, i64)>> {
         let bytes = self.bytes(offset, count).ok()?;
         let first = self.track.first(&bytes)?;

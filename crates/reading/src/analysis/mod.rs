@@ -1,10 +1,11 @@
 //! The analysis of two captures on several cores. The result is the same to the byte on any number of them.
 //!
-//! Plain captures are cut in time into stretches, which threads match; this one joins them. Where it can be told how many
-//! samples come before a stretch, and no samples are wanted, it is counted as it is matched. Otherwise that is done on four
-//! and more cores, and the pairs are kept until their turn. Of other captures, and on fewer cores, a thread for each
-//! capture reads, decompresses, decodes and signs ahead of this one, which is given the same batches in the same order as on
-//! one core. A further thread takes the samples, unless the sink follows what is decided.
+//! Plain captures are cut in time into stretches, which threads match; this one joins them. If the number of samples
+//! before a stretch is known, and no samples are wanted, its pairs are counted as they are matched. Otherwise captures
+//! are cut only on four and more cores, and the pairs are kept until their turn. Other captures, and all captures on
+//! fewer cores, are read by a thread each, which decompresses, decodes and signs ahead of this one; this one gets the
+//! same batches in the same order as on one core. A further thread takes the samples, unless the sink follows the
+//! decisions.
 
 mod coordinator;
 mod cuts;
@@ -30,13 +31,13 @@ use stretches::{PACKETS, Stretches};
 use tailtrim_tail::analysis::{self, Analysis, AnalysisError, Options, Sink, Terms};
 use tailtrim_tail::capture::CaptureError;
 
-/// From so many cores on, captures are cut although pairs have to be kept. Before that, reading ahead is as fast and takes a
-/// tenth of the memory: on two cores 10 million pairs took 0.47 s and 15 MB, cut 0.50 s and 120 MB, on one core 0.64 s. It
-/// keeps three cores busy.
+/// Least number of cores on which captures are cut although pairs have to be kept. On fewer cores, reading ahead is as
+/// fast and takes a tenth of the memory: on two cores 10 million pairs took 0.47 s and 15 MB, cut 0.50 s and 120 MB, on
+/// one core 0.64 s. It keeps three cores busy.
 const CUT_FROM: usize = 4;
 
-/// Threads that match where another one takes the samples: a sample takes longer to compress and to write than to match, so
-/// that more of them would wait for it, each with the pairs of a stretch (21 MB).
+/// Threads that match where another one takes the samples: a sample takes longer to compress and to write than to
+/// match, so that further ones would only wait, each with the pairs of a stretch (21 MB).
 const FEEDING: NonZeroUsize = NonZeroUsize::new(8).unwrap();
 
 /// Where no pairs are kept, there are about so many stretches for each thread, so that all end at about the same time,
@@ -44,10 +45,10 @@ const FEEDING: NonZeroUsize = NonZeroUsize::new(8).unwrap();
 const FOR_EACH: u64 = 4;
 const LONGEST: u64 = 8 * PACKETS;
 
-/// Bytes of a record, for which a guess will do: a small frame and its header.
+/// Estimate of a record's bytes: a small frame and its header.
 const RECORD: u64 = 80;
 
-/// Threads that read a capture each. So many cores have nothing to spare for decompressing further ahead.
+/// Threads that read a capture each. With no more cores than these, none is left for decompressing further ahead.
 const READERS: usize = 2;
 
 /// The cores that this process may use.
@@ -134,7 +135,7 @@ fn stretches(
     Ok(sides.and_then(|sides| Stretches::of(sides, terms, packets, options)))
 }
 
-/// What the first records settle, and the captures where they can be read from any place on.
+/// The terms that the first records settle, and the sides if both captures can be read from any place on.
 fn sides(
     ingress: &mut CaptureInput,
     egress: &mut CaptureInput,

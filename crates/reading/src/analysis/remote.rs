@@ -1,6 +1,6 @@
 //! Two captures that other hosts match, stretch by stretch: they read the same files.
 //!
-//! Tasks, orders and what comes of them are bytes that only the same version of tailtrim reads.
+//! Tasks, orders and results are bytes that only the same version of tailtrim reads.
 
 use super::coordinator::{Answered, Answers, Coordinator, StretchError, Workers};
 use super::cuts::Cut;
@@ -13,22 +13,22 @@ use std::io;
 use std::ops::ControlFlow;
 use tailtrim_tail::analysis::{Analysis, AnalysisError, Counts, Options, Order, Stretch};
 
-/// Where a stretch lies.
+/// Position of a stretch.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Task {
     begin: Cut,
-    /// Where the next one begins.
+    /// Beginning of the next one.
     end: Option<Cut>,
-    /// The order that its pairs will have, as far as one can tell: then they are counted at once.
+    /// The expected order of its pairs, if there is one: then they are counted at once.
     expected: Option<Order>,
 }
 
 /// Hosts that read the same captures.
 pub trait Hosts {
-    /// Why they did not answer.
+    /// Reason why they did not answer.
     type Error;
 
-    /// Has [`outline`] done for each task.
+    /// Runs [`outline`] for each task.
     ///
     /// # Errors
     /// They cannot be asked.
@@ -37,7 +37,7 @@ pub trait Hosts {
         tasks: Vec<Vec<u8>>,
     ) -> Result<Answers<'_, Vec<u8>, Self::Error>, Self::Error>;
 
-    /// Has [`counts`] done for each task of an index, with its order.
+    /// Runs [`counts`] for each task of an index, with its order.
     ///
     /// # Errors
     /// They cannot be asked.
@@ -58,10 +58,10 @@ pub struct Ordered {
     pub order: Vec<u8>,
 }
 
-/// What a host says of a stretch, see [`Hosts::outlines`].
+/// Outline of a stretch, computed by a host, see [`Hosts::outlines`].
 ///
 /// # Errors
-/// The captures cannot be read, or the task has other bytes than one of this version.
+/// The captures cannot be read, or the task is not of this version.
 pub fn outline(
     ingress: CaptureInput,
     egress: CaptureInput,
@@ -73,10 +73,10 @@ pub fn outline(
     stretches.outlined(0, task.expected.as_ref(), options).as_ref().map(bytes).transpose()
 }
 
-/// What a host counts of a stretch, see [`Hosts::counts`].
+/// Counts of a stretch, computed by a host, see [`Hosts::counts`].
 ///
 /// # Errors
-/// The captures cannot be read, or the task or the order has other bytes than one of this version.
+/// The captures cannot be read, or the task or the order is not of this version.
 pub fn counts(
     ingress: CaptureInput,
     egress: CaptureInput,
@@ -110,8 +110,8 @@ fn value<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> io::Result<T> {
     postcard::from_bytes(bytes).map_err(io::Error::other)
 }
 
-/// Analyses two captures on other hosts, in stretches of so many packets. Otherwise as [`super::analyze`] without samples:
-/// to send them takes longer than to match them here.
+/// Analyses two captures on other hosts, in stretches of so many packets. Otherwise as [`super::analyze`] without
+/// samples: sending them would take longer than matching here.
 ///
 /// # Errors
 /// [`StretchError`].
@@ -169,7 +169,7 @@ impl<H: Hosts> Workers for Sent<'_, H> {
     }
 }
 
-/// What answers say.
+/// Decodes the answers.
 fn read<'a, T: DeserializeOwned, E: 'a>(
     answers: Answers<'a, Vec<u8>, E>,
 ) -> Answers<'a, T, StretchError<E>> {

@@ -8,18 +8,19 @@ use tailtrim_tail::analysis::{
 use tailtrim_tail::capture::Track;
 use tailtrim_tail::matching::MEMORY;
 
-/// Workers begins so many packets before a stretch: the matcher then holds what it would hold otherwise, as long as no
-/// more packets are in flight.
+/// Workers begin so many packets before a stretch: their matcher then has the same state as in one run over the
+/// captures, as long as no more packets are in flight.
 const BEFORE: u64 = 2 * MEMORY as u64;
 
 /// Packets of a stretch: those before it take 6 % of the time, its pairs 21 MB.
 pub(super) const PACKETS: u64 = 16 * BEFORE;
 
-/// The trim counts from the first packet that leaves: the first cut is late enough for one that takes this part of it.
+/// The trim counts from the first packet that leaves: the first cut leaves time for a first packet that takes this part
+/// of the trim.
 const DELAYED: i64 = 8;
 
-/// What comes before the first cut is read by one thread alone. Where it is more than this part, reading ahead is faster on
-/// two cores: 1 / 1.7 of the time of one core, in place of 1/8 + 7/8 · 1/2.
+/// Largest part of a capture in front of the first cut, which is read by one thread alone. Where it is more, reading
+/// ahead is faster on two cores: 1 / 1.7 of the time of one core, in place of 1/8 + 7/8 · 1/2.
 const EARLY: u64 = 8;
 
 /// A stretch without its pairs, and the counts of these if an order was expected.
@@ -46,7 +47,7 @@ impl Stretches {
         (!cuts.is_empty()).then(|| Self { sides, cuts, terms })
     }
 
-    /// Whether the first cut is one: it was found among bytes that look like records.
+    /// Whether the first cut is really at a record: it was found among bytes that look like records.
     pub(super) fn begin_at_a_cut(&self) -> bool {
         let leads = |side: usize| {
             self.cuts
@@ -63,7 +64,7 @@ impl Stretches {
         self.ends_at_cut(index, stretch.last_ns()).then_some(stretch)
     }
 
-    /// The same without its pairs, which are counted where an order is expected.
+    /// The same without its pairs, which are counted if an order is expected.
     pub(super) fn outlined(
         &self,
         index: usize,
@@ -80,7 +81,7 @@ impl Stretches {
         self.end(0)[0] <= self.sides[0].plain.size / EARLY
     }
 
-    /// What to begin to match with, and the stretch of this index.
+    /// Sources for the packets in front of the stretch of this index, and for the stretch.
     pub(super) fn own(&self, index: usize) -> [[Opened; 2]; 2] {
         let Cut { at, before, .. } = self.cuts[index];
         let sources = self.sources(at, self.end(index + 1), [0; 2], false);
@@ -92,15 +93,15 @@ impl Stretches {
         self.cuts.get(index + 1).is_none_or(|next| last_ns < next.stamp_ns)
     }
 
-    /// The analysis of what comes before the first cut, of which nothing is read yet.
+    /// The analysis of the part in front of the first cut, before anything is read.
     pub(super) fn begun<'a>(&self, options: &'a Options) -> Ongoing<'a> {
         let begin = [Track::BEGIN; 2];
         let [ingress, egress] = self.sources(begin, self.end(0), [0; 2], false);
         Ongoing::new(ingress, egress, &self.terms, options)
     }
 
-    /// Goes on where a stretch is not joined. If it is not `whole`, its end is not a cut, or a capture is damaged: from
-    /// there on the captures are read as one.
+    /// Goes on from a stretch that cannot be joined. If it is not `whole`, its end is not a cut, or a capture is
+    /// damaged: from there on the captures are read as one.
     pub(super) fn go_on<S: Sink>(
         &self,
         ongoing: &mut Ongoing<'_>,
@@ -116,7 +117,7 @@ impl Stretches {
         ongoing.run(self.next_ns(end), sink, progress)
     }
 
-    /// Where the stretch before that cut ends.
+    /// End of the stretch before that cut.
     pub(super) fn end(&self, cut: usize) -> Place {
         let sizes = [0, 1].map(|side| self.sides[side].plain.size);
         self.cuts.get(cut).map_or(sizes, |cut| cut.at)
@@ -128,7 +129,7 @@ impl Stretches {
         self.cuts.get(cut).filter(goes_on).map(|cut| cut.stamp_ns)
     }
 
-    /// What lies between two places, behind so many records; damage is left out only with `salvage`.
+    /// Sources for the part between two places, behind so many records; damage is left out only with `salvage`.
     pub(super) fn sources(
         &self,
         from: Place,

@@ -1,10 +1,10 @@
-//! What `zstd -d` and `gzip -d` read: zstd frames, frames that are to be skipped (as pzstd and seekable files have them)
-//! and gzip members, one after the other in any order.
+//! Decompression as by `zstd -d` and `gzip -d`: zstd frames, skippable frames (as in pzstd's and seekable files) and
+//! gzip members, one after the other in any order.
 
 use std::io::{self, BufRead, ErrorKind, Read};
 use zstd::stream::raw::{self, InBuffer, Operation, OutBuffer};
 
-/// Bytes that say what comes next.
+/// Bytes by which the next frame or member is recognised.
 pub(super) const MAGIC: usize = 4;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,13 +46,13 @@ pub(super) fn is_compressed(head: &[u8]) -> bool {
     Kind::of(head).is_some()
 }
 
-/// A compressed file, decompressed as it is read. An error is told with its place in the compressed file, and told again
-/// when it is read once more.
+/// A compressed file, decompressed as it is read. An error names its place in the compressed file, and comes again at
+/// the next read.
 pub(super) struct Decompressed<R> {
     state: State<R>,
     /// Made once: a file may have millions of frames.
     zstd: raw::Decoder<'static>,
-    /// Where the frame or member begins that is read.
+    /// Beginning of the present frame or member.
     begin: u64,
 }
 
@@ -75,7 +75,7 @@ impl<R: BufRead> Decompressed<R> {
         Self::from_place(source, 0)
     }
 
-    /// What the source holds begins at this byte of the compressed file.
+    /// A source whose first byte is this one of the compressed file.
     ///
     /// # Errors
     ///
@@ -85,7 +85,7 @@ impl<R: BufRead> Decompressed<R> {
         Ok(Self { state: State::Between(source, None), zstd: raw::Decoder::new()?, begin: at })
     }
 
-    /// Where the next frame or member begins, unless one is being read.
+    /// Beginning of the next frame or member, unless one is being read.
     pub(super) fn between(&self) -> Option<u64> {
         match &self.state {
             State::Between(source, _) => Some(source.at),
@@ -203,17 +203,17 @@ impl<R: BufRead> Read for Decompressed<R> {
     }
 }
 
-/// A source that knows how much of it was consumed, and can be looked at before it is read.
+/// A source that counts its consumed bytes, and whose next bytes can be looked at before they are read.
 struct Counted<R> {
     source: R,
     at: u64,
-    /// Bytes that were looked at: those of this range are still to be read.
+    /// Bytes that were looked at; those of this range still have to be read.
     head: [u8; MAGIC],
     ahead: std::ops::Range<usize>,
 }
 
 impl<R: BufRead> Counted<R> {
-    /// The next bytes, as many as say what comes next; fewer at the end.
+    /// The next bytes, as many as are needed to recognise the next part; fewer at the end.
     fn peek(&mut self) -> io::Result<&[u8]> {
         let ahead = self.ahead.len();
         self.head.copy_within(self.ahead.clone(), 0);

@@ -1,8 +1,8 @@
-//! A compressed file whose zstd frames several threads decompress ahead of who reads, as pzstd and seekable files allow:
-//! their frames are small and do not depend on each other.
+//! A compressed file whose zstd frames several threads decompress ahead of its reader, as pzstd and seekable files
+//! allow: their frames are small and do not depend on each other.
 //!
-//! What is not such a frame is decompressed while it is read, and so is all that follows it: large frames (`zstd` writes a
-//! file as one), gzip members, damage. So errors are those of [`Decompressed`], whatever the number of threads.
+//! Anything else is decompressed while it is read, and so are all bytes behind it: large frames (`zstd` writes a file
+//! as one), gzip members, damage. So errors are those of [`Decompressed`], whatever the number of threads.
 
 use super::READ;
 use super::compressed::Decompressed;
@@ -36,14 +36,14 @@ pub(crate) type Spare = Arc<OnceLock<Arc<Cores>>>;
 pub(super) struct Frames {
     file: Arc<File>,
     spare: Spare,
-    /// Compressed bytes that were read, to tell progress.
+    /// Number of compressed bytes that were read, for progress.
     read: Arc<AtomicU64>,
     /// Decompresses while it is read; `None` while threads decompress.
     rest: Option<Decompressed<BufReader<From>>>,
     /// Whether threads are given no more.
     rest_only: bool,
     ahead: VecDeque<Ahead>,
-    /// Where the frames begin that no thread was given.
+    /// Beginning of the frames that no thread was given.
     next: u64,
     ready: Cursor<Vec<u8>>,
 }
@@ -53,7 +53,7 @@ struct Ahead {
     begin: u64,
     end: u64,
     bound: usize,
-    /// `None` where that failed.
+    /// `None` where decompression failed.
     decompressed: JoinHandle<Option<Vec<u8>>>,
 }
 
@@ -93,7 +93,8 @@ impl Frames {
         }
     }
 
-    /// Waits for the frames that come next. Where they cannot be decompressed, the rest begins, which says why.
+    /// Waits for the frames that come next. Where they cannot be decompressed, the rest begins there, and reading it
+    /// returns the error.
     fn take(&mut self, cores: &Cores) -> io::Result<()> {
         let Some(Ahead { begin, end, decompressed, .. }) = self.ahead.pop_front() else {
             self.rest = Some(rest(&self.file, &self.read, self.next)?);
@@ -131,14 +132,14 @@ impl Read for Frames {
                     (self.rest, self.next) = (None, place);
                 }
                 (Some(rest), _) => return rest.read(out),
-                // What is set stays set.
+                // Cannot happen: the cores are never unset.
                 (None, None) => return Err(io::Error::other("the cores that decompress are gone")),
             }
         }
     }
 }
 
-/// What decompresses from this place on while it is read.
+/// Decompression from this place on, while it is read.
 fn rest(
     file: &Arc<File>,
     read: &Arc<AtomicU64>,
@@ -149,8 +150,8 @@ fn rest(
     Decompressed::from_place(BufReader::with_capacity(READ, source), at)
 }
 
-/// The next frames, as many as are [`ENOUGH`], and the most bytes that they have decompressed. None at the end, and where
-/// something else follows, or a frame of more than [`MOST`] bytes.
+/// The next frames, as many as are [`ENOUGH`], and the most bytes that they have decompressed. No frame at the end, in
+/// front of something else, and in front of a frame of more than [`MOST`] bytes.
 fn frames(file: &File, at: u64) -> (Vec<u8>, usize) {
     let (mut bytes, mut end, mut bound) = (Vec::new(), 0, 0);
     while end.max(bound) < ENOUGH
@@ -163,7 +164,8 @@ fn frames(file: &File, at: u64) -> (Vec<u8>, usize) {
     (bytes, bound)
 }
 
-/// The size of the frame that begins behind so many bytes, compressed and the most decompressed. Reads what is needed for it.
+/// The size of the frame that begins behind so many bytes, compressed and the most decompressed. Reads the bytes that
+/// are needed for it.
 fn frame(file: &File, at: u64, bytes: &mut Vec<u8>, begin: usize) -> Option<(usize, usize)> {
     let most = |size: u64| usize::try_from(size).ok().filter(|size| *size <= MOST);
     loop {
@@ -198,8 +200,8 @@ fn read_at(file: &File, bytes: &mut [u8], at: u64) -> Option<usize> {
     }
 }
 
-/// A file from some place on, which tells how much of it was read. Each call ends at a multiple of [`READ`], wherever the
-/// first begins: what a decoder writes before it finds damage depends on where its input ends.
+/// A file from some place on, which counts the bytes that were read. Each call ends at a multiple of [`READ`], wherever
+/// the first begins: the output of a decoder in front of damage depends on where its input ends.
 struct From {
     file: Arc<File>,
     at: u64,

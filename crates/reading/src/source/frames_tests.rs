@@ -4,7 +4,7 @@ use super::*;
 use proptest::prelude::*;
 use std::num::NonZeroUsize;
 
-/// What comes after another in a compressed file.
+/// A part of a compressed file.
 #[derive(Debug, Clone)]
 enum Part {
     /// A frame of so many bytes, with or without its size and a checksum.
@@ -58,7 +58,7 @@ fn compressed(parts: &[Part]) -> Vec<u8> {
     file
 }
 
-/// All bytes, the error behind them, and the error told when it is read once more.
+/// All bytes, the error behind them, and the error of one more read.
 fn all(mut source: impl Read) -> (Vec<u8>, Option<String>, Option<String>) {
     let (mut bytes, mut piece) = (Vec::new(), vec![0; 256 * 1024]);
     let mut read = || match source.read(&mut piece) {
@@ -79,7 +79,7 @@ fn all(mut source: impl Read) -> (Vec<u8>, Option<String>, Option<String>) {
     (bytes, error, again)
 }
 
-/// A file that so many cores decompress ahead, and what tells how much of it was read.
+/// A file that so many cores decompress ahead, and the number of bytes that were read of it.
 fn frames(bytes: &[u8], cores: Option<usize>) -> (Frames, Arc<AtomicU64>) {
     let mut file = tempfile::tempfile().unwrap();
     io::copy(&mut &bytes[..], &mut file).unwrap();
@@ -92,7 +92,7 @@ fn frames(bytes: &[u8], cores: Option<usize>) -> (Frames, Arc<AtomicU64>) {
     (frames, read)
 }
 
-/// Any number of cores, one of which is in use by who reads, as in an analysis.
+/// Any number of cores, one of which is used by the reader, as in an analysis.
 fn as_without_threads(bytes: &[u8]) {
     let expected = all(frames(bytes, None).0);
     for cores in [1, 3] {

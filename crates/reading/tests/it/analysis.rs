@@ -1,4 +1,4 @@
-//! Analyses on several cores: to the byte what one core finds, whatever the captures hold.
+//! Analyses on several cores: byte for byte the result of one core, whatever the captures contain.
 
 use crate::formats::{gzip, mscap, pcap, pcapng, zstd};
 use std::fs::{self, File};
@@ -19,10 +19,10 @@ use tempfile::TempDir;
 const US: u64 = 1_000;
 const MS: i64 = 1_000_000;
 
-/// Packets of a capture: several times what is handed over at once.
+/// Packets of a capture: several times as many as are handed over at once.
 const PACKETS: u64 = 30_000;
 
-/// Stamps and identifiers of what passes two taps.
+/// Stamps and identifiers of the packets at two taps.
 type Taps = [Vec<(u64, u32)>; 2];
 
 /// Packets of which some are lost, doubled, late or strangers, with signatures that come again, written out of order.
@@ -67,7 +67,7 @@ fn hostile_of(packets: u64, ids: u64) -> Taps {
     taps
 }
 
-/// All that an analysis finds.
+/// Results of an analysis.
 #[derive(Debug, Clone, PartialEq)]
 struct Found {
     summary: String,
@@ -101,7 +101,7 @@ fn cores(count: usize) -> NonZeroUsize {
     NonZeroUsize::new(count).unwrap()
 }
 
-/// What an analysis finds, or the error at which it ended.
+/// Result of an analysis, or the error at which it ended.
 fn analyzed(paths: &[PathBuf; 2], salvage: bool, jobs: usize) -> Result<Found, String> {
     analyzed_with(paths, salvage, jobs, true)
 }
@@ -213,7 +213,8 @@ impl Sink for Matching {
     }
 }
 
-/// Failed where each of 128 cores held the pairs of a stretch, 2.7 GB, and waited for the one that takes the samples.
+/// Regression: it failed where each of 128 cores held the pairs of a stretch, 2.7 GB, and waited for the one that takes
+/// the samples.
 #[test]
 fn few_stretches_wait_for_their_samples_on_many_cores() {
     let files = tempfile::tempdir().unwrap();
@@ -243,7 +244,7 @@ fn lossless_until(lost: u64, strangers: bool) -> Taps {
     [(0..MANY).map(passing).map(|(entered_ns, _, id)| (entered_ns, id)).collect(), egress]
 }
 
-/// How many samples come before a stretch is known from the length of the captures, or turns out to be others.
+/// The number of samples before a stretch is known from the length of the captures, or turns out to be another one.
 #[test]
 fn captures_that_are_counted_as_they_are_matched() {
     let files = tempfile::tempdir().unwrap();
@@ -286,7 +287,7 @@ fn captures_that_end_in_damage_end_alike() {
     let half = write(&files, "half.zst", [ingress, half[..half.len() / 2].to_vec()]);
     assert!(same(&half, false).unwrap_err().contains("reading failed after byte"));
     assert!(same(&half, true).unwrap().summary.contains("reading failed after byte"));
-    // The clock was set back: the first capture that is found to be so is named.
+    // The clock was set back: the error names the first capture in which that is found.
     let back = taps.map(|mut tap| {
         tap[25_000].0 = 1;
         pcap(&tap)
@@ -314,7 +315,7 @@ fn who_has_enough_ends_the_analysis() {
     let error = analyze(ingress, egress, cores(3), &options, &mut Full, go).err().unwrap();
     assert!(matches!(&error, AnalysisError::Sink(cause) if cause.to_string() == "no space left"));
 
-    // Progress is told of every 4,096 batches.
+    // Progress is reported every 4,096 batches.
     let records = (0..1_200_000).map(|index| (1_000_000_000 + index * US, index as u32));
     let long = mscap(&records.collect::<Vec<_>>());
     let [ingress, egress] = write(&files, "long.mscap", [long.clone(), long]);
@@ -325,7 +326,7 @@ fn who_has_enough_ends_the_analysis() {
         ControlFlow::Break(())
     });
     assert_eq!(error.err().unwrap().to_string(), "stopped on request");
-    // What is done with, not what was read ahead.
+    // Progress counts analysed packets, not those that were read ahead.
     let expected = 12 * 500_000..12 * 550_000;
     assert!(
         matches!(&told[..], [(entered, left)] if expected.contains(entered) && expected.contains(left)),
@@ -343,8 +344,8 @@ fn writing(path: &Path) -> File {
     File::options().write(true).open(path).unwrap()
 }
 
-/// A program that writes both captures as the packets pass, of which few enter and many leave, and that waits while a pipe
-/// is full. The beginning is what is looked at before anything is matched.
+/// A program writes both captures as the packets pass; few enter and many leave. It waits while a pipe is full. The
+/// beginning is the part that is read before matching.
 #[test]
 fn pipes_that_are_written_in_turns() {
     const BEGINNING: u64 = 4_000;

@@ -78,14 +78,14 @@ fn cut_anywhere_it_is_one_error_with_its_place() {
                     let start = format!("the compressed file ends after byte {cut}, within the ");
                     assert!(told.starts_with(&start), "{name} cut at {cut}: {told}");
                 }
-                // Between two frames, where the capture itself is cut; or not even a magic number is left.
+                // Cut between two frames, so that the capture itself ends early; or not even a magic number is left.
                 Some(error) => {
                     let place = error.to_string();
                     assert!(place.contains("byte ") || place.contains("is empty"), "{place}");
                 }
             }
         }
-        // What follows the last packet may be missing: frames without content, zeros.
+        // The part behind the last packet may be missing: frames without content, zeros.
         assert!(silent.iter().all(|cut| *cut > 1_400), "{name}: {silent:?}");
     }
 }
@@ -100,7 +100,7 @@ fn a_changed_byte_is_an_error_with_its_place_or_changes_nothing() {
             changed[at] ^= 0x10;
             let path = written(&scratch, &changed);
             match read(&path) {
-                // Without a checksum nothing tells.
+                // Without a checksum, damage cannot be recognised.
                 (records, None) if name != "no-check-no-size.zst" => {
                     assert!(expected.starts_with(&records), "{name}, byte {at}");
                 }

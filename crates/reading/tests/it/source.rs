@@ -1,4 +1,4 @@
-//! Captures by name: plain, compressed, cut short, through a pipe, and what cannot be opened.
+//! Captures by name: plain, compressed, cut short, through a pipe, and files that cannot be opened.
 
 use std::fs::File;
 use std::io::Write;
@@ -30,7 +30,7 @@ fn pcap(frames: u32) -> Vec<u8> {
 
 const FRAMES: u32 = 5_000;
 
-/// As the zstd program does it, with a checksum.
+/// A frame as of the zstd program, with a checksum.
 fn zstd(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = zstd::Encoder::new(Vec::new(), 3).unwrap();
     encoder.include_checksum(true).unwrap();
@@ -132,11 +132,12 @@ type Records = (Vec<Record>, Option<CaptureError>);
 
 #[test]
 fn a_capture_that_is_shortened_while_it_is_read_is_an_error_and_no_crash() {
-    // Where a record ends, so that nothing else tells; and all of it, which ends a process that has it mapped.
+    // Cut at the end of a record, so that no other error comes; and cut to nothing, which would kill a process that has
+    // it mapped.
     for left in [24 + 4_000 * 216, 0] {
         let shorten = |file: &mut File| file.set_len(left).unwrap();
         let (_, (records, error)) = changed(shorten, Reading::default());
-        // What was read before it was shortened counts.
+        // Records that were read before it was shortened count.
         assert!(records.len() >= 256 && records.len() < FRAMES as usize, "{}", records.len());
         let text = error.unwrap().to_string();
         let expected = format!(
@@ -219,7 +220,7 @@ fn compressed_captures_cut_short() {
         assert_eq!(error.remedy(), Some(Remedy::Salvage { packets: None }));
 
         let mut source = open(&path, SALVAGE()).unwrap();
-        // Whoever looks ahead first loses nothing.
+        // Looking ahead first loses no record.
         let signer = Signer::new(Rewrites::default());
         let peeked = source.capture.peek(&signer).unwrap();
         assert_eq!(peeked, records[..peeked.len()]);
@@ -251,7 +252,7 @@ fn damaged_compression_is_reported() {
         compressed[middle..middle + 200].fill(0xff);
         let path = files.write(name, &compressed);
         let (_, error) = read(&mut open(&path, Reading::default()).unwrap());
-        // Garbage may come out as a record that is none before the checksum tells.
+        // Garbage may be decoded as a wrong record before its checksum is read.
         let error = error.unwrap();
         assert!(matches!(error, CaptureError::Io { .. } | CaptureError::Damaged { .. }), "{error}");
         assert!(error.to_string().starts_with(&path.display().to_string()));
