@@ -29,7 +29,7 @@ pub fn process_cpu_ns() -> i64 {
 
 /// Sleeps until this time of `CLOCK_MONOTONIC`. A signal ends it early.
 pub fn sleep_until(monotonic_ns: i64) {
-    // It has nothing else to say.
+    // The only error is that a signal came.
     let _ = clock_nanosleep_absolute(ClockId::Monotonic, &timespec(monotonic_ns));
 }
 
@@ -74,7 +74,7 @@ pub fn tai_offset_ns() -> i64 {
     (apart_ns + SECOND_NS / 2).div_euclid(SECOND_NS) * SECOND_NS
 }
 
-/// How far `CLOCK_REALTIME` may be from UTC; `None` if it is not synchronised (adjtimex(2)).
+/// Error bound of `CLOCK_REALTIME` against UTC; `None` if it is not synchronised (adjtimex(2)).
 pub fn synchronized_within_ns() -> Option<u64> {
     // SAFETY: all-zero bits are a valid request, one that changes nothing.
     let mut state: libc::timex = unsafe { std::mem::zeroed() };

@@ -31,7 +31,7 @@ pub mod xdp;
 
 use std::io;
 
-/// What a call says that returns a number below 0 where it fails.
+/// Result of a call that returns a number below 0 where it fails.
 fn checked(result: libc::c_int) -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 
 /// Memory that lives as long as this value, such as a ring of a socket.
 ///
-/// Parts of it change hands by words within it. Who reads or writes a part must own it at that time.
+/// Parts of it change hands by words within it. Code that reads or writes a part must own it at that time.
 #[derive(Debug)]
 pub(super) struct Mapping {
     start: NonNull<u8>,
@@ -31,7 +31,7 @@ impl Mapping {
         Self::new(start, bytes)
     }
 
-    /// What the kernel offers of a socket or another file at this offset.
+    /// Maps the memory that the kernel offers for a socket or another file at this offset.
     pub(super) fn of_file(file: BorrowedFd<'_>, bytes: usize, offset: u64) -> io::Result<Self> {
         let flags = MapFlags::SHARED | MapFlags::POPULATE;
         // SAFETY: as above.
@@ -44,7 +44,7 @@ impl Mapping {
         Ok(Self { start, bytes })
     }
 
-    /// Changes what this process may do with it.
+    /// Changes the access rights of this process.
     ///
     /// # Safety
     /// Nobody does what is not allowed any more: no slice of it lives where reading is forbidden, and no word of it is
@@ -55,12 +55,12 @@ impl Mapping {
         Ok(())
     }
 
-    /// How many bytes it has.
+    /// Its number of bytes.
     pub(super) fn len(&self) -> usize {
         self.bytes
     }
 
-    /// Where `length` bytes at a place begin.
+    /// Address of `length` bytes at a place.
     ///
     /// # Panics
     /// They do not lie within the mapping.
@@ -72,7 +72,7 @@ impl Mapping {
         unsafe { self.start.add(place) }
     }
 
-    /// Where a structure at a place is.
+    /// Address of a structure at a place.
     #[inline]
     fn structure<T>(&self, place: usize) -> *mut T {
         assert!(place.is_multiple_of(align_of::<T>()), "not aligned");

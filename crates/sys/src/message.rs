@@ -1,6 +1,6 @@
-//! Messages of sockets in batches, in and out, with what the kernel says beside the bytes: recvmmsg(2), sendmmsg(2).
+//! Messages of sockets in batches, in and out, with control messages: recvmmsg(2), sendmmsg(2).
 //!
-//! Batches go to the kernel by number: musl's functions take them apart into single messages.
+//! Batches go to the kernel by system call number: musl's functions send and receive single messages instead.
 
 use super::socket::ADDRESS_LEN;
 use rustix::net::{RecvFlags, recv};
@@ -12,7 +12,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 /// Most messages in one call.
 pub const MOST: usize = 64;
 
-/// Room for what the kernel says beside a message.
+/// Room for the control messages of a message.
 const CONTROL_LEN: usize = 512;
 
 /// `struct user_msghdr` of the kernel.
@@ -53,8 +53,8 @@ pub struct Slots {
     addresses: Vec<[u8; ADDRESS_LEN]>,
     controls: Vec<[u8; CONTROL_LEN]>,
     filled: Vec<Filled>,
-    /// For how many the next call asks. Who polls mostly finds nothing, and then one: to lay out all of the
-    /// room each time takes longer than the call, and a second message is looked for after the first.
+    /// Number of messages that the next call asks for. A polling loop mostly finds nothing, and then one message:
+    /// preparing all slots each time takes longer than the call, and a second message is looked for after the first.
     asked: usize,
 }
 
@@ -111,7 +111,7 @@ impl Slots {
     }
 }
 
-/// Sends messages, at most [`MOST`]. Returns how many the kernel took; an error only where it took none.
+/// Sends messages, at most [`MOST`]. Returns the number that the kernel took; an error only where it took none.
 pub fn send(file: BorrowedFd<'_>, parcels: &[Parcel<'_>]) -> io::Result<usize> {
     if let [Parcel { bytes, address, control: [] }] = parcels {
         return send_plain(file, bytes, address);
@@ -160,7 +160,7 @@ pub fn send(file: BorrowedFd<'_>, parcels: &[Parcel<'_>]) -> io::Result<usize> {
     if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(sent as usize) }
 }
 
-/// Sends one message without anything beside it, for which the kernel has no structure to copy: 0.2 µs less.
+/// Sends one message without control messages, for which the kernel has no structure to copy: 0.2 µs less.
 fn send_plain(file: BorrowedFd<'_>, bytes: &[u8], address: &[u8]) -> io::Result<usize> {
     let to = if address.is_empty() { std::ptr::null() } else { address.as_ptr() };
     // SAFETY: both are valid for reading and of the lengths given.
@@ -177,8 +177,7 @@ fn send_plain(file: BorrowedFd<'_>, bytes: &[u8], address: &[u8]) -> io::Result<
     if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(1) }
 }
 
-/// Receives messages that are there, with `flags` such as `MSG_ERRQUEUE`. Returns how many; none where there
-/// is nothing.
+/// Receives messages that are there, with `flags` such as `MSG_ERRQUEUE`. Returns their number; 0 where there is none.
 pub fn receive(file: BorrowedFd<'_>, slots: &mut Slots, flags: libc::c_int) -> io::Result<usize> {
     slots.filled.clear();
     let count = slots.asked;
@@ -229,8 +228,8 @@ pub fn receive(file: BorrowedFd<'_>, slots: &mut Slots, flags: libc::c_int) -> i
     Ok(received as usize)
 }
 
-/// Receives one message that is there and nothing beside it, for which the kernel has no structure to copy.
-/// Returns 1, or 0 where there is none.
+/// Receives one message without control messages, for which the kernel has no structure to copy. Returns 1, or 0 where
+/// there is none.
 pub fn receive_plain(file: BorrowedFd<'_>, slots: &mut Slots) -> io::Result<usize> {
     slots.filled.clear();
     let room = &mut slots.bytes[..slots.each];
@@ -245,7 +244,7 @@ pub fn receive_plain(file: BorrowedFd<'_>, slots: &mut Slots) -> io::Result<usiz
     Ok(1)
 }
 
-/// What it means that nothing was received.
+/// Treats errors that only mean that no message was there as 0 messages.
 fn none_or(error: io::Error) -> io::Result<usize> {
     match error.raw_os_error() {
         Some(libc::EAGAIN | libc::EINTR) => Ok(0),
@@ -253,7 +252,7 @@ fn none_or(error: io::Error) -> io::Result<usize> {
     }
 }
 
-/// Asks for as many messages. Returns how many came, or what the kernel returned instead.
+/// Asks for as many messages. Returns the kernel's answer: their number, or a negative one for an error.
 ///
 /// # Safety
 /// The messages are written, and point to memory of the lengths that they say, which is this call's alone.
@@ -263,7 +262,7 @@ unsafe fn fetch(
     flags: libc::c_int,
 ) -> libc::c_long {
     if let [message] = messages {
-        // Has less to copy than a call for several: whoever polls makes it all the time.
+        // One message is cheaper to receive by recvmsg, which copies less: a polling loop makes this call all the time.
         // SAFETY: see above.
         unsafe {
             let message = message.assume_init_mut();

@@ -26,10 +26,10 @@ pub struct Socket {
     pub(super) file: OwnedFd,
 }
 
-/// What the kernel counted since the last question.
+/// The kernel's counts since the last question.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Statistics {
-    /// Frames that found no room.
+    /// Frames for which there was no room.
     pub dropped: u32,
 }
 
@@ -66,7 +66,7 @@ impl Socket {
         ADD_MEMBERSHIP.set(self.as_fd(), &request)
     }
 
-    /// Leaves out what this host sends through the interface.
+    /// Leaves out frames that this host sends through the interface.
     pub fn ignore_outgoing(&self) -> io::Result<()> {
         self.set(libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, 1)
     }
@@ -121,7 +121,7 @@ impl Socket {
         Ok(())
     }
 
-    /// What was dropped since the last call.
+    /// Frames that were dropped since the last call.
     pub fn statistics(&self) -> io::Result<Statistics> {
         let [_, dropped] = STATISTICS.get(self.as_fd())?;
         Ok(Statistics { dropped })
@@ -156,7 +156,7 @@ impl AsFd for Socket {
     }
 }
 
-/// Lets errors pass that only say that there is no room now.
+/// Ignores errors that only mean that there is no room now.
 pub(super) fn no_room(error: io::Error) -> io::Result<()> {
     match error.raw_os_error() {
         Some(libc::ENOBUFS | libc::EAGAIN | libc::EINTR) => Ok(()),

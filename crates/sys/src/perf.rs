@@ -15,7 +15,7 @@ const SOFTWARE: u32 = 1;
 const DUMMY: u64 = 9;
 /// `PERF_TYPE_TRACEPOINT`.
 const TRACEPOINT: u32 = 2;
-/// `PERF_SAMPLE_TIME | PERF_SAMPLE_RAW`: what [`tailtrim_trace::perf`] reads.
+/// `PERF_SAMPLE_TIME | PERF_SAMPLE_RAW`: the fields that [`tailtrim_trace::perf`] reads.
 const SAMPLE: u64 = 1 << 2 | 1 << 10;
 /// `PERF_FORMAT_LOST`, since kernel 6.0.
 const LOST: u64 = 1 << 4;
@@ -63,7 +63,7 @@ struct Attributes {
 
 const _: () = assert!(size_of::<Attributes>() == 112);
 
-/// What an event is told.
+/// A command to an event.
 enum Command<'a> {
     Enable,
     Disable,
@@ -82,7 +82,7 @@ impl Counter {
         open(Attributes { kind, config, ..Attributes::default() }, cpu, None).map(Self)
     }
 
-    /// What it has counted.
+    /// Its count.
     pub fn count(&self) -> io::Result<u64> {
         let mut bytes = [0; 8];
         (&self.0).read_exact(&mut bytes)?;
@@ -95,12 +95,12 @@ impl Counter {
 pub struct Tracepoint(File);
 
 impl Tracepoint {
-    /// Lets only those through that the kernel's expression fits.
+    /// Records only events that match the kernel's filter expression.
     pub fn filter(&self, expression: &str) -> io::Result<()> {
         control(&self.0, &Command::Filter(&CString::new(expression)?))
     }
 
-    /// How many records found no room; nothing where the kernel does not count them.
+    /// Number of records for which there was no room; `None` where the kernel does not count them.
     pub fn lost(&self) -> Option<u64> {
         let mut bytes = [0; 16];
         let length = (&self.0).read(&mut bytes).ok()?;
@@ -109,7 +109,7 @@ impl Tracepoint {
     }
 }
 
-/// Records tracepoints of one CPU into a buffer. What comes when that is full is lost.
+/// Records tracepoints of one CPU into a buffer. Records that come when it is full are lost.
 #[derive(Debug)]
 pub struct Recorder {
     /// An event that never happens: the others are in its group, and are on while it is.
@@ -141,7 +141,7 @@ impl Recorder {
         };
         let counting = open(attributes(LOST), cpu, Some(&self.leader));
         let event = match counting {
-            // An older kernel: what was lost is not told event by event.
+            // An older kernel: lost records are not counted event by event.
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
                 open(attributes(0), cpu, Some(&self.leader))?
             }
@@ -166,15 +166,14 @@ impl Recorder {
 
     /// All records since the beginning, and whether there is still room for the largest.
     ///
-    /// # Errors
-    /// It is on: what the kernel writes cannot be read meanwhile.
+    /// It is on: the buffer cannot be read while the kernel writes to it.
     pub fn records(&self) -> io::Result<(&[u8], bool)> {
         if self.on {
             return Err(io::Error::other("still recording; expected to be disabled first"));
         }
         let number = |place| self.buffer.double_word(place).load(Ordering::Acquire) as usize;
         let [head, offset, size] = [HEAD, OFFSET, SIZE].map(number);
-        // The end of what was read stays at 0, so that the kernel never begins anew.
+        // The reading position stays at 0, so that the kernel never wraps around.
         let length = head.min(size);
         // SAFETY: the kernel writes nothing while the leader of the group is off. It stays off while the slice lives,
         // which borrows the recorder: switching it on takes a mutable reference.
@@ -215,13 +214,13 @@ fn control(event: &File, command: &Command<'_>) -> io::Result<()> {
     checked(unsafe { libc::ioctl(event.as_raw_fd(), request as _, argument) })
 }
 
-/// What all that share a buffer have in common.
+/// Attributes that all events of a buffer share.
 fn recording(flags: u64) -> Attributes {
     Attributes {
         sample_type: SAMPLE,
         flags: flags | WATERMARK | SAMPLE_ID_ALL | USE_CLOCK,
         clock: libc::CLOCK_MONOTONIC_RAW,
-        // Nobody waits for it; a wake-up would disturb who is measured.
+        // No thread waits for it; a wake-up would disturb the measured thread.
         wakeup: u32::MAX,
         ..Attributes::default()
     }

@@ -1,4 +1,4 @@
-//! What this process asks of the host for the sake of its timing, and what it was refused.
+//! Settings of the host that this process asks for to improve its timing, and refusals.
 
 pub use crate::capabilities::gain_nothing;
 use crate::process;
@@ -9,7 +9,7 @@ use std::path::Path;
 /// Priority of real-time threads: above what a distribution starts, below the kernel's own.
 const FIFO_PRIORITY: i32 = 50;
 
-/// How the thread that handles packets runs.
+/// CPU, priority and memory of the thread that handles packets.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Placement {
     /// The CPU it is pinned to.
@@ -20,16 +20,16 @@ pub struct Placement {
     pub preferred: bool,
     /// Whether its memory is locked.
     pub locked: bool,
-    /// What was asked for and refused, with the reason.
+    /// Settings that were refused, with the reason.
     pub refused: Vec<String>,
 }
 
 impl Placement {
-    /// Places the calling thread. Memory is locked and the priority raised in any case; what is
-    /// refused is told, not an error: the measurement shows what it costs.
+    /// Places the calling thread. Memory is locked and the priority raised in any case; refusals are reported, not
+    /// errors: the measurement shows their effect.
     ///
     /// # Errors
-    /// A CPU that cannot be pinned to: whoever names one means it.
+    /// The CPU cannot be pinned to: a CPU that was named must be used.
     pub fn take(cpu: Option<usize>, fifo: bool) -> Result<Self, PlacementError> {
         if let Some(cpu) = cpu {
             process::pin(cpu).map_err(|source| PlacementError { cpu, source })?;
@@ -51,8 +51,8 @@ impl Placement {
     }
 }
 
-/// Where the scheduler groups tasks by session, as most distributions have it, a nice value only counts
-/// within the session; that of the session itself is set apart. A shell's session is not ours to change.
+/// Where the scheduler groups tasks by session, as most distributions have it, a nice value only counts within the
+/// session; the nice value of the session itself is separate. That of a shell's session must not be changed.
 fn prefer() -> io::Result<()> {
     process::prefer()?;
     let group = Path::new("/proc/self/autogroup");
@@ -70,15 +70,15 @@ pub struct PlacementError {
     source: io::Error,
 }
 
-/// Names the calling thread, and those that it starts without names of their own, for `top` and for traces: of
-/// several parts of the meter at work, who took the CPU? The kernel keeps 15 bytes.
+/// Names the calling thread, and those that it starts without names of their own, for `top` and for traces: they show
+/// which part of the meter took the CPU. The kernel keeps 15 bytes.
 pub fn name_threads(name: &str) {
-    // Without /proc the names are not needed either.
+    // Without /proc there are no traces that need the names.
     let _ = std::fs::write("/proc/thread-self/comm", name);
 }
 
 /// Has the kernel end this process when its parent dies, so that a killed experiment leaves nothing.
 pub fn end_with_parent() {
-    // It works on every Linux; without it the parent's end of standard input tells as well.
+    // This works on every Linux. If it fails, the end of standard input still shows that the parent has ended.
     let _ = process::end_with_parent();
 }

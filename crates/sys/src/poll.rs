@@ -6,8 +6,8 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-/// Waits until one of the descriptors has something to read or is in error, at most so long. Returns
-/// which; none when the time is over or a signal came.
+/// Waits until one of the descriptors has something to read or is in error, at most so long. Returns the state of each;
+/// nothing is set when the time is over or a signal came.
 pub fn readable<const N: usize>(
     files: [BorrowedFd<'_>; N],
     timeout: Duration,
@@ -28,10 +28,10 @@ pub fn any(files: &[BorrowedFd<'_>], timeout: Duration) -> io::Result<bool> {
     Ok(wait(&mut entries, timeout)? > 0)
 }
 
-/// How many descriptors have something; none when the time is over or a signal came.
+/// Number of descriptors that are ready; 0 when the time is over or a signal came.
 fn wait(entries: &mut [PollFd<'_>], timeout: Duration) -> io::Result<usize> {
     let timeout = Timespec {
-        // 68 years are for ever.
+        // 68 years stand for no limit.
         tv_sec: timeout.as_secs().min(i32::MAX as u64) as _,
         // Below a thousand million.
         tv_nsec: timeout.subsec_nanos() as _,

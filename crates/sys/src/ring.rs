@@ -1,6 +1,6 @@
 //! Rings of frames that AF_PACKET shares with this process (TPACKET_V2).
 //!
-//! Layout and who owns a slot when: Documentation/networking/packet_mmap.rst of the kernel.
+//! Layout and ownership of slots: Documentation/networking/packet_mmap.rst of the kernel.
 
 use super::mapping::Mapping;
 use super::option::SocketOption;
@@ -13,13 +13,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 pub const STAMPED_BY_HARDWARE: u32 = libc::TP_STATUS_TS_RAW_HARDWARE;
 
 const BLOCK: usize = 1 << 20;
-/// Where the kernel expects the data of a slot to send: behind its `tpacket2_hdr`, aligned.
+/// Place of the data in a slot for sending: behind its `tpacket2_hdr`, aligned.
 const DATA_AT: usize = size_of::<libc::tpacket2_hdr>().next_multiple_of(libc::TPACKET_ALIGNMENT);
 /// Most bytes before a received frame: `TPACKET2_HDRLEN` and room for an L2 header of 16 bytes, aligned so
 /// that the IP header starts at a multiple of 16.
 const BEFORE_FRAME: usize =
     (size_of::<libc::tpacket2_hdr>() + size_of::<libc::sockaddr_ll>() + 16).next_multiple_of(16);
-/// Where a slot has the length of its frame: `tp_len`.
+/// Place of a frame's length in its slot: `tp_len`.
 const LENGTH_AT: usize = std::mem::offset_of!(libc::tpacket2_hdr, tp_len);
 /// `struct virtio_net_hdr`: flags, kind of segmentation, then four lengths and places.
 const KERNEL_HEADER: usize = 10;
@@ -106,9 +106,9 @@ impl ReceiveRing {
 
 /// A ring of frames to send.
 ///
-/// The kernel is told by a header before each frame to copy all of it. It would otherwise copy the
-/// addresses and refer to the slot for the rest, but a veth gives the slot back before the frame has
-/// arrived: what is written next would change it on its way. Copying 60 bytes is also faster.
+/// The kernel is told by a header before each frame to copy all of it. It would otherwise copy the addresses and refer
+/// to the slot for the rest, but a veth gives the slot back before the frame has arrived: the next frame in the slot
+/// would change it on its way. Copying 60 bytes is also faster.
 #[derive(Debug)]
 pub struct SendRing(Slots);
 
@@ -121,8 +121,8 @@ impl SendRing {
         Slots::new(socket, &SEND_RING, slots * slot, slot).map(Self)
     }
 
-    /// Sends frames through the socket that the ring belongs to. Returns how many the kernel took: fewer
-    /// when it has no room.
+    /// Sends frames through the socket that the ring belongs to. Returns the number that the kernel took: fewer when it
+    /// has no room.
     pub fn send(&mut self, socket: &Socket, frames: &[&[u8]]) -> io::Result<usize> {
         let ring = &mut self.0;
         let first = ring.next;
@@ -140,8 +140,8 @@ impl SendRing {
             return Ok(0);
         }
         let result = socket.send_ring();
-        // What the kernel did not take is still marked as to be sent, from the first that it refused on;
-        // it will look for its next frame there.
+        // Frames that the kernel did not take are still marked as to be sent, from the first refused one on; the kernel
+        // will look for its next frame there.
         let mut taken = 0;
         let mut at = first;
         while taken < filled
@@ -167,7 +167,7 @@ impl SendRing {
 struct Slots {
     memory: Mapping,
     slot_bytes: usize,
-    /// Slots of a block; what a block has left over at its end is not used.
+    /// Slots of a block; the remaining bytes at its end are not used.
     block_slots: usize,
     slots: usize,
     next: usize,
@@ -202,7 +202,7 @@ impl Slots {
         if slot + 1 == self.slots { 0 } else { slot + 1 }
     }
 
-    /// Where a slot starts.
+    /// Start of a slot.
     #[inline]
     fn slot(&self, slot: usize) -> usize {
         slot / self.block_slots * BLOCK + slot % self.block_slots * self.slot_bytes

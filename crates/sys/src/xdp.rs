@@ -54,7 +54,7 @@ pub struct Socket {
     complete: Consumer<u64>,
     /// Chunks to send from.
     free: Vec<u64>,
-    /// A frame that came in several chunks.
+    /// Bytes of a frame that came in several chunks.
     whole: Vec<u8>,
     chunk_bytes: usize,
     zero_copy: bool,
@@ -62,14 +62,14 @@ pub struct Socket {
     memory: Mapping,
 }
 
-/// What the kernel counted since the socket was opened.
+/// The kernel's counts since the socket was opened.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Statistics {
-    /// Frames that found no chunk, or did not fit into one.
+    /// Frames for which there was no chunk, or that did not fit into one.
     pub dropped: u64,
-    /// Frames that found the receive ring full.
+    /// Frames for which the receive ring was full.
     pub ring_full: u64,
-    /// How often no chunk was found in the fill ring.
+    /// Number of times at which the fill ring had no chunk.
     pub fill_empty: u64,
     /// Descriptors to send that the kernel refused.
     pub send_invalid: u64,
@@ -107,7 +107,7 @@ impl Socket {
         (0..shape.receive_slots).for_each(|number| socket.fill.push(chunk(number)));
         socket.fill.publish();
         socket.free.extend((0..SEND_SLOTS).map(|number| chunk(shape.receive_slots + number)));
-        // Neither is needed; without them a full batch takes more calls.
+        // Neither option is required; without them a full batch takes more calls.
         let _ = set(socket.as_fd(), libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, SEND_BUFFER);
         let _ = set(socket.as_fd(), libc::SOL_XDP, MAX_TX_SKB_BUDGET, SEND_BUDGET);
         setup::bind(socket.as_fd(), shape).map_err(at("binding to the queue"))?;
@@ -116,12 +116,12 @@ impl Socket {
         Ok(socket)
     }
 
-    /// Whether the driver works on the chunks themselves.
+    /// Whether the driver reads and writes the chunks themselves.
     pub fn zero_copy(&self) -> bool {
         self.zero_copy
     }
 
-    /// Has calls for frames run the driver's poll, instead of leaving that to interrupts.
+    /// Makes calls for frames run the driver's poll, instead of leaving that to interrupts.
     pub fn busy_poll(&self, time_us: libc::c_int, budget: libc::c_int) -> io::Result<()> {
         set(self.as_fd(), libc::SOL_SOCKET, libc::SO_PREFER_BUSY_POLL, 1)?;
         set(self.as_fd(), libc::SOL_SOCKET, libc::SO_BUSY_POLL_BUDGET, budget)?;
@@ -163,7 +163,7 @@ impl Socket {
         false
     }
 
-    /// Gives back what [`receive`](Self::receive) has taken.
+    /// Gives the chunks back that [`receive`](Self::receive) has taken.
     #[inline]
     pub fn received(&self) {
         if let Some(receive) = &self.receive {
@@ -194,7 +194,7 @@ impl Socket {
     /// Copies a frame into the send ring. Returns whether there was room.
     #[inline]
     pub fn queue(&mut self, frame: &[u8]) -> bool {
-        // Mostly one, and a division costs as much as all the rest.
+        // Mostly one piece, and a division costs as much as all the rest.
         let pieces = match frame.len() <= self.chunk_bytes {
             true => 1,
             false => frame.len().div_ceil(self.chunk_bytes),
@@ -216,7 +216,7 @@ impl Socket {
         true
     }
 
-    /// Shows the kernel what was queued.
+    /// Shows the kernel the queued frames.
     #[inline]
     pub fn publish(&self) {
         self.send.publish();
@@ -240,11 +240,11 @@ impl Socket {
         self.send.left()
     }
 
-    /// Has the kernel send what is in the ring. Returns how many frames the driver threw away meanwhile.
+    /// Makes the kernel send the frames in the ring. Returns the number of frames that the driver threw away meanwhile.
     ///
-    /// In copy mode nothing leaves but within such a call, and one call takes a limited number of frames
-    /// (32 by default) and says `EAGAIN`: who calls once and goes on leaves the rest of a batch in the
-    /// ring until the next one comes.
+    /// In copy mode nothing leaves but within such a call, and one call takes a limited number of frames (32 by
+    /// default) and returns `EAGAIN`: after only one call, the rest of a batch would stay in the ring until the next
+    /// one comes.
     pub fn kick(&self) -> io::Result<u64> {
         let (mut discarded, mut futile) = (0, 0);
         let mut left = self.unsent();
@@ -271,7 +271,7 @@ impl Socket {
         Ok(discarded)
     }
 
-    /// What was dropped since the socket was opened.
+    /// Frames that were dropped since the socket was opened.
     pub fn statistics(&self) -> io::Result<Statistics> {
         let counts = STATISTICS.get(self.as_fd())?;
         Ok(Statistics {
@@ -289,7 +289,7 @@ impl AsFd for Socket {
     }
 }
 
-/// Refusals that are gone the next time are none.
+/// Ignores refusals that the next call may not get.
 fn passing(result: rustix::io::Result<()>) -> io::Result<()> {
     match result {
         Err(Errno::AGAIN | Errno::NOBUFS | Errno::INTR | Errno::BUSY) => Ok(()),

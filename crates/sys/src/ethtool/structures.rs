@@ -107,7 +107,7 @@ pub struct Driver {
     counts: [u32; 5],
 }
 
-/// What can be stamped, and by which clock: `struct ethtool_ts_info`.
+/// Supported stamps and their clock: `struct ethtool_ts_info`.
 #[repr(C)]
 #[derive(Debug, Default)]
 pub struct Timestamping {

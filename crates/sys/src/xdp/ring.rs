@@ -1,8 +1,7 @@
 //! The rings that an AF_XDP socket shares with the kernel.
 //!
-//! Layout and rules: Documentation/networking/af_xdp.rst of the kernel. A ring has one producer and one
-//! consumer, of which this process is the one and the kernel the other; either publishes its position
-//! after it has written, or read, the slots.
+//! Layout and rules: Documentation/networking/af_xdp.rst of the kernel. A ring has one producer and one consumer: one
+//! is this process, the other the kernel. Each publishes its position after it has written, or read, the slots.
 
 use crate::mapping::Mapping;
 use std::io;
@@ -10,7 +9,7 @@ use std::marker::PhantomData;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 
-/// What a slot of a ring holds.
+/// Content of a slot of a ring.
 ///
 /// # Safety
 /// Integers alone, without padding: any bits are a value.
@@ -21,7 +20,7 @@ unsafe impl Slot for u64 {}
 // SAFETY: three integers of 8, 4 and 4 bytes.
 unsafe impl Slot for libc::xdp_desc {}
 
-/// What both sides of a ring have.
+/// Parts that producers and consumers have in common.
 #[derive(Debug)]
 struct Shared<T> {
     map: Mapping,
@@ -57,7 +56,7 @@ impl<T: Slot> Shared<T> {
         self.map.word(place)
     }
 
-    /// Where the slot of a position is.
+    /// Place of the slot of a position.
     #[inline]
     fn place(&self, position: u32) -> usize {
         // The kernel takes powers of two only.
@@ -68,8 +67,8 @@ impl<T: Slot> Shared<T> {
     /// Whether the kernel sleeps until it is called. Read after everything that was published.
     #[inline]
     fn wants_wakeup(&self) -> bool {
-        // Otherwise the flag may be read before the kernel can see what was published, just when it goes
-        // to sleep: the frame would sit there.
+        // Otherwise the flag may be read before the kernel can see what was published, just when it goes to sleep: the
+        // frame would stay there.
         fence(Ordering::SeqCst);
         self.word(self.flags).load(Ordering::Relaxed) & libc::XDP_RING_NEED_WAKEUP != 0
     }
@@ -80,7 +79,7 @@ impl<T: Slot> Shared<T> {
 pub(super) struct Producer<T> {
     shared: Shared<T>,
     next: u32,
-    /// Where the kernel was when it was looked at last.
+    /// The kernel's position when it was last read.
     taken: u32,
 }
 
@@ -134,7 +133,7 @@ impl<T: Slot> Producer<T> {
 pub(super) struct Consumer<T> {
     shared: Shared<T>,
     next: u32,
-    /// Where the kernel was when it was looked at last.
+    /// The kernel's position when it was last read.
     filled: u32,
 }
 

@@ -14,7 +14,8 @@ use std::time::Duration;
 /// Slots of the rings in the sending direction, and chunks for it.
 pub(super) const SEND_SLOTS: u32 = 2_048;
 
-/// The kernel takes a queue from a socket that was closed a moment later, in a worker thread.
+/// Wait for a queue that another socket had: the kernel takes it from a closed socket a moment later, in a worker
+/// thread.
 const QUEUE_FREED: Duration = Duration::from_secs(1);
 const QUEUE_LOOK: Duration = Duration::from_millis(2);
 
@@ -31,11 +32,11 @@ pub struct Shape {
     pub chunk_bytes: usize,
     /// Whether a frame may lie in several chunks.
     pub pieces: bool,
-    /// Not to ask the driver for zero-copy.
+    /// Whether not to ask the driver for zero-copy.
     pub copy: bool,
 }
 
-/// What was tried, and what the kernel says.
+/// The operation, and the kernel's error.
 pub type Failed = (&'static str, io::Error);
 
 pub(super) type Rings =
@@ -45,7 +46,7 @@ pub(super) type Rings =
 const OFFSETS: SocketOption<libc::xdp_mmap_offsets> =
     unsafe { SocketOption::new(libc::SOL_XDP, libc::XDP_MMAP_OFFSETS) };
 
-/// Has the kernel receive into, and send from, the memory.
+/// Makes the kernel receive into, and send from, the memory.
 ///
 /// # Safety
 /// A chunk that the kernel has, by a ring of this socket, is not touched by this process.
