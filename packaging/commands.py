@@ -29,7 +29,7 @@ class Command:
 
     @property
     def name(self) -> str:
-        """What a user types."""
+        """The words of the command line."""
         return " ".join((self.program, *self.words))
 
     def help(self, columns: int = 96) -> str:
@@ -46,7 +46,7 @@ class Command:
 
     @property
     def path(self) -> Path | str:
-        """The program beside python, or the one on the PATH."""
+        """The program in the folder of python, or the one on the PATH."""
         beside = Path(sys.executable).parent / self.program
         return beside if beside.exists() else self.program
 

@@ -30,7 +30,7 @@ build)
     need gcc cc gcc clang
     need git git
     need python3 "$python"
-    # What apt has is often too old: then it is not installed.
+    # A package that is too old, as apt's often is, is not installed.
     if ! command -v cargo >/dev/null 2>&1; then
         candidate=$(apt-cache policy cargo 2>/dev/null | sed -n 's/^ *Candidate: //p')
         ! recent "$candidate" || missing="$missing cargo"
@@ -46,7 +46,7 @@ build)
         "$python" -c 'import venv, ensurepip' 2>/dev/null || missing="$missing python3-venv"
     fi
     ;;
-# Who starts a program says in which package it is: here, nothing is told again.
+# Missing packages are named by `tailtrim doctor`: nothing is repeated here.
 live)
     missing=$(tailtrim doctor --missing-packages demo)
     ;;

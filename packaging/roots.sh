@@ -27,7 +27,8 @@ packages() { # NAME
         echo suricata
         ;;
     bookworm-minimal)
-        # What every Debian has, an interpreter for the virtual environment, and the programs of the demo.
+        # The packages of every Debian, an interpreter for the virtual environment, and the programs
+        # of the demo.
         echo '?essential' apt python3 python3-venv
         target/test/bin/python -c 'from tailtrim.nodes import namespace, tool; print(*tool.packages(namespace.TOOLS))'
         ;;

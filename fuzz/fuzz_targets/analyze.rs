@@ -1,4 +1,4 @@
-//! Two captures made of anything: the counts add up, and how the bytes arrive makes no difference.
+//! Two captures made of anything: the counts add up, and the pieces in which the bytes arrive make no difference.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -8,7 +8,7 @@ use tailtrim_tail::analysis::{Analysis, AnalysisError, Options, Sample, Sink, an
 use tailtrim_tail::capture::{CaptureReader, Input, StampSource, Whole};
 use tailtrim_tail::matching::Window;
 
-/// Counts samples, and checks that they come as they left.
+/// Counts samples, and computes their latencies, which must not overflow.
 #[derive(Default)]
 struct Count(u64);
 
@@ -120,7 +120,7 @@ fn check(analysis: &Analysis, options: &Options, sunk: u64) {
     }
 }
 
-/// What the program says about one side: four bytes a packet (flags, identifier, two of time).
+/// The program's steps for one side: four bytes a packet (flags, identifier, two of time).
 fn steps(program: &[u8], side: u8) -> impl Iterator<Item = (u8, u8, u16)> {
     program
         .as_chunks::<4>()
@@ -143,7 +143,7 @@ fn pcap(program: &[u8], side: u8, unit_ns: i64) -> Vec<u8> {
     let mut now_ns = 1_000_000_000_i64;
     for (flags, identifier, time) in steps(program, side) {
         now_ns += i64::from(time & 0xff) * unit_ns;
-        // The other side sees it later, sometimes it is written late.
+        // The egress side sees it later; sometimes it is written late.
         let shift_ns = i64::from(time >> 8) * unit_ns * i64::from(side);
         let back_ns = if flags & 4 != 0 { i64::from(flags >> 4) * 50_000_000 } else { 0 };
         let stamp_ns = (now_ns + shift_ns - back_ns).max(0);

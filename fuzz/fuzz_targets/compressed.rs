@@ -6,7 +6,7 @@ use libfuzzer_sys::fuzz_target;
 use std::io::{BufReader, Cursor, Read, Write};
 use tailtrim_reading::source::decompressed;
 
-/// More is not looked at: a frame of a few bytes may stand for a terabyte.
+/// Larger outputs are cut here: a frame of a few bytes may stand for a terabyte.
 const MOST: u64 = 1 << 18;
 
 fuzz_target!(|data: &[u8]| {
@@ -55,7 +55,7 @@ fn compressed(part: &[u8], kind: u8) -> Vec<u8> {
 fn check(file: &[u8]) -> Result<Vec<u8>, String> {
     let whole = read(Cursor::new(file.to_vec()));
     let pieces = read(BufReader::with_capacity(3, Cursor::new(file.to_vec())));
-    // What precedes damage may come out in larger or smaller pieces; that it is damaged is told in any case.
+    // The bytes in front of damage may come out in larger or smaller pieces; the damage is reported in any case.
     match (&whole, &pieces) {
         (Ok(whole), Ok(pieces)) => assert_eq!(whole, pieces),
         (Err(whole), Err(pieces)) => assert!(!whole.is_empty() && !pieces.is_empty()),

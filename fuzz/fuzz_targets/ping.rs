@@ -94,7 +94,7 @@ impl Run {
         }
     }
 
-    /// What nobody guesses: a reply to a probe of this session, changed here and there by the body.
+    /// A reply to a probe of this session, changed here and there by the body: random bytes would never be one.
     fn reply(&self, number: u64, a: u8, b: u8, body: &[u8]) -> Vec<u8> {
         let prober = &self.prober;
         let mut packet = vec![0; prober.protocol.least_bytes()];
@@ -218,7 +218,7 @@ impl Run {
     }
 }
 
-/// Whatever the far host says, times subtract or are missing.
+/// Times are differences or missing, whatever the far host reports.
 fn look_at(trip: &RoundTrip) {
     for level in [StampLevel::Application, StampLevel::Software, StampLevel::Hardware] {
         let _ = (trip.stamps.round_trip_ns(level), trip.stamps.begin_ns(level));

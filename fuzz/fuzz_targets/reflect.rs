@@ -78,7 +78,7 @@ fn parse(packet: &[u8]) {
     }
 }
 
-/// A reply is what no reflector of test packets answers, with the same key or without one, and however it came.
+/// No reflector of test packets answers a reply, with the same key or without one, and however it came.
 fn feed_back(others: &mut [Reflector; 2], arrival: &Arrival, answer: &[u8], signed: bool) {
     let arrival = Arrival { from: "192.0.2.9:50000".parse().unwrap(), truncated: false, to: None, ..*arrival };
     let other = &mut others[usize::from(signed)];
@@ -106,7 +106,7 @@ fn one(
     if how & 24 == 24 && service == Service::Echo {
         packet.splice(..0, COOKIE);
     }
-    // What nobody guesses: a packet that was signed.
+    // A signed packet: random bytes would never be one.
     if how & 8 != 0 && packet.len() >= AUTHENTICATED_LEN {
         if let Some(key) = key {
             let (signed, hmac) = packet[..AUTHENTICATED_LEN].split_at_mut(AUTHENTICATED_LEN - 16);
@@ -145,11 +145,12 @@ fn one(
             }
             if service == Service::Echo {
                 assert_eq!(packet, before);
-                // Less than it came with, but for the end of a traceroute.
+                // Lower than the request's, except at the end of a traceroute.
                 assert!((1..64).contains(&reply.hops) && (reply.hops < time || (reply.hops == 32 && time <= 32)));
             } else {
                 assert!(!is_reply(key.filter(|_| service == Service::Stamp), &before));
-                // A reply tells by a request with an error estimate and a TTL, and by a T2 that is not zero.
+                // A reply can be recognised by a request with an error estimate and a TTL, and by a T2 that is not
+                // zero.
                 let signed = key.is_some() && service == Service::Stamp;
                 let estimate = if signed { 25 } else { 13 };
                 if before[estimate] != 0 && time != 0 && arrival.received_ns > 0 {
@@ -172,6 +173,6 @@ fn one(
             assert!(refusal != Refusal::Reply || service != Service::Echo);
         }
     }
-    // Whatever was made of it, nobody is sent more than came.
+    // In any case, no client gets more bytes than it sent.
     assert_eq!(packet.len(), before.len());
 }

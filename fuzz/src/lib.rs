@@ -1,5 +1,5 @@
-//! What the fuzz targets share: inputs that arrive in different pieces, the signers, and the checks that
-//! every capture must pass.
+//! Common parts of the fuzz targets: inputs that arrive in different pieces, the signers, and the checks that every
+//! capture must pass.
 
 use std::io::{self, Read};
 use std::sync::OnceLock;
@@ -69,18 +69,18 @@ impl Input for Creeping {
     }
 }
 
-/// How to read a capture.
+/// Settings for reading a capture.
 #[derive(Debug, Clone, Copy)]
 pub struct How {
-    /// Where stamps are taken from.
+    /// Source of the stamps.
     pub stamps: StampSource,
     /// Read as `MoonSniff` records.
     pub moonsniff: bool,
-    /// Use what precedes damage.
+    /// Use the part in front of damage.
     pub salvage: bool,
 }
 
-/// What came out of a capture, up to where it failed.
+/// Content of a capture, up to where it failed.
 #[derive(Debug, PartialEq)]
 struct Content {
     records: Vec<Record>,
@@ -125,8 +125,8 @@ fn read(input: Box<dyn Input>, how: How, signer: &Signer, peek: bool) -> Content
 
 /// Reads a capture in all ways. They must agree, and none may panic.
 ///
-/// Captures of full-width `MoonSniff` records may differ when peeked at: what comes later says how what
-/// came before is to be read.
+/// Captures of full-width `MoonSniff` records may differ when peeked at: later records determine how earlier ones are
+/// to be read.
 pub fn read_in_all_ways(bytes: &[u8], moonsniff: bool) {
     let salvage = bytes.len() & 1 != 0;
     let trailers = bytes.len() & 6 == 6;
@@ -240,7 +240,7 @@ pub fn with_tar_sums(data: &[u8]) -> Vec<u8> {
             usize::from_str_radix(text.trim_matches([' ', '\0']), 8).ok()
         };
         let size = octal(&header[SIZE]).unwrap_or(0);
-        // What is too long stays so once in a while.
+        // One in eight sizes that are too large stays so.
         let size = if size > room && size % 8 != 7 { room } else { size };
         header[SIZE]
             .copy_from_slice(format!("{size:011o}\0").as_bytes().first_chunk::<12>().unwrap());
