@@ -1,5 +1,6 @@
 #!/bin/sh
-# Puts what others install into dist/: the wheel with the agent inside, the static agent alone, its Debian package.
+# Puts the files for installation into dist/: the wheel with the agent inside, the static agent alone, its Debian
+# package.
 #
 # The agent is linked against musl where rustup has or gets it, which knows names of hosts without libraries of the host; against
 # glibc where Rust comes without rustup.
@@ -32,7 +33,7 @@ for program in dpkg-buildpackage dh help2man; do
         exit 0
     }
 done
-# dpkg-buildpackage writes beside the folder that it works in.
+# dpkg-buildpackage writes into the parent of the folder that it works in.
 place=${CARGO_TARGET_DIR:-target}/debian
 rm -rf "$place"
 mkdir -p "$place/tailtrim"

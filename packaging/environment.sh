@@ -1,5 +1,5 @@
 #!/bin/sh
-# Puts what cargo compiled into a virtual environment, beside the package of this checkout.
+# Puts the programs that cargo compiled into a virtual environment, together with the package of this checkout.
 #
 #   environment.sh VENV PRODUCTS PACKAGES    PRODUCTS: where cargo left native module and agent;
 #                                            PACKAGES: the folder from which the environment imports `tailtrim`: python

@@ -1,10 +1,10 @@
 #!/bin/sh
-# Fetches what tests, or the documentation's site, need of other projects. Each thing is tried three times; if it cannot be had,
-# that is told here and at the end of the suite.
+# Fetches parts of other projects that tests, or the documentation's site, need. Each is tried three times; if it cannot
+# be had, that is reported here and at the end of the suite.
 #
 #   fetch.sh NAME…     docs spark validator s3s stamp-suite kernels roots
 #
-# Everything but Python packages stays in the user's cache, which serves until what is asked changes.
+# Everything but Python packages stays in the user's cache, which serves until a request changes.
 set -u
 cd "$(dirname "$0")/.."
 . packaging/fetching.sh

@@ -1,9 +1,9 @@
-# Sourced by what fetches.
+# Sourced by the scripts that fetch.
 
 #: Where it is kept.
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/tailtrim
 
-# Says what cannot be had, and adds it to the list that the end of a suite shows and judges.
+# Reports a thing that cannot be had, and adds it to the list that the end of a suite shows and judges.
 missed() { # REASON
     echo "SKIPPED: $1" >&2
     [ -z "${TAILTRIM_SKIPPED:-}" ] || echo "$1" >>"$TAILTRIM_SKIPPED"

@@ -1,12 +1,12 @@
 #!/bin/sh
-# Runs a command on a fresh machine: a minimal Debian with what README's first lines demand, and this checkout. What
-# the command changes there is gone afterwards; what it installs comes from Debian's mirror.
+# Runs a command on a fresh machine: a minimal Debian with the prerequisites of README's first lines, and this checkout.
+# Changes by the command are gone afterwards; packages that it installs come from Debian's mirror.
 #
 #   fresh-machine.sh FOLDER COMMAND…     such as: fresh-machine.sh /tmp make demo; FOLDER is /exchange there
 #
 # This machine lends its kernel and devices, its way to the network (names, certificates, pip's settings), Rust as
-# rustup installed it, and what pip and cargo have downloaded before. All programs are the fresh machine's own.
-# Exit code 77: it cannot be made here.
+# rustup installed it, and earlier downloads of pip and cargo. All programs are the fresh machine's own. Exit code 77:
+# it cannot be made here.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -19,7 +19,7 @@ if [ "$(cat "$root.packages" 2>/dev/null)" != "$demanded" ]; then
     mkdir -p "$cache/roots"
     rm -rf "$root" "$root.packages"
     echo "unpacking: minimal $release with $demanded" >&2
-    # A mirror may be a copy of some day: what this machine's apt is told of the age of its lists holds there, too.
+    # A mirror may be a copy of some day: the settings of this machine's apt for the age of its lists hold there, too.
     apt-config dump | grep '^Acquire::Check-' >"$root.apt.conf" || :
     mmdebstrap --quiet --variant=minbase --aptopt="$root.apt.conf" \
         --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-include=/usr/share/doc/*/copyright' \
@@ -43,7 +43,7 @@ export work sysroot exchange checkout="$PWD" crates="${CARGO_HOME:-$HOME/.cargo}
 unshare --mount --pid --fork --kill-child sh -euc '
 mount -t overlay overlay -o "lowerdir=$0,upperdir=$work/upper,workdir=$work/work" "$work/machine"
 git ls-files -z --cached --others --exclude-standard >"$work/files"
-# Not on the overlay: tests and buildah lay others over what they unpack here.
+# Not on the overlay: tests and buildah lay other overlays over files that they unpack here.
 mount --bind "$work/tmp" "$work/machine/tmp"
 mkdir -p "$work/machine$PWD"
 mount --bind "$work/checkout" "$work/machine$PWD"
@@ -54,7 +54,7 @@ mkdir -p ".$sysroot" root/.cargo/registry root/.cache/pip exchange .old
 cp -L /etc/resolv.conf etc/
 # As installers write it: sudo looks up the name of its host.
 echo "127.0.0.1 localhost $(hostname)" >etc/hosts
-# Beside those that a package may bring, which know no proxy of this machine.
+# In addition to those that a package may bring, which know no proxy of this machine.
 cp -L "${SSL_CERT_FILE:-/etc/ssl/certs/ca-certificates.crt}" etc/certificates.pem
 mount -t proc proc proc
 mount -t sysfs sysfs sys

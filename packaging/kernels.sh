@@ -16,7 +16,7 @@ command -v apt-get >/dev/null 2>&1 && command -v dpkg-deb >/dev/null 2>&1 || {
     sid-amd64 sid-rt-amd64
 mkdir -p "$folder"
 
-# Lists of another release, beside the host's own, which stay as they are. Prints the configuration that uses them.
+# Lists of another release, apart from the host's own, which stay as they are. Prints the configuration that uses them.
 lists() { # SUITE
     place=$folder/lists/$1
     if [ ! -f "$place/done" ]; then
@@ -82,7 +82,7 @@ for name in "$@"; do
     scratch=$(mktemp -d)
     trap 'rm -rf "$scratch"' EXIT
     if (cd "$scratch" && tries 3 apt-get download -qq "$package" 2>/dev/null); then
-        # The kernel stands at the beginning: what follows is not unpacked.
+        # The kernel is at the beginning: the rest is not unpacked.
         dpkg-deb --fsys-tarfile "$scratch"/*.deb 2>/dev/null |
             tar -x -C "$scratch" --occurrence=1 --wildcards "$(image_in "$package")"
         mkdir -p "$folder/$name"

@@ -42,7 +42,7 @@ packages() { # NAME
     esac
 }
 
-# Without running scripts of packages, so that no service comes with them.
+# Without running scripts of packages, so that no service starts.
 unpacked() { # NAME PACKAGE…
     root=$1 variant=extract form=directory
     shift
@@ -50,7 +50,7 @@ unpacked() { # NAME PACKAGE…
     # One option each: a list that begins with a pattern is taken for one pattern.
     for package; do set -- "$@" --include="$package" && shift; done
     rm -rf "$folder/$root.part"
-    # All programs and libraries are below /usr, where packages of older releases have some beside it.
+    # All programs and libraries go below /usr; packages of older releases have some outside of it.
     mmdebstrap --quiet --variant=$variant --format=$form --aptopt="$folder/apt.conf" \
         --setup-hook=/usr/share/mmdebstrap/hooks/merged-usr/setup00.sh \
         --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
@@ -60,7 +60,7 @@ unpacked() { # NAME PACKAGE…
 
 [ $# -gt 0 ] || set -- sid-peers trixie-suricata bookworm-minimal bookworm-clean
 mkdir -p "$folder"
-# A mirror may be a copy of some day: what this machine's apt is told of the age of its lists holds here, too.
+# A mirror may be a copy of some day: the settings of this machine's apt for the age of its lists hold here, too.
 { apt-config dump | grep '^Acquire::Check-'; echo 'APT::Install-Recommends "false";'; } >"$folder/apt.conf"
 for name in "$@"; do
     wanted=$(packages "$name" | tr '\n' ' ')

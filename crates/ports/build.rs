@@ -1,4 +1,4 @@
-//! Compiles the BPF programs with clang. Without clang they are empty, and what needs them fails with that reason.
+//! Compiles the BPF programs with clang. Without clang they are empty, and modes that need them fail with that reason.
 #![allow(clippy::print_stdout, reason = "how a build script speaks to cargo")]
 
 use std::error::Error;

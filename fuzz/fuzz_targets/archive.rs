@@ -1,5 +1,5 @@
-//! A captured host of unknown origin: it is refused, or everything in it can be listed and read.
-//! What the checks make of it is the target `host`.
+//! A captured host of unknown origin: it is refused, or everything in it can be listed and read. The audit's checks of
+//! it are the target `host`.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,5 @@
-//! A captured host of which nobody knows who packed it: it is refused, or every check of the audit and the linter of
-//! boot lines have an answer.
+//! A captured host of unknown origin: it is refused, or every check of the audit and the linter of boot lines have an
+//! answer.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,5 @@
-//! A journal of changes to a host: torn, damaged or by another version, it is read whole or refused, and what was read is
-//! written and read back the same.
+//! A journal of changes to a host: torn, damaged or by another version, it is read whole or refused, and a journal that
+//! was read is written and read back the same.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! Bytes as what users type: selections and probabilities.
+//! Bytes as words that users type: selections and probabilities.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -83,7 +83,7 @@ fn from_perf(decoder: &Decoder, buffer: &[u8]) -> (Vec<Record>, bool) {
     (records.collect(), lost)
 }
 
-/// The records as those of the CPU that is measured, and as those of who sends to it.
+/// The records as those of the measured CPU, and as those of a CPU that sends to it.
 fn pair(records: &[Record], lost: bool) {
     let reading = |ticks, ns| Reading { ticks, ns, half_ticks: 10 };
     let (before, after) = (reading(1_000, 1 << 60), reading(2_501_000, (1 << 60) + 1_000_000));

@@ -225,7 +225,8 @@ fn with_sum(line: &[u8]) -> Vec<u8> {
     [format!("{:016x} ", xxh3_64(json)).as_bytes(), line].concat()
 }
 
-/// Makes an archive of blocks of 512 bytes: gives each header the checksum that fits, and a size within what follows.
+/// Makes an archive of blocks of 512 bytes: gives each header the checksum that fits, and a size within the bytes that
+/// follow.
 pub fn with_tar_sums(data: &[u8]) -> Vec<u8> {
     const BLOCK: usize = 512;
     const SIZE: std::ops::Range<usize> = 124..136;

@@ -92,7 +92,7 @@ fn summary(request: &Analyze, departures: Departures) -> Result<Summary, Refused
     Ok(analysis.summary)
 }
 
-/// Removes what an earlier analysis left of which this one writes nothing, and its summary first: without it no command
+/// Removes files of an earlier analysis that this one may not write. The summary goes first: without it no command
 /// takes a directory for a run.
 pub(crate) fn clear(directory: &Path) -> io::Result<()> {
     for name in ["summary.json", "sample.parquet", "minute.jsonl", "minute.hlog"] {

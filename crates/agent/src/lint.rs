@@ -1,4 +1,4 @@
-//! `tailtrim-agent audit --boot-line`: what a kernel really makes of its boot line.
+//! `tailtrim-agent audit --boot-line`: effects of a boot line on a kernel.
 
 use crate::exit::Exit;
 use crate::lint_text;
@@ -21,7 +21,7 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    /// Whether this is what was asked for, and not an audit.
+    /// Whether this was asked for, instead of an audit.
     pub(crate) fn is_asked(&self) -> bool {
         self.boot_line.is_some()
     }

@@ -1,4 +1,4 @@
-//! `tailtrim-agent`: what must be exact or must happen on a host, in one static binary.
+//! `tailtrim-agent`: the parts of tailtrim that must be exact or must run on a host, in one static binary.
 //!
 //! Parse, call, print: nothing else is done here. The result goes to standard output as JSON; errors go
 //! to standard error and set the exit code (see [`exit`]).
@@ -64,7 +64,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Tells what is wrong with a command line, or helps.
+/// Prints the error of a command line, or help.
 fn refused(error: &clap::Error) -> ExitCode {
     if error.use_stderr() {
         // Names of files may be in it, which others chose.

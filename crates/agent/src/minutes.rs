@@ -17,7 +17,7 @@ use tailtrim_tail::analysis::{Sample, Sink, Tally};
 
 const MINUTE_NS: i64 = 60_000_000_000;
 const DIGITS: u8 = 3;
-/// Told where a minute has a sample beyond them.
+/// Quantiles of a minute; each is reported if the minute has a sample beyond it.
 const QUANTILES: [(&str, f64); 5] =
     [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999), ("p99.99", 0.9999)];
 
@@ -99,7 +99,7 @@ impl Minutes {
         })
     }
 
-    /// Writes what is left, once it is known how many packets were lost in all.
+    /// Writes the remaining minutes, once the number of all lost packets is known.
     pub(crate) fn close(&mut self, lost: u64) -> io::Result<()> {
         self.over.extend(self.now.take());
         self.write_over(lost)?;

@@ -111,7 +111,7 @@ impl<T: AsRef<str>> From<T> for Message {
     }
 }
 
-/// Text in colour. What is written to it is escaped.
+/// Text in colour. All text that is written to it is escaped.
 #[derive(Debug)]
 pub(crate) struct Page {
     text: String,

@@ -5,7 +5,7 @@ use crate::disturb::Span;
 use std::hint::black_box;
 use tailtrim_sys::clock;
 
-/// Number of measurements of the CPU's speed, the best of which counts, and steps of each.
+/// Number of measurements of the CPU's speed, and steps of each; the best measurement counts.
 const MEASURED: (usize, u64) = (9, 200_000);
 /// Steps between two looks at the clock, some 300 ns.
 const PIECE: u64 = 256;

@@ -50,7 +50,7 @@ pub struct CaptureInput {
 pub enum Extent {
     /// A plain file of so many bytes.
     Plain(u64),
-    /// A compressed file of so many bytes, of which so many were read.
+    /// A compressed file: its number of bytes, and the number of those that were read.
     Compressed(u64, Arc<AtomicU64>),
     /// A pipe.
     Unknown,

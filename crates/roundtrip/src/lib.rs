@@ -1,12 +1,12 @@
-//! Round trips: a probe out, its reply in, and how a reflector makes one of the other.
+//! Round trips: sending probes, matching replies, and reflecting.
 //!
 //! 1. [`reflect::Reflector`]: a request in, its reply in the same bytes, or the reason why there is none; [`frame`] for
 //!    reflectors that see whole frames,
-//! 2. [`Prober`]: a probe out, and what a reply says,
+//! 2. [`Prober`]: a probe out, and its reply read,
 //! 3. [`Session`]: replies matched to probes, everything counted; [`Split`]: the parts of a round trip.
 //!
-//! The packets themselves are in [`tailtrim_wire`]. Nothing in here panics on what comes from the network, and a
-//! reply has as many bytes as its request, by construction.
+//! The packets themselves are in [`tailtrim_wire`]. Nothing in here panics on bytes from the network, and a reply has
+//! as many bytes as its request, by construction.
 #![forbid(unsafe_code)]
 
 pub mod frame;

@@ -24,7 +24,7 @@ pub struct Stamps {
     pub far_received_ns: Option<i64>,
     /// When the far host sent its reply, same clock (T3).
     pub far_sent_ns: Option<i64>,
-    /// When the reply really left, as the far host told afterwards, same clock.
+    /// When the reply really left, as the far host reported afterwards, same clock.
     pub far_left_ns: Option<i64>,
     /// When the NIC received the reply, the NIC's clock.
     pub nic_received_ns: Option<i64>,
@@ -40,7 +40,7 @@ pub struct Stamps {
 pub enum StampLevel {
     /// In this process, without a stamp of the kernel: taking one makes the round trip longer.
     Application,
-    /// From this process until the kernel takes the reply from the driver, as ping(8) tells it.
+    /// From this process until the kernel takes the reply from the driver, as in ping(8).
     Arrival,
     /// Between kernel and driver.
     #[default]

@@ -1,6 +1,6 @@
 //! A ring of blocks of received frames that AF_PACKET shares with this process (TPACKET_V3).
 //!
-//! Layout and who owns a block when: Documentation/networking/packet_mmap.rst of the kernel.
+//! Layout and ownership of blocks: Documentation/networking/packet_mmap.rst of the kernel.
 
 use super::mapping::Mapping;
 use super::option::SocketOption;

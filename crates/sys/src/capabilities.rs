@@ -9,8 +9,9 @@ use rustix::thread::{
 };
 use std::io;
 
-/// Has this process, and what it executes, never gain privileges: for verbs that keep what they have until they
-/// end. Where a user may not do without what only executed programs would get, those get nothing by the first step.
+/// Makes this process, and programs that it executes, never gain privileges: for verbs that keep their own privileges
+/// until they end. The later steps may not be allowed to a user; by the first one executed programs gain nothing even
+/// then.
 pub fn gain_nothing() {
     // It works on every Linux from 3.5 on.
     let _ = never_gain();
@@ -18,7 +19,7 @@ pub fn gain_nothing() {
     let _ = clear_ambient_set();
 }
 
-/// Has this process, and what it executes, never gain privileges.
+/// Makes this process, and programs that it executes, never gain privileges.
 pub fn never_gain() -> io::Result<()> {
     Ok(set_no_new_privs(true)?)
 }

@@ -65,7 +65,7 @@ pub fn stamping_clock(name: &str) -> io::Result<Option<i32>> {
     Ok((by_nic && every_frame && info.clock >= 0).then_some(info.clock))
 }
 
-/// Has the NIC stamp every frame that comes in. Returns what was set before.
+/// Makes the NIC stamp every received frame. Returns the setting from before.
 pub fn stamp_all(name: &str) -> io::Result<StampSetting> {
     let mut before = StampSetting::default();
     exchange(name, SIOCGHWTSTAMP, &mut before)?;
@@ -79,7 +79,7 @@ pub fn stamp_all(name: &str) -> io::Result<StampSetting> {
     Ok(before)
 }
 
-/// Has the NIC stamp also what it sends, where a socket asks for it. Returns what was set before.
+/// Makes the NIC stamp also sent frames, where a socket asks for it. Returns the setting from before.
 pub fn stamp_both_ways(name: &str) -> io::Result<StampSetting> {
     let before = stamp_all(name)?;
     let mut wanted = StampSetting { send_type: SEND_ON, receive_filter: FILTER_ALL, ..before };
@@ -90,7 +90,7 @@ pub fn stamp_both_ways(name: &str) -> io::Result<StampSetting> {
     Ok(before)
 }
 
-/// Sets what the NIC stamps; the driver writes into it what it has really set.
+/// Sets which frames the NIC stamps; the driver writes the real setting into `setting`.
 pub fn set_stamping(name: &str, setting: &mut StampSetting) -> io::Result<()> {
     exchange(name, SIOCSHWTSTAMP, setting)
 }
@@ -112,7 +112,7 @@ fn exchange<T>(name: &str, what: libc::c_ulong, data: &mut T) -> io::Result<()> 
 fn request_with(name: &str, what: libc::c_ulong, data: *mut c_void) -> io::Result<()> {
     let mut request = request(name)?;
     request.ifr_ifru.ifru_data = data.cast();
-    // Any socket will do, also an ordinary user's: what it does not know itself goes to the device.
+    // Any socket will do, also an ordinary user's: requests that it does not know itself go to the device.
     let socket = UnixDatagram::unbound()?;
     // SAFETY: the request points to `data`, which outlives the call; every caller passes the structure
     // that the kernel reads and writes for its number.

@@ -120,7 +120,7 @@ pub fn send(file: BorrowedFd<'_>, parcels: &[Parcel<'_>]) -> io::Result<usize> {
     let mut parts = [const { MaybeUninit::<libc::iovec>::uninit() }; MOST];
     let mut messages = [const { MaybeUninit::<Message>::uninit() }; MOST];
     for ((parcel, part), message) in parcels.iter().zip(&mut parts).zip(&mut messages) {
-        // The kernel only reads what is to be sent.
+        // The kernel only reads the bytes that are to be sent.
         part.write(libc::iovec {
             iov_base: parcel.bytes.as_ptr().cast_mut().cast(),
             iov_len: parcel.bytes.len(),
@@ -209,7 +209,7 @@ pub fn receive(file: BorrowedFd<'_>, slots: &mut Slots, flags: libc::c_int) -> i
     // SAFETY: the first `count` messages are written and point to buffers of the lengths given, each its own,
     // which are borrowed mutably until the call is over.
     let received = unsafe { fetch(file, &mut messages[..count], flags | libc::MSG_DONTWAIT) };
-    // All of the room after a full call, the rest of a burst; otherwise what the last one would have taken.
+    // All of the room after a full call, for the rest of a burst; otherwise as many as the last call received.
     let taken = received.max(0) as usize;
     slots.asked = if taken == count { slots.addresses.len() } else { taken.max(1) };
     if received < 0 {

@@ -35,7 +35,7 @@ impl<T: Copy> SocketOption<T> {
         })
     }
 
-    /// Its value. What an older kernel does not know of it is zero.
+    /// Its value. Parts that an older kernel does not know are zero.
     pub(super) fn get(&self, file: BorrowedFd<'_>) -> io::Result<T> {
         // SAFETY: any bits are a value, by the contract of `new`.
         let mut value: T = unsafe { std::mem::zeroed() };
@@ -55,7 +55,7 @@ impl<T: Copy> SocketOption<T> {
     }
 }
 
-/// Receives on a socket only what the filter accepts, and of that only as many bytes as it says.
+/// Receives on a socket only what the filter accepts, and only as many bytes of it as the filter returns.
 pub(super) fn attach_filter(
     file: BorrowedFd<'_>,
     instructions: &mut [libc::sock_filter],

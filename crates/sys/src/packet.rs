@@ -114,7 +114,7 @@ impl Socket {
         self.set(libc::SOL_PACKET, PACKET_VNET_HDR, 1)
     }
 
-    /// Sends what lies in the send ring.
+    /// Sends the frames in the send ring.
     pub(super) fn send_ring(&self) -> io::Result<()> {
         // Nothing is passed: the frames are in the ring.
         send(&self.file, &[], SendFlags::DONTWAIT)?;

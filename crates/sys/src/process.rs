@@ -71,7 +71,7 @@ pub fn terminate(pid: u32) -> io::Result<()> {
     signal(pid, Signal::TERM)
 }
 
-/// Stops a process until it is told to go on.
+/// Stops a process until [`go_on`].
 pub fn stop(pid: u32) -> io::Result<()> {
     signal(pid, Signal::STOP)
 }
@@ -102,12 +102,12 @@ pub fn become_user(user: u32, group: u32) -> io::Result<()> {
     checked(unsafe { libc::setresuid(user, user, user) })
 }
 
-/// Starts a process of its own for `work`, and returns the other ends of its pipes: what it writes, and what it
-/// reads. It has all that this one has, and ends with `work`.
+/// Starts a process of its own for `work`, and returns the other ends of its pipes: first of its output, then of its
+/// input. It is a copy of this process, and ends with `work`.
 ///
 /// # Errors
-/// Those of the system, and where this process has more than one thread: what another one holds, such as a lock of
-/// the allocator, would be held in the new process for ever.
+/// Those of the system, and one where this process has more than one thread: a lock that another thread holds, such as
+/// the allocator's, would stay locked in the new process for ever.
 pub fn beside(work: impl FnOnce(PipeReader, PipeWriter)) -> io::Result<(PipeReader, PipeWriter)> {
     if std::fs::read_dir("/proc/self/task")?.count() != 1 {
         return Err(io::Error::other("this process has more than one thread"));
@@ -118,7 +118,8 @@ pub fn beside(work: impl FnOnce(PipeReader, PipeWriter)) -> io::Result<(PipeRead
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
         0 => {
-            // Its end of the requests is what tells the new process that this one has ended.
+            // Closes the new process's copies: otherwise it would not see the end of its requests when this process has
+            // ended.
             drop((ask, answers));
             let done = catch_unwind(AssertUnwindSafe(|| work(requests, answer)));
             // SAFETY: the call takes a number only. Nothing of what the caller holds is dropped twice.

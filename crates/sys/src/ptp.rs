@@ -1,4 +1,4 @@
-//! Clocks of NICs: `/dev/ptpN` beside the system's clock (`linux/ptp_clock.h`).
+//! Clocks of NICs: `/dev/ptpN` together with the system's clock (`linux/ptp_clock.h`).
 
 use super::checked;
 use std::fs::File;

@@ -50,7 +50,7 @@ pub fn bind_to_device(file: BorrowedFd<'_>, interface: &str) -> io::Result<()> {
 /// An instruction of a socket filter: code, jump if true, jump if false, operand.
 pub type Instruction = (u16, u8, u8, u32);
 
-/// Receives only what the filter accepts.
+/// Receives only datagrams that the filter accepts.
 pub fn filter(file: BorrowedFd<'_>, program: &[Instruction]) -> io::Result<()> {
     let mut code: Vec<libc::sock_filter> =
         program.iter().map(|&(code, jt, jf, k)| libc::sock_filter { code, jt, jf, k }).collect();
@@ -86,7 +86,7 @@ pub fn name(file: BorrowedFd<'_>) -> io::Result<([u8; ADDRESS_LEN], usize)> {
 
 /// Messages for which the socket had no room.
 pub fn dropped(file: BorrowedFd<'_>) -> io::Result<u32> {
-    // Indices of `<linux/sock_diag.h>`, since Linux 4.12; the kernel fills in what it knows of these.
+    // Indices of `<linux/sock_diag.h>`, since Linux 4.12; the kernel fills in those that it knows.
     const VALUES: usize = 9;
     const DROPS: usize = 8;
     // SAFETY: the kernel fills in as many integers as there is room for.

@@ -16,7 +16,7 @@ pub fn ticks() -> u64 {
     }
 }
 
-/// Where there is none, it stands: who uses it asks [`EXISTS`] first.
+/// Where there is none, this is constant: callers check [`EXISTS`] first.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline]
 pub fn ticks() -> u64 {

@@ -30,8 +30,8 @@ const SEND_BUDGET: libc::c_int = 64;
 /// `XDP_MAX_TX_SKB_BUDGET` of <linux/if_xdp.h>, since Linux 6.18.
 const MAX_TX_SKB_BUDGET: libc::c_int = 9;
 
-/// Memory for copies of frames that have been sent and not been received yet: the default is a tenth of
-/// what the send ring holds.
+/// Memory for copies of frames that have been sent and not been received yet: the default is a tenth of the send ring's
+/// frames.
 const SEND_BUFFER: libc::c_int = 32 << 20;
 
 // SAFETY: the types that the kernel has for them, integers alone.

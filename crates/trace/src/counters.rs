@@ -6,8 +6,8 @@ use std::fmt::Write;
 /// `/proc/interrupts` or `/proc/softirqs` at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Name and CPU to count. The name of an interrupt is its number or abbreviation and what follows the
-    /// counts, joined by `_`: `LOC_Local_timer_interrupts`.
+    /// Name and CPU to count. The name of an interrupt is its number or abbreviation and the text behind the counts,
+    /// joined by `_`: `LOC_Local_timer_interrupts`.
     pub counts: BTreeMap<(String, u32), u64>,
 }
 

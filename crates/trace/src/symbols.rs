@@ -40,7 +40,7 @@ fn function(line: &str) -> Option<(u64, String)> {
     if !matches!(words.next()?, "t" | "T" | "w" | "W") {
         return None;
     }
-    // The compiler's parts of a function are the function to whoever reads of it.
+    // For readers, the parts into which the compiler splits a function are that function.
     let name = words.next()?;
     Some((address, name.split(".constprop").next()?.split(".isra").next()?.to_owned()))
 }

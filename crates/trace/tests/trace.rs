@@ -1,4 +1,4 @@
-//! Sub-buffers that a kernel 6.18 recorded, beside what the same kernel printed of them.
+//! Sub-buffers that a kernel 6.18 recorded, compared with the text that the same kernel printed of them.
 #![allow(clippy::unwrap_used, reason = "a failure here is the test's result")]
 
 use std::collections::HashMap;

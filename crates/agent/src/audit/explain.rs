@@ -5,7 +5,7 @@ use serde::Serialize;
 use std::io::{self, Write};
 use tailtrim_host::audit::{Check, Reference};
 
-/// Tells all about a check.
+/// Prints all about a check.
 pub(super) fn write(check: &Check, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{}  {}  ({} importance)\n", check.id, check.title, check.importance.word())?;
     let since = check.since.map(|since| format!("Linux {since} and later"));

@@ -20,7 +20,7 @@ fn xml(text: &str) -> String {
     safe
 }
 
-/// JUnit: a case for each check; what warns passes and says so, what is unknown or does not arise is skipped.
+/// JUnit: a case for each check. A warning passes with a message; unknown and not applicable checks are skipped.
 pub(super) fn junit(report: &AuditReport, out: &mut dyn Write) -> io::Result<()> {
     let counts = report.counts();
     let skipped = counts.unknown + counts.not_applicable + counts.waived;
@@ -78,7 +78,7 @@ fn case(report: &AuditReport, one: &Asked) -> String {
     text + "</testcase>"
 }
 
-/// Prometheus: how many answered what, and the answer of each check.
+/// Prometheus: the number of checks by answer, and the answer of each check.
 pub(super) fn prometheus(report: &AuditReport, out: &mut dyn Write) -> io::Result<()> {
     let counts = report.counts();
     writeln!(

@@ -201,7 +201,7 @@ fn opened(
     Ok(taps)
 }
 
-/// Tells what the taps saw and what the analysis found.
+/// Reports the results of the taps and of the analysis.
 fn report(
     request: &Capture,
     taps: BTreeMap<String, Tapped>,
@@ -230,7 +230,7 @@ fn file(request: &Capture, name: &str) -> Result<Option<CaptureFile>, String> {
         .map_err(|error| format!("{}: cannot be written: {error}", path.display()))
 }
 
-/// Captures at all taps until `stopped`, or until one of them fails, which is told with its name.
+/// Captures at all taps until `stopped`, or until one of them fails: then the error has its name.
 fn captured(
     taps: Vec<Opened>,
     seen: Vec<Arc<AtomicU64>>,
@@ -268,7 +268,7 @@ fn hardware_stamps(request: &Capture) -> Result<Option<HardwareStamps>, String> 
 struct Steps {
     watch: ClockSteps,
     seen: Vec<ClockStep>,
-    /// Whether programs read what is told.
+    /// Whether programs read the output.
     tells: bool,
 }
 

@@ -135,7 +135,7 @@ impl Analysing {
         request.live && io::stdout().is_terminal()
     }
 
-    /// Begins to match. An analysis that fails ends captures of which no file is kept.
+    /// Begins to match. An analysis that fails ends captures that are not kept as files.
     pub(super) fn start(self, request: &Capture, stopped: &Arc<AtomicBool>) -> Running {
         let second = Arc::clone(&self.sink.second);
         let ends = request.out.is_none().then(|| OnEnd(Arc::clone(stopped)));

@@ -57,7 +57,7 @@ pub(crate) fn hold(request: &Hold) -> ExitCode {
     }
 }
 
-/// Writes the file at once: who waits for it finds a whole number.
+/// Writes the file atomically, so that a process that waits for it reads a whole number.
 fn told(file: &PathBuf, pid: u32) -> io::Result<()> {
     let draft = file.with_extension("draft");
     fs::write(&draft, pid.to_string())?;

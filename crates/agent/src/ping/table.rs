@@ -121,7 +121,7 @@ fn counts(text: &mut String, counts: &Counts, protocol: &str) {
     }
 }
 
-/// Where probes were lost. Echoes have no numbers of the far host's, so nothing is told of them.
+/// Directions in which probes were lost. Echoes have no numbers of the far host, so they get no line.
 fn lost_ways(text: &mut String, counts: &Counts, protocol: &str) {
     let LostWays { there, back, unknown } = counts.lost_ways;
     let numbered = protocol.starts_with("stamp") || protocol.starts_with("twamp");

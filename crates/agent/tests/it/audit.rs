@@ -115,7 +115,7 @@ fn a_capture_says_what_the_host_says_and_has_no_secrets() {
         captured.push(audit(&["--root", name, "--format", "json"], folder.path()));
     }
     let after = live();
-    // Counters move, threads come and go, and somebody may turn a knob meanwhile.
+    // Counters move, threads come and go, and another process may change a setting meanwhile.
     let moves = ["MEM-002", "MEM-008", "MEM-013", "MEM-014"];
     let steady = ["MEM", "CLK", "SEC", "WD", "PWR", "BOOT", "FW"];
     let mut compared = 0;

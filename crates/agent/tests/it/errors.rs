@@ -1,4 +1,4 @@
-//! Errors name what the user typed, and nothing else.
+//! Errors name the words that the user typed, and nothing else.
 
 use std::process::Command;
 

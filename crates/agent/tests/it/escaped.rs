@@ -19,8 +19,8 @@ fn is_acted_on(sign: char) -> bool {
     (sign.is_control() && sign != '\n' && sign != '\t') || reversing(sign)
 }
 
-/// Runs the agent; what it prints, of which a terminal must not act on anything. Its errors are one line, and one for
-/// the hint.
+/// Runs the agent, and returns its output, which must have nothing on which a terminal acts. Its errors are one line,
+/// and one for the hint.
 fn shown(arguments: &[&str], folder: &Path) -> (String, String) {
     let output = agent(arguments, folder);
     let [told, wrong] = [output.stdout, output.stderr].map(|all| String::from_utf8(all).unwrap());
@@ -155,7 +155,7 @@ fn results_of_other_tools_with_hostile_names_are_shown() {
     fs::write(folder.path().join(&name), &text).unwrap();
     let (told, _) = shown(&["noise", "--read", &name], folder.path());
     assert!(told.starts_with("CPU 0: rtla timerlat"), "{told}");
-    // The line that is not understood is told.
+    // The error quotes the line that is not understood.
     let line = text.lines().next().unwrap();
     fs::write(folder.path().join(&name), text.replace(line, &format!("{line} {HOSTILE}"))).unwrap();
     shown(&["noise", "--read", &name], folder.path());

@@ -10,7 +10,7 @@ use std::time::Duration;
 const STEPS: u32 = 100;
 const STEP: Duration = Duration::from_millis(10);
 
-/// Run a program and return what it prints. One that is not installed is an error of the kind `NotFound`.
+/// Run a program and return its output. One that is not installed is an error of the kind `NotFound`.
 fn run(program: &str, arguments: &[&str]) -> io::Result<String> {
     let mut child = Command::new(program)
         .args(arguments)

@@ -16,7 +16,7 @@ pub struct Applied {
     pub took: usize,
     /// Values that were as wanted by the time their turn came.
     pub already: usize,
-    /// Values that read differently from what was written.
+    /// Values that read differently after they were written.
     pub differs: Vec<PlaceNote>,
     /// Values that this kernel does not allow to change.
     pub cannot: Vec<PlaceNote>,

@@ -5,7 +5,7 @@ use thiserror::Error;
 
 /// A host whose places can be set.
 pub trait Host: Places {
-    /// Set a place; `None` removes what stands there.
+    /// Set a place; `None` removes its value.
     ///
     /// # Errors
     ///

@@ -1,8 +1,8 @@
 //! Plans carried out on a host, and taken back.
 //!
-//! [`apply`] records the old value of everything in a journal before it changes anything; [`revert`] restores
-//! it from wherever a process died; [`inspect`] compares what was wanted with what is there. All three go
-//! through [`Host`] and [`Store`], so that tests can refuse and kill at any operation.
+//! [`apply`] records the old value of everything in a journal before it changes anything; [`revert`] restores it from
+//! wherever a process died; [`inspect`] compares wanted values with the present ones. All three go through [`Host`] and
+//! [`Store`], so that tests can refuse and kill at any operation.
 
 mod apply;
 mod host;

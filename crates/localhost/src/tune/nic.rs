@@ -102,7 +102,7 @@ fn feature(interface: &str, key: &str) -> io::Result<Option<String>> {
     Ok(found.filter(|feature| !feature.fixed).map(|feature| on_off(feature.active).to_owned()))
 }
 
-/// Two features have short names beside the kernel's.
+/// Two features have short names in addition to the kernel's.
 fn kernel_name(key: &str) -> &str {
     match key {
         "lro" => "rx-lro",

@@ -49,13 +49,13 @@ enum Restoring {
     Left(String),
 }
 
-/// Take back what is applied, in reverse order; `None` where nothing is.
+/// Take back what is applied, in reverse order; `None` where nothing is applied.
 ///
 /// `boot_id` is the kernel's name for the time since it was started: values of an earlier time ended with it.
 ///
 /// # Errors
 ///
-/// The journal cannot be read or written. Values that cannot be restored are told in [`Reverted::left`].
+/// The journal cannot be read or written. Values that cannot be restored are listed in [`Reverted::left`].
 pub fn revert(
     host: &mut impl Host,
     store: &mut impl Store,

@@ -1,5 +1,6 @@
-//! The folder of the journal. Root does what a journal says, so no other user may be able to write one: owner and mode of
-//! the folder and of each file are checked on what was opened, before anything is read, and no symbolic link is followed.
+//! The folder of the journal. Root carries out the steps of a journal, so no other user may be able to write one: owner
+//! and mode of the folder and of each file are checked on the opened ones, before anything is read, and no symbolic
+//! link is followed.
 
 use rustix::fs::{self, AtFlags, Mode, OFlags, RawMode, ResolveFlags};
 use rustix::io::Errno;

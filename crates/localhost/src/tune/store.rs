@@ -1,4 +1,4 @@
-//! Where the journal lies: a folder, locked by who works on it.
+//! Folder of the journal, locked by the process that works on it.
 
 use super::state::{StateError, StateFolder};
 use rustix::fs::OFlags;
@@ -13,7 +13,7 @@ const LOCK: &str = "lock";
 /// A journal of a host with thousands of CPUs and interrupts is smaller by far.
 const LONGEST: u64 = 64 << 20;
 
-/// The place of one journal. What an operation wrote is on the disk when it returns.
+/// The place of one journal. The bytes of an operation are on the disk when it returns.
 pub trait Store {
     /// Return the journal; `None` where there is none.
     ///
@@ -22,7 +22,8 @@ pub trait Store {
     /// It cannot be read, or others may have written it.
     fn load(&self) -> Result<Option<Vec<u8>>, StateError>;
 
-    /// Put a journal in place of the one that is there: all of these bytes are there, or what was before.
+    /// Put a journal in place of the present one: after a crash, either all of these bytes are there, or the old
+    /// journal.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Archives of hosts that no host can be: refused with one error, or read without what is too large.
+//! Archives of hosts that no host can be: refused with one error, or read without the parts that are too large.
 
 use std::fs::{self, File};
 use std::io::Write as _;

@@ -19,7 +19,7 @@ impl CaptureFile {
     /// Creates the file, compressed with zstd or not.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn create(path: &Path, zstd: bool) -> io::Result<Self> {
         let file = File::create(path)?;
         const BUFFER: usize = 1 << 20;

@@ -123,10 +123,9 @@ impl End {
 
 /// Takes the frames that the port receives until `stopped`; then those that still wait in the port, up to the first
 /// frame with a stamp after that. `seen` counts the frames meanwhile. Stamps of a NIC or of this process cannot decide
-/// that: then a port that is never empty is given up after five seconds.
-///
-/// Without an analysis, frames stay in the port until it is half full or the end has come: on a machine with few cores,
-/// to fetch, compress and write them takes the CPU from what is being measured.
+/// that: then a port that is never empty is given up after five seconds. Without an analysis, frames stay in the port
+/// until it is half full or the end has come: on a machine with few cores, fetching, compressing and writing them takes
+/// the CPU from the device under test.
 ///
 /// # Errors
 /// [`TapError`].

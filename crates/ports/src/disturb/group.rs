@@ -34,7 +34,7 @@ impl Group {
         let (root, version) = usable.next().ok_or_else(|| io::Error::other(none))?;
         sweep(root);
         let home = home(root, version, pid)?;
-        // Beside the process's own group: version 2 has processes in leaves only.
+        // Next to the process's own group: version 2 has processes in leaves only.
         let beside = home.parent().filter(|parent| parent.starts_with(root)).unwrap_or(root);
         let path = beside.join(format!("{PREFIX}{}", std::process::id()));
         fs::create_dir(&path).map_err(|error| at(&path, &error))?;
@@ -85,7 +85,7 @@ impl Drop for Group {
     }
 }
 
-/// Removes what killed processes left; a group with processes in it stays.
+/// Removes groups of killed processes; a group with processes in it stays.
 fn sweep(root: &Path) {
     for entry in fs::read_dir(root).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();

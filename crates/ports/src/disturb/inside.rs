@@ -21,7 +21,7 @@ const PAGES: usize = 32;
 /// Time between getting memory, which takes as long as giving it back, and giving it back.
 const BREATH: Duration = Duration::from_micros(150);
 
-/// Disturbs until it is told to finish.
+/// A thread that disturbs until [`finish`](Self::finish).
 #[derive(Debug)]
 pub struct Disturber {
     stopped: Arc<AtomicBool>,

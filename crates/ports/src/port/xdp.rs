@@ -169,7 +169,7 @@ impl XdpPort {
         move |source| PortError::Broken { port, what, source }
     }
 
-    /// Has the kernel send what waits in the send ring, if it has to be asked.
+    /// Makes the kernel send the frames in the send ring, if it has to be asked.
     fn kick(&mut self) -> Result<(), PortError> {
         self.counters.discarded += self.socket.kick().map_err(self.broken("sending"))?;
         Ok(())

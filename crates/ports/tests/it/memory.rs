@@ -35,7 +35,7 @@ pub(crate) struct MemoryPort {
     counters: Counters,
 }
 
-/// Two ports, each of which receives what the other sends. So many frames may be under way each way.
+/// Two ports, each of which receives what the other sends. `room` frames may be under way in each direction.
 pub(crate) fn memory_pair(room: usize) -> (MemoryPort, MemoryPort) {
     let (there, back) = (Arc::new(Lane::default()), Arc::new(Lane::default()));
     let port = |incoming: &Arc<Lane>, outgoing: &Arc<Lane>| MemoryPort {

@@ -14,7 +14,7 @@ pub(crate) fn skipped(why: impl Display) {
     let test = thread.name().unwrap();
     let why = why.to_string().replace('\n', " ");
     let line = format!("{}::{test}: {why}\n", env!("CARGO_PKG_NAME"));
-    // To standard error itself: what goes through the macros is shown of failed tests only.
+    // Written to standard error itself: output of the macros is shown for failed tests only.
     io::stderr().write_all(format!("SKIPPED {line}").as_bytes()).unwrap();
     if let Some(list) = std::env::var_os(LIST) {
         let mut list = OpenOptions::new().create(true).append(true).open(list).unwrap();

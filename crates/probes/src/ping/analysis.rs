@@ -30,7 +30,7 @@ impl Side {
         self.waiting.push(Reverse(Numbered { stamp_ns, number }));
     }
 
-    /// Hands on what is stamped before this.
+    /// Hands on records with earlier stamps than this.
     fn release(&mut self, before_ns: i64) {
         while let Some(&Reverse(record)) = self.waiting.peek()
             && record.stamp_ns < before_ns

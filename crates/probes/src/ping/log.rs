@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use tailtrim_roundtrip::RoundTrip;
 
-/// The fields of a record, little-endian `i64` each, in this order; [`i64::MIN`] stands for what is missing.
+/// The fields of a record, little-endian `i64` each, in this order; [`i64::MIN`] stands for a missing value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Field {
     /// Number of the probe among those sent, from 0.
@@ -40,7 +40,7 @@ pub enum Field {
     ReplyBytes,
     /// TTL or hop limit that the reply came with.
     ReplyHops,
-    /// From the far host, as it told afterwards, its clock.
+    /// From the far host, as it reported afterwards, its clock.
     FarLeft,
     /// The number that the far host gave its reply.
     FarNumber,

@@ -27,20 +27,20 @@ use tailtrim_tail::analysis::{AnalysisError, Options};
 use tailtrim_tracer::clock::{ClockSteps, Unstepped};
 use tailtrim_wire::traffic::Schedule;
 
-/// From the start of the clock to the first departure: the kernel begins to stamp what comes in some
-/// milliseconds after the first socket has asked for it.
+/// From the start of the clock to the first departure: the kernel begins to stamp received packets some milliseconds
+/// after the first socket has asked for it.
 const LEAD_NS: i64 = 20_000_000;
 
 /// The last stretch before a departure is not slept: waking takes up to as long.
 const AWAKE_NS: i64 = 60_000;
 
-/// Rounds after which the error queues are looked at while nobody sleeps.
+/// Rounds after which the error queues are read in a loop that does not sleep.
 const IDLE_ROUNDS: u32 = 32;
 
 /// Parameters of a measurement.
 #[derive(Debug)]
 pub struct Plan {
-    /// To whom and how; each departure of the schedule sends a probe of each.
+    /// Targets, each with its protocol; each departure of the schedule sends a probe of each.
     pub streams: Vec<StreamPlan>,
     /// When probes depart.
     pub schedule: Schedule,
@@ -77,7 +77,7 @@ pub struct Live {
     pub sent: u64,
     /// Probes answered so far.
     pub answered: u64,
-    /// Probes of which it is known that no reply came in time.
+    /// Probes without a reply in time, as far as that is known.
     pub unanswered: u64,
     /// Round-trip times of this second, unsorted.
     pub round_trips_ns: Vec<i64>,
@@ -157,7 +157,7 @@ struct Run {
     /// Probes are not stamped on their way out: error queues have errors only.
     unstamped: bool,
     lateness: DepartureLateness,
-    /// Where to tell what happens, and the seconds told of.
+    /// Receiver of live lines, and the number of seconds for which there were lines.
     live: Option<(Sender<Live>, u64)>,
 }
 

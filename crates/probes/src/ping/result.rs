@@ -26,7 +26,7 @@ pub struct Pinged {
 pub struct StreamResult {
     /// Name of the stream: target, and source and class where there are several.
     pub name: String,
-    /// To whom.
+    /// Address of the target.
     pub target: SocketAddr,
     /// From where.
     pub local: SocketAddr,
@@ -45,7 +45,7 @@ pub struct StreamResult {
     pub parts: Parts,
     /// One-way delays, where both clocks agree.
     pub one_way: Option<OneWay>,
-    /// The round-trip times, as every analysis tells latencies.
+    /// The round-trip times, with the statistics of every analysis.
     pub summary: Summary,
 }
 

@@ -31,7 +31,7 @@ const ETHERNET_LEN: usize = 14;
 pub struct StreamPlan {
     /// Name of the stream.
     pub name: String,
-    /// To whom.
+    /// Address of the target.
     pub target: SocketAddr,
     /// From which address of this host; `None`: the route decides.
     pub source: Option<IpAddr>,
@@ -171,7 +171,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Takes what has come. Returns whether anything had.
+    /// Takes the replies that have come. Returns whether there were any.
     pub(super) fn receive(&mut self) -> Result<bool, PingError> {
         let count = self.socket.receive(&mut self.inbox)?;
         let now_ns = clock::realtime_ns();
@@ -348,7 +348,7 @@ fn open_socket(
     Socket::open(&Settings {
         device: plan.device.clone(),
         traffic_class: stream.traffic_class,
-        // RFC 8762 section 4.2.1 and RFC 5357 section 4.1.2: reflectors tell the hops from it.
+        // RFC 8762 section 4.2.1 and RFC 5357 section 4.1.2: reflectors need it to count the hops.
         hops: plan.hops.or((!matches!(
             stream.protocol,
             Protocol::UdpEcho { .. } | Protocol::IcmpEcho

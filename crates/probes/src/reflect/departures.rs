@@ -1,8 +1,8 @@
-//! Replies that left, until the kernel tells when.
+//! Replies that left and whose send stamps have not come yet.
 
 use tailtrim_roundtrip::reflect::Reply;
 
-/// Replies that may wait at once; the kernel tells within the time of a few packets or never.
+/// Most replies that wait at once; a stamp comes within the time of a few packets or never.
 const WAITING: usize = 1_024;
 
 /// The last replies by the number under which their stamps come back.

@@ -22,7 +22,7 @@ const ECHO_HOPS: u8 = 63;
 pub struct Listening {
     /// Service and port of each socket.
     pub services: Vec<(Service, u16)>,
-    /// Addresses of this host; empty: all, IPv4 and IPv6, if an interface or an allow list says who is answered, and
+    /// Addresses of this host; empty: all, IPv4 and IPv6, if an interface or an allow list restricts the clients, and
     /// loopback if not.
     pub addresses: Vec<IpAddr>,
     /// Only requests that come by this interface.
@@ -41,7 +41,7 @@ pub(super) struct Opened {
 }
 
 impl Listening {
-    /// Whether requests of this host alone come in, because nothing says who else is to be answered.
+    /// Whether requests of this host alone come in, because no option names other clients.
     #[must_use]
     pub fn is_loopback_only(&self, policy: &Policy) -> bool {
         self.addresses.is_empty() && self.device.is_none() && policy.allowed.is_empty()
@@ -92,7 +92,7 @@ impl Listening {
 
     /// Settings of a socket for this service.
     pub(super) fn settings(&self, service: Service, local: SocketAddr, tells: bool) -> Settings {
-        // An echo tells no times: to take them, and to hand them over, would only make it slower.
+        // An echo has no times in it: taking them, and handing them over, would only make it slower.
         let timed = service != Service::Echo;
         Settings {
             device: self.device.clone(),

@@ -17,7 +17,7 @@ use tailtrim_wire::tlv::StampedBy;
 
 /// Requests in one go: T3 is written before the call that sends all of them, so few.
 const BATCH: usize = 16;
-/// Room for a request: an MTU of 9,000 and what loopback and fragments make of it.
+/// Room for a request: an MTU of 9,000, and more for loopback and reassembled fragments.
 const ROOM: usize = 9_216;
 /// Longest wait for a request before `stopped` is looked at again.
 const WAIT: Duration = Duration::from_millis(20);
@@ -209,7 +209,7 @@ impl SocketReflector {
         Ok(count)
     }
 
-    /// Answers what has come to a socket. Returns how many requests it was, and how many of them get replies.
+    /// Answers the requests that have come to a socket. Returns their number, and how many of them get replies.
     fn serve_socket(&mut self, at: usize) -> Result<(usize, usize), ReflectError> {
         if self.telemetry.is_some() {
             self.hear_departures(at)?;

@@ -36,7 +36,7 @@ pub(super) fn encode(address: SocketAddr) -> Encoded {
     Encoded { bytes, length }
 }
 
-/// `None` where the kernel gave no address, as it does beside stamps.
+/// `None` where the kernel gave no address, as with stamps.
 pub(super) fn decode(bytes: &[u8]) -> Option<SocketAddr> {
     let family = u16::from_ne_bytes(*bytes.first_chunk()?);
     let port = u16::from_be_bytes(*bytes.get(2..)?.first_chunk()?);

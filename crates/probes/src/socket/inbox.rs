@@ -23,7 +23,7 @@ pub struct Received<'a> {
     pub bytes: &'a [u8],
     /// Bytes of the IP packet.
     pub packet_bytes: usize,
-    /// From whom.
+    /// Sender.
     pub from: SocketAddr,
     /// To which address of this host.
     pub to: Option<IpAddr>,
@@ -59,7 +59,7 @@ pub enum Notice<'a> {
         cause: ErrorOrigin,
         /// Sender of the notice; `None`: this host.
         by: Option<IpAddr>,
-        /// To whom it was sent.
+        /// Receiver of the datagram.
         to: Option<SocketAddr>,
         /// As much of its payload as came back.
         bytes: &'a [u8],

@@ -4,7 +4,7 @@ use crate::keeper::{Failure, Keeper, Kept, Numbers};
 use std::io;
 use tailtrim_sys::interface::{self, StampSetting};
 
-/// A NIC that stamps what it sends and all that it receives, for as long as this lives; then as before.
+/// A NIC that stamps sent and all received packets. Dropping this restores its setting.
 #[derive(Debug)]
 pub struct NicStamps {
     interface: String,
@@ -32,7 +32,7 @@ impl Kept for NicStamps {
     }
 }
 
-/// The same, kept by a process beside this one, which may give up its privileges.
+/// The same, kept by a helper process, so that this one may give up its privileges.
 #[derive(Debug)]
 pub struct KeptNicStamps {
     _keeper: Keeper,

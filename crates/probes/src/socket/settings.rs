@@ -107,7 +107,7 @@ pub enum SocketError {
 pub struct Outgoing<'a> {
     /// Payload; with ICMP, from the ICMP header on, checksum included.
     pub bytes: &'a [u8],
-    /// To whom.
+    /// Receiver.
     pub to: SocketAddr,
     /// From which address of this host, instead of the socket's.
     pub from: Option<IpAddr>,

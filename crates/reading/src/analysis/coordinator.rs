@@ -12,7 +12,7 @@ pub enum StretchError<E> {
     /// As in one piece.
     #[error(transparent)]
     Analysis(#[from] AnalysisError),
-    /// Those who match.
+    /// An error of the matching threads or hosts.
     #[error("{0}")]
     Others(E),
     /// These captures are to be analysed in one piece: they are short, not plain pcap files, or signatures come again much

@@ -80,12 +80,12 @@ impl StretchQueue {
         self.changed.notify_all();
     }
 
-    /// For the one who joins.
+    /// Guard of the joining thread: dropping it ends the queue.
     pub(super) fn ending(&self) -> Ending<'_> {
         Ending { queue: self, always: true }
     }
 
-    /// For the others: so that none waits for one that failed.
+    /// Guard of the other threads: dropping it in a panic ends the queue, so that no thread waits for one that failed.
     pub(super) fn ending_by_panic(&self) -> Ending<'_> {
         Ending { queue: self, always: false }
     }

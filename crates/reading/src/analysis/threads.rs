@@ -12,8 +12,8 @@ use std::sync::mpsc::channel;
 use std::thread::{self, Builder, Scope};
 use tailtrim_tail::analysis::{Analysis, AnalysisError, Counts, Options, Order};
 
-/// Analyses the captures without samples; otherwise as [`super::analyze`]. `None` where it cannot be told
-/// how many samples come before a stretch, or as soon as there are others than expected.
+/// Analyses the captures without samples; otherwise as [`super::analyze`]. `None` where the number of samples before a
+/// stretch is unknown, or as soon as there are others than expected.
 pub(super) fn analyze(
     stretches: &Stretches,
     jobs: NonZeroUsize,

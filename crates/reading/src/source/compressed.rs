@@ -256,7 +256,7 @@ impl<R: BufRead> BufRead for Counted<R> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         if self.ahead.is_empty() {
             return loop {
-                // Not `fill_buf` alone: what it returns would be borrowed for longer than the loop's turn.
+                // Not `fill_buf` alone: its result would be borrowed for longer than the loop's turn.
                 match self.source.fill_buf() {
                     Err(error) if error.kind() == ErrorKind::Interrupted => {}
                     Err(error) => break Err(error),

@@ -25,7 +25,7 @@ const PACKETS: u64 = 30_000;
 /// Stamps and identifiers of the packets at two taps.
 type Taps = [Vec<(u64, u32)>; 2];
 
-/// Packets of which some are lost, doubled, late or strangers, with signatures that come again, written out of order.
+/// Packets with losses, duplicates, late ones and strangers, with signatures that come again, written out of order.
 fn hostile(packets: u64) -> Taps {
     hostile_of(packets, 20_000)
 }
@@ -226,7 +226,7 @@ fn few_stretches_wait_for_their_samples_on_many_cores() {
     assert!((1..=8).contains(&matching.0), "{} threads", matching.0);
 }
 
-/// Packets of which none is lost until so many have passed, and then some; where one is, a stranger leaves in its place.
+/// Packets without a loss until so many have passed, and then with some; in place of each lost one, a stranger leaves.
 fn lossless_until(lost: u64, strangers: bool) -> Taps {
     let passing = |index: u64| {
         let (entered_ns, id) = (1_000_000_000 + index * 20 * US, index as u32);

@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 /// Entries that share a place.
 const WAYS: usize = 4;
 
-/// Values by key, of which only so many are kept.
+/// A table of a limited number of values by key.
 #[derive(Debug)]
 pub(super) struct Clients<K, V> {
     slots: Vec<Option<Slot<K, V>>>,

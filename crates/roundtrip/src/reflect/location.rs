@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use tailtrim_wire::bytes::put;
 use tailtrim_wire::tlv::{HEADER_LEN, MALFORMED, UNRECOGNIZED, tlvs};
 
-/// Sub-TLVs (section 4.2.1): what a sender asks for, and what the answers are called.
+/// Sub-TLVs (section 4.2.1): types of requests, and types of their answers.
 const SOURCE_MAC: u8 = 1;
 const SOURCE_EUI_48: u8 = 2;
 const SOURCE_EUI_64: u8 = 3;
@@ -19,8 +19,8 @@ const SOURCE_V6: u8 = 9;
 /// Bytes of the two ports.
 const PORTS: usize = 4;
 
-/// Fills ports and what each sub-TLV asks for. Returns the TLV's flags: where a sub-TLV is malformed, so is all
-/// of it, and nothing is answered.
+/// Fills in ports and the answer to each sub-TLV. Returns the TLV's flags: where a sub-TLV is malformed, so is all of
+/// it, and nothing is answered.
 pub(super) fn fill(value: &mut [u8], arrival: &Arrival) -> u8 {
     let places: Vec<(usize, u8, bool)> = tlvs(value.get(PORTS..).unwrap_or(&[]))
         .map(|sub| (PORTS + sub.at, sub.kind, sub.whole && fits(sub.kind, sub.value.len())))

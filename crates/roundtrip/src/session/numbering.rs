@@ -22,7 +22,7 @@ pub(super) struct Numbering {
     first: u64,
     /// The far host counts itself.
     own: bool,
-    /// The last probe of which a reply came, and how many were lost before it and before the first number.
+    /// The last probe with a reply, and how many were lost before it and before the first number.
     last: Option<u64>,
     lost: u64,
     lost_first: u64,

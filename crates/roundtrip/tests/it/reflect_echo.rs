@@ -146,7 +146,7 @@ fn without_the_cookie_nothing_is_answered() {
 #[test]
 fn probes_that_differ_are_never_taken_for_a_loop() {
     let mut reflector = reflector(Policy::default());
-    // 20,000 a second, of which more than are remembered.
+    // 20,000 a second, more than are remembered.
     for sequence in 0..200_000_u64 {
         let now_ns = i64::try_from(sequence).unwrap() * 50_000;
         let probe = EchoProbe { session: 5, sequence, unix_ns: now_ns }.encode();

@@ -189,7 +189,7 @@ proptest! {
         }
     }
 
-    /// A loop of which each round takes at most 3.5 ms: 285 a second.
+    /// A loop whose rounds take at most 3.5 ms each: 285 a second.
     #[test]
     fn a_fast_loop_with_a_foreign_echo_server_comes_to_rest(
         service in 0..3_usize, policy in policies(),

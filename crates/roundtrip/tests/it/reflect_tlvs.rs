@@ -94,8 +94,8 @@ fn what_is_known_comes_back_with_all_flags_clear() {
 
 #[test]
 fn the_location_is_told_in_place() {
-    // Section 4.2.1: 1 asks for the MAC address, 4 for the destination, 7 for the source. What was asked for
-    // becomes 2 or 3 (EUI-48, EUI-64), 5 or 6, 8 or 9.
+    // Section 4.2.1: 1 asks for the MAC address, 4 for the destination, 7 for the source. The answers have the types 2
+    // or 3 (EUI-48, EUI-64), 5 or 6, 8 or 9.
     let asked = "80 02 003c 00000000 \
                  80 01 0008 0000000000000000 \
                  80 04 0010 00000000000000000000000000000000 \

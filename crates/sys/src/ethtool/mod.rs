@@ -1,7 +1,7 @@
 //! Settings and properties of network interfaces, by the kernel's `SIOCETHTOOL`.
 //!
-//! Each command has its type, so that no caller sizes what the kernel writes. Structures and numbers are those of
-//! `<linux/ethtool.h>`.
+//! Each command has its type, so that no caller has to know the size of the kernel's answer. Structures and numbers are
+//! those of `<linux/ethtool.h>`.
 
 mod structures;
 
@@ -33,7 +33,7 @@ pub struct Feature {
     pub name: String,
     /// Whether it is on.
     pub active: bool,
-    /// Nobody can change it on this interface.
+    /// Whether it cannot be changed on this interface.
     pub fixed: bool,
 }
 
@@ -49,7 +49,7 @@ pub fn get<A: Answer>(interface: &str) -> io::Result<A> {
     Ok(request.body)
 }
 
-/// Sets what was asked for and changed. Needs CAP_NET_ADMIN.
+/// Sets the fields that were read and changed. Needs CAP_NET_ADMIN.
 ///
 /// # Errors
 ///
@@ -163,7 +163,7 @@ fn words_of(mask: u64) -> [u32; 2] {
     [u32::from_ne_bytes([a, b, c, d]), u32::from_ne_bytes([e, f, g, h])]
 }
 
-/// Returns what the kernel returned, not negative.
+/// Returns the kernel's result, which is not negative.
 ///
 /// # Safety
 ///
@@ -181,7 +181,7 @@ unsafe fn call(interface: &str, data: *mut c_void) -> io::Result<u32> {
         *slot = *byte as libc::c_char;
     }
     request.ifr_ifru.ifru_data = data.cast();
-    // Any socket will do, also an ordinary user's: what it does not know itself goes to the device.
+    // Any socket will do, also an ordinary user's: commands that it does not know itself go to the device.
     let socket = UnixDatagram::unbound()?;
     // SAFETY: the request lives until the call returns, and points to what the caller vouches for.
     let told = unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL as _, &raw mut request) };

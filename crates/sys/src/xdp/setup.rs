@@ -77,7 +77,7 @@ pub(super) unsafe fn register(
 }
 
 pub(super) fn rings(file: BorrowedFd<'_>, shape: &Shape) -> io::Result<Rings> {
-    // The kernel wants a fill ring also of who only sends.
+    // The kernel requires a fill ring also for a socket that only sends.
     let fill_slots = shape.receive_slots.max(1);
     for (name, slots) in [
         (libc::XDP_UMEM_FILL_RING, fill_slots),

@@ -1,4 +1,4 @@
-//! The clocks of NICs beside the system's, before and after a recording.
+//! Readings of NICs' clocks together with the system's, before and after a recording.
 
 use std::fs::{self, File};
 use std::io;
@@ -16,7 +16,7 @@ const METHODS: [(Method, Read); 3] = [
 
 type Read = fn(&File) -> io::Result<Vec<Triple>>;
 
-/// A clock that can be read, and what it said at first.
+/// A clock that can be read, and its first reading.
 #[derive(Debug)]
 pub struct Phc {
     device: String,
@@ -28,7 +28,7 @@ pub struct Phc {
 }
 
 impl Phc {
-    /// Reads all that there are; those that cannot be read are told in the second list.
+    /// Reads all clocks; the second list names those that cannot be read.
     #[must_use]
     pub fn begin() -> (Vec<Self>, Vec<String>) {
         let (mut clocks, mut refused) = (Vec::new(), Vec::new());

@@ -16,7 +16,7 @@ pub struct ClockStep {
     pub by_ns: i64,
 }
 
-/// `CLOCK_REALTIME` beside `CLOCK_MONOTONIC`, which is slewed with it and is never stepped.
+/// `CLOCK_REALTIME` compared with `CLOCK_MONOTONIC`, which is slewed with it and is never stepped.
 #[derive(Debug)]
 pub struct ClockSteps {
     first_ns: i64,

@@ -1,13 +1,14 @@
-//! CPUs that do not sleep deeply while timers are measured, as cyclictest has it.
+//! CPUs that do not sleep deeply while timers are measured, as with cyclictest.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 
-/// Whoever has it open says how long a CPU may take to wake up (Documentation/power/pm_qos_interface.rst).
+/// A process that has it open sets the longest time that a CPU may take to wake up
+/// (Documentation/power/pm_qos_interface.rst).
 const LATENCY: &str = "/dev/cpu_dma_latency";
 
-/// CPUs wake up at once while this lives. It makes the median of a timer on an idle CPU half of what it is otherwise
-/// (14 instead of 30 µs in a virtual machine).
+/// CPUs wake up at once while this lives. It halves the median lateness of a timer on an idle CPU (14 instead of 30 µs
+/// in a virtual machine).
 #[derive(Debug)]
 pub struct Awake {
     _open: File,

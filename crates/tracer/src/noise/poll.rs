@@ -7,7 +7,7 @@ use tailtrim_sys::tsc;
 /// Turns between two looks at the flag.
 const TURNS: u32 = 1 << 10;
 
-/// Reads the counter in turns and keeps what lies `threshold` ticks or more apart.
+/// Reads the counter in turns, and keeps gaps of `threshold` ticks or more.
 pub(super) fn run(threshold: u64, stopped: &AtomicBool, measured: &mut Measured) {
     let start = tsc::ticks();
     let mut last = start;

@@ -17,7 +17,7 @@ pub(super) enum Smi {
     Register(File),
     /// The event `msr/smi/` of perf, which counts from when it was opened.
     Event(Counter),
-    /// Nobody counts, and why.
+    /// No source, with the reason.
     Unknown(String),
 }
 

@@ -29,7 +29,7 @@ struct OfCpu {
     tracepoints: Vec<perf::Tracepoint>,
 }
 
-/// An event to record, and what of it.
+/// An event to record, with its filter.
 struct Tracepoint {
     name: String,
     id: u16,
@@ -124,7 +124,7 @@ impl OfCpu {
         let mut tracepoints = Vec::new();
         for tracepoint in wanted {
             let event = recorder.tracepoint(tracepoint.id, cpu).map_err(failed)?;
-            // Without it all that is sent is recorded, and what concerns others passed over.
+            // Without the filter all sent interrupts are recorded, and those to other CPUs are skipped later.
             if let Some(filter) = &tracepoint.filter
                 && let Err(error) = event.filter(filter)
             {

@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 /// Where tracefs is; older systems have it within debugfs.
 const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 /// A mount that is in no folder: other processes do not see it, and the kernel removes it at the end of this process,
-/// also after a crash. What is in tracefs is the host's all the same: instances outlive the mount.
+/// also after a crash. The content of tracefs is the host's all the same: instances outlive the mount.
 static OWN: OnceLock<OwnedFd> = OnceLock::new();
 
 /// The folder of tracefs. As root it is there even where the host has not mounted it.

@@ -1,4 +1,4 @@
-//! Recording by two instances of tracefs: one of the measured CPUs, one of who sends to them.
+//! Recording by two instances of tracefs: one for the measured CPUs, one for CPUs that send to them.
 
 use super::drained::{Drained, Lane, SubBuffer};
 use super::instance::{self, Instance};
@@ -27,7 +27,7 @@ pub(super) struct Tracefs {
 }
 
 impl Tracefs {
-    /// Sets them up; what processes left that were killed is removed.
+    /// Sets them up, and removes those of killed processes.
     pub(super) fn open(
         wanted: Wanted<'_>,
         vocabulary: &mut Vocabulary,
@@ -104,7 +104,7 @@ impl Tracefs {
         })
     }
 
-    /// Reads what the buffers hold now, which is gone from the kernel then. Recording goes on.
+    /// Takes the present records of the buffers from the kernel. Recording goes on.
     pub(super) fn drained(&self) -> Result<Drained, TraceError> {
         let now = tsc::ticks();
         let of = |instance, cpus: &Cpus| {
@@ -128,8 +128,8 @@ impl Tracefs {
         Ok(Lane { cpu, pages: pages.collect::<Result<_, TraceError>>()? })
     }
 
-    /// Decodes what was read of these ticks, and perhaps of some around them. What was lost is known only where
-    /// sub-buffers say so.
+    /// Decodes the records that were read of these ticks, and perhaps of some around them. Losses are known only where
+    /// sub-buffers report them.
     pub(super) fn decoded(
         &self,
         drained: &Drained,
@@ -168,7 +168,7 @@ fn enable(
     if vocabulary.learn(&instance.events(), event)?.is_none() {
         return Ok(());
     }
-    // Without it all that is sent is recorded, and what concerns others passed over.
+    // Without the filter all sent interrupts are recorded, and those to other CPUs are skipped later.
     if let Some(filter) = filter
         && let Err(error) = instance.set(&format!("events/{event}/filter"), &filter)
     {

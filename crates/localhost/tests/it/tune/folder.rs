@@ -1,4 +1,4 @@
-//! Journals in a folder on a disk: what others may have written is refused before it is read.
+//! Journals in a folder on a disk: journals that others may have written are refused before they are read.
 
 use super::{change, plan, started};
 use std::fs::{self, Permissions};

@@ -158,7 +158,7 @@ impl Feed {
         }
     }
 
-    /// Tells how many frames the port dropped.
+    /// Reports the number of frames that the port dropped.
     pub(in super::super) fn dropped(&self, frames: u64) {
         self.handing.waiting().dropped = frames;
     }

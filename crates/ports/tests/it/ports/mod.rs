@@ -15,8 +15,7 @@ const LENGTHS: [usize; 6] = [60, 61, 64, 128, 1_501, 1_514];
 /// The same around the borders of pages, up to an MTU of 9,000.
 const JUMBO: [usize; 9] = [60, 1_514, 3_840, 3_841, 4_096, 4_097, 8_192, 8_193, 9_014];
 
-/// The contract over ports that `$pair` makes where `$ready` says that it can; `$tags` says what becomes of
-/// VLAN tags on their way.
+/// The contract over ports that `$pair` makes if `$ready` allows it; `$tags` is the handling of VLAN tags on their way.
 macro_rules! contract {
     ($ports:ident, $ready:expr, $pair:expr, $tags:expr) => {
         mod $ports {
@@ -153,7 +152,7 @@ fn xdp_carries_large_frames() {
 
 #[test]
 fn what_cannot_be_opened_says_why() {
-    // More than a user may lock: that is not what is missing.
+    // More than a user may lock: the error must name the missing right nevertheless.
     let receiving =
         Some(Receiving { snap: 2_048, memory_bytes: 64 << 20, promptly: true, hardware: false });
     let error = |name| open(&name, receiving).map(drop).unwrap_err().to_string();
@@ -173,7 +172,7 @@ fn what_cannot_be_opened_says_why() {
 fn what_the_driver_throws_away_is_counted() {
     if is_inside(Root) {
         let (mut near, _far) = at_cable(PortKind::Xdp, 1_500);
-        // Without a carrier, the driver drops what it is given.
+        // Without a carrier, the driver drops all frames.
         ip("link set far down");
         let frame = contract::frame(1, 60);
         assert_eq!(near.send(&[frame.as_slice(); 64]).unwrap(), 64);

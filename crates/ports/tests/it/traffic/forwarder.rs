@@ -141,7 +141,7 @@ fn what_is_too_long_is_counted_and_never_cut() {
     let mut lengths = Vec::new();
     receiver.receive(100, &mut |frame| lengths.push(frame.bytes.len())).unwrap();
     assert_eq!(lengths, [60, 1_514, 60]);
-    // The other way: the outgoing port does not carry what came in whole.
+    // The other case: the outgoing port cannot carry a frame that came in whole.
     let ((mut sender, mut from), (mut to, _receiver)) = (memory_pair(100), memory_pair(100));
     let mut tagged = vec![3; 9_022];
     sender.send(&[&tagged]).unwrap();

@@ -1,4 +1,4 @@
-//! Generator, forwarder and tap on ports in memory: what goes in comes out, and every frame is counted.
+//! Generator, forwarder and tap on ports in memory: frames that go in come out, and every frame is counted.
 
 mod forwarder;
 mod generator;

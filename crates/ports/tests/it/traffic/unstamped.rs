@@ -83,7 +83,7 @@ fn frames_without_a_stamp_are_counted_from_the_tap_to_the_summary() {
     // Those with a stamp at both taps.
     let both = (1..=PACKETS).filter(|n| !n.is_multiple_of(3) && !n.is_multiple_of(5)).count();
     assert_eq!(analysis.summary.samples, both as u64);
-    // Every one of the others ends in one outcome: what has no stamp on one side has no match on the other.
+    // Each of the others ends in one outcome: a packet without a stamp on one side has no match on the other.
     let gone = ingress.lost + ingress.beyond_window + ingress.duplicate + ingress.cut;
     assert_eq!(ingress.matched + gone + ingress.trimmed + ingress.unstamped, PACKETS);
     let came = egress.unmatched + egress.copy + egress.cut;

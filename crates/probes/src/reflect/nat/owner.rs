@@ -36,14 +36,15 @@ pub(super) fn remove_stale() -> io::Result<Vec<String>> {
     Ok(stale)
 }
 
-/// Removes a table and turns off again what it turned on.
+/// Removes a table, and turns off forwarding where the table's owner turned it on.
 pub(super) fn remove(table: &str) -> io::Result<()> {
     let listed = nft(&["-j", "list", "table", "inet", table], "")?;
     let sets = objects(&listed, "set");
     let forwarding = sets.iter().find(|set| set["name"] == FORWARDING);
     let elements = forwarding.and_then(|set| set["elem"].as_array()).into_iter().flatten();
     let interfaces: Vec<&str> = elements.filter_map(Value::as_str).collect();
-    // First what is outside of the table: who is killed in between finds the table again.
+    // First the settings outside of the table: if the process is killed in between, the table is still there for the
+    // next one.
     for interface in interfaces {
         match set_forwarding(interface, false) {
             // The interface is gone, and with it its setting.
@@ -58,7 +59,7 @@ fn forwarding_path(interface: &str) -> String {
     format!("/proc/sys/net/ipv4/conf/{interface}/forwarding")
 }
 
-/// Whether what comes in by an interface is forwarded.
+/// Whether packets that come in by an interface are forwarded.
 pub(super) fn forwards(interface: &str) -> io::Result<bool> {
     Ok(std::fs::read_to_string(forwarding_path(interface))?.trim() != "0")
 }

@@ -105,7 +105,7 @@ impl Left {
         sets.permitted.0 |= mask("CapPrm")?;
         sets.inheritable.0 |= mask("CapInh")?;
         sets.bounding.0 |= mask("CapBnd")?;
-        // Not told before Linux 4.3, which had none, and before 4.10, where the call that set it must do.
+        // Missing before Linux 4.3, which had none, and before 4.10, where the result of the call that set it must do.
         sets.ambient.0 |= mask("CapAmb").unwrap_or(0);
         self.no_new_privileges &= value("NoNewPrivs").is_none_or(|set| set == "1");
         self.system_calls_filtered &= value("Seccomp") == Some("2");

@@ -25,7 +25,7 @@ pub struct Nobody {
 }
 
 impl Default for Nobody {
-    /// The user nobody, 65534 on every Linux: what the kernel itself shows for users that it cannot map.
+    /// The user nobody, 65534 on every Linux: the number that the kernel itself shows for users that it cannot map.
     fn default() -> Self {
         Self { user: 65_534, group: 65_534 }
     }

@@ -1,4 +1,4 @@
-//! The time-stamp counter beside the clocks.
+//! The time-stamp counter compared with the clocks.
 
 use super::*;
 

@@ -74,7 +74,7 @@ pub(super) fn ones(pieces: &[&[u8]]) -> u16 {
     total as u16
 }
 
-/// A frame that is sound but for what chance changes in its headers.
+/// A random frame, which is sound except for random changes in its headers.
 pub(super) fn random(chance: &mut Pcg64) -> Vec<u8> {
     let mut below = |end: u32| chance.next_u32() % end;
     let v6 = below(2) == 0;
