@@ -26,7 +26,7 @@ def experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[...,
     def make(text: str) -> Experiment:
         plan = tmp_path / "plan.yml"
         traffic = "" if "traffic" in text else "traffic: {rate_pps: 1000, duration_s: 2}\n"
-        plan.write_text(f"name: e\ntrim_s: 0\n{traffic}{text}", encoding="utf-8")
+        plan.write_text(f"name: e\nskip_s: 0\n{traffic}{text}", encoding="utf-8")
         return Experiment(tmp_path / "out", *load(plan), resume=False)
 
     return make

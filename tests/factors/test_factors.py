@@ -272,7 +272,7 @@ def test_devices_that_packets_pass_have_factors_too(tmp_path: Path) -> None:
     (tmp_path / "plan.yml").write_text(
         "name: passed\ndut: {preset: forward, batch: $batch}\nfactors: {batch: [1, 32]}\n"
         "traffic: {frame_bytes: 70, rate_pps: 1000, duration_s: 0.4}\n"
-        "floor: false\ntrim_s: 0\nrepeat: 3\norder: random\nseed: 2\n"
+        "floor: false\nskip_s: 0\nrepeat: 3\norder: random\nseed: 2\n"
     )
     plan, runs = load(tmp_path / "plan.yml")
     random = np.random.default_rng(1)

@@ -97,7 +97,7 @@ def plan(folder: Path, text: str = "") -> Path:
     place = folder / "plan.yml"
     traffic = "traffic: {rate_pps: 2000, duration_s: 1}\n"
     told = (
-        f"name: much\ndut: {{preset: forward}}\ntrim_s: 0\n{'' if 'traffic' in text else traffic}"
+        f"name: much\ndut: {{preset: forward}}\nskip_s: 0\n{'' if 'traffic' in text else traffic}"
     )
     place.write_text(told + text, encoding="utf-8")
     return place
