@@ -11,6 +11,7 @@ import pytest
 from tailtrim import plan as plans
 from tailtrim.errors import PlanError
 from tailtrim.nodes import drawing
+from tailtrim.nodes.ssh.address import SshHost
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "three-hosts"
 SAID = (EXAMPLE / "testbed.yml").read_text("utf-8")
@@ -65,7 +66,9 @@ def test_a_plan_names_the_file_or_has_it_inline(tmp_path: Path) -> None:
 def test_paths_begin_where_the_file_is(tmp_path: Path) -> None:
     said = replaced("user: root}", "key: keys/lab, known_hosts: ~/known}")
     (tmp_path / "testbed.yml").write_text(said, "utf-8")
-    address = plans.load_testbed(tmp_path / "testbed.yml").nodes["gen"].ssh
+    gen = plans.load_testbed(tmp_path / "testbed.yml").nodes["gen"]
+    assert isinstance(gen, SshHost)
+    address = gen.ssh
     assert address.key == str(tmp_path / "keys" / "lab")
     assert address.known_hosts == "~/known"
 

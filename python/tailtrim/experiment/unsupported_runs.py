@@ -8,8 +8,8 @@ from tailtrim.devices import InlineDevice
 from tailtrim.errors import HostError
 from tailtrim.experiment.by_minute import apart
 from tailtrim.experiment.containers import ready
+from tailtrim.nodes.testbed import LOCAL
 from tailtrim.nodes.testbed_file import SECOND_TAP
-from tailtrim.nodes.testbeds import LOCAL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

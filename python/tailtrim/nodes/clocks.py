@@ -50,7 +50,7 @@ _ADDRESS = re.compile(r"\binet6? ([0-9a-f.:]+)")
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class ClockBound:
     """How far a clock is from its source at most, in ns, and which source that is."""
 
     by: str
@@ -67,7 +67,7 @@ class Discipline:
     """What keeps the clocks of a node: programs that run there, and the bounds that they tell."""
 
     programs: tuple[str, ...]
-    bounds: tuple[Bound, ...]
+    bounds: tuple[ClockBound, ...]
 
     def as_json(self) -> dict[str, Any]:
         """Return it as the record of a run has it."""
@@ -124,13 +124,13 @@ def difference(one: Discipline, other: Discipline, stamps: str) -> Difference:
     return Difference(None, why)
 
 
-def _is_of(bound: Bound, stamps: str) -> bool:
+def _is_of(bound: ClockBound, stamps: str) -> bool:
     """Whether a bound is of the clock that stamps."""
     hardware = bound.by == "PTP" and bound.stamping != "software"
     return hardware == (stamps == BY_NIC)
 
 
-def _have_one_time(near: Bound, far: Bound) -> bool:
+def _have_one_time(near: ClockBound, far: ClockBound) -> bool:
     """Whether two bounds are against the same time."""
     if near.by != far.by:
         return False
@@ -141,7 +141,7 @@ def _have_one_time(near: Bound, far: Bound) -> bool:
     )
 
 
-def _ptp(told: str) -> Bound | None:
+def _ptp(told: str) -> ClockBound | None:
     fields = dict(re.findall(r"^\s+(\w+)\s+(\S+)\s*$", told, re.MULTILINE))
     try:
         grandmaster, steps = fields["gmIdentity"], int(fields["stepsRemoved"])
@@ -151,12 +151,12 @@ def _ptp(told: str) -> Bound | None:
             ns = abs(Decimal(fields["offsetFromMaster"])) + delay
         else:
             return None
-        return Bound("PTP", grandmaster, ceil(ns), fields["timestamping"].lower())
+        return ClockBound("PTP", grandmaster, ceil(ns), fields["timestamping"].lower())
     except (KeyError, ValueError, ArithmeticError):
         return None
 
 
-def _ntp(told: str, addresses: tuple[str, ...]) -> Bound | None:
+def _ntp(told: str, addresses: tuple[str, ...]) -> ClockBound | None:
     fields = told.strip().split(",")
     try:
         if fields[_LEAP] == _UNSYNCHRONISED:
@@ -165,6 +165,6 @@ def _ntp(told: str, addresses: tuple[str, ...]) -> Bound | None:
         away_s = abs(Decimal(fields[_OFFSET])) + root_s
         own = addresses if fields[_REFERENCE] == _OWN_TIME else None
         source = "its own time" if own is not None else fields[_SOURCE]
-        return Bound("NTP", source, ceil(away_s * 1_000_000_000), own=own)
+        return ClockBound("NTP", source, ceil(away_s * 1_000_000_000), own=own)
     except (IndexError, ValueError, ArithmeticError):
         return None

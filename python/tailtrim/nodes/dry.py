@@ -103,10 +103,6 @@ class DryNode(Node):
         #: What settings are changed for now.
         self.kind: Kind = "set up"
 
-    def __enter__(self) -> Self:
-        """Return the node itself."""
-        return self
-
     def __exit__(self, *_: object) -> None:
         """Leave it."""
 

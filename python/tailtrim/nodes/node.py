@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import itertools
-import select
-import tempfile
+import json
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, Protocol, Self
+from typing import IO, TYPE_CHECKING, Any, Protocol, Self
 
 from tailtrim.errors import HostError
+from tailtrim.nodes.holder import errors_file
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
     from pathlib import Path
     from subprocess import CompletedProcess
@@ -36,10 +36,6 @@ class Facts:
     cpus: int
     root: bool
     model: str = ""
-
-
-#: What says that it is ready does so within this time, or hangs.
-_READY_S = 15.0
 
 
 class Host(ABC):
@@ -107,6 +103,88 @@ class Shell(Host):
         """Return the path of a tool; ``None`` where it is not installed."""
         found = self.call("sh", "-c", 'command -v "$1"', "sh", tool.program).stdout.strip()
         return found or next(filter(self.exists, tool.places), None)
+
+
+class ReservedHost(Shell):
+    """A host of a testbed, reserved for an experiment until it is closed.
+
+    ``agent`` is the path of the agent on it; ``stale`` tells of a reservation that was too old, if
+    one was in the way.
+    """
+
+    agent: str
+    stale: str | None = None
+
+    @property
+    def control_address(self) -> str:
+        """The address that the connection to it ends at, which no experiment may take away."""
+        return ""
+
+    @property
+    def login(self) -> str:
+        """The user that commands are started as, in words."""
+        return "root"
+
+    @property
+    def lost(self) -> bool:
+        """Whether it is known that the host cannot be reached any more."""
+        return False
+
+    def notes(self) -> Iterator[tuple[str, str]]:
+        """Yield what users should know of its state, and a command that changes it."""
+        yield from ()
+
+    def close(self) -> None:
+        """Give the host up, with everything that runs there for the experiment."""
+
+    @abstractmethod
+    def start(self, *command: str) -> Process:
+        """Start a command that ends with the reservation, with pipes to it.
+
+        Raises:
+            HostError: it cannot be started.
+
+        """
+
+    @abstractmethod
+    def node(
+        self,
+        role: str,
+        ports: Sequence[str],
+        folder: Path,
+        *,
+        cpus: Sequence[int] = (),
+        spared: Sequence[int] = (),
+    ) -> Node:
+        """Make a node of a run, with some ports of the host; they go back when it ends.
+
+        Args:
+            role: what it is for, such as loadgen, timestamper or dut.
+            ports: names of interfaces of the host.
+            folder: where files of the run go here.
+            cpus: those that an experiment may use for it.
+            spared: those for what only waits.
+
+        Raises:
+            HostError: the host cannot.
+            RunError: the host was lost.
+
+        """
+
+    def audit(self, *arguments: str) -> dict[str, Any]:
+        """Return what the agent's audit says of the host.
+
+        Raises:
+            HostError: it says nothing.
+            RunError: the host was lost, or it takes too long.
+
+        """
+        ended = self.call(self.agent, "audit", *arguments, "--json")
+        try:
+            return dict(json.loads(ended.stdout))
+        except ValueError as error:
+            told = ended.stderr.strip() or f"ended with {ended.returncode}"
+            raise HostError(f"{self.role}: tailtrim-agent audit: {told}") from error
 
 
 class Process(Protocol):
@@ -215,9 +293,9 @@ class Node(Shell):
         """Its role, and the host where that is another one, for errors."""
         return self.role if self.host_name == "local" else f"{self.role} ({self.host_name})"
 
-    @abstractmethod
     def __enter__(self) -> Self:
         """Return the node itself."""
+        return self
 
     @abstractmethod
     def __exit__(self, *_: object) -> None:
@@ -342,19 +420,6 @@ class Node(Shell):
             HostError: the node's kernel, or its user, may not.
 
         """
-
-
-def first_line(process: Process, within_s: float = _READY_S) -> str:
-    """Return the first line of a process that says when it is ready; empty if it does not."""
-    output = process.stdout
-    if output is None or not select.select([output], [], [], within_s)[0]:
-        return ""
-    return output.readline().strip()
-
-
-def errors_file() -> IO[str]:
-    """Return a file for standard error: a pipe that is not emptied would stop its writer."""
-    return tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")
 
 
 def allowed(cpus: Sequence[int]) -> tuple[str, ...]:

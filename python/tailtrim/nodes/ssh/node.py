@@ -12,12 +12,14 @@ import json
 import queue
 import subprocess
 import threading
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
+from functools import partial
 from typing import IO, TYPE_CHECKING, Self
 
 from tailtrim.errors import HostError, RunError
-from tailtrim.nodes.node import Clocks, Node, errors_file, first_line
-from tailtrim.nodes.ports import REMEMBER
+from tailtrim.nodes.holder import Holder, end, errors_file
+from tailtrim.nodes.namespace import making
+from tailtrim.nodes.node import Clocks, Node
 from tailtrim.nodes.program import Contained
 from tailtrim.nodes.ssh.fetching import MARK, fetched
 from tailtrim.nodes.ssh.process import RemoteProcess
@@ -27,40 +29,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from tailtrim.nodes.ssh.session import Session
+    from tailtrim.nodes.ssh.session import SshSession
 
 _READY_S, _END_S = 15.0, 15.0
 #: For work on captures. A host that is lost is noticed before.
 _DAY_S = 86_400.0
-
-# Descriptor 7 is where the ports were. What is told to a connection that is gone must not end the
-# shell that brings them back.
-_MAKE = f"""{REMEMBER}
-inner=$1; shift
-remember "$@"
-exec 7</proc/self/ns/net
-exec unshare --net -- sh -c "$inner" sh "$restore" "$@"
-"""
-_HOLD = """
-restore=$1; shift
-trap '' HUP INT TERM PIPE
-come() {
-    for named; do
-        port=${named%%=*} here=${named#*=}
-        nsenter --net=/proc/self/fd/7 -- ip link set dev "$port" netns $$ || return 1
-        [ "$port" = "$here" ] || ip link set dev "$port" name "$here" || return 1
-    done
-}
-come "$@" && echo $$ && cat >/dev/null
-for named; do
-    port=${named%%=*} here=${named#*=}
-    if [ "$port" != "$here" ] && ip link set dev "$here" down 2>/dev/null; then
-        ip link set dev "$here" name "$port"
-    fi
-    ip link set dev "$port" netns /proc/self/fd/7 2>/dev/null
-done
-exec nsenter --net=/proc/self/fd/7 -- sh -c "$restore"
-"""
 
 
 class SshNode(Node):
@@ -84,7 +57,7 @@ class SshNode(Node):
     def __init__(  # noqa: PLR0913 - each is named
         self,
         role: str,
-        session: Session,
+        session: SshSession,
         ports: Sequence[str],
         folder: Path,
         *,
@@ -94,55 +67,32 @@ class SshNode(Node):
         """Make the namespace, and bring the ports into it."""
         super().__init__(role, session.facts, cpus, spared)
         self._session, self._folder, self.logs = session, folder, folder / LOGS
-        self.host_name = session.name
+        self.host_name = session.role
         session.check()
-        made = session.as_root("mktemp", "-d", f"{session.folder}/{role}-XXXXXX")
+        made = session.call("mktemp", "-d", f"{session.folder}/{role}-XXXXXX")
         if made.returncode != 0:
-            raise HostError(f"{role}: {session.name}: {made.stderr.strip()}")
+            raise HostError(f"{role}: {session.role}: {made.stderr.strip()}")
         self._there = made.stdout.strip()
-        self._stack = ExitStack()
+        words = session.kept(self._making(ports), session.new_pid_file())
+        what = f"{role}: no network namespace on {session.role}"
+        start = partial(session.connection.open, *words)
         try:
-            self._holder, self._pid = self._held(ports)
-        except BaseException:
-            self._stack.close()
+            # A shell there may greet first.
+            self._holder = Holder(start, what, grace_s=_END_S, ready=str.isdecimal)
+        except HostError:
+            session.check()
             raise
+        self._pid = int(self._holder.line)
 
     def _making(self, ports: Sequence[str]) -> tuple[str, ...]:
-        """Return what makes the namespace, prints its process, and ends with its input."""
-        return ("sh", "-c", _MAKE, "sh", _HOLD, *ports)
-
-    def _held(self, ports: Sequence[str]) -> tuple[subprocess.Popen[str], int]:
-        session = self._session
-        words = self._making(ports)
-        kept = session.kept(words, session.new_pid_file())
-        holder = session.connection.open(*kept, output=subprocess.PIPE, errors=subprocess.PIPE)
-        for stream in (holder.stdin, holder.stdout, holder.stderr):
-            if stream:
-                self._stack.enter_context(stream)
-        told = first_line(holder)
-        if told.isdecimal():
-            return holder, int(told)
-        holder.kill()
-        problem = holder.communicate()[1].strip().splitlines() or ["no answer"]
-        session.check()
-        message = f"{self.role}: no network namespace on {session.name}: {problem[0]}"
-        raise HostError(message)
-
-    def __enter__(self) -> Self:
-        """Return the node itself."""
-        return self
+        """Return a command that holds the namespace, as :func:`making` does."""
+        return making(ports)
 
     def __exit__(self, *_: object) -> None:
         """Give the namespace up; its ports go back to where they were."""
-        with self._stack:
-            if self._holder.stdin:
-                self._holder.stdin.close()
-            try:
-                self._holder.wait(_END_S)
-            except subprocess.TimeoutExpired:
-                self._holder.kill()
-            with suppress(RunError):
-                self._session.as_root("rm", "-rf", self._there)
+        self._holder.end()
+        with suppress(RunError):
+            self._session.call("rm", "-rf", self._there)
 
     @property
     def lost(self) -> bool:
@@ -168,7 +118,7 @@ class SshNode(Node):
             RunError: the connection is lost.
 
         """
-        return self._session.as_root(*self._within(command), given=given)
+        return self._session.call(*self._within(command), given=given)
 
     def work(self, *command: str) -> subprocess.CompletedProcess[str]:
         """Run a command in here that takes as long as its files are.
@@ -177,7 +127,7 @@ class SshNode(Node):
             RunError: the connection is lost.
 
         """
-        return self._session.as_root(*self._within(command), within_s=_DAY_S)
+        return self._session.call(*self._within(command), within_s=_DAY_S)
 
     def open(
         self,
@@ -217,7 +167,7 @@ class SshNode(Node):
 
         """
         place = self.path(name)
-        ended = self._session.as_root("tee", place, given=text)
+        ended = self._session.call("tee", place, given=text)
         if ended.returncode != 0:
             raise RunError(f"{self.role}: {ended.stderr.strip()}")
         return place
@@ -232,7 +182,7 @@ class SshNode(Node):
         target = self._folder / name
         if fetched(self._session, self.path(name), self.path(MARK), target):
             return target
-        # What programs print is here already.
+        # The output of programs is here already.
         return target if target.exists() else None
 
     def clocks(self) -> Clocks:
@@ -242,7 +192,7 @@ class SshNode(Node):
             RunError: the connection is lost.
 
         """
-        ended = self._session.as_root(self.agent, "node", "clocks", given="\n")
+        ended = self._session.call(self.agent, "node", "clocks", given="\n")
         try:
             read = json.loads(ended.stdout)
             return read["realtime_ns"] / 1e9, read["monotonic_ns"] / 1e9
@@ -284,9 +234,11 @@ class RemoteFrames:
             raise RunError(f"{self._told}: not opened within {_READY_S:g} s")
 
     def _read(self) -> None:
-        for line in self._process.stdout or ():
-            with suppress(ValueError):
-                self._frames.put(bytes.fromhex(line))
+        # Closed when the port is.
+        with suppress(ValueError):
+            for line in self._process.stdout or ():
+                with suppress(ValueError):
+                    self._frames.put(bytes.fromhex(line))
         self._frames.put(None)
 
     def __enter__(self) -> Self:
@@ -295,17 +247,8 @@ class RemoteFrames:
 
     def __exit__(self, *_: object) -> None:
         """Close the port."""
-        if self._process.stdin:
-            with suppress(OSError):
-                self._process.stdin.close()
-        try:
-            self._process.wait(_END_S)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        end(self._process, _END_S)
         self._reader.join()
-        if self._process.stdout:
-            self._process.stdout.close()
         self._errors.close()
 
     def send(self, frame: bytes) -> None:

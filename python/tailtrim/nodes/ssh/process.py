@@ -12,7 +12,7 @@ from tailtrim.errors import RunError
 if TYPE_CHECKING:
     import subprocess
 
-    from tailtrim.nodes.ssh.session import Session
+    from tailtrim.nodes.ssh.session import SshSession
 
 _START_S = 10.0
 _LOOK_S = 0.02
@@ -29,7 +29,7 @@ class RemoteProcess:
 
     """
 
-    def __init__(self, session: Session, client: subprocess.Popen[str], pid_file: str) -> None:
+    def __init__(self, session: SshSession, client: subprocess.Popen[str], pid_file: str) -> None:
         """Take the client that was started."""
         self._session, self._client, self._pid_file = session, client, pid_file
         self._pid: int | None = None
@@ -44,11 +44,11 @@ class RemoteProcess:
         """
         until_s = time.monotonic() + _START_S
         while self._pid is None:
-            ended = self._session.as_root("cat", self._pid_file)
+            ended = self._session.call("cat", self._pid_file)
             if ended.stdout.strip().isdecimal():
                 self._pid = int(ended.stdout)
             elif self._client.poll() is not None or time.monotonic() > until_s:
-                raise RunError(f"{self._session.name}: a program was not started")
+                raise RunError(f"{self._session.role}: a program was not started")
             else:
                 time.sleep(_LOOK_S)
         return self._pid
@@ -75,7 +75,7 @@ class RemoteProcess:
         """Send it a signal."""
         if self.poll() is None:
             name = signal.Signals(sig).name.removeprefix("SIG")
-            self._session.as_root("kill", "-s", name, str(self.pid))
+            self._session.call("kill", "-s", name, str(self.pid))
 
     def kill(self) -> None:
         """End it at once; where the connection is lost, the node does."""

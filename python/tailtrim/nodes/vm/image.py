@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tailtrim.errors import HostError, OutputError
-from tailtrim.nodes import agent, host
+from tailtrim.nodes import agent, local_host
 from tailtrim.nodes.tool import Tool
 from tailtrim.nodes.vm import kernel, root
 from tailtrim.rundir.drafts import draft_folder, settle
@@ -240,7 +240,7 @@ def _root(release: str, packages: tuple[str, ...], told: Callable[[str], None]) 
 
 def _initramfs(of: kernel.Kernel, busybox: Path, program: Path, out: Path) -> None:
     """Write what a kernel begins with: a program that finds the root, modules and the agent."""
-    if host.find(CPIO) is None:
+    if local_host.find(CPIO) is None:
         raise CPIO.missing()
     with tempfile.TemporaryDirectory() as scratch:
         top = Path(scratch)
@@ -266,7 +266,7 @@ def _initramfs(of: kernel.Kernel, busybox: Path, program: Path, out: Path) -> No
                 stderr=subprocess.PIPE,
                 cwd=top,
                 check=False,
-                env=host.environment(),
+                env=local_host.environment(),
             )
     if ended.returncode != 0:
         raise HostError(f"cpio: {ended.stderr.decode(errors='replace').strip()}")
