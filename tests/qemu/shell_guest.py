@@ -20,7 +20,7 @@ from tools import BUSYBOX, CPIO, QEMU, need
 
 from tailtrim.errors import RunError
 from tailtrim.nodes import local_host
-from tailtrim.nodes.node import Facts, Shell
+from tailtrim.nodes.host import Facts, Shell
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -24,7 +24,7 @@ from tailtrim_pos.local_nodes import LocalNodes
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from tailtrim.nodes.node import Facts
+    from tailtrim.nodes.host import Facts
     from tailtrim.nodes.vm.image import Image
     from tailtrim.nodes.vm.machine import Machine
     from tailtrim_pos.cabling import Cable, End

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from tailtrim.nodes.node import Facts
+    from tailtrim.nodes.host import Facts
     from tailtrim.nodes.tool import Tool
     from tailtrim_pos.cabling import Cable
     from tailtrim_pos.node import PosNode

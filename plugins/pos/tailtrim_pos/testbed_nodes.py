@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
+    from tailtrim.nodes.host import Facts
     from tailtrim.nodes.meters import Reader
-    from tailtrim.nodes.node import Facts
     from tailtrim.nodes.ssh.session import SshSession
     from tailtrim.nodes.testbed_file import TestbedDescription
     from tailtrim_pos.node import PosNode

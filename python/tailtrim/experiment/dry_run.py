@@ -29,8 +29,8 @@ from tailtrim.nodes import local_host, wiring
 from tailtrim.nodes.agent import Agent
 from tailtrim.nodes.boot.host import BootRequest
 from tailtrim.nodes.dry import DryNode, Step, UnknownCpu
+from tailtrim.nodes.host import Facts, ReservedHost
 from tailtrim.nodes.namespace_testbed import LocalForwarding, LocalReflection
-from tailtrim.nodes.node import Facts, ReservedHost
 from tailtrim.nodes.ports import Port
 from tailtrim.nodes.ssh_testbed import HostsForwarding, HostsReflection
 from tailtrim.nodes.testbed import LOCAL
@@ -315,7 +315,7 @@ def _local(
     cpus: Sequence[int] = (),
     spared: Sequence[int] = (),
 ) -> DryNode:
-    node = DryNode(role, facts, cpus, spared)
+    node = DryNode(role, facts, cpus=cpus, spared=spared)
     nodes.append(node)
     return node
 
@@ -351,7 +351,7 @@ class _DryHost(ReservedHost):
         macs = {one.interface: one.mac.lower() if one.mac else "MAC" for one in known}
         own: Sequence[int] = [UnknownCpu()] if entry.cpus is None else cpus
         waiting: Sequence[int] = [UnknownCpu()] if entry.spared is None else spared
-        node = DryNode(role, _UNKNOWN, own, waiting, macs)
+        node = DryNode(role, _UNKNOWN, cpus=own, spared=waiting, macs=macs)
         self._nodes.append(node)
         return node
 

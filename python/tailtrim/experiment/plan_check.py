@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
-    from tailtrim.nodes.node import ReservedHost
+    from tailtrim.nodes.host import ReservedHost
     from tailtrim.nodes.testbed_file import TestbedDescription
     from tailtrim.plan import Plan, Run
 

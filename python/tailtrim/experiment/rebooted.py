@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tailtrim.experiment.record import Experiment
-    from tailtrim.nodes.node import ReservedHost
+    from tailtrim.nodes.host import ReservedHost
     from tailtrim.nodes.node_entry import NodeEntry
     from tailtrim.nodes.ssh_testbed import HostsTestbed
     from tailtrim.nodes.testbed import Forwarding

@@ -14,7 +14,7 @@ from tailtrim.nodes.testbed_file import SECOND_TAP
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from tailtrim.nodes.node import Host
+    from tailtrim.nodes.host import Host
     from tailtrim.nodes.testbed import Ability
     from tailtrim.plan import Plan, Run
 

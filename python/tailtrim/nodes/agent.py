@@ -113,7 +113,7 @@ class Agent:
         self._events: queue.Queue[dict[str, Any] | None] = queue.Queue()
         #: Packets that the last progress told of.
         self.packets = 0
-        #: What was matched in the last second, of a capture that is analysed while it comes.
+        #: Matches of the last second, of a capture that is analysed while it comes.
         self.live: dict[str, Any] | None = None
         #: The worst packets so far, of a capture that is kept by minute.
         self.around: list[dict[str, Any]] = []

@@ -1,4 +1,4 @@
-"""How far the clocks of two nodes may be apart, as ptp4l (PTP) and chronyd (NTP) there tell.
+"""Bounds of the difference of two nodes' clocks, as ptp4l (PTP) and chronyd (NTP) there tell.
 
 Stamps of the kernel are of CLOCK_REALTIME, stamps of a NIC of its own clock. ptp4l sets the one
 with software time stamping and the other with hardware time stamping; between these two, phc2sys
@@ -51,7 +51,7 @@ _ADDRESS = re.compile(r"\binet6? ([0-9a-f.:]+)")
 
 @dataclass(frozen=True, slots=True)
 class ClockBound:
-    """How far a clock is from its source at most, in ns, and which source that is."""
+    """Largest difference of a clock from its source, in ns, and the name of that source."""
 
     by: str
     source: str
@@ -64,7 +64,7 @@ class ClockBound:
 
 @dataclass(frozen=True, slots=True)
 class Discipline:
-    """What keeps the clocks of a node: programs that run there, and the bounds that they tell."""
+    """Synchronisation of a node's clocks: programs that run there, and the bounds that they tell."""
 
     programs: tuple[str, ...]
     bounds: tuple[ClockBound, ...]
@@ -76,7 +76,7 @@ class Discipline:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """How far two clocks may be apart, in ns; ``None`` where that is not known, with the reason."""
+    """Bound of the difference of two clocks, in ns; ``None`` if there is none, with the reason."""
 
     ns: int | None
     why: str

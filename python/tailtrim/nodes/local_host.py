@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from tailtrim.errors import HostError
-from tailtrim.nodes.node import Facts
+from tailtrim.nodes.host import Facts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -16,11 +16,10 @@ from typing import IO, TYPE_CHECKING, Self, TypeVar
 from tailtrim.errors import HostError, RunError
 from tailtrim.nodes import agent, local_host, xdp
 from tailtrim.nodes.holder import Holder
-from tailtrim.nodes.node import Clocks, Facts, Node, ReservedHost
+from tailtrim.nodes.host import Facts, ReservedHost
+from tailtrim.nodes.node import Clocks, Node
 from tailtrim.nodes.ports import REMEMBER
-from tailtrim.nodes.program import Contained
 from tailtrim.nodes.tool import Tool
-from tailtrim.rundir.layout import LOGS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -121,9 +120,8 @@ class Namespace(Node):
         ports: Sequence[str] = (),
     ) -> None:
         """Make the namespace."""
-        super().__init__(role, facts or local_host.facts(), cpus, spared)
-        self._folder = folder or Path()
-        self.logs = folder and folder / LOGS
+        known = facts or local_host.facts()
+        super().__init__(role, known, cpus=cpus, spared=spared, folder=folder)
         local_host.require(*TOOLS)
         words = making(ports) if ports else (*_WITH_US, "unshare", "--net", "--", "sh", "-c", _HOLD)
         self._holder = Holder(
@@ -170,16 +168,6 @@ class Namespace(Node):
         """Start a command in here."""
         words = [*(self._within if tidies_up else self.prefix), *command]
         return local_host.start(words, output=output, errors=errors, more=environment)
-
-    def start(
-        self,
-        *command: str,
-        log: str,
-        environment: Mapping[str, str] | None = None,
-        around: Sequence[str] = (),
-    ) -> Contained:
-        """Start a program in here."""
-        return Contained(self, command, self._folder / log, environment, around)
 
     def path(self, name: str = "") -> str:
         """Return where a file of the run is."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from tailtrim.nodes.node import Facts
+    from tailtrim.nodes.host import Facts
 
 
 class LocalTestbed(Testbed):

@@ -22,8 +22,8 @@ from tailtrim.nodes.power import AnyPower
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
+    from tailtrim.nodes.host import ReservedHost, Shell
     from tailtrim.nodes.meters import Start
-    from tailtrim.nodes.node import ReservedHost, Shell
     from tailtrim.nodes.power import Power
 
 #: Without a dot, which is between a node and its port.

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from tailtrim.nodes.node import Facts, Node, ReservedHost
+    from tailtrim.nodes.host import Facts, ReservedHost
+    from tailtrim.nodes.node import Node
     from tailtrim.nodes.node_entry import NodeEntry
     from tailtrim.nodes.testbed import Ability
     from tailtrim.nodes.testbed_file import Place, TestbedDescription

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tailtrim.nodes.cable_delay import Correction
-    from tailtrim.nodes.node import Facts, Node, ReservedHost
+    from tailtrim.nodes.host import Facts, ReservedHost
+    from tailtrim.nodes.node import Node
     from tailtrim.nodes.ports import Port
     from tailtrim.nodes.testbed_file import TestbedDescription
 

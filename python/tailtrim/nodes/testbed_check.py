@@ -25,7 +25,8 @@ from tailtrim.nodes.tool import Tool
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from tailtrim.nodes.node import Frames, ReservedHost
+    from tailtrim.nodes.host import ReservedHost
+    from tailtrim.nodes.node import Frames
     from tailtrim.nodes.node_entry import NodeEntry
     from tailtrim.nodes.testbed_file import Place, TestbedDescription
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from tailtrim.errors import RunError
 from tailtrim.nodes import local_host
 from tailtrim.nodes.boot.methods import CHECK, EDITENV
-from tailtrim.nodes.node import Facts, Shell
+from tailtrim.nodes.host import Facts, Shell
 from tailtrim.nodes.power import Power, State
 
 if TYPE_CHECKING:

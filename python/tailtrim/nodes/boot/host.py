@@ -14,7 +14,7 @@ from tailtrim.nodes.boot.reboot import reboot
 
 if TYPE_CHECKING:
     from tailtrim.nodes.boot.reboot import BootMethod
-    from tailtrim.nodes.node import Host
+    from tailtrim.nodes.host import Host
     from tailtrim.nodes.node_entry import NodeBoot, NodeEntry
 
 METHODS: dict[str, BootMethod] = {"grub": Grub(), "kexec": Kexec()}

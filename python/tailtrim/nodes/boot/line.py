@@ -10,7 +10,7 @@ from tailtrim.errors import HostError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tailtrim.nodes.node import Shell
+    from tailtrim.nodes.host import Shell
 
 #: Boot loaders put it before what they were told.
 _OF_LOADERS = "BOOT_IMAGE="

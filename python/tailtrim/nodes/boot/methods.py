@@ -11,7 +11,7 @@ from tailtrim.nodes.tool import Tool
 
 if TYPE_CHECKING:
     from tailtrim.nodes.boot.line import BootLine
-    from tailtrim.nodes.node import Shell
+    from tailtrim.nodes.host import Shell
 
 EDITENV = Tool("grub-editenv", "grub-common")
 PROBE = Tool("grub-probe", "grub-common")

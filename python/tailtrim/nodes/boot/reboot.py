@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from tailtrim.nodes.boot.line import BootLine
-    from tailtrim.nodes.node import Shell
+    from tailtrim.nodes.host import Shell
     from tailtrim.nodes.power import Power
     from tailtrim.nodes.tool import Tool
 

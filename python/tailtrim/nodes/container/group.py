@@ -31,7 +31,7 @@ _COUNTERS = {
         *("memory.events", "memory.oom_control"),
     ),
 }
-#: What is taken of them: its name here, and its share of the file's unit.
+#: Counters that are read from them: name here, and divisor of the file's unit.
 _COUNTED = {
     "nr_periods": ("nr_periods", 1),
     "nr_throttled": ("nr_throttled", 1),
@@ -110,7 +110,7 @@ class ControlGroup:
 
     @property
     def joining(self) -> tuple[str, ...]:
-        """What to start a command with so that it is in the group."""
+        """Words before a command that is to be in the group."""
         return ("sh", "-c", _JOIN, "sh", *dict.fromkeys(self._folders.values()), "--")
 
     def counted(self) -> dict[str, int]:

@@ -23,9 +23,10 @@ if TYPE_CHECKING:
 
     from tailtrim.nodes.container.root import Root
     from tailtrim.nodes.container.settings import ContainerSettings
-    from tailtrim.nodes.node import Clocks, Frames, Host, Process, Program
+    from tailtrim.nodes.host import Host
+    from tailtrim.nodes.node import Clocks, Frames, Process, Program
 
-#: What containers are made with beside what makes nodes.
+#: Tools that make containers, beside those that make nodes.
 MOUNT = Tool("mount", "mount")
 TOOLS = (MOUNT, Tool("realpath", "coreutils"))
 
@@ -52,7 +53,7 @@ class Container(Node):
             HostError: the node cannot have it.
 
         """
-        super().__init__(outside.role, outside.facts, outside.cpus, outside.spared)
+        super().__init__(outside.role, outside.facts, cpus=outside.cpus, spared=outside.spared)
         self._outside, self.host_name = outside, outside.host_name
         self.logs = outside.logs
         require(outside)
@@ -97,7 +98,7 @@ class Container(Node):
 
     @property
     def _entering(self) -> tuple[str, ...]:
-        """What to start a command with so that it has the container's files."""
+        """Words before a command that is to have the container's files."""
         mounts = f"--mount=/proc/{self._holder.process.pid}/ns/mnt"
         place = (f"--root={self._root}", f"--wd={self._root}{self._there}")
         return ("nsenter", mounts, *place, "--")
@@ -206,7 +207,7 @@ class Container(Node):
 
     @property
     def record(self) -> dict[str, Any]:
-        """What it is: its files, limits, and the version of cgroups of each controller."""
+        """Its record: files, limits, and the version of cgroups of each controller."""
         return self._record
 
 

@@ -27,7 +27,7 @@ class Root:
     record: dict[str, Any]
 
 
-#: What was prepared before: the checksum of an image takes a while.
+#: Files that were prepared before: the checksum of an image takes a while.
 _KNOWN: dict[tuple[str | None, tuple[str, ...]], Root] = {}
 
 

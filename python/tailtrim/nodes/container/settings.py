@@ -1,4 +1,4 @@
-"""What a plan may say of a container."""
+"""Settings of a container in a plan."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from pydantic import AfterValidator, ConfigDict, Field
 
 from tailtrim.model_base import Strict
 
-#: What a Debian release is named as: no path.
+#: Names of Debian releases, which are no paths.
 RELEASE = re.compile("[a-z]+")
 _PACKAGE = r"^[a-z0-9][a-z0-9+.-]*$"
-#: What kernels take, in µs: kernel/sched/core.c, min_cfs_quota_period and max_cfs_quota_period.
+#: Bounds of kernels, in µs: kernel/sched/core.c, min_cfs_quota_period and max_cfs_quota_period.
 _LEAST_US, _LONGEST_US = 1_000, 1_000_000
 _IO = r"\d+:\d+( (rbps|wbps|riops|wiops)=(max|\d+))+"
 

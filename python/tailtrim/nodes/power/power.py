@@ -12,7 +12,7 @@ from pydantic import Field
 from tailtrim.errors import HostError
 from tailtrim.model_base import Strict
 
-#: What a node boots from once: the network or its disk.
+#: Source of one boot: the network or the disk.
 BootSource = Literal["pxe", "disk"]
 
 #: A service may take 90 s to end (DefaultTimeoutStopSec of systemd) before it is killed, and others
@@ -55,7 +55,7 @@ class Power(Strict, ABC):
     @property
     @abstractmethod
     def place(self) -> str:
-        """What is switched, and where, for messages."""
+        """Name and place of the switch, for messages."""
 
     @abstractmethod
     def state(self) -> State:

@@ -15,7 +15,7 @@ from tailtrim.nodes.node_entry import NodeEntry
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tailtrim.nodes.node import Shell
+    from tailtrim.nodes.host import Shell
     from tailtrim.nodes.ssh.session import SshSession
 
 #: Time for an answer: a host that lives answers sooner.

@@ -20,10 +20,8 @@ from tailtrim.errors import HostError, RunError
 from tailtrim.nodes.holder import Holder, end, errors_file
 from tailtrim.nodes.namespace import making
 from tailtrim.nodes.node import Clocks, Node
-from tailtrim.nodes.program import Contained
 from tailtrim.nodes.ssh.fetching import MARK, fetched
 from tailtrim.nodes.ssh.process import RemoteProcess
-from tailtrim.rundir.layout import LOGS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -38,6 +36,8 @@ _DAY_S = 86_400.0
 
 class SshNode(Node):
     """A network namespace on a host that is reached by SSH, for as long as the context lasts.
+
+    All that it does raises RunError where the connection is lost.
 
     Args:
         role: what it is for, such as loadgen, timestamper or dut.
@@ -65,8 +65,8 @@ class SshNode(Node):
         spared: Sequence[int] = (),
     ) -> None:
         """Make the namespace, and bring the ports into it."""
-        super().__init__(role, session.facts, cpus, spared)
-        self._session, self._folder, self.logs = session, folder, folder / LOGS
+        super().__init__(role, session.facts, cpus=cpus, spared=spared, folder=folder)
+        self._session = session
         self.host_name = session.role
         session.check()
         made = session.call("mktemp", "-d", f"{session.folder}/{role}-XXXXXX")
@@ -112,21 +112,11 @@ class SshNode(Node):
         return ("nsenter", f"--net=/proc/{self._pid}/ns/net", "--", *command)
 
     def call(self, *command: str, given: str | None = None) -> subprocess.CompletedProcess[str]:
-        """Run a command in here to its end.
-
-        Raises:
-            RunError: the connection is lost.
-
-        """
+        """Run a command in here to its end."""
         return self._session.call(*self._within(command), given=given)
 
     def work(self, *command: str) -> subprocess.CompletedProcess[str]:
-        """Run a command in here that takes as long as its files are.
-
-        Raises:
-            RunError: the connection is lost.
-
-        """
+        """Run a command in here that takes as long as its files are."""
         return self._session.call(*self._within(command), within_s=_DAY_S)
 
     def open(
@@ -144,16 +134,6 @@ class SshNode(Node):
         there = session.kept(words, pid_file) if tidies_up else session.held(words, pid_file)
         client = session.connection.open(*there, output=output, errors=errors)
         return RemoteProcess(session, client, pid_file)
-
-    def start(
-        self,
-        *command: str,
-        log: str,
-        environment: Mapping[str, str] | None = None,
-        around: Sequence[str] = (),
-    ) -> Contained:
-        """Start a program in here; what it prints is written to a file here."""
-        return Contained(self, command, self._folder / log, environment, around)
 
     def path(self, name: str = "") -> str:
         """Return where a file of the run is on the node."""
@@ -186,12 +166,7 @@ class SshNode(Node):
         return target if target.exists() else None
 
     def clocks(self) -> Clocks:
-        """Read the clocks.
-
-        Raises:
-            RunError: the connection is lost.
-
-        """
+        """Read the clocks."""
         ended = self._session.call(self.agent, "node", "clocks", given="\n")
         try:
             read = json.loads(ended.stdout)

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from tailtrim.errors import HostError, RunError
 from tailtrim.nodes import local_host
-from tailtrim.nodes.node import ReservedHost
+from tailtrim.nodes.host import ReservedHost
 from tailtrim.nodes.ssh import agent_copy
 from tailtrim.nodes.ssh.connection import CALL_S, SERVER, Connection
 from tailtrim.nodes.ssh.fetching import KEPT_S, MARK

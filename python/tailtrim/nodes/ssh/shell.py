@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tailtrim.errors import HostError
-from tailtrim.nodes.node import Facts, Shell
+from tailtrim.nodes.host import Facts, Shell
 
 if TYPE_CHECKING:
     from subprocess import CompletedProcess

@@ -76,7 +76,7 @@ _NO_CARD = (
 
 @dataclass(frozen=True, slots=True)
 class GuestSettings:
-    """What a guest is to have: CPUs, memory, where it is on this host, how long it may boot.
+    """Settings of a guest: CPUs, memory, place on this host, time to boot.
 
     ``pinned`` are CPUs of this host, those of the device by default.
     """
@@ -157,7 +157,7 @@ class Guest:
             seen = self._read(_LINE)
             if seen != line:
                 raise RunError(f"{role}: {image.name} booted with the line {seen!r}, not {line!r}")
-            #: What it is and how it was booted, as run directories have it.
+            #: Record of the guest and its boot, as run directories have it.
             self.record = self._recorded(how, (asked, line, seen), took_s)
             self._stack = stack.pop_all()
 

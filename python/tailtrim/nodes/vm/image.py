@@ -42,7 +42,7 @@ _RECIPE = 1
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """What an image is made of.
+    """Ingredients of an image.
 
     ``kernel`` is RELEASE/FLAVOUR of Debian or the path of a bzImage, ``modules`` the folder of the
     latter's modules; ``release`` and ``packages`` are of the root file system; ``drivers`` are
@@ -65,12 +65,12 @@ class Image:
 
     @property
     def kernel(self) -> str:
-        """What ``uname -r`` says in it."""
+        """The release of its kernel, as ``uname -r`` prints it."""
         return str(self.record["kernel"]["release"])
 
     @property
     def name(self) -> str:
-        """What the kernel was asked for as."""
+        """The kernel's name in the recipe."""
         return str(self.record["kernel"]["name"])
 
 
