@@ -64,7 +64,7 @@ class ClockBound:
 
 @dataclass(frozen=True, slots=True)
 class Discipline:
-    """Synchronisation of a node's clocks: programs that run there, and the bounds that they tell."""
+    """Synchronisation of a node's clocks: programs that run there, and bounds that they tell."""
 
     programs: tuple[str, ...]
     bounds: tuple[ClockBound, ...]

@@ -224,7 +224,7 @@ class Node(Shell):
             around: what starts it and all that watches it, such as :func:`allowed`.
 
         """
-        return Contained(self, command, self._folder / log, environment, around)
+        return Contained(self, command, self._folder / log, more=environment, around=around)
 
     @abstractmethod
     def path(self, name: str = "") -> str:

@@ -58,6 +58,7 @@ class Contained:
         node: Node,
         command: Sequence[str],
         log: Path,
+        *,
         more: Mapping[str, str] | None = None,
         around: Sequence[str] = (),
     ) -> None:

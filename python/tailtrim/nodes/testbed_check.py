@@ -224,7 +224,10 @@ def clock_finding(node: str, tap_in: str | None, tap_out: str | None) -> Finding
         return Finding("good", node, f"both taps have the clock {tap_in}")
     told = f"two clocks: tap_in has {tap_in or 'none'}, tap_out has {tap_out or 'none'}"
     return Finding(
-        *("fault", node, told, "two ports of one NIC, or of two without clocks"),
+        "fault",
+        node,
+        told,
+        "two ports of one NIC, or of two without clocks",
         "use two ports of one NIC; stamps of two clocks cannot be compared",
     )
 

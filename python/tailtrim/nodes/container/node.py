@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from subprocess import CompletedProcess
 
-    from tailtrim.nodes.container.root import Root
+    from tailtrim.nodes.container.root import RootFiles
     from tailtrim.nodes.container.settings import ContainerSettings
     from tailtrim.nodes.host import Host
     from tailtrim.nodes.node import Clocks, Frames, Process, Program
@@ -41,7 +41,7 @@ class Container(Node):
     Nothing keeps a program in: it is root, sees all processes and may leave.
     """
 
-    def __init__(self, outside: Node, root: Root, settings: ContainerSettings) -> None:
+    def __init__(self, outside: Node, root: RootFiles, settings: ContainerSettings) -> None:
         """Make it.
 
         Args:
@@ -66,7 +66,8 @@ class Container(Node):
             self._holder = self._held(root.path, shared)
             stack.callback(self._holder.end)
             self._stack = stack.pop_all()
-        self._record = {
+        #: Its record: files, limits, and the version of cgroups of each controller.
+        self.record: dict[str, Any] = {
             "root": root.record,
             "limits": settings.limits,
             "mounts": settings.mounts,
@@ -204,11 +205,6 @@ class Container(Node):
     def counted(self) -> dict[str, int]:
         """Return what its control group has counted since it was made."""
         return self._group.counted()
-
-    @property
-    def record(self) -> dict[str, Any]:
-        """Its record: files, limits, and the version of cgroups of each controller."""
-        return self._record
 
 
 def require(on: Host) -> None:

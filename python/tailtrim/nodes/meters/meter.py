@@ -93,7 +93,10 @@ class Reader(ABC):
 
 
 class Meter(Strict, ABC):
-    """A meter, as a testbed file says it. A subclass narrows ``kind`` to its name."""
+    """A meter, as a testbed file says it. A subclass narrows ``kind`` to its name.
+
+    Methods raise MissingPackageError where the Python package that asks it is not installed.
+    """
 
     kind: str
     resolution_w: float | None = Field(
@@ -125,7 +128,6 @@ class Meter(Strict, ABC):
 
         Raises:
             HostError: the meter cannot be read.
-            MissingPackageError: what asks it is not installed.
 
         """
 
@@ -157,7 +159,6 @@ class AskedMeter(Meter):
 
         Raises:
             HostError: it cannot be asked, or has no meter.
-            MissingPackageError: what asks it is not installed.
 
         """
 
@@ -176,7 +177,6 @@ def watts(meter: Meter, start: Start) -> float:
 
     Raises:
         HostError: the meter cannot be read.
-        MissingPackageError: what asks it is not installed.
 
     """
     with meter.opened(start) as reader:

@@ -134,9 +134,7 @@ class SshSession(ReservedHost):
         self.connection = Connection(name, ssh)
         try:
             self._sudo = rights(self.connection)
-            #: Whether the agent was not there before.
-            self._copied = not agent_copy.is_there(self.connection)
-            self.agent = agent_copy.place(self.connection)
+            self.agent, self._copied = agent_copy.copied(self.connection)
             self.facts = facts(self.connection)
             self.folder = self._reserved()
         except BaseException:

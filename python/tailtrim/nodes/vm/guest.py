@@ -142,7 +142,9 @@ class Guest:
                 stack.enter_context(BoundDevices(bound, self.parking.pid))
             self._machine = stack.enter_context(
                 Machine(
-                    *(self.parking, image, how),
+                    self.parking,
+                    image,
+                    how,
                     cmdline=line,
                     ports=list(ports.values()),
                     console=console,

@@ -74,32 +74,22 @@ class Image:
         return str(self.record["kernel"]["name"])
 
 
-def opened(folder: Path) -> Image:
-    """Open an image and make sure that its files are those of its record.
-
-    Raises:
-        HostError: the image is missing, has no kernel, or one of its files has changed.
-
-    """
-    return _opened(folder, _FILES)
-
-
-def opened_root(folder: Path) -> Image:
-    """Open an image for its root file system: it may be one without a kernel.
-
-    Raises:
-        HostError: the image is missing, or that file has changed.
-
-    """
-    return _opened(folder, (ROOT,))
-
-
 def is_image(folder: Path) -> bool:
     """Whether a folder has an image."""
     return (folder / _RECORD).is_file()
 
 
-def _opened(folder: Path, names: tuple[str, ...]) -> Image:
+def opened(folder: Path, names: tuple[str, ...] = _FILES) -> Image:
+    """Open an image and make sure that its files are those of its record.
+
+    Args:
+        folder: where it is.
+        names: the files that are needed of it; a container needs its :data:`ROOT` only.
+
+    Raises:
+        HostError: the image is missing, has no kernel, or one of the files has changed.
+
+    """
     place = folder / _RECORD
     try:
         record = json.loads(place.read_text("utf-8"))
@@ -177,7 +167,7 @@ def built_root(
         _write_record(folder, _record_of_root(release, packages, roots), (ROOT,))
 
     roots = _root(release, packages, told)
-    return opened_root(_kept(_cache() / "images" / _root_key(release, packages), make))
+    return opened(_kept(_cache() / "images" / _root_key(release, packages), make), (ROOT,))
 
 
 def copied(image: Image, out: Path) -> Image:
@@ -240,8 +230,7 @@ def _root(release: str, packages: tuple[str, ...], told: Callable[[str], None]) 
 
 def _initramfs(of: kernel.Kernel, busybox: Path, program: Path, out: Path) -> None:
     """Write what a kernel begins with: a program that finds the root, modules and the agent."""
-    if local_host.find(CPIO) is None:
-        raise CPIO.missing()
+    local_host.require(CPIO)
     with tempfile.TemporaryDirectory() as scratch:
         top = Path(scratch)
         files = {top / "bin" / "busybox": busybox, top / "tailtrim-agent": program}
@@ -251,9 +240,8 @@ def _initramfs(of: kernel.Kernel, busybox: Path, program: Path, out: Path) -> No
             shutil.copyfile(source, place)
         for name, called in _SCRIPTS.items():
             (top / called).write_text(_script(name), "utf-8")
-        for place in (top / "bin" / "busybox", top / "tailtrim-agent", top / "init"):
-            place.chmod(0o755)
-        (top / "guest.sh").chmod(0o755)
+        for name in ("bin/busybox", "tailtrim-agent", *_SCRIPTS.values()):
+            (top / name).chmod(0o755)
         for place in [top, *top.rglob("*")]:
             os.utime(place, (0, 0))
         names = sorted(str(path.relative_to(top)) for path in top.rglob("*"))
