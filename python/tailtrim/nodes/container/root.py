@@ -49,7 +49,9 @@ def prepared(
     asked = (root, packages)
     if asked not in _KNOWN:
         made = root if root is not None and RELEASE.fullmatch(root) else None
-        _KNOWN[asked] = _of(image.built_root(made, packages, told)) if made else _given(root)
+        _KNOWN[asked] = (
+            _of(image.built(image.Recipe(None, made, packages), told)) if made else _given(root)
+        )
     return _KNOWN[asked]
 
 

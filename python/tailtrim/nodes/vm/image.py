@@ -44,12 +44,12 @@ _RECIPE = 1
 class Recipe:
     """Ingredients of an image.
 
-    ``kernel`` is RELEASE/FLAVOUR of Debian or the path of a bzImage, ``modules`` the folder of the
-    latter's modules; ``release`` and ``packages`` are of the root file system; ``drivers`` are
-    modules for network cards that are passed through.
+    ``kernel`` is RELEASE/FLAVOUR of Debian or the path of a bzImage, and ``modules`` the folder of a
+    bzImage's modules; containers need none. ``release`` and ``packages`` are of the root file
+    system; ``drivers`` are modules for network cards that are passed through.
     """
 
-    kernel: str
+    kernel: str | None
     release: str = RELEASE
     packages: tuple[str, ...] = ()
     modules: str | None = None
@@ -113,7 +113,7 @@ def built(recipe: Recipe, told: Callable[[str], None] = lambda _: None) -> Image
     """Return the image of a recipe from the cache, building what is missing.
 
     Args:
-        recipe: what goes in.
+        recipe: its ingredients.
         told: is called with what is being done, where it takes time.
 
     Raises:
@@ -121,53 +121,38 @@ def built(recipe: Recipe, told: Callable[[str], None] = lambda _: None) -> Image
         OutputError: the cache cannot be written.
 
     """
-    program = Path(agent.program())
-    parts = [_SCRIPTS, *(_script(name) for name in _SCRIPTS), _sum(program)]
-    kernel_key = _key(recipe.kernel, kernel.MODULES, *_files_of(recipe), *recipe.drivers)
-    root_key = _root_key(recipe.release, recipe.packages)
-    place = _cache() / "images" / _key(kernel_key, root_key, parts)
+    root_key = _key(recipe.release, root.PACKAGES, root.HOOKS, sorted(recipe.packages))
+    if recipe.kernel is None:
+        key, names = root_key, (ROOT,)
+    else:
+        parts = [_SCRIPTS, *(_script(name) for name in _SCRIPTS), _sum(Path(agent.program()))]
+        files = _files_of(recipe.kernel, recipe.modules)
+        kernel_key = _key(recipe.kernel, kernel.MODULES, *files, *recipe.drivers)
+        key, names = _key(kernel_key, root_key, parts), _FILES
+    place = _cache() / "images" / key
     if (place / _RECORD).exists():
-        return opened(place)
+        return opened(place, names)
 
     def make_kernel(folder: Path) -> None:
         told(f"getting the kernel {recipe.kernel}")
-        if kernel.NAME.fullmatch(recipe.kernel):
-            kernel.fetch(recipe.kernel, folder, recipe.drivers)
-        else:
-            modules = Path(recipe.modules) if recipe.modules else None
-            kernel.take(Path(recipe.kernel), modules, folder, recipe.drivers)
+        modules = Path(recipe.modules) if recipe.modules else None
+        kernel.take(str(recipe.kernel), modules, folder, recipe.drivers)
+
+    def make_root(folder: Path) -> None:
+        told(f"making the root file system of Debian {recipe.release}")
+        versions = root.build(recipe.release, recipe.packages, folder)
+        (folder / _VERSIONS).write_text(json.dumps(versions), "utf-8")
 
     def make_image(folder: Path) -> None:
-        told(f"making the image of {recipe.kernel}")
-        _assemble(recipe, kernels, roots, program, folder)
+        if recipe.kernel is not None:
+            told(f"making the image of {recipe.kernel}")
+        _assemble(recipe, kernels, roots, folder)
 
-    kernels = _kept(_cache() / "kernels" / kernel_key, make_kernel)
-    roots = _root(recipe.release, recipe.packages, told)
-    return opened(_kept(place, make_image))
-
-
-def built_root(
-    release: str, packages: tuple[str, ...], told: Callable[[str], None] = lambda _: None
-) -> Image:
-    """Return an image without a kernel from the cache, building what is missing.
-
-    Args:
-        release: Debian's.
-        packages: which, beside those of guests.
-        told: is called with what is being done, where it takes time.
-
-    Raises:
-        HostError: this host cannot build it.
-        OutputError: the cache cannot be written.
-
-    """
-
-    def make(folder: Path) -> None:
-        os.link(roots / ROOT, folder / ROOT)
-        _write_record(folder, _record_of_root(release, packages, roots), (ROOT,))
-
-    roots = _root(release, packages, told)
-    return opened(_kept(_cache() / "images" / _root_key(release, packages), make), (ROOT,))
+    kernels = None
+    if recipe.kernel is not None:
+        kernels = _kept(_cache() / "kernels" / kernel_key, make_kernel)
+    roots = _kept(_cache() / "roots" / root_key, make_root)
+    return opened(_kept(place, make_image), names)
 
 
 def copied(image: Image, out: Path) -> Image:
@@ -188,44 +173,23 @@ def copied(image: Image, out: Path) -> Image:
     return Image(out, image.record)
 
 
-def _assemble(recipe: Recipe, kernels: Path, roots: Path, program: Path, folder: Path) -> None:
-    for source in (kernels / "vmlinuz", roots / ROOT):
-        # The same file in all images of the cache: each agent and kernel has an image.
-        os.link(source, folder / source.name)
-    release = kernel.release_of(folder / "vmlinuz")
-    _initramfs(kernel.Kernel(kernels, release), roots / "busybox", program, folder / "initramfs")
-    record = {
-        "kernel": {"name": recipe.kernel, "release": release},
-        **_record_of_root(recipe.release, recipe.packages, roots),
-        "recipe": asdict(recipe),
-        "agent": {"sha256": _sum(program)},
-    }
-    _write_record(folder, record, _FILES)
-
-
-def _record_of_root(release: str, packages: tuple[str, ...], roots: Path) -> dict[str, Any]:
+def _assemble(recipe: Recipe, kernels: Path | None, roots: Path, folder: Path) -> None:
+    # The same file in all images of the cache: each agent and kernel has an image.
+    os.link(roots / ROOT, folder / ROOT)
     versions = json.loads((roots / _VERSIONS).read_text("utf-8"))
-    return {"root": {"release": release, "asked": sorted(packages)}, "packages": versions}
-
-
-def _write_record(folder: Path, record: dict[str, Any], names: tuple[str, ...]) -> None:
-    whole = {"schema": SCHEMA, **record, "sha256": {name: _sum(folder / name) for name in names}}
-    (folder / _RECORD).write_text(json.dumps(whole, indent=2) + "\n", "utf-8")
-
-
-def _root_key(release: str, packages: tuple[str, ...]) -> str:
-    return _key(release, root.PACKAGES, root.HOOKS, sorted(packages))
-
-
-def _root(release: str, packages: tuple[str, ...], told: Callable[[str], None]) -> Path:
-    """Return the folder of the cache with a root file system, made if it is missing."""
-
-    def make(folder: Path) -> None:
-        told(f"making the root file system of Debian {release}")
-        versions = root.build(release, packages, folder)
-        (folder / _VERSIONS).write_text(json.dumps(versions), "utf-8")
-
-    return _kept(_cache() / "roots" / _root_key(release, packages), make)
+    asked = {"release": recipe.release, "asked": sorted(recipe.packages)}
+    record: dict[str, Any] = {"schema": SCHEMA}
+    if kernels is not None:
+        os.link(kernels / "vmlinuz", folder / "vmlinuz")
+        release, program = kernel.release_of(folder / "vmlinuz"), Path(agent.program())
+        busybox = roots / "busybox"
+        _initramfs(kernel.Kernel(kernels, release), busybox, program, folder / "initramfs")
+        record["kernel"] = {"name": recipe.kernel, "release": release}
+    record |= {"root": asked, "packages": versions}
+    if kernels is not None:
+        record |= {"recipe": asdict(recipe), "agent": {"sha256": _sum(program)}}
+    record["sha256"] = {name: _sum(folder / name) for name in _FILES if (folder / name).exists()}
+    (folder / _RECORD).write_text(json.dumps(record, indent=2) + "\n", "utf-8")
 
 
 def _initramfs(of: kernel.Kernel, busybox: Path, program: Path, out: Path) -> None:
@@ -264,19 +228,19 @@ def _script(name: str) -> str:
     return resources.files(__package__).joinpath(name).read_text("utf-8")
 
 
-def _files_of(recipe: Recipe) -> list[Any]:
+def _files_of(name: str, modules: str | None) -> list[Any]:
     """Return what tells a kernel that is a file from another one of the same name."""
-    if kernel.NAME.fullmatch(recipe.kernel):
+    if kernel.NAME.fullmatch(name):
         return []
     try:
-        modules = sorted(Path(recipe.modules).rglob("*.ko*")) if recipe.modules else []
-        stats = [(path, path.stat()) for path in modules]
+        found = sorted(Path(modules).rglob("*.ko*")) if modules else []
+        stats = [(path, path.stat()) for path in found]
         # Of thousands of modules, size and time of change tell that they were built again.
-        found = [(str(path), stat.st_size, stat.st_mtime_ns) for path, stat in stats]
-        return [_sum(Path(recipe.kernel)), str(recipe.modules), *found]
+        told = [(str(path), stat.st_size, stat.st_mtime_ns) for path, stat in stats]
+        return [_sum(Path(name)), str(modules), *told]
     except OSError as error:
         known = ", ".join(f"RELEASE/{name}" for name in kernel.FLAVOURS)
-        told = f"kernel {recipe.kernel}: neither {known} of Debian nor a file: {error.strerror}"
+        told = f"kernel {name}: neither {known} of Debian nor a file: {error.strerror}"
         raise HostError(told) from error
 
 

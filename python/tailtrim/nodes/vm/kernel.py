@@ -62,43 +62,33 @@ class Kernel:
         return sorted(path for path in tree.rglob("*") if path.is_file())
 
 
-def fetch(name: str, folder: Path, drivers: Sequence[str] = ()) -> Kernel:
-    """Get a kernel of Debian, RELEASE/FLAVOUR, into a folder.
+def take(name: str, modules: Path | None, folder: Path, drivers: Sequence[str] = ()) -> Kernel:
+    """Take a kernel, with the modules that guests need, into an empty folder.
 
     Args:
-        name: which.
-        folder: an empty one.
+        name: RELEASE/FLAVOUR of Debian, or the path of a bzImage.
+        modules: the folder ``lib/modules/RELEASE`` of a bzImage, if it has any.
+        folder: where to.
         drivers: modules that it needs beside those of every guest.
 
     Raises:
-        HostError: this host cannot, or the kernel has no such module.
+        HostError: this host cannot; a file cannot be read, or is something else; a module is
+            missing.
 
     """
-    found = NAME.fullmatch(name)
-    if found is None:
-        raise HostError(f"kernel {name}: unknown, expected RELEASE/{{{','.join(FLAVOURS)}}}")
-    release, flavour = found.groups()
-    with tempfile.TemporaryDirectory() as scratch:
-        place = Path(scratch) / "kernel.tar"
-        root.archive(release, [FLAVOURS[flavour]], place, variant="extract")
-        with tarfile.open(place) as archive:
-            _unpack(archive, folder)
+    if found := NAME.fullmatch(name):
+        release, flavour = found.groups()
+        with tempfile.TemporaryDirectory() as scratch:
+            place = Path(scratch) / "kernel.tar"
+            root.archive(release, [FLAVOURS[flavour]], place, variant="extract")
+            with tarfile.open(place) as archive:
+                _unpack(archive, folder)
+    else:
+        _copy(Path(name), modules, folder)
     return _with_modules(folder, drivers)
 
 
-def take(image: Path, modules: Path | None, folder: Path, drivers: Sequence[str] = ()) -> Kernel:
-    """Take a bzImage, and its modules where it has any, into a folder.
-
-    Args:
-        image: the kernel.
-        modules: its ``lib/modules/RELEASE``.
-        folder: an empty one.
-        drivers: modules that it needs beside those of every guest.
-
-    Raises:
-        HostError: a file cannot be read, or is something else, or a module is missing.
-
-    """
+def _copy(image: Path, modules: Path | None, folder: Path) -> None:
     try:
         shutil.copyfile(image, folder / "vmlinuz")
         if modules is not None:
@@ -109,7 +99,6 @@ def take(image: Path, modules: Path | None, folder: Path, drivers: Sequence[str]
                 (place / path.name).write_bytes(path.read_bytes())
     except OSError as error:
         raise HostError(f"{error.filename}: cannot be read: {error.strerror}") from error
-    return _with_modules(folder, drivers)
 
 
 def release_of(image: Path) -> str:
