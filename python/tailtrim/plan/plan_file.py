@@ -147,7 +147,8 @@ class Source:
             case "union_tag_invalid":
                 *others, last = map(repr, at.names)
                 given = first["input"][at.tag_key]
-                told = f"expected {', '.join(others)} or {last}, not {given!r}"
+                expected = f"{', '.join(others)} or {last}" if others else last
+                told = f"expected {expected}, not {given!r}"
                 told += at.hint(str(given))
                 return self._of_variable((*place, at.tag_key), told)
             case "union_tag_not_found":

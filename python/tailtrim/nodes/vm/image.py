@@ -44,8 +44,8 @@ _RECIPE = 1
 class Recipe:
     """Ingredients of an image.
 
-    ``kernel`` is RELEASE/FLAVOUR of Debian or the path of a bzImage, and ``modules`` the folder of a
-    bzImage's modules; containers need none. ``release`` and ``packages`` are of the root file
+    ``kernel`` is RELEASE/FLAVOUR of Debian or the path of a bzImage, and ``modules`` the folder of
+    a bzImage's modules; containers need none. ``release`` and ``packages`` are of the root file
     system; ``drivers`` are modules for network cards that are passed through.
     """
 

@@ -263,12 +263,8 @@ def _serial() -> list[str]:
     """Return a serial port to the guest, whose other end is a socket in QEMU's namespace."""
     return [
         *("-chardev", f"socket,id=control,path={CONTROL},abstract=on,server=on,wait=off"),
-        *(
-            "-device",
-            "virtio-serial-pci",
-            "-device",
-            "virtserialport,chardev=control,name=tailtrim",
-        ),
+        *("-device", "virtio-serial-pci"),
+        *("-device", "virtserialport,chardev=control,name=tailtrim"),
     ]
 
 
