@@ -122,13 +122,12 @@ def built(recipe: Recipe, told: Callable[[str], None] = lambda _: None) -> Image
 
     """
     root_key = _key(recipe.release, root.PACKAGES, root.HOOKS, sorted(recipe.packages))
-    if recipe.kernel is None:
-        key, names = root_key, (ROOT,)
-    else:
+    key, names = root_key, _FILES if recipe.kernel else (ROOT,)
+    if recipe.kernel is not None:
         parts = [_SCRIPTS, *(_script(name) for name in _SCRIPTS), _sum(Path(agent.program()))]
         files = _files_of(recipe.kernel, recipe.modules)
         kernel_key = _key(recipe.kernel, kernel.MODULES, *files, *recipe.drivers)
-        key, names = _key(kernel_key, root_key, parts), _FILES
+        key = _key(kernel_key, root_key, parts)
     place = _cache() / "images" / key
     if (place / _RECORD).exists():
         return opened(place, names)
@@ -236,8 +235,8 @@ def _files_of(name: str, modules: str | None) -> list[Any]:
         found = sorted(Path(modules).rglob("*.ko*")) if modules else []
         stats = [(path, path.stat()) for path in found]
         # Of thousands of modules, size and time of change tell that they were built again.
-        told = [(str(path), stat.st_size, stat.st_mtime_ns) for path, stat in stats]
-        return [_sum(Path(name)), str(modules), *told]
+        times = [(str(path), stat.st_size, stat.st_mtime_ns) for path, stat in stats]
+        return [_sum(Path(name)), str(modules), *times]
     except OSError as error:
         known = ", ".join(f"RELEASE/{name}" for name in kernel.FLAVOURS)
         told = f"kernel {name}: neither {known} of Debian nor a file: {error.strerror}"
