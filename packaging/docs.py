@@ -81,7 +81,7 @@ def _agent() -> str:
 
 #: Parts of a testbed file, and their models.
 _OF_TESTBED = {
-    "nodes.NAME": "NodeEntry",
+    "nodes.NAME": "SshHost",
     "nodes.NAME.ssh": "Ssh",
     "nodes.NAME.boot": "NodeBoot",
     "nodes.NAME.power, kind: redfish": "Redfish",

@@ -17,9 +17,9 @@ from hosts import mac, make_key
 from shell_guest import archive, with_libraries
 
 from tailtrim.errors import HostError
-from tailtrim.nodes import host
-from tailtrim.nodes.boot import grub
-from tailtrim.nodes.boot.kexec import KEXEC
+from tailtrim.nodes import local_host
+from tailtrim.nodes.boot import methods
+from tailtrim.nodes.boot.methods import KEXEC
 from tailtrim.nodes.namespace import Namespace
 from tailtrim.nodes.ssh.address import Ssh
 from tailtrim.nodes.ssh.connection import Connection
@@ -213,7 +213,7 @@ class GrubHost(GuestHost):
         boot = folder / "boot"
         (boot / "grub").mkdir(parents=True)
         self._disk = folder / "disk"
-        super().__init__(hosts, image, folder, grub.Grub.tools, _ON_DISK)
+        super().__init__(hosts, image, folder, methods.Grub.tools, _ON_DISK)
 
     def _loaded(self, folder: Path) -> Image:
         """Return GRUB, and have QEMU reset with a disk."""
@@ -224,7 +224,7 @@ class GrubHost(GuestHost):
         shutil.copy(made.folder / "initramfs", boot / initrd)
         entry = (f"/{kernel}", f"{LINE} old", f"/{initrd}")
         (boot / "grub" / "grub.cfg").write_text(grub_disk.configuration(*entry))
-        tool = host.find(grub.EDITENV) or ""
+        tool = local_host.find(methods.EDITENV) or ""
         subprocess.run([tool, str(boot / "grub" / "grubenv"), "create"], check=True)
         grub_disk.disk(boot, _UUID, self._disk, mib=96)
         (made.folder / "vmlinuz").unlink()
@@ -235,7 +235,7 @@ class GrubHost(GuestHost):
 
 def _resetting(starter: Path, disk: Path) -> None:
     """Write a QEMU that boots again where others would end, and boots from a disk."""
-    starter.write_text(_QEMU.format(program=host.find(QEMU), disk=disk))
+    starter.write_text(_QEMU.format(program=local_host.find(QEMU), disk=disk))
     starter.chmod(0o755)
 
 
@@ -251,7 +251,7 @@ def _prepared(hosts: Hosts, image: Image, folder: Path, tools: Sequence[Tool], s
     within = {
         f"lib/modules/more/{name}": file
         for tool in tools
-        for name, file in with_libraries(host.find(tool) or "").items()
+        for name, file in with_libraries(local_host.find(tool) or "").items()
     }
     within |= {
         "guest.sh": folder / "guest.sh",

@@ -27,7 +27,7 @@ from tailtrim.nodes.container.root import prepared
 from tailtrim.nodes.container.settings import ContainerSettings
 from tailtrim.nodes.namespace import Namespace
 from tailtrim.nodes.vm.forwarding import GuestNode
-from tailtrim.nodes.vm.guest import Guest, Settings
+from tailtrim.nodes.vm.guest import Guest, GuestSettings
 from tailtrim.nodes.vm.image import opened
 from tailtrim.nodes.vm.root import SQFSTAR
 from tailtrim.roundtrip import read_hpct
@@ -325,7 +325,7 @@ def test_limits_of_cgroup_v2(tmp_path: Path) -> None:
     image = guests.made()
     limits = {"cpu.max": "10000 100000", "cpu.weight": "50", "memory.max": "32M"}
     with (
-        Guest(image, "quiet", Settings(accelerator="tcg"), tmp_path / "console.log") as guest,
+        Guest(image, "quiet", GuestSettings(accelerator="tcg"), tmp_path / "console.log") as guest,
         GuestNode("dut", guest.session, [], tmp_path, cpus=[0], spared=[0]) as node,
     ):
         node.run("mount", "-t", "cgroup2", "none", "/sys/fs/cgroup")

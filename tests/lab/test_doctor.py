@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tailtrim.nodes import host, namespace
+from tailtrim.nodes import local_host, namespace
 from tailtrim.nodes.tool import Tool, installable
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def told(lab: Lab, *words: str, without: str | None = None) -> subprocess.Comple
     """Run ``tailtrim doctor`` where a program is not to be seen."""
     command = lab.command("doctor", *words)
     if without is not None:
-        place = host.which(without)
+        place = local_host.which(without)
         if os.geteuid() != 0 or place is None:
             pytest.skip(f"needs root, and {without} to hide")
         command = ["unshare", "--mount", "sh", "-c", HIDE, place, *command]

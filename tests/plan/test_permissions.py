@@ -11,7 +11,7 @@ import yaml
 from tailtrim import plan as plans
 from tailtrim.errors import PlanError
 from tailtrim.nodes.power.ipmi import Ipmi
-from tailtrim.nodes.switching import power_of, switchable
+from tailtrim.nodes.power_control import power_of, switchable
 from tailtrim_power.outlet import Outlet
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "three-hosts"

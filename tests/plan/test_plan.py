@@ -58,7 +58,9 @@ def test_loop_variables_and_repetitions_multiply(tmp_path: Path) -> None:
 
 def test_the_former_name_of_skip_s_is_read(tmp_path: Path) -> None:
     place = tmp_path / "plan.yml"
-    place.write_text("name: x\ndut: {preset: forward}\ntraffic: {duration_s: 2}\ntrim_s: 0.5\n")
+    place.write_text(
+        "name: x\ndut: {preset: forward}\ntraffic: {rate_pps: 9, duration_s: 2}\ntrim_s: 0.5\n"
+    )
     assert plans.load(place)[0].skip_s == 0.5
 
 

@@ -9,10 +9,10 @@ from pydantic import TypeAdapter, ValidationError
 
 from tailtrim.errors import HostError
 from tailtrim.nodes.power import AnyPower, Power
+from tailtrim.nodes.power.access import Secret
 from tailtrim.nodes.power.command import CommandPower
 from tailtrim.nodes.power.ipmi import Ipmi
 from tailtrim.nodes.power.redfish import Redfish
-from tailtrim.nodes.power.secret import Secret
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,7 +15,7 @@ from shell_guest import CONSOLE, Guest, archive, booted, shell, with_libraries
 from tools import BUSYBOX, CPIO, MMDEBSTRAP, QEMU, need
 
 from tailtrim.errors import HostError
-from tailtrim.nodes import host
+from tailtrim.nodes import local_host
 from tailtrim.nodes.namespace import TOOLS
 from tailtrim.nodes.ports import REMEMBER
 from tailtrim.nodes.vm import image, pci
@@ -66,7 +66,7 @@ def machine(tmp_path: Path) -> Iterator[Guest]:
     files = shell()
     for tool in TOOLS:
         if tool.program in {"ip", "ethtool", "nsenter", "unshare"}:
-            files |= with_libraries(host.find(tool) or "")
+            files |= with_libraries(local_host.find(tool) or "")
     initrd = tmp_path / "initrd"
     more = archive(tmp_path / "more", files).read_bytes()
     with initrd.open("wb") as out, (made.folder / "initramfs").open("rb") as own:
@@ -119,7 +119,7 @@ def test_a_real_kernel_tells_binds_and_gives_back(
     monkeypatch.setattr(pci, "_ip", lambda *_: [])
     card = address(machine, "eth0")
     root = shown(machine, tmp_path / "root")
-    (port,) = pci.passed_ports({"in": pci.AskedPort(card, "eth1")}, 1, root).values()
+    (port,) = pci.passed_ports({"in": pci.RequestedPort(card, "eth1")}, 1, root).values()
     assert (port.interface, port.mac) == ("eth0", "02:00:00:00:0b:01")
     assert (port.driver, port.module) == ("e1000e", "e1000e")
     assert port.cable_mac == "02:00:00:00:0b:02"

@@ -96,7 +96,7 @@ def taken(bzimage: Path, drivers: Sequence[str], monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(kernel, "_depmod", depends)
     folder = bzimage.with_name("folder")
     folder.mkdir()
-    one = kernel.take(bzimage, modules(bzimage.parent), folder, drivers)
+    one = kernel.take(str(bzimage), modules(bzimage.parent), folder, drivers)
     return [path.name for path in one.modules if path.suffix == ".ko"]
 
 

@@ -128,7 +128,7 @@ def command(  # noqa: PLR0913 - one parameter an option
 ) -> None:
     """Run an experiment folder of pos as it is, on nodes of this host or on hosts."""
     from tailtrim.analysis.options import nanoseconds  # noqa: PLC0415 - the help does without
-    from tailtrim.nodes.unprivileged import enter  # noqa: PLC0415
+    from tailtrim.nodes.local_host import become_root  # noqa: PLC0415
     from tailtrim_pos.experiment import PosExperiment  # noqa: PLC0415
     from tailtrim_pos.journal import Journal  # noqa: PLC0415
 
@@ -151,7 +151,7 @@ def command(  # noqa: PLR0913 - one parameter an option
             _check(script, words, nodes)
             return
         if testbed is None:
-            enter()
+            become_root()
         journal = Journal(out or Path("results") / name, about, resume=resume)
         failed = _run(
             PosExperiment(

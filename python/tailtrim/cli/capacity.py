@@ -72,15 +72,15 @@ def command(  # noqa: PLR0913 - one parameter an option
     """Search the highest load that meets a promise, beside NDR and PDR (RFC 9971)."""
     from tailtrim.capacity.runner import Searching  # noqa: PLC0415 - the help does without
     from tailtrim.experiment import keep_plan  # noqa: PLC0415
-    from tailtrim.nodes.testbeds import LOCAL  # noqa: PLC0415
-    from tailtrim.nodes.unprivileged import enter  # noqa: PLC0415
+    from tailtrim.nodes.local_host import become_root  # noqa: PLC0415
+    from tailtrim.nodes.testbed import LOCAL  # noqa: PLC0415
     from tailtrim.plan import load  # noqa: PLC0415
 
     plan = examples.located(plan)
     loaded, runs = load(plan)
     wanted = _Options(slo, search, width, confidence, budget).wanted(loaded, runs)
     if loaded.testbed == LOCAL:
-        enter()
+        become_root()
     place = out or Path("results") / loaded.name
     searching = Searching(place, loaded, wanted, resume=resume)
     searching.experiment.save()

@@ -78,14 +78,14 @@ def command(  # noqa: PLR0913 - one parameter an option
         keep_plan,
         recorded,
     )
-    from tailtrim.nodes.testbeds import LOCAL  # noqa: PLC0415
-    from tailtrim.nodes.unprivileged import enter  # noqa: PLC0415
+    from tailtrim.nodes.local_host import become_root  # noqa: PLC0415
+    from tailtrim.nodes.testbed import LOCAL  # noqa: PLC0415
 
     if dry:
         _tell_dry_run(loaded, runs, json=json)
         raise typer.Exit
     if loaded.testbed == LOCAL:
-        enter()
+        become_root()
     place = out or Path("results") / loaded.name
     experiment = Experiment(place, loaded, runs, resume=resume)
     if retry_invalid:

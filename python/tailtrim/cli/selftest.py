@@ -55,11 +55,11 @@ def command(
     the same device without a delay, measured in turns. Exit code 1 if a delay is not recovered; the
     output then says which part of the path is the reason.
     """
-    from tailtrim.nodes.unprivileged import enter  # noqa: PLC0415 - the help does without
+    from tailtrim.nodes.local_host import become_root  # noqa: PLC0415 - the help does without
     from tailtrim.selftest import attribution as attributions  # noqa: PLC0415
     from tailtrim.selftest.known_delays import evaluate  # noqa: PLC0415
 
-    enter()
+    become_root()
     with ExitStack() as stack:
         stack.enter_context(ending_orderly())
         if attribution:

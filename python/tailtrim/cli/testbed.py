@@ -138,7 +138,7 @@ def _switch(description: TestbedDescription, words: list[str], *, hard: bool) ->
         typer.BadParameter: that is not understood.
 
     """
-    from tailtrim.nodes.switching import power_of, switchable  # noqa: PLC0415 - for the help
+    from tailtrim.nodes.power_control import power_of, switchable  # noqa: PLC0415 - for the help
 
     if hard and words[1:] != ["off"]:
         raise typer.BadParameter("--hard belongs to off")

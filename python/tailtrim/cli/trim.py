@@ -97,13 +97,13 @@ def _request_of(
 
 def _enter(plan: Path) -> None:
     """Become root of a user namespace where the plan needs no more than that."""
-    from tailtrim.nodes.testbeds import LOCAL  # noqa: PLC0415 - the help does without
-    from tailtrim.nodes.unprivileged import enter  # noqa: PLC0415
+    from tailtrim.nodes.local_host import become_root  # noqa: PLC0415
+    from tailtrim.nodes.testbed import LOCAL  # noqa: PLC0415 - the help does without
     from tailtrim.plan import load  # noqa: PLC0415
 
     loaded, _ = load(plan)
     if loaded.testbed == LOCAL and (loaded.trim is None or loaded.trim.host is None):
-        enter()
+        become_root()
 
 
 def _settings(request: Request, seconds: float, seed: int) -> Settings:

@@ -11,7 +11,7 @@ from tailtrim.devices.program import ProgramDevice
 from tailtrim.nodes.tool import Tool
 
 if TYPE_CHECKING:
-    from tailtrim.nodes.node import Host
+    from tailtrim.nodes.host import Host
     from tailtrim.nodes.testbed import Forwarding
 
 

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from contextlib import ExitStack
 
     from tailtrim.nodes.agent import Agent
-    from tailtrim.nodes.node import Host, Program
+    from tailtrim.nodes.host import Host
+    from tailtrim.nodes.node import Program
     from tailtrim.nodes.ports import Port
     from tailtrim.nodes.testbed import Ability, Forwarding
 

@@ -32,7 +32,7 @@ from tailtrim.nodes.tool import Tool
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from tailtrim.nodes.node import Host
+    from tailtrim.nodes.host import Host
     from tailtrim.nodes.ports import Port
     from tailtrim.nodes.testbed import Ability, Reflection
 

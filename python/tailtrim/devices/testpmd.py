@@ -11,7 +11,8 @@ from tailtrim.errors import HostError
 from tailtrim.nodes.tool import Tool
 
 if TYPE_CHECKING:
-    from tailtrim.nodes.node import Host, Node
+    from tailtrim.nodes.host import Host
+    from tailtrim.nodes.node import Node
     from tailtrim.nodes.testbed import Forwarding
 
 

@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING
 from tailtrim.devices import DEVICES
 from tailtrim.doctor.check import Check, attempt
 from tailtrim.engines.choice import ENGINES, missing_module
-from tailtrim.nodes import host, namespace, wiring
+from tailtrim.nodes import local_host, namespace, wiring
 from tailtrim.nodes.container import node as container
 from tailtrim.nodes.power import POWER
 from tailtrim.nodes.power.ipmi import IPMITOOL
 from tailtrim.nodes.tool import Tool
 from tailtrim.nodes.vm import pci
-from tailtrim.nodes.vm.debian import MMDEBSTRAP
 from tailtrim.nodes.vm.image import CPIO
 from tailtrim.nodes.vm.kernel import DEPMOD
 from tailtrim.nodes.vm.machine import QEMU
-from tailtrim.nodes.vm.root import SQFSTAR
+from tailtrim.nodes.vm.root import MMDEBSTRAP, SQFSTAR
 from tailtrim.roundtrip.hpct import HIPERCONTRACER
 from tailtrim.roundtrip.irtt import IRTT
 
@@ -44,7 +43,7 @@ def missing_tools(*, everything: bool) -> list[Tool]:
         tools += [tool for device in devices.values() for tool in device.tools_of_options.values()]
         tools += [*GUESTS, *container.TOOLS, wiring.MOUNT, IPMITOOL, IRTT, HIPERCONTRACER]
         tools += [CYCLICTEST, OSLAT]
-    return [tool for tool in dict.fromkeys(tools) if host.find(tool) is None]
+    return [tool for tool in dict.fromkeys(tools) if local_host.find(tool) is None]
 
 
 def devices(bpf: str | None) -> Iterator[Check]:
@@ -94,7 +93,7 @@ def peers() -> Iterator[Check]:
 
 
 def _lacking(tools: tuple[Tool, ...]) -> list[str]:
-    return list(dict.fromkeys(tool.source for tool in tools if host.find(tool) is None))
+    return list(dict.fromkeys(tool.source for tool in tools if local_host.find(tool) is None))
 
 
 def _absent(paths: tuple[str, ...]) -> list[str]:

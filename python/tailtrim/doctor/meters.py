@@ -6,7 +6,7 @@ import subprocess
 from typing import TYPE_CHECKING
 
 from tailtrim.doctor.check import Check, attempt
-from tailtrim.nodes.meters import glance
+from tailtrim.nodes.meters.meter import watts
 from tailtrim.nodes.meters.powercap import Powercap
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ def checks() -> Iterator[Check]:
 
 
 def _powercap() -> None:
-    glance.watts(Powercap(kind="powercap"), _start)
+    watts(Powercap(kind="powercap"), _start)
 
 
 def _start(command: Sequence[str]) -> subprocess.Popen[str]:

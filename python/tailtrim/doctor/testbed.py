@@ -19,7 +19,7 @@ from tailtrim.devices.started import Started
 from tailtrim.devices.wire import Wire
 from tailtrim.doctor.check import attempt
 from tailtrim.errors import HostError, TailtrimError
-from tailtrim.nodes import host, unprivileged
+from tailtrim.nodes import local_host
 from tailtrim.nodes.container.node import Container
 from tailtrim.nodes.container.root import prepared
 from tailtrim.nodes.container.settings import ContainerSettings
@@ -41,11 +41,11 @@ _TIMEOUT_S = 60
 
 def tried() -> dict[str, str | None]:
     """Return why things do not work, by thing; ``None`` for those that do."""
-    command, environment = [sys.executable, "-m", __name__], host.environment()
+    command, environment = [sys.executable, "-m", __name__], local_host.environment()
     try:
         if os.geteuid() != 0:
-            command = unprivileged.as_root(*command)
-            environment[host.USER_NAMESPACE] = "1"
+            command = local_host.as_root(*command)
+            environment[local_host.USER_NAMESPACE] = "1"
         ended = subprocess.run(
             command,
             capture_output=True,

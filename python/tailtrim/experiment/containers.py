@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tailtrim.devices import InlineDevice
-    from tailtrim.nodes.node import Host
+    from tailtrim.nodes.host import Host
     from tailtrim.nodes.testbed import Forwarding
 
 #: From what was counted to what the record of a run says.

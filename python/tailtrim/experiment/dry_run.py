@@ -25,27 +25,28 @@ from tailtrim.experiment.reflector_run import pinging
 from tailtrim.experiment.steady_state import WINDOW_S
 from tailtrim.experiment.taps import capturing
 from tailtrim.experiment.worst_packet_trace import tracing_last
-from tailtrim.nodes import host, wiring
+from tailtrim.nodes import local_host, wiring
 from tailtrim.nodes.agent import Agent
-from tailtrim.nodes.boot.host import Asked
+from tailtrim.nodes.boot.host import BootRequest
 from tailtrim.nodes.dry import DryNode, Step, UnknownCpu
+from tailtrim.nodes.host import Facts, ReservedHost
 from tailtrim.nodes.namespace_testbed import LocalForwarding, LocalReflection
-from tailtrim.nodes.node import Facts
 from tailtrim.nodes.ports import Port
 from tailtrim.nodes.ssh_testbed import HostsForwarding, HostsReflection
-from tailtrim.nodes.testbeds import LOCAL
+from tailtrim.nodes.testbed import LOCAL
 from tailtrim.nodes.vm import pci
 from tailtrim.nodes.vm.guest import NAMED, PORTS
 from tailtrim.nodes.vm.machine import COMMON
 from tailtrim.plan import device_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 
     from tailtrim.devices import InlineDevice
     from tailtrim.nodes.node import Node
+    from tailtrim.nodes.node_entry import NodeEntry
     from tailtrim.nodes.testbed import Forwarding, Reflection
-    from tailtrim.nodes.testbed_file import NodeEntry, TestbedDescription
+    from tailtrim.nodes.testbed_file import TestbedDescription
     from tailtrim.plan import Boot, Plan, Run
     from tailtrim.plan.boot import PassedThrough
 
@@ -160,7 +161,7 @@ def _boot(plan: Plan, boot: Boot) -> tuple[str, Step]:
         return "dut (virtual machine)", Step("boot", f"QEMU, kernel {boot.kernel}, line: {line}")
     name = plan.testbed.roles.dut.node
     entry = plan.testbed.nodes[name]
-    asked = Asked(boot.kernel, boot.cmdline)
+    asked = BootRequest(boot.kernel, boot.cmdline)
     if entry.boot is None:
         raise HostError(f"{name}: nodes.{name}.boot is not in the testbed file")
     line = " ".join(asked.words(entry.boot))
@@ -257,25 +258,25 @@ def _reflection(plan: Plan, reflector: Reflector, nodes: list[DryNode]) -> Refle
     between = reflector.joined
     if plan.testbed == LOCAL:
         made = partial(_local, nodes)
-        return LocalReflection(_NOWHERE, host.facts(), between=between, made=made)
-    testbed, remote = plan.testbed, partial(_remote, nodes, plan.testbed)
-    return HostsReflection(testbed, _hosts(testbed), _NOWHERE, between=between, made=remote)
+        return LocalReflection(_NOWHERE, local_host.facts(), between=between, made=made)
+    testbed = plan.testbed
+    return HostsReflection(testbed, _hosts(nodes, testbed), _NOWHERE, between=between)
 
 
-def _hosts(testbed: TestbedDescription) -> dict[str, DryNode]:
-    return {role: DryNode(role, _UNKNOWN, (), ()) for role in testbed.roles_of_nodes}
+def _hosts(nodes: list[DryNode], testbed: TestbedDescription) -> dict[str, ReservedHost]:
+    return dict.fromkeys(testbed.roles_of_nodes, _DryHost(nodes, testbed))
 
 
 def _forwarding(plan: Plan, run: Run, nodes: list[DryNode]) -> Forwarding:
     largest = run.traffic.largest_frame
     if plan.testbed == LOCAL:
-        made, facts = partial(_local, nodes), host.facts()
+        made, facts = partial(_local, nodes), local_host.facts()
         if run.boot is None:
             return LocalForwarding(_NOWHERE, largest, facts, made)
         passed = {NAMED[name]: port for name, port in plan.vm.ports.items()}
         return _WithGuest(passed, _NOWHERE, largest, facts, made)
-    testbed, remote = plan.testbed, partial(_remote, nodes, plan.testbed)
-    return HostsForwarding(testbed, _hosts(testbed), _NOWHERE, largest, made=remote)
+    testbed = plan.testbed
+    return HostsForwarding(testbed, _hosts(nodes, testbed), _NOWHERE, largest)
 
 
 class _WithGuest(LocalForwarding):
@@ -305,31 +306,54 @@ class _WithGuest(LocalForwarding):
         wiring.tap_inline(self, self._to_dut, self._to_loadgen)
 
 
-def _local(nodes: list[DryNode], role: str, _: Path, facts: Facts, *cpus: list[int]) -> DryNode:
-    node = DryNode(role, facts, *(cpus or ((), ())))
-    nodes.append(node)
-    return node
-
-
-def _remote(  # noqa: PLR0913 - as SshNode is made
+def _local(
     nodes: list[DryNode],
-    testbed: TestbedDescription,
     role: str,
-    _: DryNode,
-    ports: list[str],
-    __: Path,
+    _: Path,
+    facts: Facts,
     *,
-    cpus: list[int],
-    spared: list[int],
+    cpus: Sequence[int] = (),
+    spared: Sequence[int] = (),
 ) -> DryNode:
-    entry = testbed.nodes[_host_of(testbed, role)]
-    macs = {one.interface: one.mac.lower() if one.mac else "MAC" for one in entry.ports.values()}
-    own: list[int] = [UnknownCpu()] if entry.cpus is None else cpus
-    waiting: list[int] = [UnknownCpu()] if entry.spared is None else spared
-    node = DryNode(role, _UNKNOWN, own, waiting, macs)
-    del ports
+    node = DryNode(role, facts, cpus=cpus, spared=spared)
     nodes.append(node)
     return node
+
+
+class _DryHost(ReservedHost):
+    """A host of a testbed file that is not connected: its nodes note what would be done."""
+
+    def __init__(self, nodes: list[DryNode], testbed: TestbedDescription) -> None:
+        """Add its nodes to these."""
+        self._nodes, self._testbed, self.facts = nodes, testbed, _UNKNOWN
+
+    def call(self, *command: str, given: str | None = None) -> Any:
+        """Refuse: no host is connected."""
+        raise NotImplementedError(command, given)
+
+    def start(self, *command: str) -> Any:
+        """Refuse: no host is connected."""
+        raise NotImplementedError(command)
+
+    def node(
+        self,
+        role: str,
+        ports: Sequence[str],
+        folder: Path,
+        *,
+        cpus: Sequence[int] = (),
+        spared: Sequence[int] = (),
+    ) -> DryNode:
+        """Return a node that notes what would be done to it."""
+        del ports, folder
+        entry = self._testbed.nodes[_host_of(self._testbed, role)]
+        known = entry.ports.values()
+        macs = {one.interface: one.mac.lower() if one.mac else "MAC" for one in known}
+        own: Sequence[int] = [UnknownCpu()] if entry.cpus is None else cpus
+        waiting: Sequence[int] = [UnknownCpu()] if entry.spared is None else spared
+        node = DryNode(role, _UNKNOWN, cpus=own, spared=waiting, macs=macs)
+        self._nodes.append(node)
+        return node
 
 
 def _host_of(testbed: TestbedDescription, role: str) -> str:

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tailtrim.nodes.testbeds import LOCAL
+from tailtrim.nodes.testbed import LOCAL
 from tailtrim.nodes.vm.machine import EMULATED_BOOT_S, EMULATED_RUN_S, accelerator
 from tailtrim.plan import booted
 

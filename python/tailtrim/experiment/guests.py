@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tailtrim.experiment.boot_lines import BootLines
-from tailtrim.nodes.testbeds import LOCAL
+from tailtrim.nodes.testbed import LOCAL
 from tailtrim.nodes.vm import image, kernel, pci
 from tailtrim.nodes.vm.forwarding import GuestForwarding
-from tailtrim.nodes.vm.guest import Guest, Settings, ports_with
+from tailtrim.nodes.vm.guest import Guest, GuestSettings, ports_with
 from tailtrim.nodes.vm.machine import COMMON
 from tailtrim.rundir.layout import LOGS
 
@@ -32,8 +32,9 @@ def passed_ports(plan: Plan) -> dict[str, PassedPort]:
         HostError: one cannot be passed through.
 
     """
-    asked: dict[str, pci.AskedPort] = {
-        name: pci.AskedPort(port.pci, port.cable) for name, port in sorted(plan.vm.ports.items())
+    asked: dict[str, pci.RequestedPort] = {
+        name: pci.RequestedPort(port.pci, port.cable)
+        for name, port in sorted(plan.vm.ports.items())
     }
     return pci.passed_ports(asked, plan.vm.memory_mib, pci.ROOT)
 
@@ -110,7 +111,7 @@ class Guests:
     def boot(self, boot: Boot, place: Path) -> Guest:
         """Boot one; its console goes to a file."""
         vm = self._experiment.plan.vm
-        settings = Settings(vm.cpus, vm.memory_mib, vm.pinned, vm.accelerator, vm.boot_s)
+        settings = GuestSettings(vm.cpus, vm.memory_mib, vm.pinned, vm.accelerator, vm.boot_s)
         self._console, self._printed = place / _CONSOLE, 0
         booted = self._images[boot]
         ports = ports_with(self._passed)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from tailtrim.nodes.packages import listed, sum_of
+from tailtrim.nodes.environment import package_list, sum_of
 from tailtrim.rundir.drafts import replacing
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def keep(experiment: Path, told: Iterable[tuple[Node, Mapping[str, Any]]]) -> No
         name = file_of(environment)
         if name is None or (experiment / name).exists():
             continue
-        packages = listed(node)
+        packages = package_list(node)
         if sum_of(packages) != environment["packages"]:
             # Installed just now. The environment of the next run tells it.
             continue

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
-    from tailtrim.nodes.ssh.session import Session
+    from tailtrim.nodes.host import ReservedHost
     from tailtrim.nodes.testbed_file import TestbedDescription
     from tailtrim.plan import Plan, Run
 
@@ -26,7 +26,7 @@ _WHERE = "plan"
 
 def tried(
     path: Path, testbed: TestbedDescription
-) -> Callable[[Mapping[str, Session]], Iterable[Finding]]:
+) -> Callable[[Mapping[str, ReservedHost]], Iterable[Finding]]:
     """Return what looks on the hosts of a testbed for what a plan needs.
 
     Args:
@@ -43,7 +43,7 @@ def tried(
 
 
 def _found(
-    plan: Plan, runs: list[Run], testbed: TestbedDescription, sessions: Mapping[str, Session]
+    plan: Plan, runs: list[Run], testbed: TestbedDescription, sessions: Mapping[str, ReservedHost]
 ) -> Iterator[Finding]:
     node = testbed.roles.dut.node
     session = sessions.get(node)

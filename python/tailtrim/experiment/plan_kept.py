@@ -6,7 +6,7 @@ import shutil
 from typing import TYPE_CHECKING
 
 from tailtrim.errors import OutputError
-from tailtrim.nodes.testbeds import LOCAL
+from tailtrim.nodes.testbed import LOCAL
 
 if TYPE_CHECKING:
     from pathlib import Path

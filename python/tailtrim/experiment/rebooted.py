@@ -8,24 +8,24 @@ from typing import TYPE_CHECKING, Any
 
 from tailtrim.errors import HostError, RunError
 from tailtrim.experiment.boot_lines import BootLines
-from tailtrim.nodes.boot.host import WAYS, Asked, rebooted
+from tailtrim.nodes.boot.host import METHODS, BootRequest, rebooted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from tailtrim.experiment.record import Experiment
-    from tailtrim.nodes.ssh.session import Session
+    from tailtrim.nodes.host import ReservedHost
+    from tailtrim.nodes.node_entry import NodeEntry
     from tailtrim.nodes.ssh_testbed import HostsTestbed
     from tailtrim.nodes.testbed import Forwarding
-    from tailtrim.nodes.testbed_file import NodeEntry
     from tailtrim.plan import Boot, Run
 
 
 class RebootedHost:
     """A host in a boot that was asked for."""
 
-    def __init__(self, session: Session, record: dict[str, Any]) -> None:
+    def __init__(self, session: ReservedHost, record: dict[str, Any]) -> None:
         """Take the session that began after the boot."""
         self._session, self.record = session, record
 
@@ -89,7 +89,7 @@ class RebootedHosts:
         del place
         name = self._testbed.device
         try:
-            record = rebooted(name, self._testbed.entry(), Asked(boot.kernel, boot.cmdline))
+            record = rebooted(name, self._testbed.entry(), BootRequest(boot.kernel, boot.cmdline))
             session = self._testbed.session_after_boot(name)
         except HostError as error:
             failed = RunError(str(error))
@@ -107,7 +107,9 @@ class RebootedHosts:
         return self._testbed.forwarding(folder, run.traffic.largest_frame)
 
 
-def look(session: Session, entry: NodeEntry, boots: Iterable[Boot], lines: BootLines) -> BootLines:
+def look(
+    session: ReservedHost, entry: NodeEntry, boots: Iterable[Boot], lines: BootLines
+) -> BootLines:
     """Look for what boots need on a host, and at their lines.
 
     Raises:
@@ -115,10 +117,10 @@ def look(session: Session, entry: NodeEntry, boots: Iterable[Boot], lines: BootL
 
     """
     if entry.boot is None:
-        raise HostError(f"{session.name}: nodes.{session.name}.boot is not in the testbed file")
-    session.require(*WAYS[entry.boot.by].tools)
+        raise HostError(f"{session.role}: nodes.{session.role}.boot is not in the testbed file")
+    session.require(*METHODS[entry.boot.by].tools)
     for boot in boots:
-        asked = Asked(boot.kernel, boot.cmdline)
+        asked = BootRequest(boot.kernel, boot.cmdline)
         line = asked.line(session, entry.boot)
         lines.look(line.text, line.release, session.facts.cpus, boot.kernel)
     return lines

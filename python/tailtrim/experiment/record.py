@@ -14,7 +14,7 @@ from tailtrim._native import VERSION
 from tailtrim.errors import HostError, OutputError, Remedy
 from tailtrim.experiment import failed_runs
 from tailtrim.nodes.environment import changes
-from tailtrim.nodes.testbeds import testbed_for
+from tailtrim.nodes.testbed import testbed_for
 from tailtrim.rundir import RunDirectory
 from tailtrim.rundir.drafts import replacing
 from tailtrim.rundir.locked import lock

@@ -8,13 +8,13 @@ from tailtrim.devices import InlineDevice
 from tailtrim.errors import HostError
 from tailtrim.experiment.by_minute import apart
 from tailtrim.experiment.containers import ready
+from tailtrim.nodes.testbed import LOCAL
 from tailtrim.nodes.testbed_file import SECOND_TAP
-from tailtrim.nodes.testbeds import LOCAL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from tailtrim.nodes.node import Host
+    from tailtrim.nodes.host import Host
     from tailtrim.nodes.testbed import Ability
     from tailtrim.plan import Plan, Run
 

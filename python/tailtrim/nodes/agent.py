@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from tailtrim.errors import HostError, PlanError, RunError
+from tailtrim.nodes.holder import end
 from tailtrim.nodes.node import allowed
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 #: The agent's exit codes, see ``tailtrim-agent --help``.
 _USAGE, _IMPOSSIBLE = 2, 3
 
-#: How long an agent may take to open its ports, and to end when it is told to.
+#: Time limits of an agent: to open its ports, and to end when it is told to.
 _READY_S, _END_S = 10.0, 10.0
 _AUDIT_S = 30.0
 
@@ -43,27 +44,6 @@ def program() -> str:
     if found is None:
         raise HostError("tailtrim-agent is not installed, expected it beside python or on the PATH")
     return found
-
-
-def audit() -> dict[str, Any]:
-    """Return what the agent's audit says of this host as it is set up, without watching it.
-
-    Raises:
-        HostError: there is no agent, or it cannot read the host.
-
-    """
-    command = [program(), "audit", "--observe", "0", "--json"]
-    try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=_AUDIT_S, check=False
-        )
-        found = json.loads(done.stdout)
-    except subprocess.TimeoutExpired as error:
-        raise HostError(f"tailtrim-agent audit: did not end within {_AUDIT_S:g} s") from error
-    except ValueError as error:
-        told = done.stderr.strip() or f"ended with {done.returncode}"
-        raise HostError(f"tailtrim-agent audit: {told.removeprefix('error: ')}") from error
-    return dict(found)
 
 
 def boot_line_findings(line: str, kernel: str, cpus: int) -> list[dict[str, Any]]:
@@ -133,7 +113,7 @@ class Agent:
         self._events: queue.Queue[dict[str, Any] | None] = queue.Queue()
         #: Packets that the last progress told of.
         self.packets = 0
-        #: What was matched in the last second, of a capture that is analysed while it comes.
+        #: Matches of the last second, of a capture that is analysed while it comes.
         self.live: dict[str, Any] | None = None
         #: The worst packets so far, of a capture that is kept by minute.
         self.around: list[dict[str, Any]] = []
@@ -162,17 +142,8 @@ class Agent:
 
     def __exit__(self, *_: object) -> None:
         """End the process."""
-        if self._tidies_up:
-            # It takes back what it did when its input ends; killed, it would leave that behind.
-            self._close_input()
-            with suppress(subprocess.TimeoutExpired):
-                self._process.wait(_END_S)
-        if self._process.poll() is None:
-            self._process.kill()
-        self._process.wait()
-        for stream in (self._process.stdin, self._process.stdout):
-            if stream is not None:
-                stream.close()
+        # One that takes back what it did would leave that behind if it was killed.
+        end(self._process, _END_S if self._tidies_up else 0)
         self._stack.close()
 
     @property

@@ -1,4 +1,4 @@
-"""What the cables between the taps and the device take, which is not the device's latency.
+"""Delay of the cables between the taps and the device, which is not the device's latency.
 
 Inline, a packet is stamped when it comes in at each tap. Between the stamps are the cable from the
 timestamper to ``dut_in``, the device, and the cable from ``dut_out`` to ``tap_out``: both cables
@@ -35,7 +35,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """What is taken off each latency, in whole ns, and how that comes about."""
+    """Correction of each latency, in whole ns to take off, and the cables that it comes from."""
 
     ns: int
     ns_per_m: float

@@ -1,4 +1,4 @@
-"""How far the clocks of two nodes may be apart, as ptp4l (PTP) and chronyd (NTP) there tell.
+"""Bounds of the difference of two nodes' clocks, as ptp4l (PTP) and chronyd (NTP) there tell.
 
 Stamps of the kernel are of CLOCK_REALTIME, stamps of a NIC of its own clock. ptp4l sets the one
 with software time stamping and the other with hardware time stamping; between these two, phc2sys
@@ -50,8 +50,8 @@ _ADDRESS = re.compile(r"\binet6? ([0-9a-f.:]+)")
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
-    """How far a clock is from its source at most, in ns, and which source that is."""
+class ClockBound:
+    """Largest difference of a clock from its source, in ns, and the name of that source."""
 
     by: str
     source: str
@@ -64,10 +64,10 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Discipline:
-    """What keeps the clocks of a node: programs that run there, and the bounds that they tell."""
+    """Synchronisation of a node's clocks: programs that run there, and bounds that they tell."""
 
     programs: tuple[str, ...]
-    bounds: tuple[Bound, ...]
+    bounds: tuple[ClockBound, ...]
 
     def as_json(self) -> dict[str, Any]:
         """Return it as the record of a run has it."""
@@ -76,7 +76,7 @@ class Discipline:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """How far two clocks may be apart, in ns; ``None`` where that is not known, with the reason."""
+    """Bound of the difference of two clocks, in ns; ``None`` if there is none, with the reason."""
 
     ns: int | None
     why: str
@@ -124,13 +124,13 @@ def difference(one: Discipline, other: Discipline, stamps: str) -> Difference:
     return Difference(None, why)
 
 
-def _is_of(bound: Bound, stamps: str) -> bool:
+def _is_of(bound: ClockBound, stamps: str) -> bool:
     """Whether a bound is of the clock that stamps."""
     hardware = bound.by == "PTP" and bound.stamping != "software"
     return hardware == (stamps == BY_NIC)
 
 
-def _have_one_time(near: Bound, far: Bound) -> bool:
+def _have_one_time(near: ClockBound, far: ClockBound) -> bool:
     """Whether two bounds are against the same time."""
     if near.by != far.by:
         return False
@@ -141,7 +141,7 @@ def _have_one_time(near: Bound, far: Bound) -> bool:
     )
 
 
-def _ptp(told: str) -> Bound | None:
+def _ptp(told: str) -> ClockBound | None:
     fields = dict(re.findall(r"^\s+(\w+)\s+(\S+)\s*$", told, re.MULTILINE))
     try:
         grandmaster, steps = fields["gmIdentity"], int(fields["stepsRemoved"])
@@ -151,12 +151,12 @@ def _ptp(told: str) -> Bound | None:
             ns = abs(Decimal(fields["offsetFromMaster"])) + delay
         else:
             return None
-        return Bound("PTP", grandmaster, ceil(ns), fields["timestamping"].lower())
+        return ClockBound("PTP", grandmaster, ceil(ns), fields["timestamping"].lower())
     except (KeyError, ValueError, ArithmeticError):
         return None
 
 
-def _ntp(told: str, addresses: tuple[str, ...]) -> Bound | None:
+def _ntp(told: str, addresses: tuple[str, ...]) -> ClockBound | None:
     fields = told.strip().split(",")
     try:
         if fields[_LEAP] == _UNSYNCHRONISED:
@@ -165,6 +165,6 @@ def _ntp(told: str, addresses: tuple[str, ...]) -> Bound | None:
         away_s = abs(Decimal(fields[_OFFSET])) + root_s
         own = addresses if fields[_REFERENCE] == _OWN_TIME else None
         source = "its own time" if own is not None else fields[_SOURCE]
-        return Bound("NTP", source, ceil(away_s * 1_000_000_000), own=own)
+        return ClockBound("NTP", source, ceil(away_s * 1_000_000_000), own=own)
     except (IndexError, ValueError, ArithmeticError):
         return None

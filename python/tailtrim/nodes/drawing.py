@@ -27,7 +27,7 @@ def text(description: TestbedDescription) -> str:
     lines = []
     for node, entry in description.nodes.items():
         roles = ", ".join(_roles(description, node)) or "no role"
-        lines.append(f"{node} ({roles}): {entry.ssh.host}")
+        lines.append(f"{node} ({roles}): {entry.address}")
         for name, port in entry.ports.items():
             place = (node, name)
             cable = ".".join(far[place]) if place in far else "no cable"
@@ -78,7 +78,7 @@ def _node(description: TestbedDescription, node: str, left: int) -> list[str]:
     shapes = [
         f'<rect class="node" x="{left}" y="{_MARGIN}" width="{_BOX}" height="{height}" rx="6"/>',
         _words(left + 12, _MARGIN + 22, "name", node),
-        _words(left + 12, _MARGIN + 40, "role", f"{roles} {entry.ssh.host}".strip()),
+        _words(left + 12, _MARGIN + 40, "role", f"{roles} {entry.address}".strip()),
     ]
     for row, (name, port) in enumerate(entry.ports.items()):
         use = f" ({uses[node, name]})" if (node, name) in uses else ""

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from tailtrim.nodes.node import Facts
+    from tailtrim.nodes.host import Facts
     from tailtrim.nodes.tool import Tool
 
-#: What is done to a node, in the words of the documentation.
+#: Kinds of actions on a node, in the words of the documentation.
 Kind = Literal[
     "reserve",
     "copy agent",
@@ -90,22 +90,19 @@ class DryNode(Node):
         self,
         role: str,
         facts: Facts,
-        cpus: Sequence[int],
-        spared: Sequence[int],
+        *,
+        cpus: Sequence[int] = (),
+        spared: Sequence[int] = (),
         macs: Mapping[str, str] | None = None,
     ) -> None:
         """Note nothing yet."""
-        super().__init__(role, facts, cpus, spared)
+        super().__init__(role, facts, cpus=cpus, spared=spared)
         self._macs = macs or {}
         self.pid = role
-        #: What would be done.
+        #: Actions noted so far.
         self.steps: list[Step] = []
-        #: What settings are changed for now.
+        #: Kind of the settings that are changed for now.
         self.kind: Kind = "set up"
-
-    def __enter__(self) -> Self:
-        """Return the node itself."""
-        return self
 
     def __exit__(self, *_: object) -> None:
         """Leave it."""

@@ -1,12 +1,12 @@
-"""What a node is set up as: what a number that was measured there depends on."""
+"""The environment of a node, on which numbers that are measured there depend: kernel, packages."""
 
 from __future__ import annotations
 
+import hashlib
 import re
 from typing import TYPE_CHECKING, Any
 
 from tailtrim.errors import RunError
-from tailtrim.nodes.packages import LIST
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,6 +17,17 @@ if TYPE_CHECKING:
 #: Told, but different after each boot: no change of the environment.
 PASSING = ("boot_id",)
 
+#: A shell function that prints a line for each package, name and version, sorted by bytes.
+#: Debian's first: a host of Debian may have rpm, without any package of it.
+_LIST = r"""
+packages() {
+    found=$(dpkg-query --show --showformat \
+        '${db:Status-Abbrev}${binary:Package} ${Version}\n' 2>/dev/null | sed -n 's/^.i.//p')
+    [ -n "$found" ] || found=$(rpm --query --all --queryformat '%{NAME}.%{ARCH} %{EVR}\n' \
+        2>/dev/null)
+    [ -z "$found" ] || printf '%s\n' "$found" | LC_ALL=C sort -u
+}
+"""
 # A line for each: its name, a tab, what it is. What a kernel does not have is left out.
 _SCRIPT = r"""
 told() { [ -z "$2" ] || printf '%s\t%s\n' "$1" "$2"; }
@@ -57,7 +68,7 @@ def environment(node: Node) -> dict[str, str]:
         RunError: the node does not say.
 
     """
-    ended = node.outside.call("sh", "-c", LIST + _SCRIPT)
+    ended = node.outside.call("sh", "-c", _LIST + _SCRIPT)
     lines = [line.partition("\t") for line in ended.stdout.splitlines() if "\t" in line]
     found = {name: " ".join(value.split()) for name, _, value in lines}
     if "kernel" not in found:
@@ -99,3 +110,13 @@ def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
             if key not in PASSING and one != other:
                 told.append(f"{node}: {key} was {one or 'not told'}, is {other or 'not told'}")
     return told
+
+
+def package_list(node: Node) -> str:
+    """Return a line for each installed package of a node; nothing where none is known."""
+    return node.outside.call("sh", "-c", f"{_LIST}\npackages").stdout
+
+
+def sum_of(listed: str) -> str:
+    """Return the sum of a list of packages, as :func:`environment` has it."""
+    return f"sha256:{hashlib.sha256(listed.encode()).hexdigest()}"

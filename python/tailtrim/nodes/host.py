@@ -1,76 +1,182 @@
-"""The host that this process runs on."""
+"""Hosts: facts, programs and commands of a machine, and its reservation for an experiment."""
 
 from __future__ import annotations
 
-import os
-import platform
-import shutil
-from contextlib import suppress
-from pathlib import Path
-from typing import TYPE_CHECKING
+import json
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from tailtrim.nodes.node import Facts, Host
+from tailtrim.errors import HostError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+    from subprocess import CompletedProcess
+
+    from tailtrim.nodes.node import Node, Process
     from tailtrim.nodes.tool import Tool
 
-#: Set where this is root of a user namespace only, see :mod:`.unprivileged`.
-USER_NAMESPACE = "TAILTRIM_USER_NAMESPACE"
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """A node's kernel release, machine type, CPUs, and whether its user is really root.
+
+    Root of a user namespace is not. ``cpus`` is how many may be used, ``model`` what the kernel
+    calls them, empty where it does not say.
+    """
+
+    kernel: str
+    machine: str
+    cpus: int
+    root: bool
+    model: str = ""
 
 
-def environment() -> dict[str, str]:
-    """Return the environment for programs: users without root have no /usr/sbin on their PATH."""
-    path = os.environ.get("PATH", os.defpath).split(os.pathsep)
-    path += [folder for folder in ("/usr/local/sbin", "/usr/sbin", "/sbin") if folder not in path]
-    return os.environ | {"PATH": os.pathsep.join(path)}
+class Host(ABC):
+    """A host, before anything is started on it: what it is, and which programs it has."""
+
+    facts: Facts
+
+    @abstractmethod
+    def exists(self, path: str) -> bool:
+        """Return whether it has a file."""
+
+    @abstractmethod
+    def find(self, tool: Tool) -> str | None:
+        """Return the path of a tool; ``None`` where it is not installed."""
+
+    def require(self, *tools: Tool) -> None:
+        """Make sure that tools are there.
+
+        Raises:
+            HostError: one is not; says which package has it.
+
+        """
+        for tool in tools:
+            if self.find(tool) is None:
+                raise tool.missing()
 
 
-def which(program: str) -> str | None:
-    """Return the path of a program, also where only root looks for it."""
-    return shutil.which(program, path=environment()["PATH"])
+class Shell(Host):
+    """A host on which commands run to their end; ``role`` names it in errors."""
 
+    role: str
 
-def find(tool: Tool) -> str | None:
-    """Return the path of a tool on this host; ``None`` where it is not installed."""
-    return which(tool.program) or next(filter(os.path.isfile, tool.places), None)
+    @abstractmethod
+    def call(self, *command: str, given: str | None = None) -> CompletedProcess[str]:
+        """Run a command to its end, whatever comes of it; ``given`` is its standard input."""
 
+    def work(self, *command: str) -> CompletedProcess[str]:
+        """Do the same with one that takes as long as its files are: only a lost host ends it."""
+        return self.call(*command)
 
-def unprivileged() -> bool:
-    """Whether this is root of a user namespace only, as :func:`.unprivileged.enter` makes one."""
-    return USER_NAMESPACE in os.environ
+    def run(self, *command: str, given: str | None = None) -> str:
+        """Run a command and return its output.
 
+        Raises:
+            HostError: it failed.
 
-class LocalHost(Host):
-    """The host that this process runs on."""
+        """
+        ended = self.call(*command, given=given)
+        if ended.returncode != 0:
+            problem = (ended.stderr or ended.stdout).strip().splitlines()
+            told = problem[0] if problem else f"ended with {ended.returncode}"
+            raise HostError(f"{self.role}: {' '.join(command)}: {told}")
+        return ended.stdout
 
-    def __init__(self, known: Facts) -> None:
-        """Take what is known of it."""
-        self.facts = known
+    def set(self, name: str, value: str) -> None:
+        """Set a sysctl; one that the kernel lacks is left alone."""
+        path = f"/proc/sys/{name}"
+        self.run("sh", "-c", f"[ ! -e {path} ] || echo {value} > {path}")
 
     def exists(self, path: str) -> bool:
         """Return whether it has a file."""
-        return Path(path).exists()
+        return self.call("test", "-e", path).returncode == 0
 
     def find(self, tool: Tool) -> str | None:
-        """Return the path of a tool, as namespaces find it."""
-        return find(tool)
+        """Return the path of a tool; ``None`` where it is not installed."""
+        found = self.call("sh", "-c", 'command -v "$1"', "sh", tool.program).stdout.strip()
+        return found or next(filter(self.exists, tool.places), None)
 
 
-def facts() -> Facts:
-    """Return what this host is; its CPUs are those that this process may use."""
-    return Facts(
-        kernel=platform.release(),
-        machine=platform.machine(),
-        cpus=len(os.sched_getaffinity(0)),
-        root=not unprivileged(),
-        model=_model(),
-    )
+class ReservedHost(Shell):
+    """A host of a testbed, reserved for an experiment until it is closed.
 
+    ``agent`` is the path of the agent on it; ``stale`` tells of a reservation that was too old, if
+    one was in the way.
+    """
 
-def _model() -> str:
-    with suppress(OSError), Path("/proc/cpuinfo").open(encoding="utf-8", errors="replace") as lines:
-        for line in lines:
-            name, _, value = line.partition(":")
-            if name.strip() == "model name":
-                return value.strip()
-    return ""
+    agent: str
+    stale: str | None = None
+
+    @property
+    def control_address(self) -> str:
+        """The address that the connection to it ends at, which no experiment may take away."""
+        return ""
+
+    @property
+    def login(self) -> str:
+        """The user that commands are started as, in words."""
+        return "root"
+
+    @property
+    def lost(self) -> bool:
+        """Whether it is known that the host cannot be reached any more."""
+        return False
+
+    def notes(self) -> Iterator[tuple[str, str]]:
+        """Yield what users should know of its state, and a command that changes it."""
+        yield from ()
+
+    def close(self) -> None:
+        """Give the host up, with everything that runs there for the experiment."""
+
+    @abstractmethod
+    def start(self, *command: str) -> Process:
+        """Start a command that ends with the reservation, with pipes to it.
+
+        Raises:
+            HostError: it cannot be started.
+
+        """
+
+    @abstractmethod
+    def node(
+        self,
+        role: str,
+        ports: Sequence[str],
+        folder: Path,
+        *,
+        cpus: Sequence[int] = (),
+        spared: Sequence[int] = (),
+    ) -> Node:
+        """Make a node of a run, with some ports of the host; they go back when it ends.
+
+        Args:
+            role: what it is for, such as loadgen, timestamper or dut.
+            ports: names of interfaces of the host.
+            folder: where files of the run go here.
+            cpus: those that an experiment may use for it.
+            spared: those for what only waits.
+
+        Raises:
+            HostError: the host cannot.
+            RunError: the host was lost.
+
+        """
+
+    def audit(self, *arguments: str) -> dict[str, Any]:
+        """Return what the agent's audit says of the host.
+
+        Raises:
+            HostError: it says nothing.
+            RunError: the host was lost, or it takes too long.
+
+        """
+        ended = self.call(self.agent, "audit", *arguments, "--json")
+        try:
+            return dict(json.loads(ended.stdout))
+        except ValueError as error:
+            told = ended.stderr.strip() or f"ended with {ended.returncode}"
+            raise HostError(f"{self.role}: tailtrim-agent audit: {told}") from error

@@ -1,4 +1,4 @@
-"""What disturbs a program from within its node's memory management: page faults, TLB shootdowns."""
+"""Disturbances of a program by its node's memory management: page faults, TLB shootdowns."""
 
 from __future__ import annotations
 

@@ -9,18 +9,21 @@ import subprocess
 import threading
 import time
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Self, TypeVar
 
 from tailtrim.errors import HostError, RunError
-from tailtrim.nodes import agent, host, xdp
-from tailtrim.nodes.node import Clocks, Facts, Node
-from tailtrim.nodes.program import Contained
+from tailtrim.nodes import agent, local_host, xdp
+from tailtrim.nodes.holder import Holder
+from tailtrim.nodes.host import Facts, ReservedHost
+from tailtrim.nodes.node import Clocks, Node
+from tailtrim.nodes.ports import REMEMBER
 from tailtrim.nodes.tool import Tool
-from tailtrim.rundir.layout import LOGS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from subprocess import CompletedProcess, Popen
 
 T = TypeVar("T")
 
@@ -28,7 +31,7 @@ _NEWNET = 0x40000000  # CLONE_NEWNET of <sched.h>
 _ALL = 0x0003  # ETH_P_ALL
 _FRAME = 2_048
 
-#: What makes nodes, and what is done on each.
+#: Programs that make nodes, and that set each up.
 TOOLS = (
     Tool("ip", "iproute2"),
     Tool("tc", "iproute2"),
@@ -38,91 +41,107 @@ TOOLS = (
     Tool("setpriv", "util-linux"),
     Tool("taskset", "util-linux"),
 )
-_START_S = 5.0
+_END_S = 15.0
 # The kernel ends what still runs when this process is gone.
 _WITH_US = ("setpriv", "--pdeathsig", "KILL")
+_HOLD = "echo $$; exec cat >/dev/null"
+
+# Descriptor 7 is where the ports were. What is told to a connection that is gone must not end the
+# shell that brings them back.
+_MAKE = f"""{REMEMBER}
+inner=$1; shift
+remember "$@"
+exec 7</proc/self/ns/net
+exec unshare --net -- sh -c "$inner" sh "$restore" "$@"
+"""
+_HOLD_PORTS = """
+restore=$1; shift
+trap '' HUP INT TERM PIPE
+come() {
+    for named; do
+        port=${named%%=*} here=${named#*=}
+        nsenter --net=/proc/self/fd/7 -- ip link set dev "$port" netns $$ || return 1
+        [ "$port" = "$here" ] || ip link set dev "$port" name "$here" || return 1
+    done
+}
+come "$@" && echo $$ && cat >/dev/null
+for named; do
+    port=${named%%=*} here=${named#*=}
+    if [ "$port" != "$here" ] && ip link set dev "$here" down 2>/dev/null; then
+        ip link set dev "$here" name "$port"
+    fi
+    ip link set dev "$port" netns /proc/self/fd/7 2>/dev/null
+done
+exec nsenter --net=/proc/self/fd/7 -- sh -c "$restore"
+"""
+
+
+def making(ports: Sequence[str]) -> tuple[str, ...]:
+    """Return a command that holds a network namespace with ports, and prints its process.
+
+    It ends with its standard input: the ports go back to where they came from, and are as they
+    were. If it is killed, the kernel brings ports of hardware back.
+
+    Args:
+        ports: names of interfaces; as ``old=new`` where one has another name in the namespace.
+
+    """
+    return ("sh", "-c", _MAKE, "sh", _HOLD_PORTS, *ports)
 
 
 class Namespace(Node):
     """A network namespace, for as long as the context lasts.
 
     A process holds it, and ends when its standard input does: with this process, whatever ends it.
-    The kernel does the same when the thread ends that made the node, so that thread has to stay.
-    Files are this host's: one folder is that of the run here and on the node.
+    Without ports, the kernel does the same when the thread ends that made the node, so that thread
+    has to stay. Files are this host's: one folder is that of the run here and on the node.
+
+    Args:
+        role: what it is for, such as loadgen, timestamper or dut.
+        folder: where files of the run go; the current one by default.
+        facts: of this host, if they are known.
+        cpus: those that an experiment may use for it.
+        spared: those for what only waits.
+        ports: interfaces of this host that come into it, and go back as they were.
+
+    Raises:
+        HostError: this host cannot.
+
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is named
         self,
         role: str,
         folder: Path | None = None,
         facts: Facts | None = None,
+        *,
         cpus: Sequence[int] = (),
         spared: Sequence[int] = (),
+        ports: Sequence[str] = (),
     ) -> None:
-        """Make the namespace.
-
-        Args:
-            role: what it is for, such as loadgen, timestamper or dut.
-            folder: where files of the run go; the current one by default.
-            facts: of this host, if they are known.
-            cpus: those that an experiment may use for it.
-            spared: those for what only waits.
-
-        Raises:
-            HostError: this host cannot.
-
-        """
-        super().__init__(role, facts or host.facts(), cpus, spared)
-        self._folder = folder or Path()
-        self.logs = folder and folder / LOGS
-        for tool in TOOLS:
-            if host.find(tool) is None:
-                raise tool.missing()
-        self._holder = subprocess.Popen(
-            [*_WITH_US, "unshare", "--net", "--", "cat"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=host.environment(),
-            # Ctrl-C is for this process, which ends the node last.
-            start_new_session=True,
+        """Make the namespace."""
+        known = facts or local_host.facts()
+        super().__init__(role, known, cpus=cpus, spared=spared, folder=folder)
+        local_host.require(*TOOLS)
+        words = making(ports) if ports else (*_WITH_US, "unshare", "--net", "--", "sh", "-c", _HOLD)
+        self._holder = Holder(
+            partial(local_host.start, words),
+            f"no network namespace for the {role}",
+            grace_s=_END_S if ports else 0,
         )
-        self.pid = self._holder.pid
-        ours = Path("/proc/self/ns/net").readlink()
-        until_s = time.monotonic() + _START_S
-        while self._namespace() in {ours, None}:
-            if self._holder.poll() is not None or time.monotonic() > until_s:
-                self._holder.kill()
-                problem = self._holder.communicate()[1].strip()
-                raise HostError(f"no network namespace for the {role}: {problem or 'no answer'}")
-            time.sleep(0.001)
-
-    def _namespace(self) -> Path | None:
-        try:
-            return Path(self._file).readlink()
-        except OSError:
-            return None
+        self.pid = int(self._holder.line)
 
     @property
     def _file(self) -> str:
         return f"/proc/{self.pid}/ns/net"
 
-    def __enter__(self) -> Self:
-        """Return the node itself."""
-        return self
-
     def __exit__(self, *_: object) -> None:
         """Give the namespace up; the kernel removes it with everything in it."""
-        self._holder.kill()
-        self._holder.wait()
-        for stream in (self._holder.stdin, self._holder.stderr):
-            if stream:
-                stream.close()
+        self._holder.end()
 
     @property
     def prefix(self) -> list[str]:
-        """What to start a command with so that it runs in here, and ends with this process."""
+        """Words before a command that runs in here, and ends with this process."""
         return [*_WITH_US, *self._within]
 
     @property
@@ -134,16 +153,9 @@ class Namespace(Node):
         """The path of the agent, which is this host's."""
         return agent.program()
 
-    def call(self, *command: str, given: str | None = None) -> subprocess.CompletedProcess[str]:
+    def call(self, *command: str, given: str | None = None) -> CompletedProcess[str]:
         """Run a command in here to its end."""
-        return subprocess.run(
-            [*self.prefix, *command],
-            input=given,
-            capture_output=True,
-            text=True,
-            check=False,
-            env=host.environment(),
-        )
+        return local_host.run([*self.prefix, *command], given=given or "")
 
     def open(
         self,
@@ -152,29 +164,10 @@ class Namespace(Node):
         errors: int | IO[str],
         environment: Mapping[str, str] | None = None,
         tidies_up: bool = False,
-    ) -> subprocess.Popen[str]:
+    ) -> Popen[str]:
         """Start a command in here."""
-        return subprocess.Popen(
-            [*(self._within if tidies_up else self.prefix), *command],
-            stdin=subprocess.PIPE,
-            stdout=output,
-            stderr=errors,
-            text=True,
-            env=host.environment() | dict(environment or {}),
-            # Ctrl-C is for this process, which ends what it started. And the scheduler shares the
-            # CPU out among sessions first: only in one of its own can the agent be preferred.
-            start_new_session=True,
-        )
-
-    def start(
-        self,
-        *command: str,
-        log: str,
-        environment: Mapping[str, str] | None = None,
-        around: Sequence[str] = (),
-    ) -> Contained:
-        """Start a program in here."""
-        return Contained(self, command, self._folder / log, environment, around)
+        words = [*(self._within if tidies_up else self.prefix), *command]
+        return local_host.start(words, output=output, errors=errors, more=environment)
 
     def path(self, name: str = "") -> str:
         """Return where a file of the run is."""
@@ -258,6 +251,41 @@ class Namespace(Node):
         if problems:
             raise problems[0]
         return results[0]
+
+
+class LocalHost(ReservedHost):
+    """A host of a testbed that is this machine. Nothing is reserved: others may use it, too."""
+
+    def __init__(self, name: str = "local", known: Facts | None = None) -> None:
+        """Take its name in errors, and its facts if they are known."""
+        self.role, self.facts, self.agent = name, known or local_host.facts(), agent.program()
+
+    def call(self, *command: str, given: str | None = None) -> CompletedProcess[str]:
+        """Run a command to its end."""
+        return local_host.run(command, given=given or "")
+
+    def find(self, tool: Tool) -> str | None:
+        """Return the path of a tool, as namespaces find it."""
+        return local_host.find(tool)
+
+    def start(self, *command: str) -> Popen[str]:
+        """Start a command that ends with this process."""
+        words = (*_WITH_US, *command)
+        return local_host.start(words, output=subprocess.PIPE, errors=subprocess.DEVNULL)
+
+    def node(
+        self,
+        role: str,
+        ports: Sequence[str],
+        folder: Path,
+        *,
+        cpus: Sequence[int] = (),
+        spared: Sequence[int] = (),
+    ) -> Namespace:
+        """Make a network namespace with ports of this machine."""
+        made = Namespace(role, folder, self.facts, cpus=cpus, spared=spared, ports=ports)
+        made.host_name = self.role
+        return made
 
 
 class PacketSocket:

@@ -7,11 +7,10 @@ name that could collide, and nothing is left behind, also not after kill -9.
 from __future__ import annotations
 
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
-from tailtrim.nodes import agent, cpus, host, wiring, xdp
-from tailtrim.nodes.host import LocalHost
-from tailtrim.nodes.namespace import Namespace, link
+from tailtrim.nodes import local_host, wiring, xdp
+from tailtrim.nodes.namespace import LocalHost, Namespace, link
 from tailtrim.nodes.ports import Port
 from tailtrim.nodes.testbed import Forwarding, Reflection, Testbed
 
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from tailtrim.nodes.node import Facts
+    from tailtrim.nodes.host import Facts
 
 
 class LocalTestbed(Testbed):
@@ -28,14 +27,7 @@ class LocalTestbed(Testbed):
 
     def __init__(self) -> None:
         """Take what this host is before anything of it is used."""
-        self._facts = host.facts()
-
-    def __enter__(self) -> Self:
-        """Return the testbed itself: its nodes are made for each run."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Leave it; nothing is there between runs."""
+        self._facts = local_host.facts()
 
     def facts(self) -> Facts:
         """Return what this host is."""
@@ -43,11 +35,7 @@ class LocalTestbed(Testbed):
 
     def host(self) -> LocalHost:
         """Return this host."""
-        return LocalHost(self._facts)
-
-    def audit(self) -> dict[str, Any]:
-        """Return what the agent's audit says of this host."""
-        return agent.audit()
+        return LocalHost(known=self._facts)
 
     def forwarding(self, folder: Path, largest_frame: int = 1_518) -> LocalForwarding:
         """Wire namespaces for packets that pass a device."""
@@ -77,7 +65,7 @@ class LocalForwarding(Forwarding):
         made: Callable[..., Any] = Namespace,
     ) -> None:
         """Make the nodes, each by ``made``, and lay the fibres."""
-        generating, others = cpus.placed()
+        generating, others = local_host.share_cpus()
         capturing = others[:-1] or [generating]
         # A pair of virtual interfaces hands frames on in the sender's context.
         self.receiving = [generating]
@@ -85,7 +73,9 @@ class LocalForwarding(Forwarding):
         with ExitStack() as stack:
 
             def node(role: str, own: Sequence[int]) -> Namespace:
-                one: Namespace = stack.enter_context(made(role, folder, facts, own, capturing))
+                one: Namespace = stack.enter_context(
+                    made(role, folder, facts, cpus=own, spared=capturing)
+                )
                 return one
 
             self.loadgen = node("loadgen", [generating])
@@ -97,17 +87,9 @@ class LocalForwarding(Forwarding):
             self._connect_device(stack, lambda: node("dut", others))
             self._stack = stack.pop_all()
 
-    def __enter__(self) -> Self:
-        """Return the testbed itself."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Remove everything."""
-        self._stack.close()
-
     def aside(self) -> AbstractContextManager[None]:
         """Have this process keep to the taps' CPUs."""
-        return cpus.keeping_to(self.timestamper.cpus)
+        return local_host.keeping_to(self.timestamper.cpus)
 
     def storm(self, cpu: int) -> Port:
         """Lay one more fibre whose packets this CPU receives, and return the port that sends."""
@@ -125,7 +107,7 @@ class LocalForwarding(Forwarding):
 
     def stand_off(self) -> None:
         """Make Linux forget on which CPUs this process was before."""
-        cpus.forgotten()
+        local_host.leave_cpus()
 
     def _lay_fibres(self) -> None:
         """Join load generator and timestamper, which then waits for the device's ports."""
@@ -167,11 +149,13 @@ class LocalReflection(Reflection):
         made: Callable[..., Any] = Namespace,
     ) -> None:
         """Make the nodes, each by ``made``, and lay the fibres."""
-        asking, others = cpus.placed()
+        asking, others = local_host.share_cpus()
         with ExitStack() as stack:
 
             def node(role: str, own: Sequence[int]) -> Namespace:
-                one: Namespace = stack.enter_context(made(role, folder, facts, own, [asking]))
+                one: Namespace = stack.enter_context(
+                    made(role, folder, facts, cpus=own, spared=[asking])
+                )
                 wiring.without_ipv6(one)
                 return one
 
@@ -191,17 +175,9 @@ class LocalReflection(Reflection):
                 _cable(client, self.asks, reflector, self.answers)
             self._stack = stack.pop_all()
 
-    def __enter__(self) -> Self:
-        """Return the hosts themselves."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Remove everything."""
-        self._stack.close()
-
     def aside(self) -> AbstractContextManager[None]:
         """Have this process keep to the client's CPU."""
-        return cpus.keeping_to(self.client.cpus)
+        return local_host.keeping_to(self.client.cpus)
 
 
 def _cable(one: Namespace, port: Port, other: Namespace, peer: Port) -> None:

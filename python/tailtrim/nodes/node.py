@@ -3,110 +3,23 @@
 from __future__ import annotations
 
 import itertools
-import select
-import tempfile
-from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from abc import abstractmethod
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Protocol, Self
 
-from tailtrim.errors import HostError
+from tailtrim.nodes.holder import errors_file
+from tailtrim.nodes.host import Shell
+from tailtrim.nodes.program import Contained
+from tailtrim.rundir.layout import LOGS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from contextlib import AbstractContextManager
-    from pathlib import Path
-    from subprocess import CompletedProcess
 
-    from tailtrim.nodes.tool import Tool
+    from tailtrim.nodes.host import Facts
 
 #: CLOCK_REALTIME, which stamps packets, and CLOCK_MONOTONIC, which never steps, both in s.
 Clocks = tuple[float, float]
-
-
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """A node's kernel release, machine type, CPUs, and whether its user is really root.
-
-    Root of a user namespace is not. ``cpus`` is how many may be used, ``model`` what the kernel
-    calls them, empty where it does not say.
-    """
-
-    kernel: str
-    machine: str
-    cpus: int
-    root: bool
-    model: str = ""
-
-
-#: What says that it is ready does so within this time, or hangs.
-_READY_S = 15.0
-
-
-class Host(ABC):
-    """A host, before anything is started on it: what it is, and which programs it has."""
-
-    facts: Facts
-
-    @abstractmethod
-    def exists(self, path: str) -> bool:
-        """Return whether it has a file."""
-
-    @abstractmethod
-    def find(self, tool: Tool) -> str | None:
-        """Return the path of a tool; ``None`` where it is not installed."""
-
-    def require(self, *tools: Tool) -> None:
-        """Make sure that tools are there.
-
-        Raises:
-            HostError: one is not; says which package has it.
-
-        """
-        for tool in tools:
-            if self.find(tool) is None:
-                raise tool.missing()
-
-
-class Shell(Host):
-    """A host on which commands run to their end; ``role`` names it in errors."""
-
-    role: str
-
-    @abstractmethod
-    def call(self, *command: str, given: str | None = None) -> CompletedProcess[str]:
-        """Run a command to its end, whatever comes of it; ``given`` is its standard input."""
-
-    def work(self, *command: str) -> CompletedProcess[str]:
-        """Do the same with one that takes as long as its files are: only a lost host ends it."""
-        return self.call(*command)
-
-    def run(self, *command: str, given: str | None = None) -> str:
-        """Run a command and return its output.
-
-        Raises:
-            HostError: it failed.
-
-        """
-        ended = self.call(*command, given=given)
-        if ended.returncode != 0:
-            problem = (ended.stderr or ended.stdout).strip().splitlines()
-            told = problem[0] if problem else f"ended with {ended.returncode}"
-            raise HostError(f"{self.role}: {' '.join(command)}: {told}")
-        return ended.stdout
-
-    def set(self, name: str, value: str) -> None:
-        """Set a sysctl; one that the kernel lacks is left alone."""
-        path = f"/proc/sys/{name}"
-        self.run("sh", "-c", f"[ ! -e {path} ] || echo {value} > {path}")
-
-    def exists(self, path: str) -> bool:
-        """Return whether it has a file."""
-        return self.call("test", "-e", path).returncode == 0
-
-    def find(self, tool: Tool) -> str | None:
-        """Return the path of a tool; ``None`` where it is not installed."""
-        found = self.call("sh", "-c", 'command -v "$1"', "sh", tool.program).stdout.strip()
-        return found or next(filter(self.exists, tool.places), None)
 
 
 class Process(Protocol):
@@ -195,29 +108,37 @@ class Node(Shell):
         facts: what it is.
         cpus: its CPUs on which an experiment may have what it measures, or measures with.
         spared: those for what only waits meanwhile.
+        folder: where files of the run are here.
 
     """
 
     #: The name of the machine that it is a part of, as a testbed file has it.
     host_name = "local"
-    #: The folder here for what programs write to standard error, if that is to stay.
-    logs: Path | None = None
 
     def __init__(
-        self, role: str, facts: Facts, cpus: Sequence[int] = (), spared: Sequence[int] = ()
+        self,
+        role: str,
+        facts: Facts,
+        *,
+        cpus: Sequence[int] = (),
+        spared: Sequence[int] = (),
+        folder: Path | None = None,
     ) -> None:
         """Take what is known of it."""
         self.role, self.facts = role, facts
         self.cpus, self.spared = list(cpus), list(spared)
+        self._folder = folder or Path()
+        #: The folder here for what programs write to standard error, if that is to stay.
+        self.logs = folder and folder / LOGS
 
     @property
     def named(self) -> str:
         """Its role, and the host where that is another one, for errors."""
         return self.role if self.host_name == "local" else f"{self.role} ({self.host_name})"
 
-    @abstractmethod
     def __enter__(self) -> Self:
         """Return the node itself."""
+        return self
 
     @abstractmethod
     def __exit__(self, *_: object) -> None:
@@ -287,7 +208,6 @@ class Node(Shell):
 
         """
 
-    @abstractmethod
     def start(
         self,
         *command: str,
@@ -304,6 +224,7 @@ class Node(Shell):
             around: what starts it and all that watches it, such as :func:`allowed`.
 
         """
+        return Contained(self, command, self._folder / log, more=environment, around=around)
 
     @abstractmethod
     def path(self, name: str = "") -> str:
@@ -342,19 +263,6 @@ class Node(Shell):
             HostError: the node's kernel, or its user, may not.
 
         """
-
-
-def first_line(process: Process, within_s: float = _READY_S) -> str:
-    """Return the first line of a process that says when it is ready; empty if it does not."""
-    output = process.stdout
-    if output is None or not select.select([output], [], [], within_s)[0]:
-        return ""
-    return output.readline().strip()
-
-
-def errors_file() -> IO[str]:
-    """Return a file for standard error: a pipe that is not emptied would stop its writer."""
-    return tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")
 
 
 def allowed(cpus: Sequence[int]) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from tailtrim.nodes.node import Node
 
-#: How long a program may take to end when it is told to.
+#: Grace period of a program in s, after which it is killed.
 _END_S = 3
 _LAST_LINES, _LAST_BYTES = 5, 2_000
 
@@ -58,6 +58,7 @@ class Contained:
         node: Node,
         command: Sequence[str],
         log: Path,
+        *,
         more: Mapping[str, str] | None = None,
         around: Sequence[str] = (),
     ) -> None:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from contextlib import AbstractContextManager, ExitStack, nullcontext
-from typing import TYPE_CHECKING, Any, Self
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Self
 
 from tailtrim.errors import HostError
-from tailtrim.nodes import cable_delay, cpus, wiring
+from tailtrim.nodes import cable_delay, local_host, wiring
 from tailtrim.nodes.ports import Port, redirect
-from tailtrim.nodes.power_recovery import Revival, dead
-from tailtrim.nodes.ssh.node import SshNode
-from tailtrim.nodes.ssh.session import Session
+from tailtrim.nodes.power_control import PowerRecovery
 from tailtrim.nodes.testbed import Forwarding, Reflection, Testbed
 from tailtrim.nodes.testbed_file import SECOND_TAP
 
@@ -19,9 +17,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from tailtrim.nodes.node import Facts, Host, Node
+    from tailtrim.nodes.host import Facts, ReservedHost
+    from tailtrim.nodes.node import Node
+    from tailtrim.nodes.node_entry import NodeEntry
     from tailtrim.nodes.testbed import Ability
-    from tailtrim.nodes.testbed_file import NodeEntry, Place, TestbedDescription
+    from tailtrim.nodes.testbed_file import Place, TestbedDescription
 
 
 class HostsTestbed(Testbed):
@@ -36,9 +36,9 @@ class HostsTestbed(Testbed):
     def __init__(self, description: TestbedDescription, experiment: str) -> None:
         """Take what is known; nothing is connected yet."""
         self._description, self._experiment = description, experiment
-        self._sessions: dict[str, Session] = {}
+        self._sessions: dict[str, ReservedHost] = {}
         self._facts: Facts | None = None
-        self._revival = Revival()
+        self._recovery = PowerRecovery()
         self.notices: list[str] = []
 
     def __enter__(self) -> Self:
@@ -61,7 +61,7 @@ class HostsTestbed(Testbed):
     def _nodes(self) -> dict[str, str]:
         return self._description.roles_of_nodes
 
-    def session(self, node: str) -> Session:
+    def session(self, node: str) -> ReservedHost:
         """Return the session with a node: a new one where there is none, or it was lost.
 
         Raises:
@@ -73,13 +73,13 @@ class HostsTestbed(Testbed):
             known.close()
             known = None
         if known is None:
-            address = self._description.nodes[node].ssh
-            known = self._sessions[node] = Session(node, address, self._experiment)
+            entry = self._description.nodes[node]
+            known = self._sessions[node] = entry.reserve(node, self._experiment)
             if known.stale is not None:
                 self.notices.append(f"{node}: a stale reservation was taken: {known.stale}")
         return known
 
-    def session_after_boot(self, node: str) -> Session:
+    def session_after_boot(self, node: str) -> ReservedHost:
         """Return a new session with a node that was booted: what it had is gone.
 
         Raises:
@@ -96,10 +96,10 @@ class HostsTestbed(Testbed):
         revived = []
         for node in sorted({*self._nodes.values()}):
             session, entry = self._sessions.get(node), self._description.nodes[node]
-            if (session is not None and not session.lost) or not dead(node, entry):
+            if (session is not None and not session.lost) or entry.answers(node):
                 continue
             try:
-                revived.append(self._revival.revived(node, entry, told))
+                revived.append(self._recovery.recover(node, entry, told))
             except HostError as error:
                 self.gone = str(error)
                 return None
@@ -120,28 +120,25 @@ class HostsTestbed(Testbed):
             self._facts = self.host().facts
         return self._facts
 
-    def host(self) -> Session:
+    def host(self) -> ReservedHost:
         """Return the device's node."""
         return self.session(self.device)
 
-    def audit(self) -> dict[str, Any]:
-        """Return what the agent's audit says of the device's node."""
-        return self.host().audit("--observe", "0")
-
     def forwarding(self, folder: Path, largest_frame: int = 1_518) -> HostsForwarding:
         """Bring the ports of the hosts into namespaces of the run."""
-        sessions = {role: self.session(node) for role, node in self._nodes.items()}
-        return HostsForwarding(self._description, sessions, folder, largest_frame)
+        return HostsForwarding(self._description, self._by_role(), folder, largest_frame)
 
     @property
     def lacks(self) -> dict[Ability, str]:
-        """What hosts cannot do."""
+        """Abilities that these hosts lack, and why."""
         return lacks(self._description)
 
     def reflection(self, folder: Path, *, between: bool) -> HostsReflection:
         """Bring the ports between load generator and device into namespaces of the run."""
-        sessions = {role: self.session(node) for role, node in self._nodes.items()}
-        return HostsReflection(self._description, sessions, folder, between=between)
+        return HostsReflection(self._description, self._by_role(), folder, between=between)
+
+    def _by_role(self) -> dict[str, ReservedHost]:
+        return {role: self.session(node) for role, node in self._nodes.items()}
 
 
 def lacks(description: TestbedDescription) -> dict[Ability, str]:
@@ -158,25 +155,7 @@ def lacks(description: TestbedDescription) -> dict[Ability, str]:
     return found
 
 
-class _OnHosts:
-    """Nodes of hosts for a run, for as long as the context lasts."""
-
-    _stack: ExitStack
-
-    def __enter__(self) -> Self:
-        """Return the hosts themselves."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Give the namespaces up; the ports go back."""
-        self._stack.close()
-
-    def aside(self) -> AbstractContextManager[None]:
-        """Leave this process alone: it runs elsewhere."""
-        return nullcontext()
-
-
-class HostsForwarding(_OnHosts, Forwarding):
+class HostsForwarding(Forwarding):
     """Load generator, timestamper and device under test on hosts.
 
     Several roles of one host are several namespaces there.
@@ -185,22 +164,20 @@ class HostsForwarding(_OnHosts, Forwarding):
     def __init__(
         self,
         description: TestbedDescription,
-        sessions: Mapping[str, Host],
+        hosts: Mapping[str, ReservedHost],
         folder: Path,
         largest_frame: int,
-        made: Callable[..., Any] = SshNode,
     ) -> None:
-        """Bring the ports to where they are used, each node by ``made``, and make them ready."""
-        placed = placement(description, {role: one.facts for role, one in sessions.items()})
+        """Bring the ports to where they are used, and make them ready."""
+        placed = placement(description, {role: one.facts for role, one in hosts.items()})
         with ExitStack() as stack:
 
             def node(role: str) -> Node:
                 own, spared = placed[role]
                 ports = description.interfaces(role)
-                one: Node = stack.enter_context(
-                    made(role, sessions[role], ports, folder, cpus=own, spared=spared)
+                return stack.enter_context(
+                    hosts[role].node(role, ports, folder, cpus=own, spared=spared)
                 )
-                return one
 
             self.loadgen, self.timestamper, self.dut = map(node, ("loadgen", "timestamper", "dut"))
             two = SECOND_TAP in description.roles_of_nodes
@@ -252,15 +229,8 @@ class HostsForwarding(_OnHosts, Forwarding):
         wiring.storm(sends, receives, cpu)
         return sends
 
-    def takes_redirected(self) -> AbstractContextManager[None]:
-        """Do nothing: ports of hardware take what XDP redirects."""
-        return nullcontext()
 
-    def stand_off(self) -> None:
-        """Do nothing: this process is elsewhere."""
-
-
-class HostsReflection(_OnHosts, Reflection):
+class HostsReflection(Reflection):
     """Client and reflector on the hosts of load generator and device.
 
     The timestamper, where it is inline, is the node between them; without one it passes on what
@@ -270,22 +240,21 @@ class HostsReflection(_OnHosts, Reflection):
     def __init__(
         self,
         description: TestbedDescription,
-        sessions: Mapping[str, Host],
+        hosts: Mapping[str, ReservedHost],
         folder: Path,
         *,
         between: bool,
-        made: Callable[..., Any] = SshNode,
     ) -> None:
-        """Bring the ports to where they are used, each node by ``made``, and make them ready."""
+        """Bring the ports to where they are used, and make them ready."""
         places, inline = description.roles.ports, description.inline
-        placed = placement(description, {role: one.facts for role, one in sessions.items()})
+        placed = placement(description, {role: one.facts for role, one in hosts.items()})
         with ExitStack() as stack:
 
             def node(role: str, of: str, *at: Place) -> list[Port]:
                 ports = [description.port(place).interface for place in at]
                 own, spared = placed[of]
-                one: Node = stack.enter_context(
-                    made(role, sessions[of], ports, folder, cpus=own, spared=spared)
+                one = stack.enter_context(
+                    hosts[of].node(role, ports, folder, cpus=own, spared=spared)
                 )
                 wiring.without_ipv6(one)
                 one.run("ip", "link", "set", "lo", "up")
@@ -327,7 +296,7 @@ def placement(
         own = every[1:] or every if entry.cpus is None else entry.cpus
         spared = every[:1] if entry.spared is None else entry.spared
         if list(roles.values()).count(node) > 1:
-            generating, others = cpus.placed(own)
+            generating, others = local_host.share_cpus(own)
             capturing = others[:-1] or [generating]
             own = {"loadgen": [generating], "dut": others}.get(role, capturing)
         placed[role] = own, spared

@@ -1,22 +1,27 @@
-"""What a testbed is for an experiment: nodes by role, their ports, and how they are wired."""
+"""Interface of testbeds to experiments: nodes by role, their ports, and their wiring."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from contextlib import AbstractContextManager
+    from contextlib import AbstractContextManager, ExitStack
     from pathlib import Path
 
     from tailtrim.nodes.cable_delay import Correction
-    from tailtrim.nodes.node import Facts, Host, Node
+    from tailtrim.nodes.host import Facts, ReservedHost
+    from tailtrim.nodes.node import Node
     from tailtrim.nodes.ports import Port
+    from tailtrim.nodes.testbed_file import TestbedDescription
 
-#: What a device may need of a testbed: XDP programs that this process attaches, and a node between
-#: client and reflector.
+#: Abilities of a testbed that a device may need: XDP programs that this process attaches, and a
+#: node between client and reflector.
 Ability = Literal["xdp", "between"]
+#: The testbed of this machine, as a plan names it.
+LOCAL: Literal["local"] = "local"
 
 #: By version of IP: addresses set aside for benchmarks (RFC 2544, RFC 5180).
 SOURCE_IP = {4: "198.18.0.1", 6: "2001:2::1"}
@@ -27,13 +32,16 @@ SOURCE_PORT, DESTINATION_PORT = 10_000, 20_000
 class Topology(ABC):
     """Nodes that are wired, for as long as the context lasts."""
 
-    @abstractmethod
+    #: Has its nodes.
+    _stack: ExitStack
+
     def __enter__(self) -> Self:
         """Return the topology itself."""
+        return self
 
-    @abstractmethod
     def __exit__(self, *_: object) -> None:
         """Give all nodes up."""
+        self._stack.close()
 
     @property
     @abstractmethod
@@ -45,12 +53,12 @@ class Topology(ABC):
     def ports(self) -> dict[str, Port]:
         """Its ports by what they are for."""
 
-    @abstractmethod
     def aside(self) -> AbstractContextManager[None]:
         """Keep this process, and what it starts, off the device's CPUs in this context.
 
-        What is told its own CPUs runs on those.
+        What is told its own CPUs runs on those. By default the device is on another host.
         """
+        return nullcontext()
 
 
 class Forwarding(Topology):
@@ -77,7 +85,7 @@ class Forwarding(Topology):
     receiving: Sequence[int]
     #: Where captures are matched: fetched, left where they are, or by their size.
     captures: Literal["auto", "fetch", "leave"] = "fetch"
-    #: What the cables between taps and device take, if that is known.
+    #: Delay of the cables between taps and device, if that is known.
     correction: Correction | None = None
 
     @property
@@ -102,18 +110,22 @@ class Forwarding(Topology):
 
         """
 
-    @abstractmethod
     def takes_redirected(self) -> AbstractContextManager[None]:
         """Make the second tap accept what XDP redirects out of the device, in this context.
+
+        Ports of hardware take it without that.
 
         Raises:
             HostError: this testbed cannot.
 
         """
+        return nullcontext()
 
-    @abstractmethod
     def stand_off(self) -> None:
-        """Make sure that setting up causes no more interrupts on the device's CPUs."""
+        """Make sure that setting up causes no more interrupts on the device's CPUs.
+
+        By default this process is on another host.
+        """
 
 
 class Reflection(Topology):
@@ -161,10 +173,9 @@ class Testbed(ABC):
 
     @property
     def lacks(self) -> Mapping[Ability, str]:
-        """What this testbed cannot do, and why."""
+        """Abilities that this testbed lacks, and why."""
         return {}
 
-    @abstractmethod
     def __enter__(self) -> Self:
         """Return the testbed itself.
 
@@ -172,9 +183,9 @@ class Testbed(ABC):
             HostError: a node cannot be reached, or others have it.
 
         """
+        return self
 
-    @abstractmethod
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, *_: object) -> None:  # noqa: B027 - one without nodes has nothing to do
         """Give its nodes up."""
 
     def revive(self, told: Callable[[str], None]) -> str | None:
@@ -195,17 +206,17 @@ class Testbed(ABC):
         """Return what the host of the device under test is."""
 
     @abstractmethod
-    def host(self) -> Host:
+    def host(self) -> ReservedHost:
         """Return the host of the device under test, to see what it has."""
 
-    @abstractmethod
     def audit(self) -> dict[str, Any]:
-        """Return what the agent's audit says of the host of the device under test.
+        """Return what the agent's audit says of the host of the device under test, as it is set up.
 
         Raises:
             HostError: there is no agent, or it cannot read the host.
 
         """
+        return self.host().audit("--observe", "0")
 
     @abstractmethod
     def forwarding(self, folder: Path, largest_frame: int = 1_518) -> Forwarding:
@@ -232,3 +243,20 @@ class Testbed(ABC):
             HostError: this testbed cannot.
 
         """
+
+
+def testbed_for(wanted: Literal["local"] | TestbedDescription, experiment: str) -> Testbed:
+    """Return the testbed of an experiment.
+
+    Args:
+        wanted: as a plan has it.
+        experiment: what its nodes are reserved for.
+
+    """
+    if wanted == LOCAL:
+        from tailtrim.nodes.namespace_testbed import LocalTestbed  # noqa: PLC0415 - one is needed
+
+        return LocalTestbed()
+    from tailtrim.nodes.ssh_testbed import HostsTestbed  # noqa: PLC0415 - as above
+
+    return HostsTestbed(wanted, experiment)

@@ -1,4 +1,4 @@
-"""What a testbed file says, held against the hosts: :func:`examine`.
+"""Check of a testbed file against its hosts: :func:`examine`.
 
 Each node is reached and looked at alone; if all is well with all of them, a frame is sent through
 each cable, both ways, and looked for at every port, so that swapped cables are told as such.
@@ -17,23 +17,20 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from tailtrim.errors import HostError, RunError, TailtrimError
 from tailtrim.nodes import clocks, environment, wiring
-from tailtrim.nodes.meters import glance
+from tailtrim.nodes.meters.meter import watts
 from tailtrim.nodes.namespace import TOOLS
 from tailtrim.nodes.ports import Port
-from tailtrim.nodes.ssh import agent_copy
-from tailtrim.nodes.ssh.connection import Connection
-from tailtrim.nodes.ssh.metering import starting
-from tailtrim.nodes.ssh.node import SshNode
-from tailtrim.nodes.ssh.session import Session, remove_reservation
 from tailtrim.nodes.tool import Tool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from tailtrim.nodes.host import ReservedHost
     from tailtrim.nodes.node import Frames
-    from tailtrim.nodes.testbed_file import NodeEntry, Place, TestbedDescription
+    from tailtrim.nodes.node_entry import NodeEntry
+    from tailtrim.nodes.testbed_file import Place, TestbedDescription
 
-#: What nodes need beside the tools of namespaces.
+#: Tools of every node.
 NEEDED = (*TOOLS, Tool("flock", "util-linux"), Tool("setsid", "util-linux"), Tool("gzip", "gzip"))
 _EXPERIMENT = "testbed check"
 _CARRIER_S, _ARRIVAL_S = 15.0, 1.0
@@ -44,7 +41,7 @@ _EVERYBODY = b"\xff" * 6
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What was found: a fault, a note, or that all is well (``good``)."""
+    """Result of a check: a fault, a note, or that all is well (``good``)."""
 
     kind: Literal["fault", "note", "good"]
     where: str
@@ -56,7 +53,7 @@ class Finding:
 def examine(
     description: TestbedDescription,
     told: Callable[[str], None],
-    more: Callable[[Mapping[str, Session]], Iterable[Finding]] | None = None,
+    more: Callable[[Mapping[str, ReservedHost]], Iterable[Finding]] | None = None,
 ) -> list[Finding]:
     """Return what was found on the hosts of a testbed.
 
@@ -68,22 +65,22 @@ def examine(
     """
     found: list[Finding] = []
     with ExitStack() as stack:
-        sessions: dict[str, Session] = {}
+        hosts: dict[str, ReservedHost] = {}
         for name, entry in description.nodes.items():
             told(f"{name}: connecting")
             found += _power(name, entry)
-            session = _reached(name, entry, found, stack)
-            if session is not None:
-                sessions[name] = session
-                found += _node(session, entry)
-                found += _meter(session, entry)
-        found += _clocks(description, sessions)
-        found += more(sessions) if more is not None else ()
+            host = _reached(name, entry, found, stack)
+            if host is not None:
+                hosts[name] = host
+                found += _node(host, entry)
+                found += _meter(host, entry)
+        found += _clocks(description, hosts)
+        found += more(hosts) if more is not None else ()
         if any(one.kind == "fault" for one in found):
             told("cables are not tried before these faults are corrected")
             return found
         told("sending frames through the cables")
-        found += _cables(description, sessions, stack)
+        found += _cables(description, hosts, stack)
     return found
 
 
@@ -95,35 +92,27 @@ def clean(description: TestbedDescription) -> list[Finding]:
     found = []
     for name, entry in description.nodes.items():
         try:
-            with Connection(name, entry.ssh) as connection:
-                remove_reservation(connection)
-                agent_copy.remove(connection)
+            entry.free(name, copies=True)
             found.append(Finding("good", name, "is clean"))
         except TailtrimError as error:
             found.append(_fault(name, error))
     return found
 
 
-def _reached(name: str, entry: NodeEntry, found: list[Finding], stack: ExitStack) -> Session | None:
-    """Return a session with a node; where there can be none, that is found."""
+def _reached(
+    name: str, entry: NodeEntry, found: list[Finding], stack: ExitStack
+) -> ReservedHost | None:
+    """Return a host with a node; where there can be none, that is found."""
     try:
-        session = stack.enter_context(Session(name, entry.ssh, _EXPERIMENT))
-        others = agent_copy.others(session.connection)
+        host = entry.reserve(name, _EXPERIMENT)
+        stack.callback(host.close)
+        notes = list(host.notes())
     except TailtrimError as error:
         found.append(_fault(name, error))
         return None
-    who = "root" if session.is_root else "a user with sudo"
-    found.append(Finding("good", name, f"reached as {who}, Linux {session.facts.kernel}"))
-    if session.copied:
-        what = "the agent was missing or of another version, and was copied there"
-        found.append(Finding("note", name, what))
-    if others:
-        what = f"has agents of other versions: {', '.join(others)}"
-        found.append(Finding("note", name, what, "", "tailtrim testbed clean"))
-    if session.stale is not None:
-        what = f"had a stale reservation, which was taken: {session.stale}"
-        found.append(Finding("note", name, what))
-    return session
+    found.append(Finding("good", name, f"reached as {host.login}, Linux {host.facts.kernel}"))
+    found += (Finding("note", name, what, "", remedy) for what, remedy in notes)
+    return host
 
 
 def _power(name: str, entry: NodeEntry) -> Iterator[Finding]:
@@ -139,44 +128,44 @@ def _power(name: str, entry: NodeEntry) -> Iterator[Finding]:
         yield _fault(name, error)
 
 
-def _meter(session: Session, entry: NodeEntry) -> Iterator[Finding]:
+def _meter(host: ReservedHost, entry: NodeEntry) -> Iterator[Finding]:
     """Read a node's meter once."""
     meter = entry.meter
     if meter is None:
         return
     try:
-        power_w = glance.watts(meter, starting(session, entry))
+        power_w = watts(meter, entry.starting(host))
     except TailtrimError as error:
-        yield _fault(session.name, error)
+        yield _fault(host.role, error)
         return
-    yield Finding("good", session.name, f"its meter tells {power_w:,.1f} W ({meter.place})")
+    yield Finding("good", host.role, f"its meter tells {power_w:,.1f} W ({meter.place})")
     if meter.accuracy_percent is None:
         what = "its meter has no accuracy_percent: uncertainties do not contain its own error"
-        yield Finding("note", session.name, what, "", "see its data sheet")
+        yield Finding("note", host.role, what, "", "see its data sheet")
 
 
-def _node(session: Session, entry: NodeEntry) -> Iterator[Finding]:
+def _node(host: ReservedHost, entry: NodeEntry) -> Iterator[Finding]:
     try:
         for tool in NEEDED:
-            if session.find(tool) is None:
+            if host.find(tool) is None:
                 what = f"{tool.program} is not installed"
-                yield Finding("fault", session.name, what, tool.source, "install it there")
+                yield Finding("fault", host.role, what, tool.source, "install it there")
         for name, port in entry.ports.items():
-            yield from _port(session, f"{session.name}.{name}", port.interface, port.mac, port.pci)
-        cpus = range(session.facts.cpus)
+            yield from _port(host, f"{host.role}.{name}", port.interface, port.mac, port.pci)
+        cpus = range(host.facts.cpus)
         for key, wanted in (("cpus", entry.cpus), ("spared", entry.spared)):
             absent = [cpu for cpu in wanted or () if cpu not in cpus]
             if absent:
                 what = f"{key}: CPU {', '.join(map(str, absent))} is not there"
-                yield Finding("fault", session.name, what, f"CPUs 0 to {cpus[-1]}")
+                yield Finding("fault", host.role, what, f"CPUs 0 to {cpus[-1]}")
     except RunError as error:
-        yield _fault(session.name, error)
+        yield _fault(host.role, error)
 
 
 def _port(
-    session: Session, where: str, interface: str, mac: str | None, pci: str | None
+    host: ReservedHost, where: str, interface: str, mac: str | None, pci: str | None
 ) -> Iterator[Finding]:
-    ended = session.as_root("ip", "-json", "address", "show", "dev", interface)
+    ended = host.call("ip", "-json", "address", "show", "dev", interface)
     if ended.returncode != 0:
         yield Finding("fault", where, f"there is no interface {interface}", "", "ip link")
         return
@@ -185,41 +174,39 @@ def _port(
         what = f"{interface} has the MAC address {link['address']}"
         yield Finding("fault", where, what, mac, "correct the testbed file, or the interface")
     addresses = [f"{one['local']}" for one in link.get("addr_info", ()) if one["scope"] == "global"]
-    if session.control_address in addresses:
+    if host.control_address in addresses:
         what = f"{interface} is the way to this host by SSH, which would be cut"
         yield Finding("fault", where, what, "a port for tests only", "name another interface")
     elif addresses:
         what = f"{interface} has addresses, which are lost: {', '.join(addresses)}"
         yield Finding("note", where, what, "", "name another interface if others need them")
     if pci is not None:
-        place = session.as_root("readlink", f"/sys/class/net/{interface}/device").stdout.strip()
+        place = host.call("readlink", f"/sys/class/net/{interface}/device").stdout.strip()
         if not place.endswith(pci):
             what = f"{interface} has the PCI address {place.rpartition('/')[2] or 'none'}"
             yield Finding("fault", where, what, pci, "correct the testbed file")
 
 
-def _clocks(description: TestbedDescription, sessions: dict[str, Session]) -> Iterator[Finding]:
+def _clocks(description: TestbedDescription, hosts: dict[str, ReservedHost]) -> Iterator[Finding]:
     ports = description.roles.ports
     taps = [ports["tap_in"], ports["tap_out"]]
-    if any(node not in sessions for node, _ in taps):
+    if any(node not in hosts for node, _ in taps):
         return
     if taps[0][0] != taps[1][0]:
-        yield _two_hosts(*(sessions[node] for node, _ in taps))
+        yield _two_hosts(*(hosts[node] for node, _ in taps))
         return
     tap_in, tap_out = (
         environment.clock_of(
-            sessions[place[0]].as_root("ethtool", "-T", description.port(place).interface).stdout
+            hosts[place[0]].call("ethtool", "-T", description.port(place).interface).stdout
         )
         for place in taps
     )
     yield clock_finding(taps[0][0], tap_in, tap_out)
 
 
-def _two_hosts(one: Session, other: Session) -> Finding:
-    near, far = (
-        clocks.parsed(side.as_root("sh", "-c", clocks.ASK).stdout) for side in (one, other)
-    )
-    where = f"{one.name} and {other.name}"
+def _two_hosts(one: ReservedHost, other: ReservedHost) -> Finding:
+    near, far = (clocks.parsed(side.call("sh", "-c", clocks.ASK).stdout) for side in (one, other))
+    where = f"{one.role} and {other.role}"
     by_nic, by_kernel = (clocks.difference(near, far, by) for by in (clocks.BY_NIC, "kernel"))
     found = by_nic if by_nic.ns is not None else by_kernel
     if found.ns is None:
@@ -237,7 +224,10 @@ def clock_finding(node: str, tap_in: str | None, tap_out: str | None) -> Finding
         return Finding("good", node, f"both taps have the clock {tap_in}")
     told = f"two clocks: tap_in has {tap_in or 'none'}, tap_out has {tap_out or 'none'}"
     return Finding(
-        *("fault", node, told, "two ports of one NIC, or of two without clocks"),
+        "fault",
+        node,
+        told,
+        "two ports of one NIC, or of two without clocks",
         "use two ports of one NIC; stamps of two clocks cannot be compared",
     )
 
@@ -248,7 +238,7 @@ def _fault(where: str, error: TailtrimError) -> Finding:
 
 
 def _cables(
-    description: TestbedDescription, sessions: dict[str, Session], stack: ExitStack
+    description: TestbedDescription, hosts: dict[str, ReservedHost], stack: ExitStack
 ) -> Iterator[Finding]:
     """Send a frame from each end of each cable, and say where it arrived."""
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -256,7 +246,7 @@ def _cables(
     try:
         for name, entry in description.nodes.items():
             interfaces = [port.interface for port in entry.ports.values()]
-            node = stack.enter_context(SshNode(name, sessions[name], interfaces, folder))
+            node = stack.enter_context(hosts[name].node(name, interfaces, folder))
             wiring.without_ipv6(node)
             for port, told in entry.ports.items():
                 ports[name, port] = Port(node, told.interface, told.mac or "")
@@ -271,7 +261,7 @@ def _cables(
     up = {place: port for place, port in ports.items() if place not in down}
     opened = {place: stack.enter_context(port.node.frames(port.name)) for place, port in up.items()}
     roles = description.roles.ports
-    # What comes the other way may be copied, too.
+    # Frames of the other direction may be copied, too.
     taps = [] if description.inline else [roles["tap_in"], roles["tap_out"]]
     copies = {} if not taps else {roles["send"]: taps[:1], roles["dut_out"]: taps[1:]}
     for one, other in description.cables:

@@ -1,4 +1,4 @@
-"""What a testbed file says: nodes, how to reach them, their ports, cables and roles.
+"""Testbed files: nodes, how to reach them, their ports, cables and roles.
 
 ::
 
@@ -25,117 +25,22 @@ the taps get copies, from optical splitters or the mirrors of a switch.
 from __future__ import annotations
 
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from tailtrim.model_base import Strict
-from tailtrim.nodes.boot.line import unchanged
-from tailtrim.nodes.meters import AnyMeter
-from tailtrim.nodes.power import AnyPower
-from tailtrim.nodes.ssh.address import Ssh
+from tailtrim.nodes.node_entry import MAY_NOT, AnyNode, Name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from tailtrim.nodes.power import Power
+    from tailtrim.nodes.node_entry import May, PortEntry
 
-#: Without a dot, which is between a node and its port.
-Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$")]
-Mac = Annotated[str, Field(pattern=r"^([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}$")]
-#: Not what a program would take for an option.
-Interface = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,14}$")]
-Pci = Annotated[str, Field(pattern=r"^([0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$")]
-Metres = Annotated[float, Field(ge=0, le=1_000_000, allow_inf_nan=False)]
 #: A port as others name it: node and port.
 Place = tuple[str, str]
-#: What a testbed file may allow, and how its refusal is told.
-May = Literal["tune", "reboot", "bootline"]
-_MAY_NOT: dict[May, str] = {
-    "tune": "may not be tuned",
-    "reboot": "may not be rebooted or switched off",
-    "bootline": "may not be booted with another boot line",
-}
 #: A mistake: where in the file, and what is wrong there.
 Mistake = tuple[tuple[str, ...], str]
-
-
-class PortEntry(Strict):
-    """A port of a node."""
-
-    interface: Interface = Field(description="Name of the interface on its node.")
-    mac: Mac | None = Field(default=None, description="MAC address, to be checked.")
-    pci: Pci | None = Field(default=None, description="PCI address, to be checked.")
-    cable: str | None = Field(
-        default=None,
-        description="The port at the other end of its cable, as NODE.PORT. One end is enough.",
-    )
-    cable_m: Metres | None = Field(
-        default=None,
-        description="Length of its cable in metres, at one end or both. At a tap that gets copies:"
-        " of the cable from the splitter.",
-    )
-    split_m: Metres | None = Field(
-        default=None,
-        description="At a port of the device, where the taps get copies: metres of cable between"
-        " the port and the splitter.",
-    )
-
-
-class NodeBoot(Strict):
-    """How a node is booted where a plan has a boot line for it."""
-
-    by: Literal["grub", "kexec"] = Field(
-        default="grub",
-        description="grub: GRUB's next entry, which the next reset falls back from; kexec: the"
-        " running kernel starts the next one, without the firmware.",
-    )
-    line: str = Field(
-        description="What each of its boot lines begins with, such as root=/dev/sda1 ro. What the"
-        " plan says follows.",
-    )
-
-    @field_validator("line")
-    @classmethod
-    def _is_a_line(cls, value: str) -> str:
-        return " ".join(unchanged(value.split()))
-
-
-class NodeEntry(Strict):
-    """A node."""
-
-    ssh: Ssh
-    may: list[May] = Field(
-        default_factory=list,
-        description="What may be done to it beside starting programs: tune, reboot (and switch its"
-        " power), bootline (boot a kernel and boot line of a plan).",
-    )
-    power: AnyPower | None = Field(
-        default=None, description="What switches its power. With may: [reboot] it is used."
-    )
-    meter: AnyMeter | None = Field(default=None, description="What measures its power.")
-    boot: NodeBoot | None = Field(
-        default=None, description="How it is booted, for plans with boot."
-    )
-    boot_s: float = Field(
-        default=300.0,
-        gt=0,
-        le=3_600,
-        description="How long a boot may take until the node is reached by SSH, in seconds.",
-    )
-    cpus: list[Annotated[int, Field(ge=0)]] | None = Field(
-        default=None,
-        description="CPUs for what measures or is measured. Default: all but the first.",
-    )
-    spared: list[Annotated[int, Field(ge=0)]] | None = Field(
-        default=None, description="CPUs for what only waits. Default: the first."
-    )
-    ports: dict[Name, PortEntry] = Field(description="Its ports by name.")
-
-    @property
-    def cycled_by(self) -> Power | None:
-        """What may switch its power off and on again; ``None`` where that is not allowed."""
-        return self.power if "reboot" in self.may else None
 
 
 class LoadgenRole(Strict):
@@ -168,7 +73,7 @@ class DutRole(Strict):
 
 
 class Roles(Strict):
-    """Who does what; one node may have several roles."""
+    """Roles of nodes; one node may have several."""
 
     loadgen: LoadgenRole
     timestamper: TimestamperRole
@@ -211,11 +116,11 @@ class Inline(NamedTuple):
 
 
 class TestbedDescription(Strict):
-    """Nodes that are reached by SSH, and how they are wired."""
+    """Nodes, and how they are wired."""
 
     __test__ = False  # of pytest
 
-    nodes: dict[Name, NodeEntry] = Field(description="Nodes by name.")
+    nodes: dict[Name, AnyNode] = Field(description="Nodes by name.")
     roles: Roles
     ns_per_m: float = Field(
         default=NS_PER_M,
@@ -239,7 +144,7 @@ class TestbedDescription(Strict):
         """Return why something may not be done to a node, and the words to add to its file."""
         allowed = self.nodes[node].may
         return [
-            f"node {node} {_MAY_NOT[one]}, add {one} to nodes.{node}.may of the testbed file"
+            f"node {node} {MAY_NOT[one]}, add {one} to nodes.{node}.may of the testbed file"
             for one in wanted
             if one not in allowed
         ]

@@ -39,7 +39,7 @@ class Tool:
 
     @property
     def source(self) -> str:
-        """What has to be installed."""
+        """The package to install, or another source."""
         return f"Debian package {self.package}" if self.package else self.elsewhere
 
     def missing(self) -> HostError:

@@ -25,7 +25,7 @@ MTU = 1_500
 _AROUND = 18
 #: Without them a frame arrives as it was sent: not merged, not split, with its checksum.
 _OFFLOADS = ("tx", "rx", "sg", "gso", "gro", "tso")
-#: How long links may take until they carry.
+#: Time for links to come up.
 _CARRIER_S = 30.0
 _LOOK_S = 0.1
 

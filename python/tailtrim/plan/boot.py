@@ -13,7 +13,7 @@ from pydantic import (
 )
 
 from tailtrim.model_base import Strict
-from tailtrim.nodes.testbed_file import Interface, Pci
+from tailtrim.nodes.node_entry import Interface, Pci
 from tailtrim.plan.fields import Number
 
 #: COMMAND_LINE_SIZE of x86 is 2,048: so much is left beside what every guest has.

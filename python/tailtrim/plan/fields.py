@@ -9,6 +9,8 @@ from pydantic import BeforeValidator, Field
 from tailtrim.kinds import Kinds
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pydantic.fields import FieldInfo
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
@@ -25,7 +27,17 @@ Number = Annotated[float, BeforeValidator(_number)]
 
 def kinds_of(field: FieldInfo) -> Kinds | None:
     """Return the kinds of models that a field takes, or may take; ``None`` for other fields."""
-    told = [*field.metadata, *(one for part in get_args(field.annotation) for one in _told(part))]
+    annotation = field.annotation
+    parts = () if get_origin(annotation) is dict else get_args(annotation)
+    return _first([*field.metadata, *(one for part in parts for one in _told(part))])
+
+
+def kinds_of_values(annotation: Any) -> Kinds | None:
+    """Return the kinds of models that are the values of a dictionary, by its annotation."""
+    return _first(_told(get_args(annotation)[1]))
+
+
+def _first(told: Iterable[Any]) -> Kinds | None:
     return next((one for one in told if isinstance(one, Kinds)), None)
 
 

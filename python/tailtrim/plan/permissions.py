@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from tailtrim.nodes.boot.line import unchanged
-from tailtrim.nodes.testbeds import LOCAL
+from tailtrim.nodes.testbed import LOCAL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 
 from tailtrim.errors import PlanError
 from tailtrim.plan import bounded_yaml
-from tailtrim.plan.fields import kinds_of
+from tailtrim.plan.fields import kinds_of, kinds_of_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -147,7 +147,8 @@ class Source:
             case "union_tag_invalid":
                 *others, last = map(repr, at.names)
                 given = first["input"][at.tag_key]
-                told = f"expected {', '.join(others)} or {last}, not {given!r}"
+                expected = f"{', '.join(others)} or {last}" if others else last
+                told = f"expected {expected}, not {given!r}"
                 told += at.hint(str(given))
                 return self._of_variable((*place, at.tag_key), told)
             case "union_tag_not_found":
@@ -274,8 +275,12 @@ class _Spot:
             elif part := _part(inner):
                 spot = cls(place, part)
             elif known and (part := _part_by_name(inner)):
-                # Its location has the name next.
-                spot = cls((*place, name) if (name := next(keys, "")) else place, part)
+                # Its location has the name next, and the tag behind that.
+                place = (*place, name) if (name := next(keys, "")) else place
+                several = kinds_of_values(inner)
+                tag = next(keys, "") if several else ""
+                found = several.load(tag) if several and tag in several else part
+                spot = cls(place, found, several, tag)
             else:
                 spot = replace(spot, place=place)
         return spot

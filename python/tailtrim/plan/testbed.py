@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from tailtrim.model_base import Strict
 from tailtrim.nodes import cable_delay
+from tailtrim.nodes.testbed import LOCAL
 from tailtrim.nodes.testbed_file import TestbedDescription
-from tailtrim.nodes.testbeds import LOCAL
 from tailtrim.plan.plan_file import Source
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tailtrim.nodes.testbed_file import NodeEntry
+    from tailtrim.nodes.node_entry import NodeEntry
     from tailtrim.plan.plan_file import Place
 
 Part = TypeVar("Part", bound=Strict)
@@ -66,14 +66,16 @@ def _described(source: Source, data: Any, within: Place, folder: Path) -> Testbe
 
 def _located(entry: NodeEntry, folder: Path) -> NodeEntry:
     """Return a node with paths that are right from everywhere."""
-    power = None if entry.power is None else located(entry.power, folder)
-    meter = None if entry.meter is None else located(entry.meter, folder)
-    parts = {"ssh": _absolute(entry.ssh, folder), "power": power, "meter": meter}
+    parts = {
+        key: located(part, folder)
+        for key in ("ssh", "power", "meter")
+        if (part := getattr(entry, key, None)) is not None
+    }
     return entry.model_copy(update=parts)
 
 
 def located(part: Part, folder: Path) -> Part:
-    """Return what switches or measures power with paths that are right from everywhere."""
+    """Return a part of a node, such as its power, with paths that are right from everywhere."""
     inner = {
         key: _absolute(secret, folder)
         for key in _SECRETS

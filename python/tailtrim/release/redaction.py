@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from tailtrim.nodes.testbed import LOCAL
 from tailtrim.nodes.testbed_file import TestbedDescription
-from tailtrim.nodes.testbeds import LOCAL
 from tailtrim.release.layout import TESTBED
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from tailtrim.errors import PlanError, ReleaseError
 from tailtrim.experiment import recorded
 from tailtrim.experiment.record import RECORD as EXPERIMENT_RECORD
-from tailtrim.nodes.testbeds import LOCAL
+from tailtrim.nodes.testbed import LOCAL
 from tailtrim.plan import load, load_testbed
 from tailtrim.plan.plan_file import Source
 from tailtrim.release import safe_files

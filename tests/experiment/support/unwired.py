@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from tailtrim.errors import RunError
 from tailtrim.experiment import Experiment, Outcome, conduct
-from tailtrim.nodes.node import Facts, Host
+from tailtrim.nodes.host import Facts, Host
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,7 +12,7 @@ from tailtrim import RunDirectory, analyze
 from tailtrim.experiment import Experiment, Outcome
 from tailtrim.experiment.generator_log import departures
 from tailtrim.experiment.packages import file_of
-from tailtrim.nodes.packages import sum_of
+from tailtrim.nodes.environment import sum_of
 from tailtrim.plan import load
 
 if TYPE_CHECKING:

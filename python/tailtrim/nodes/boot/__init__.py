@@ -1,9 +1,10 @@
-"""Booting a node into another kernel and boot line, and seeing that it did.
+"""Boots of a node into another kernel and boot line, seen to be as asked.
 
 ::
 
-    line     what is asked of a boot, and what a node says of the one it is in
-    kexec    the running kernel starts the next one, without the firmware
-    grub     the boot loader starts it once: the next reset falls back to what was there
-    reboot   one of the two, from beginning to end
+    line      boot lines as asked and as seen
+    methods   kexec: the running kernel starts the next one, without the firmware; GRUB: the boot
+              loader starts it once, and the next reset falls back to what was there
+    reboot    one of the two, from beginning to end
+    host      a host of a testbed, booted as a plan asks
 """

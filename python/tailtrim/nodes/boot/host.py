@@ -3,33 +3,26 @@
 from __future__ import annotations
 
 import time
-from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tailtrim.errors import HostError
-from tailtrim.nodes.boot.grub import Grub
-from tailtrim.nodes.boot.kexec import Kexec
 from tailtrim.nodes.boot.line import BootLine
+from tailtrim.nodes.boot.methods import Grub, Kexec
 from tailtrim.nodes.boot.reboot import reboot
-from tailtrim.nodes.ssh.connection import Connection
-from tailtrim.nodes.ssh.shell import HostShell
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from tailtrim.nodes.boot.reboot import BootMethod
+    from tailtrim.nodes.host import Host
+    from tailtrim.nodes.node_entry import NodeBoot, NodeEntry
 
-    from tailtrim.nodes.boot.reboot import Way
-    from tailtrim.nodes.node import Host
-    from tailtrim.nodes.testbed_file import NodeBoot, NodeEntry
-
-WAYS: dict[str, Way] = {"grub": Grub(), "kexec": Kexec()}
+METHODS: dict[str, BootMethod] = {"grub": Grub(), "kexec": Kexec()}
 _PREFIX = "/boot/vmlinuz-"
-#: While a host boots, one that does not answer is tried again.
-_ANSWER_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class BootRequest:
     """A kernel and boot line of a plan, for a host.
 
     Args:
@@ -43,7 +36,7 @@ class Asked:
 
     @property
     def release(self) -> str:
-        """What ``uname -r`` says when it runs."""
+        """Its name for ``uname -r``."""
         return self.kernel.removeprefix(_PREFIX)
 
     def words(self, boot: NodeBoot) -> tuple[str, ...]:
@@ -65,7 +58,7 @@ class Asked:
         return BootLine(kernel, initrd, self.words(boot), self.release)
 
 
-def rebooted(name: str, entry: NodeEntry, asked: Asked) -> dict[str, Any]:
+def rebooted(name: str, entry: NodeEntry, asked: BootRequest) -> dict[str, Any]:
     """Boot a host, and return how: line as asked, set and seen, and how long it took.
 
     It is a host that the testbed file allows to be booted. Its power is cycled once if it does not
@@ -79,16 +72,12 @@ def rebooted(name: str, entry: NodeEntry, asked: Asked) -> dict[str, Any]:
     if entry.boot is None:
         raise HostError(f"{name}: nodes.{name}.boot is not in the testbed file")
 
-    @contextmanager
-    def reach() -> Iterator[HostShell]:
-        with Connection(name, entry.ssh, ready_s=_ANSWER_S) as connection:
-            yield HostShell(connection)
-
+    reach = partial(entry.shell, name)
     began_s = time.monotonic()
     with reach() as node:
         line = asked.line(node, entry.boot)
-    way, power = WAYS[entry.boot.by], entry.cycled_by
-    seen = reboot(reach, way, line, within_s=entry.boot_s, power=power)
+    method, power = METHODS[entry.boot.by], entry.cycled_by
+    seen = reboot(reach, method, line, within_s=entry.boot_s, power=power)
     return {
         "kernel": seen.release,
         "boot_id": seen.boot_id,

@@ -1,4 +1,4 @@
-"""What is asked of a boot, and what a node says of the one it is in."""
+"""Boot lines: as they are asked for, and as a node tells that of its boot."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tailtrim.errors import HostError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tailtrim.nodes.node import Shell
+    from tailtrim.nodes.host import Shell
 
 #: Boot loaders put it before what they were told.
 _OF_LOADERS = "BOOT_IMAGE="
@@ -73,7 +73,7 @@ class BootLine:
             if not node.exists(path):
                 raise HostError(f"{node.role}: {path} is missing, expected a file to boot")
 
-    def difference(self, seen: Seen) -> str | None:
+    def difference(self, seen: BootSeen) -> str | None:
         """Say what of a boot is not as asked; ``None`` where all is."""
         if seen.release != self.release:
             return f"uname -r is {seen.release}, expected {self.release}"
@@ -87,7 +87,7 @@ class BootLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class BootSeen:
     """The boot that a node is in: its number, the kernel's release and the boot line's words."""
 
     boot_id: str

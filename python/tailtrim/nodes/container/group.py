@@ -6,14 +6,13 @@ version 1, its files are written and read instead; they are told as those of ver
 
 from __future__ import annotations
 
-import subprocess
-from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from importlib import resources
 from typing import TYPE_CHECKING, Self
 
 from tailtrim.errors import HostError
-from tailtrim.nodes.node import errors_file, first_line
+from tailtrim.nodes.holder import Holder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,7 +31,7 @@ _COUNTERS = {
         *("memory.events", "memory.oom_control"),
     ),
 }
-#: What is taken of them: its name here, and its share of the file's unit.
+#: Counters that are read from them: name here, and divisor of the file's unit.
 _COUNTED = {
     "nr_periods": ("nr_periods", 1),
     "nr_throttled": ("nr_throttled", 1),
@@ -45,8 +44,6 @@ _COUNTED = {
 }
 # Not a sum over time.
 _PEAK = "memory_peak_bytes"
-#: So long it may take to remove a group in which nothing runs.
-_END_S = 5.0
 
 _JOIN = """
 while [ "$1" != -- ]; do echo $$ >"$1/cgroup.procs" || exit 126; shift; done
@@ -94,27 +91,13 @@ class ControlGroup:
                 raise HostError(f"{told}, expected them in /proc/mounts")
         #: The version of cgroups of each controller.
         self.versions = {name: one.version for name, one in found.items()}
-        self._errors = errors_file()
-        self._process = node.open(
-            *("sh", "-c", _script("group.sh"), "sh", *_steps(found, limits)),
-            output=subprocess.PIPE,
-            errors=self._errors,
-            # It removes the group when this process has ended.
-            tidies_up=True,
+        words = ("sh", "-c", _script("group.sh"), "sh", *_steps(found, limits))
+        self._holder = Holder(
+            partial(node.open, *words, tidies_up=True),
+            node.role,
+            grace_s=None,
         )
-        name = first_line(self._process)
-        if not name:
-            # With its input it removes what it made so far.
-            if self._process.stdin:
-                self._process.stdin.close()
-            try:
-                self._process.wait(_END_S)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-            self._errors.seek(0)
-            told = self._errors.read().strip() or "no answer"
-            self.__exit__()
-            raise HostError(f"{node.role}: {told}")
+        name = self._holder.line
         self._folders = {key: f"{one.folder}/{name}" for key, one in found.items()}
 
     def __enter__(self) -> Self:
@@ -123,17 +106,11 @@ class ControlGroup:
 
     def __exit__(self, *_: object) -> None:
         """Remove it."""
-        if self._process.stdin:
-            with suppress(OSError):
-                self._process.stdin.close()
-        self._process.wait()
-        if self._process.stdout:
-            self._process.stdout.close()
-        self._errors.close()
+        self._holder.end()
 
     @property
     def joining(self) -> tuple[str, ...]:
-        """What to start a command with so that it is in the group."""
+        """Words before a command that is to be in the group."""
         return ("sh", "-c", _JOIN, "sh", *dict.fromkeys(self._folders.values()), "--")
 
     def counted(self) -> dict[str, int]:

@@ -34,7 +34,7 @@ set_to() { # FILE VALUE
 while [ $# -gt 0 ]; do
     case $1 in
     group)
-        # What is left of an earlier one whose own process was killed, too.
+        # Remains of an earlier one whose own process was killed, too.
         for old in "$2"/tailtrim-*; do
             [ -d "/proc/${old##*-}" ] || rmdir "$old" 2>/dev/null
         done

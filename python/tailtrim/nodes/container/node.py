@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-import subprocess
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
+from functools import partial
 from importlib import resources
 from pathlib import PurePosixPath
-from typing import IO, TYPE_CHECKING, Any, Self
+from typing import IO, TYPE_CHECKING, Any
 
 from tailtrim.errors import HostError
-from tailtrim.nodes import host
+from tailtrim.nodes import local_host
 from tailtrim.nodes.container.group import ControlGroup
-from tailtrim.nodes.node import Node, errors_file, first_line
+from tailtrim.nodes.holder import Holder
+from tailtrim.nodes.node import Node
 from tailtrim.nodes.tool import Tool
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from contextlib import AbstractContextManager
     from pathlib import Path
+    from subprocess import CompletedProcess
 
-    from tailtrim.nodes.container.root import Root
+    from tailtrim.nodes.container.root import RootFiles
     from tailtrim.nodes.container.settings import ContainerSettings
-    from tailtrim.nodes.node import Clocks, Frames, Host, Process, Program
+    from tailtrim.nodes.host import Host
+    from tailtrim.nodes.node import Clocks, Frames, Process, Program
 
-#: What containers are made with beside what makes nodes.
+#: Tools that make containers, beside those that make nodes.
 MOUNT = Tool("mount", "mount")
 TOOLS = (MOUNT, Tool("realpath", "coreutils"))
 
@@ -38,7 +41,7 @@ class Container(Node):
     Nothing keeps a program in: it is root, sees all processes and may leave.
     """
 
-    def __init__(self, outside: Node, root: Root, settings: ContainerSettings) -> None:
+    def __init__(self, outside: Node, root: RootFiles, settings: ContainerSettings) -> None:
         """Make it.
 
         Args:
@@ -50,7 +53,7 @@ class Container(Node):
             HostError: the node cannot have it.
 
         """
-        super().__init__(outside.role, outside.facts, outside.cpus, outside.spared)
+        super().__init__(outside.role, outside.facts, cpus=outside.cpus, spared=outside.spared)
         self._outside, self.host_name = outside, outside.host_name
         self.logs = outside.logs
         require(outside)
@@ -60,37 +63,26 @@ class Container(Node):
             # One of the others may be below the first.
             shared = [("rw", outside.path())]
             shared += [("ro", path) for path in (outside.agent, *settings.mounts)]
-            self._holder = self._held(stack, root.path, shared)
+            self._holder = self._held(root.path, shared)
+            stack.callback(self._holder.end)
             self._stack = stack.pop_all()
-        self._record = {
+        #: Its record: files, limits, and the version of cgroups of each controller.
+        self.record: dict[str, Any] = {
             "root": root.record,
             "limits": settings.limits,
             "mounts": settings.mounts,
             "cgroup_versions": self._group.versions,
         }
 
-    def _held(self, stack: ExitStack, root: str, shared: Sequence[tuple[str, str]]) -> Process:
-        """Start what holds the mounts, and wait until they are there."""
-        errors = stack.enter_context(errors_file())
+    def _held(self, root: str, shared: Sequence[tuple[str, str]]) -> Holder:
+        """Start a process that holds the mounts, and wait until they are there."""
         script = resources.files(__package__).joinpath("mounts.sh").read_text("utf-8")
-        words = [word for pair in shared for word in pair]
-        holder = self._outside.open(
-            *("unshare", "--mount", "--", "sh", "-c", script, "sh", root, *words),
-            output=subprocess.PIPE,
-            errors=errors,
+        words = ("sh", "-c", script, "sh", root, *(word for pair in shared for word in pair))
+        return Holder(
+            partial(self._outside.open, "unshare", "--mount", "--", *words),
+            f"{self.role}: container",
+            grace_s=0,
         )
-        stack.callback(_ended, holder)
-        if not first_line(holder):
-            holder.kill()
-            holder.wait()
-            errors.seek(0)
-            told = errors.read().strip().splitlines()
-            raise HostError(f"{self.role}: container: {told[0] if told else 'no answer'}")
-        return holder
-
-    def __enter__(self) -> Self:
-        """Return the node itself."""
-        return self
 
     def __exit__(self, *_: object) -> None:
         """End it, and remove its control group."""
@@ -103,12 +95,12 @@ class Container(Node):
 
     @property
     def _root(self) -> str:
-        return f"/proc/{self._holder.pid}/cwd"
+        return f"/proc/{self._holder.process.pid}/cwd"
 
     @property
     def _entering(self) -> tuple[str, ...]:
-        """What to start a command with so that it has the container's files."""
-        mounts = f"--mount=/proc/{self._holder.pid}/ns/mnt"
+        """Words before a command that is to have the container's files."""
+        mounts = f"--mount=/proc/{self._holder.process.pid}/ns/mnt"
         place = (f"--root={self._root}", f"--wd={self._root}{self._there}")
         return ("nsenter", mounts, *place, "--")
 
@@ -127,7 +119,7 @@ class Container(Node):
 
     def find(self, tool: Tool) -> str | None:
         """Return the path of a tool; ``None`` where the container has none."""
-        folders = host.environment()["PATH"].split(":")
+        folders = local_host.environment()["PATH"].split(":")
         places = [str(PurePosixPath(folder) / tool.program) for folder in folders]
         return self._first(*places, *tool.places)
 
@@ -150,7 +142,7 @@ class Container(Node):
         """Set a sysctl of the node's network."""
         self._outside.set(name, value)
 
-    def call(self, *command: str, given: str | None = None) -> subprocess.CompletedProcess[str]:
+    def call(self, *command: str, given: str | None = None) -> CompletedProcess[str]:
         """Run a command in here to its end."""
         return self._outside.call(*self._group.joining, *self._entering, *command, given=given)
 
@@ -214,11 +206,6 @@ class Container(Node):
         """Return what its control group has counted since it was made."""
         return self._group.counted()
 
-    @property
-    def record(self) -> dict[str, Any]:
-        """What it is: its files, limits, and the version of cgroups of each controller."""
-        return self._record
-
 
 def require(on: Host) -> None:
     """Make sure that a host can have containers, as far as that shows beforehand.
@@ -230,12 +217,3 @@ def require(on: Host) -> None:
     if not on.facts.root:
         raise HostError("a container needs root, not only a user namespace")
     on.require(*TOOLS)
-
-
-def _ended(process: Process) -> None:
-    process.kill()
-    process.wait()
-    for stream in (process.stdin, process.stdout):
-        if stream:
-            with suppress(OSError):
-                stream.close()

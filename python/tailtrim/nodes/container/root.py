@@ -20,20 +20,20 @@ _STATUS = "var/lib/dpkg/status"
 
 
 @dataclass(frozen=True, slots=True)
-class Root:
+class RootFiles:
     """Files of a container: a directory or a squashfs, and what run directories say of it."""
 
     path: str
     record: dict[str, Any]
 
 
-#: What was prepared before: the checksum of an image takes a while.
-_KNOWN: dict[tuple[str | None, tuple[str, ...]], Root] = {}
+#: Files that were prepared before: the checksum of an image takes a while.
+_KNOWN: dict[tuple[str | None, tuple[str, ...]], RootFiles] = {}
 
 
 def prepared(
     root: str | None, packages: tuple[str, ...], told: Callable[[str], None] = lambda _: None
-) -> Root:
+) -> RootFiles:
     """Return the files that a plan asks for; Debian's of a release are made, once.
 
     Args:
@@ -49,16 +49,18 @@ def prepared(
     asked = (root, packages)
     if asked not in _KNOWN:
         made = root if root is not None and RELEASE.fullmatch(root) else None
-        _KNOWN[asked] = _of(image.built_root(made, packages, told)) if made else _given(root)
+        _KNOWN[asked] = (
+            _of(image.built(image.Recipe(None, made, packages), told)) if made else _given(root)
+        )
     return _KNOWN[asked]
 
 
-def _given(root: str | None) -> Root:
+def _given(root: str | None) -> RootFiles:
     if root is None:
-        return Root("/", {"files": "of the host"})
+        return RootFiles("/", {"files": "of the host"})
     folder = Path(root)
     if image.is_image(folder):
-        return _of(image.opened_root(folder))
+        return _of(image.opened(folder, (image.ROOT,)))
     if not folder.is_dir():
         releases = "a Debian release such as trixie"
         raise HostError(f"dut.container.root: {root}: not a directory, and not {releases}")
@@ -66,7 +68,7 @@ def _given(root: str | None) -> Root:
     status = folder / _STATUS
     if status.is_file():
         record["packages"] = versions(status.read_text("utf-8", "replace"))
-    return Root(str(folder.absolute()), record)
+    return RootFiles(str(folder.absolute()), record)
 
 
 def _sum(folder: Path) -> str:
@@ -84,7 +86,7 @@ def _sum(folder: Path) -> str:
     return whole.hexdigest()
 
 
-def _of(made: image.Image) -> Root:
+def _of(made: image.Image) -> RootFiles:
     path = made.folder.absolute() / image.ROOT
     record = {name: made.record[name] for name in ("root", "packages")}
-    return Root(str(path), {"sha256": made.record["sha256"][image.ROOT]} | record)
+    return RootFiles(str(path), {"sha256": made.record["sha256"][image.ROOT]} | record)

@@ -1,4 +1,4 @@
-"""What a plan may say of a container."""
+"""Settings of a container in a plan."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from pydantic import AfterValidator, ConfigDict, Field
 
 from tailtrim.model_base import Strict
 
-#: What a Debian release is named as: no path.
+#: Names of Debian releases, which are no paths.
 RELEASE = re.compile("[a-z]+")
 _PACKAGE = r"^[a-z0-9][a-z0-9+.-]*$"
-#: What kernels take, in µs: kernel/sched/core.c, min_cfs_quota_period and max_cfs_quota_period.
+#: Bounds of kernels, in µs: kernel/sched/core.c, min_cfs_quota_period and max_cfs_quota_period.
 _LEAST_US, _LONGEST_US = 1_000, 1_000_000
-_IO = r"\d+:\d+( (rbps|wbps|riops|wiops)=(max|\d+))+"
 
 
 def _cpu_max(value: str | int | None) -> str | int | None:
@@ -33,22 +32,22 @@ def _cpu_max(value: str | int | None) -> str | int | None:
     return value
 
 
-def _memory_max(value: str | int | None) -> str | int | None:
-    if value is not None and not re.fullmatch(r"max|\d+[KMGT]?", str(value)):
-        raise ValueError("expected max or a number of bytes, such as 512M")
-    return value
+def _form(pattern: str, expected: str) -> AfterValidator:
+    """Return a check that a value has a form, if it is given."""
+
+    def check(value: str | int | None) -> str | int | None:
+        if value is not None and not re.fullmatch(pattern, str(value)):
+            raise ValueError(f"expected {expected}")
+        return value
+
+    return AfterValidator(check)
 
 
-def _io_max(value: str | None) -> str | None:
-    if value is not None and not re.fullmatch(_IO, value):
-        raise ValueError("expected a device and limits, such as 8:0 rbps=1048576 wiops=max")
-    return value
-
-
-def _absolute(value: str) -> str:
-    if not value.startswith("/"):
-        raise ValueError("expected a path that begins with /")
-    return value
+_MEMORY = _form(r"max|\d+[KMGT]?", "max or a number of bytes, such as 512M")
+_IO = _form(
+    r"\d+:\d+( (rbps|wbps|riops|wiops)=(max|\d+))+",
+    "a device and limits, such as 8:0 rbps=1048576 wiops=max",
+)
 
 
 class ContainerSettings(Strict):
@@ -66,7 +65,7 @@ class ContainerSettings(Strict):
     packages: list[Annotated[str, Field(pattern=_PACKAGE)]] = Field(
         default_factory=list, description="Debian packages, where root is a release."
     )
-    mounts: list[Annotated[str, AfterValidator(_absolute)]] = Field(
+    mounts: list[Annotated[str, _form("/.*", "a path that begins with /")]] = Field(
         default_factory=list,
         description="Files and directories of the node that it has, too: at the same place,"
         " read-only.",
@@ -83,12 +82,12 @@ class ContainerSettings(Strict):
         description="Its share of a CPU that others want, too: 100 is the kernel's default, 10,000"
         " nearly what a device that is not in a container has.",
     )
-    memory_max: Annotated[str | int | None, AfterValidator(_memory_max)] = Field(
+    memory_max: Annotated[str | int | None, _MEMORY] = Field(
         default=None,
         alias="memory.max",
         description="Memory of its processes, in bytes or as 512M; max: all.",
     )
-    io_max: Annotated[str | None, AfterValidator(_io_max)] = Field(
+    io_max: Annotated[str | None, _IO] = Field(
         default=None,
         alias="io.max",
         description="Rates of a block device, such as 8:0 rbps=1048576 wiops=100.",

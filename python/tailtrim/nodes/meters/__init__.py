@@ -16,9 +16,9 @@ METERS = Kinds(
     {
         "powercap": "tailtrim.nodes.meters.powercap:Powercap",
         "hwmon": "tailtrim.nodes.meters.hwmon:Hwmon",
-        "ipmi": "tailtrim.nodes.meters.ipmi:IpmiMeter",
-        "redfish": "tailtrim.nodes.meters.redfish:RedfishMeter",
-        "command": "tailtrim.nodes.meters.command:CommandMeter",
+        "ipmi": "tailtrim.nodes.power.ipmi:IpmiMeter",
+        "redfish": "tailtrim.nodes.power.redfish:RedfishMeter",
+        "command": "tailtrim.nodes.power.command:CommandMeter",
     },
     elsewhere={"outlet": "tailtrim-power", "snmp": "tailtrim-power"},
 )

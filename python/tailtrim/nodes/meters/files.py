@@ -76,7 +76,7 @@ class FilesMeter(Meter):
 
     @property
     def place(self) -> str:
-        """What is read."""
+        """The source of its readings, for messages."""
         return f"{self.kind} of the node"
 
     @abstractmethod

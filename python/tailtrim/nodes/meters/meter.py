@@ -1,7 +1,8 @@
-"""What every meter can do: it is opened, and read as often as its power is needed."""
+"""The base class of all meters: one is opened, and read as often as its power is needed."""
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, Self
@@ -39,7 +40,7 @@ class Channel:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """What a channel says: its energy counter in J, or its power in W, and what else it tells.
+    """A reading of a channel: its energy counter in J, or its power in W, and the rest.
 
     ``energy_wh`` is the counter of an outlet, too coarse for a run, which files of pos have.
     """
@@ -92,7 +93,10 @@ class Reader(ABC):
 
 
 class Meter(Strict, ABC):
-    """A meter, as a testbed file says it. A subclass narrows ``kind`` to its name."""
+    """A meter, as a testbed file says it. A subclass narrows ``kind`` to its name.
+
+    Methods raise MissingPackageError where the Python package that asks it is not installed.
+    """
 
     kind: str
     resolution_w: float | None = Field(
@@ -112,7 +116,7 @@ class Meter(Strict, ABC):
     @property
     @abstractmethod
     def place(self) -> str:
-        """What is read, and where, for messages."""
+        """The source of its readings, for messages."""
 
     @abstractmethod
     def opened(self, start: Start, busy: Sequence[int] = ()) -> Reader:
@@ -124,12 +128,11 @@ class Meter(Strict, ABC):
 
         Raises:
             HostError: the meter cannot be read.
-            MissingPackageError: what asks it is not installed.
 
         """
 
 
-class Asked(Reader):
+class AskedReader(Reader):
     """A meter with one channel that is asked over the network, away from the node."""
 
     def __init__(self, meter: AskedMeter) -> None:
@@ -156,11 +159,35 @@ class AskedMeter(Meter):
 
         Raises:
             HostError: it cannot be asked, or has no meter.
-            MissingPackageError: what asks it is not installed.
 
         """
 
     def opened(self, start: Start, busy: Sequence[int] = ()) -> Reader:
         """Open it: nothing runs on the node."""
         del start, busy
-        return Asked(self)
+        return AskedReader(self)
+
+
+def watts(meter: Meter, start: Start) -> float:
+    """Return the power of a node; where a meter counts energy, over a second.
+
+    Args:
+        meter: which one.
+        start: starts a command on the node.
+
+    Raises:
+        HostError: the meter cannot be read.
+
+    """
+    with meter.opened(start) as reader:
+        whole = [number for number, channel in enumerate(reader.channels) if channel.whole]
+        before, began_s = reader.read(), time.monotonic()
+        if not any(reader.channels[number].counts for number in whole):
+            return sum(before[number].power_w or 0.0 for number in whole)
+        time.sleep(EVERY_S)
+        after, took_s = reader.read(), time.monotonic() - began_s
+        used_j = 0.0
+        for number in whole:
+            added_j = (after[number].energy_j or 0.0) - (before[number].energy_j or 0.0)
+            used_j += added_j if added_j >= 0 else added_j + (reader.channels[number].wraps_j or 0)
+        return used_j / took_s

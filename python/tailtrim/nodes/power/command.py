@@ -1,14 +1,16 @@
-"""Power that commands of the user switch, such as those of labgrid or of a script."""
+"""Power that commands of the user switch and print, such as those of labgrid or of a script."""
 
 from __future__ import annotations
 
+import math
 import subprocess
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from tailtrim.errors import HostError
-from tailtrim.nodes import host
+from tailtrim.nodes import local_host
+from tailtrim.nodes.meters.meter import AskedMeter, Value
 from tailtrim.nodes.power.power import Power, State
 
 #: A command as a list of words; no shell reads it.
@@ -25,16 +27,7 @@ def output(words: list[str], place: str) -> str:
 
     """
     try:
-        ended = subprocess.run(
-            words,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_COMMAND_S,
-            check=False,
-            env=host.environment(),
-        )
+        ended = local_host.run(words, within_s=_COMMAND_S)
     except OSError as error:
         raise HostError(f"{place}: cannot be started: {error.strerror}") from error
     except subprocess.TimeoutExpired as error:
@@ -82,3 +75,33 @@ class CommandPower(Power):
             error.add_note("shut the node's system down first, then switch it off hard")
             raise error
         output(words, f"command {words[0]}")
+
+
+class CommandMeter(AskedMeter):
+    """A command on this machine that prints the node's power in W."""
+
+    kind: Literal["command"]
+    watts_command: Words = Field(
+        description="Command whose last word of output is the power in W, such as 42.5."
+    )
+    # A printed number does not say how far apart its values are.
+    resolution_w: float = Field(
+        gt=0, allow_inf_nan=False, description="Smallest step of its power in W."
+    )
+
+    @property
+    def place(self) -> str:
+        """The program."""
+        return f"command {self.watts_command[0]}"
+
+    def measure(self) -> tuple[Value, float]:
+        """Run the command."""
+        told = output(self.watts_command, self.place).split()
+        try:
+            watts = float(told[-1])
+        except (IndexError, ValueError):
+            watts = math.nan
+        if not 0 <= watts < math.inf:
+            seen = repr(" ".join(told)[-120:])
+            raise HostError(f"{self.place}: printed {seen}, expected watts as the last word")
+        return Value(power_w=watts), self.resolution_w

@@ -1,7 +1,8 @@
-"""Power by IPMI 2.0 over the network, with ipmitool."""
+"""Power by IPMI 2.0 over the network, with ipmitool: switched, and read by DCMI."""
 
 from __future__ import annotations
 
+import re
 import subprocess
 from typing import Literal
 
@@ -9,14 +10,16 @@ from pydantic import Field
 
 from tailtrim.errors import HostError
 from tailtrim.model_base import Strict
-from tailtrim.nodes import host
+from tailtrim.nodes import local_host
+from tailtrim.nodes.meters.meter import AskedMeter, Value
+from tailtrim.nodes.power.access import Password
 from tailtrim.nodes.power.power import BootSource, Power, State
-from tailtrim.nodes.power.secret import Password
 from tailtrim.nodes.tool import Tool
 
 IPMITOOL = Tool("ipmitool", "ipmitool")
-#: What ipmitool calls the sources, and how it tells them of the boot flags (parameter 5).
+#: Names that ipmitool has for the sources, and for them in the boot flags (parameter 5).
 _SOURCES = {"pxe": ("pxe", "Force PXE"), "disk": ("disk", "Force Boot from default Hard-Drive")}
+_WATTS = re.compile(r"Instantaneous power reading:\s+(\d+) Watts")
 #: Where nothing answers it gives up by itself after 20 s; a slow controller has three times that.
 _COMMAND_S = 60.0
 
@@ -41,22 +44,14 @@ class IpmiController(Strict):
             HostError: the controller cannot be asked, or ipmitool is not installed.
 
         """
-        program = host.find(IPMITOOL)
+        program = local_host.find(IPMITOOL)
         if program is None:
             raise IPMITOOL.missing()
         words = [program, "-I", "lanplus", "-H", self.host, "-p", str(self.port), "-U", self.user]
         try:
-            ended = subprocess.run(
-                [*words, "-E", *command],
-                capture_output=True,
-                text=True,
-                errors="replace",
-                stdin=subprocess.DEVNULL,
-                timeout=_COMMAND_S,
-                check=False,
-                # Of the two variables that -E reads, this one comes first.
-                env=host.environment() | {"IPMITOOL_PASSWORD": self.password.read()},
-            )
+            # Of the two variables that -E reads, this one comes first.
+            more = {"IPMITOOL_PASSWORD": self.password.read()}
+            ended = local_host.run([*words, "-E", *command], within_s=_COMMAND_S, more=more)
         except subprocess.TimeoutExpired as error:
             raise self._failed(command, f"no end after {_COMMAND_S:g} s") from error
         if ended.returncode != 0:
@@ -103,3 +98,20 @@ class Ipmi(IpmiController, Power):
     def _switch(self, to: State, *, hard: bool) -> None:
         how = "soft" if to is State.OFF and not hard else str(to)
         self.ask("chassis", "power", how)
+
+
+class IpmiMeter(IpmiController, AskedMeter):
+    """The power reading of DCMI: whole watts, of the power supplies."""
+
+    kind: Literal["ipmi"]
+
+    def measure(self) -> tuple[Value, float]:
+        """Ask for the power now; what controllers average over is theirs."""
+        told = self.ask("dcmi", "power", "reading")
+        found = _WATTS.search(told)
+        if found is None:
+            seen = " ".join(told.split())[:120]
+            error = HostError(f"{self.place}: expected the power reading of DCMI, not {seen!r}")
+            error.add_note("the controller may have no DCMI: try redfish, or a metered outlet")
+            raise error
+        return Value(power_w=float(found[1])), 1.0

@@ -12,7 +12,7 @@ from pydantic import Field
 from tailtrim.errors import HostError
 from tailtrim.model_base import Strict
 
-#: What a node boots from once: the network or its disk.
+#: Source of one boot: the network or the disk.
 BootSource = Literal["pxe", "disk"]
 
 #: A service may take 90 s to end (DefaultTimeoutStopSec of systemd) before it is killed, and others
@@ -38,7 +38,8 @@ class State(StrEnum):
 class Power(Strict, ABC):
     """A way to switch a node's power, as a testbed file says it.
 
-    A change returns when the new state was seen. A subclass narrows ``kind`` to its name.
+    A change returns when the new state was seen. A subclass narrows ``kind`` to its name. Methods
+    raise MissingPackageError where the Python package that asks the switch is not installed.
     """
 
     #: Whether a person is asked, which a check of a testbed does not do.
@@ -55,7 +56,7 @@ class Power(Strict, ABC):
     @property
     @abstractmethod
     def place(self) -> str:
-        """What is switched, and where, for messages."""
+        """Name and place of the switch, for messages."""
 
     @abstractmethod
     def state(self) -> State:
@@ -63,7 +64,6 @@ class Power(Strict, ABC):
 
         Raises:
             HostError: it cannot be asked, or answers what is not known.
-            MissingPackageError: what asks it is not installed.
 
         """
 
@@ -72,7 +72,6 @@ class Power(Strict, ABC):
 
         Raises:
             HostError: it cannot be switched, or is not on in time.
-            MissingPackageError: what switches it is not installed.
 
         """
         self._reach(State.ON, hard=False)
@@ -85,7 +84,6 @@ class Power(Strict, ABC):
 
         Raises:
             HostError: it cannot be switched so, or is not off in time.
-            MissingPackageError: what switches it is not installed.
 
         """
         self._reach(State.OFF, hard=hard)
@@ -95,7 +93,6 @@ class Power(Strict, ABC):
 
         Raises:
             HostError: it cannot be switched, or a state is not there in time.
-            MissingPackageError: what switches it is not installed.
 
         """
         self.off(hard=True)
@@ -107,7 +104,6 @@ class Power(Strict, ABC):
 
         Raises:
             HostError: it cannot be said so here, or was not taken.
-            MissingPackageError: what says it is not installed.
 
         """
         error = HostError(f"{self.place}: cannot choose what the node boots from ({source})")

@@ -1,20 +1,34 @@
-"""Where a node is, as a testbed file says it."""
+"""Hosts that are reached by SSH, as a testbed file says them."""
 
 from __future__ import annotations
 
 import re
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, SerializerFunctionWrapHandler, field_validator, model_serializer
 
+from tailtrim.errors import HostError
 from tailtrim.model_base import Strict
+from tailtrim.nodes.node_entry import NodeEntry
 
-#: What ssh would not take as an option, or a shell as more than a word.
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tailtrim.nodes.host import Shell
+    from tailtrim.nodes.ssh.session import SshSession
+
+#: Time for an answer: a host that lives answers sooner.
+_ANSWER_S = 15.0
+#: While a host boots, one that does not answer is tried again.
+_BOOT_ANSWER_S = 10.0
+#: A word that ssh does not take as an option, nor a shell as more than a word.
 _PLAIN = r"[A-Za-z0-9_\[][A-Za-z0-9_.:%\[\]-]*"
 _JUMP = rf"({_PLAIN}@)?{_PLAIN}"
 
 
 class Ssh(Strict):
-    """How to reach a node by SSH. What is left out is as in the configuration of ssh."""
+    """Address of a node by SSH. The configuration of ssh has the keys that are left out."""
 
     host: str = Field(description="Host name, address, or a Host of ~/.ssh/config.")
     port: int | None = Field(default=None, ge=1, le=65_535, description="TCP port.")
@@ -48,3 +62,57 @@ class Ssh(Strict):
         if value is not None and not all(re.fullmatch(_JUMP, hop) for hop in value.split(",")):
             raise ValueError("expected [user@]host[:port],… such as me@gate.example.org")
         return value
+
+
+class SshHost(NodeEntry):
+    """A host that is reached by SSH."""
+
+    kind: Literal["ssh"] = "ssh"
+    ssh: Ssh
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        # Records of experiments from before there were kinds can be gone on with.
+        every: dict[str, Any] = handler(self)
+        return {"ssh": every.pop("ssh")} | {key: every[key] for key in every if key != "kind"}
+
+    @property
+    def address(self) -> str:
+        """Its host name or address."""
+        return self.ssh.host
+
+    def reserve(self, name: str, experiment: str) -> SshSession:
+        """Connect, copy the agent if it is not there, and reserve the host."""
+        from tailtrim.nodes.ssh.session import SshSession  # noqa: PLC0415 - reading a plan needs none
+
+        return SshSession(name, self.ssh, experiment)
+
+    def answers(self, name: str) -> bool:
+        """Whether a connection can be made now."""
+        from tailtrim.nodes.ssh.connection import Connection  # noqa: PLC0415 - as above
+
+        try:
+            Connection(name, self.ssh, ready_s=_ANSWER_S).close()
+        except HostError:
+            return False
+        return True
+
+    def free(self, name: str, *, copies: bool = False) -> None:
+        """Remove a stale reservation, and with ``copies`` all agents that were copied there."""
+        from tailtrim.nodes.ssh import agent_copy  # noqa: PLC0415 - as above
+        from tailtrim.nodes.ssh.connection import Connection  # noqa: PLC0415 - as above
+        from tailtrim.nodes.ssh.session import remove_reservation  # noqa: PLC0415 - as above
+
+        with Connection(name, self.ssh) as connection:
+            remove_reservation(connection)
+            if copies:
+                agent_copy.remove(connection)
+
+    @contextmanager
+    def shell(self, name: str) -> Iterator[Shell]:
+        """Connect to the host."""
+        from tailtrim.nodes.ssh.connection import Connection  # noqa: PLC0415 - as above
+        from tailtrim.nodes.ssh.shell import HostShell  # noqa: PLC0415 - as above
+
+        with Connection(name, self.ssh, ready_s=_BOOT_ANSWER_S) as connection:
+            yield HostShell(connection)

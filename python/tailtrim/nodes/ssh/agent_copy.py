@@ -32,28 +32,24 @@ _OTHERS = f'{_CACHE} ls -d "$cache"/agent-* 2>/dev/null | grep -v "/agent-$1$" |
 _REMOVE = f'{_CACHE} rm -rf "$cache"/agent-*; rmdir "$cache" 2>/dev/null || :'
 
 
-def is_there(connection: Connection) -> bool:
-    """Return whether this host's agent is on the node, byte for byte.
+def copied(connection: Connection) -> tuple[str, bool]:
+    """Return the place of this host's agent on the node, and whether it had to be copied there.
+
+    It is compared byte for byte.
 
     Raises:
-        HostError: the node is of another machine type.
-        RunError: the connection is lost.
-
-    """
-    return _looked(connection)[1]
-
-
-def place(connection: Connection) -> str:
-    """Return where this host's agent is on the node; it is copied where it is not.
-
-    Raises:
-        HostError: it cannot be copied, or does not run there.
+        HostError: the node is of another machine type; it cannot be copied, or does not run there.
         RunError: the connection is lost.
 
     """
     name, local = connection.name, Path(agent.program())
-    where, there = _looked(connection)
-    if not there:
+    looked = connection.call("sh", "-c", _LOOK, "sh", _checksum(local)[:_SHOWN])
+    machine, where, *found = looked.stdout.splitlines()
+    if machine != platform.machine():
+        told = f"its machine type is {machine}, and the agent here is for {platform.machine()}"
+        raise HostError(f"{name}: {told}")
+    missing = not found or found[0].split()[0] != _checksum(local)
+    if missing:
         sent = connection.send(_packed(local), "sh", "-c", _PUT, "sh", _checksum(local)[:_SHOWN])
         if sent.returncode != 0:
             told = sent.stderr.decode(errors="replace").strip()
@@ -62,18 +58,7 @@ def place(connection: Connection) -> str:
     if tried.returncode != 0:
         told = tried.stderr.strip() or f"ended with {tried.returncode}"
         raise HostError(f"{name}: {where} does not run: {told}")
-    return where
-
-
-def _looked(connection: Connection) -> tuple[str, bool]:
-    """Return where the agent belongs, and whether it is there."""
-    wanted = _checksum(Path(agent.program()))
-    looked = connection.call("sh", "-c", _LOOK, "sh", wanted[:_SHOWN])
-    machine, where, *found = looked.stdout.splitlines()
-    if machine != platform.machine():
-        told = f"its machine type is {machine}, and the agent here is for {platform.machine()}"
-        raise HostError(f"{connection.name}: {told}")
-    return where, bool(found) and found[0].split()[0] == wanted
+    return where, missing
 
 
 def others(connection: Connection) -> list[str]:

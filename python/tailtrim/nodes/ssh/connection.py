@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 
 from tailtrim.errors import HostError, RunError
-from tailtrim.nodes import host
+from tailtrim.nodes import local_host
 from tailtrim.nodes.tool import Tool
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ for word; do shift; [ "$word" != {SERVER} ] || word=$PPID; set -- "$@" "$word"; 
 exec "$@"
 """
 
-#: What a user can do about what ssh says: a part of that, and the remedy.
+#: Remedies for errors of ssh: a part of its message, and the remedy.
 _REMEDIES = (
     (
         "REMOTE HOST IDENTIFICATION HAS CHANGED",
@@ -100,9 +100,7 @@ class Connection:
         folder: Path | None = None,
     ) -> None:
         """Connect."""
-        for tool in (SSH, SETPRIV):
-            if host.find(tool) is None:
-                raise tool.missing()
+        local_host.require(SSH, SETPRIV)
         self.name, self.ssh = name, ssh
         self._more, self._ready_s = dict(options or {}), ready_s
         #: Sockets have short paths.
@@ -115,7 +113,7 @@ class Connection:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=told,
-                env=host.environment(),
+                env=local_host.environment(),
                 start_new_session=True,
             )
             if not self._answers():
@@ -232,17 +230,8 @@ class Connection:
 
         """
         try:
-            ended = subprocess.run(
-                self.words(*command),
-                input=given or "",
-                capture_output=True,
-                text=True,
-                errors="replace",
-                check=False,
-                timeout=within_s,
-                env=host.environment(),
-                start_new_session=True,
-            )
+            words = self.words(*command)
+            ended = local_host.run(words, given=given or "", within_s=within_s, apart=True)
         except subprocess.TimeoutExpired as error:
             message = f"{self.name}: {shlex.join(command)}: no end within {within_s:g} s"
             raise RunError(message) from error
@@ -254,15 +243,7 @@ class Connection:
         self, *command: str, output: int | IO[str], errors: int | IO[str]
     ) -> subprocess.Popen[str]:
         """Start a command there."""
-        return subprocess.Popen(
-            self.words(*command),
-            stdin=subprocess.PIPE,
-            stdout=output,
-            stderr=errors,
-            text=True,
-            env=host.environment(),
-            start_new_session=True,
-        )
+        return local_host.start(self.words(*command), output=output, errors=errors)
 
     def forward(self, there: str, here: str) -> None:
         """Have a unix socket there lead to one here, until :meth:`unforward`.
@@ -285,16 +266,7 @@ class Connection:
     def _forwarding(self, what: str, there: str, here: str) -> None:
         # Without the user's configuration, whose forwards would be asked for as well.
         words = ("-F", "none", "-S", self._socket, "-O", what, "-R", f"{there}:{here}")
-        ended = subprocess.run(
-            ["ssh", *words, self.ssh.host],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
-            timeout=CALL_S,
-            env=host.environment(),
-        )
+        ended = local_host.run(["ssh", *words, self.ssh.host], within_s=CALL_S)
         if ended.returncode != 0:
             told = (ended.stderr.strip().splitlines() or ["no answer"])[-1]
             error = HostError(f"{self.name}: no socket can be forwarded: {told}")
@@ -325,7 +297,7 @@ class Connection:
             **streams,
             stderr=subprocess.PIPE,
             check=False,
-            env=host.environment(),
+            env=local_host.environment(),
             start_new_session=True,
         )
         if ended.returncode == OF_SSH:

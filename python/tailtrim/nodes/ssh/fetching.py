@@ -19,7 +19,7 @@ from tailtrim.nodes.ssh.connection import OF_SSH
 from tailtrim.rundir.drafts import replacing
 
 if TYPE_CHECKING:
-    from tailtrim.nodes.ssh.session import Session
+    from tailtrim.nodes.ssh.session import SshSession
 
 #: The name of the mark.
 MARK = ".fetching"
@@ -51,7 +51,7 @@ class _MissingError(Exception):
     """The node does not have the file."""
 
 
-def fetched(session: Session, place: str, mark: str, target: Path) -> bool:
+def fetched(session: SshSession, place: str, mark: str, target: Path) -> bool:
     """Fetch a file; return whether the node has it.
 
     Args:
@@ -79,7 +79,7 @@ def fetched(session: Session, place: str, mark: str, target: Path) -> bool:
             if found := _SUM.search(told):
                 expected = expected or found.groups()
                 if found.groups() != expected:
-                    raise RunError(f"{session.name}: {place} changed while it was fetched")
+                    raise RunError(f"{session.role}: {place} changed while it was fetched")
             stuck = stuck + 1 if part.tell() == began else 0
             if not lost or stuck == _STUCK:
                 break
@@ -87,14 +87,14 @@ def fetched(session: Session, place: str, mark: str, target: Path) -> bool:
         part.flush()
         if code != 0 or expected != (str(part.tell()), _sha256(Path(part.name))):
             raise RunError(
-                f"{session.name}: {place} did not arrive whole: {' '.join(told.split())}"
+                f"{session.role}: {place} did not arrive whole: {' '.join(told.split())}"
             )
         return True
     return False
 
 
 def _read(
-    session: Session, words: tuple[str, ...], part: IO[bytes], *, unpacked: bool
+    session: SshSession, words: tuple[str, ...], part: IO[bytes], *, unpacked: bool
 ) -> tuple[bool, str, int]:
     """Add what comes to a part; return whether the connection was lost, and what was told."""
     with tempfile.TemporaryFile(dir=Path(part.name).parent) as raw:

@@ -10,61 +10,36 @@ from __future__ import annotations
 
 import json
 import queue
+import signal
 import subprocess
 import threading
-from contextlib import ExitStack, contextmanager, suppress
+import time
+from contextlib import contextmanager, suppress
+from functools import partial
 from typing import IO, TYPE_CHECKING, Self
 
 from tailtrim.errors import HostError, RunError
-from tailtrim.nodes.node import Clocks, Node, errors_file, first_line
-from tailtrim.nodes.ports import REMEMBER
-from tailtrim.nodes.program import Contained
+from tailtrim.nodes.holder import Holder, end, errors_file
+from tailtrim.nodes.namespace import making
+from tailtrim.nodes.node import Clocks, Node
 from tailtrim.nodes.ssh.fetching import MARK, fetched
-from tailtrim.nodes.ssh.process import RemoteProcess
-from tailtrim.rundir.layout import LOGS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from tailtrim.nodes.ssh.session import Session
+    from tailtrim.nodes.ssh.session import SshSession
 
 _READY_S, _END_S = 15.0, 15.0
+_START_S, _LOOK_S, _KILLED_S = 10.0, 0.02, 2.0
 #: For work on captures. A host that is lost is noticed before.
 _DAY_S = 86_400.0
-
-# Descriptor 7 is where the ports were. What is told to a connection that is gone must not end the
-# shell that brings them back.
-_MAKE = f"""{REMEMBER}
-inner=$1; shift
-remember "$@"
-exec 7</proc/self/ns/net
-exec unshare --net -- sh -c "$inner" sh "$restore" "$@"
-"""
-_HOLD = """
-restore=$1; shift
-trap '' HUP INT TERM PIPE
-come() {
-    for named; do
-        port=${named%%=*} here=${named#*=}
-        nsenter --net=/proc/self/fd/7 -- ip link set dev "$port" netns $$ || return 1
-        [ "$port" = "$here" ] || ip link set dev "$port" name "$here" || return 1
-    done
-}
-come "$@" && echo $$ && cat >/dev/null
-for named; do
-    port=${named%%=*} here=${named#*=}
-    if [ "$port" != "$here" ] && ip link set dev "$here" down 2>/dev/null; then
-        ip link set dev "$here" name "$port"
-    fi
-    ip link set dev "$port" netns /proc/self/fd/7 2>/dev/null
-done
-exec nsenter --net=/proc/self/fd/7 -- sh -c "$restore"
-"""
 
 
 class SshNode(Node):
     """A network namespace on a host that is reached by SSH, for as long as the context lasts.
+
+    All that it does raises RunError where the connection is lost.
 
     Args:
         role: what it is for, such as loadgen, timestamper or dut.
@@ -84,7 +59,7 @@ class SshNode(Node):
     def __init__(  # noqa: PLR0913 - each is named
         self,
         role: str,
-        session: Session,
+        session: SshSession,
         ports: Sequence[str],
         folder: Path,
         *,
@@ -92,57 +67,34 @@ class SshNode(Node):
         spared: Sequence[int] = (),
     ) -> None:
         """Make the namespace, and bring the ports into it."""
-        super().__init__(role, session.facts, cpus, spared)
-        self._session, self._folder, self.logs = session, folder, folder / LOGS
-        self.host_name = session.name
+        super().__init__(role, session.facts, cpus=cpus, spared=spared, folder=folder)
+        self._session = session
+        self.host_name = session.role
         session.check()
-        made = session.as_root("mktemp", "-d", f"{session.folder}/{role}-XXXXXX")
+        made = session.call("mktemp", "-d", f"{session.folder}/{role}-XXXXXX")
         if made.returncode != 0:
-            raise HostError(f"{role}: {session.name}: {made.stderr.strip()}")
+            raise HostError(f"{role}: {session.role}: {made.stderr.strip()}")
         self._there = made.stdout.strip()
-        self._stack = ExitStack()
+        words = session.kept(self._making(ports), session.new_pid_file())
+        what = f"{role}: no network namespace on {session.role}"
+        start = partial(session.connection.open, *words)
         try:
-            self._holder, self._pid = self._held(ports)
-        except BaseException:
-            self._stack.close()
+            # A shell there may greet first.
+            self._holder = Holder(start, what, grace_s=_END_S, ready=str.isdecimal)
+        except HostError:
+            session.check()
             raise
+        self._pid = int(self._holder.line)
 
     def _making(self, ports: Sequence[str]) -> tuple[str, ...]:
-        """Return what makes the namespace, prints its process, and ends with its input."""
-        return ("sh", "-c", _MAKE, "sh", _HOLD, *ports)
-
-    def _held(self, ports: Sequence[str]) -> tuple[subprocess.Popen[str], int]:
-        session = self._session
-        words = self._making(ports)
-        kept = session.kept(words, session.new_pid_file())
-        holder = session.connection.open(*kept, output=subprocess.PIPE, errors=subprocess.PIPE)
-        for stream in (holder.stdin, holder.stdout, holder.stderr):
-            if stream:
-                self._stack.enter_context(stream)
-        told = first_line(holder)
-        if told.isdecimal():
-            return holder, int(told)
-        holder.kill()
-        problem = holder.communicate()[1].strip().splitlines() or ["no answer"]
-        session.check()
-        message = f"{self.role}: no network namespace on {session.name}: {problem[0]}"
-        raise HostError(message)
-
-    def __enter__(self) -> Self:
-        """Return the node itself."""
-        return self
+        """Return a command that holds the namespace, as :func:`making` does."""
+        return making(ports)
 
     def __exit__(self, *_: object) -> None:
         """Give the namespace up; its ports go back to where they were."""
-        with self._stack:
-            if self._holder.stdin:
-                self._holder.stdin.close()
-            try:
-                self._holder.wait(_END_S)
-            except subprocess.TimeoutExpired:
-                self._holder.kill()
-            with suppress(RunError):
-                self._session.as_root("rm", "-rf", self._there)
+        self._holder.end()
+        with suppress(RunError):
+            self._session.call("rm", "-rf", self._there)
 
     @property
     def lost(self) -> bool:
@@ -162,22 +114,12 @@ class SshNode(Node):
         return ("nsenter", f"--net=/proc/{self._pid}/ns/net", "--", *command)
 
     def call(self, *command: str, given: str | None = None) -> subprocess.CompletedProcess[str]:
-        """Run a command in here to its end.
-
-        Raises:
-            RunError: the connection is lost.
-
-        """
-        return self._session.as_root(*self._within(command), given=given)
+        """Run a command in here to its end."""
+        return self._session.call(*self._within(command), given=given)
 
     def work(self, *command: str) -> subprocess.CompletedProcess[str]:
-        """Run a command in here that takes as long as its files are.
-
-        Raises:
-            RunError: the connection is lost.
-
-        """
-        return self._session.as_root(*self._within(command), within_s=_DAY_S)
+        """Run a command in here that takes as long as its files are."""
+        return self._session.call(*self._within(command), within_s=_DAY_S)
 
     def open(
         self,
@@ -195,16 +137,6 @@ class SshNode(Node):
         client = session.connection.open(*there, output=output, errors=errors)
         return RemoteProcess(session, client, pid_file)
 
-    def start(
-        self,
-        *command: str,
-        log: str,
-        environment: Mapping[str, str] | None = None,
-        around: Sequence[str] = (),
-    ) -> Contained:
-        """Start a program in here; what it prints is written to a file here."""
-        return Contained(self, command, self._folder / log, environment, around)
-
     def path(self, name: str = "") -> str:
         """Return where a file of the run is on the node."""
         return f"{self._there}/{name}"
@@ -217,7 +149,7 @@ class SshNode(Node):
 
         """
         place = self.path(name)
-        ended = self._session.as_root("tee", place, given=text)
+        ended = self._session.call("tee", place, given=text)
         if ended.returncode != 0:
             raise RunError(f"{self.role}: {ended.stderr.strip()}")
         return place
@@ -232,17 +164,12 @@ class SshNode(Node):
         target = self._folder / name
         if fetched(self._session, self.path(name), self.path(MARK), target):
             return target
-        # What programs print is here already.
+        # The output of programs is here already.
         return target if target.exists() else None
 
     def clocks(self) -> Clocks:
-        """Read the clocks.
-
-        Raises:
-            RunError: the connection is lost.
-
-        """
-        ended = self._session.as_root(self.agent, "node", "clocks", given="\n")
+        """Read the clocks."""
+        ended = self._session.call(self.agent, "node", "clocks", given="\n")
         try:
             read = json.loads(ended.stdout)
             return read["realtime_ns"] / 1e9, read["monotonic_ns"] / 1e9
@@ -284,9 +211,11 @@ class RemoteFrames:
             raise RunError(f"{self._told}: not opened within {_READY_S:g} s")
 
     def _read(self) -> None:
-        for line in self._process.stdout or ():
-            with suppress(ValueError):
-                self._frames.put(bytes.fromhex(line))
+        # Closed when the port is.
+        with suppress(ValueError):
+            for line in self._process.stdout or ():
+                with suppress(ValueError):
+                    self._frames.put(bytes.fromhex(line))
         self._frames.put(None)
 
     def __enter__(self) -> Self:
@@ -295,17 +224,8 @@ class RemoteFrames:
 
     def __exit__(self, *_: object) -> None:
         """Close the port."""
-        if self._process.stdin:
-            with suppress(OSError):
-                self._process.stdin.close()
-        try:
-            self._process.wait(_END_S)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        end(self._process, _END_S)
         self._reader.join()
-        if self._process.stdout:
-            self._process.stdout.close()
         self._errors.close()
 
     def send(self, frame: bytes) -> None:
@@ -333,3 +253,75 @@ class RemoteFrames:
         told = self._errors.read().strip().removeprefix("error: ").splitlines()
         problem = told[0].removeprefix(f"{self._port}: ") if told else "it is gone"
         return RunError(f"{self._told}: {problem}")
+
+
+class RemoteProcess:
+    """A process on a node: the client of SSH stands for it here.
+
+    Args:
+        session: with the node.
+        client: the client.
+        pid_file: where the node has its number.
+
+    """
+
+    def __init__(self, session: SshSession, client: subprocess.Popen[str], pid_file: str) -> None:
+        """Take the client that was started."""
+        self._session, self._client, self._pid_file = session, client, pid_file
+        self._pid: int | None = None
+
+    @property
+    def pid(self) -> int:
+        """Its number on the node.
+
+        Raises:
+            RunError: it was not started.
+
+        """
+        until_s = time.monotonic() + _START_S
+        while self._pid is None:
+            ended = self._session.call("cat", self._pid_file)
+            if ended.stdout.strip().isdecimal():
+                self._pid = int(ended.stdout)
+            elif self._client.poll() is not None or time.monotonic() > until_s:
+                raise RunError(f"{self._session.role}: a program was not started")
+            else:
+                time.sleep(_LOOK_S)
+        return self._pid
+
+    @property
+    def stdin(self) -> IO[str] | None:
+        """Its standard input."""
+        return self._client.stdin
+
+    @property
+    def stdout(self) -> IO[str] | None:
+        """Its standard output, if it was asked for."""
+        return self._client.stdout
+
+    def poll(self) -> int | None:
+        """Return its exit code; ``None`` while it runs."""
+        return self._client.poll()
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for its end and return its exit code."""
+        return self._client.wait(timeout)
+
+    def send_signal(self, sig: int) -> None:
+        """Send it a signal."""
+        if self.poll() is None:
+            name = signal.Signals(sig).name.removeprefix("SIG")
+            self._session.call("kill", "-s", name, str(self.pid))
+
+    def kill(self) -> None:
+        """End it at once; where the connection is lost, the node does."""
+        with suppress(RunError):
+            self.send_signal(signal.SIGKILL)
+            with suppress(TimeoutError):
+                self._until_end()
+        self._client.kill()
+
+    def _until_end(self) -> None:
+        until_s = time.monotonic() + _KILLED_S
+        while self._client.poll() is None and time.monotonic() < until_s:
+            time.sleep(_LOOK_S)

@@ -12,7 +12,6 @@ where the node itself dies, it ends by its age.
 from __future__ import annotations
 
 import getpass
-import json
 import os
 import platform
 import select
@@ -25,15 +24,19 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Self
 
 from tailtrim.errors import HostError, RunError
-from tailtrim.nodes import host
-from tailtrim.nodes.node import Facts, Host
+from tailtrim.nodes import local_host
+from tailtrim.nodes.host import ReservedHost
 from tailtrim.nodes.ssh import agent_copy
 from tailtrim.nodes.ssh.connection import CALL_S, SERVER, Connection
 from tailtrim.nodes.ssh.fetching import KEPT_S, MARK
+from tailtrim.nodes.ssh.node import SshNode
+from tailtrim.nodes.ssh.shell import facts, rights
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
     from tailtrim.nodes.ssh.address import Ssh
-    from tailtrim.nodes.tool import Tool
 
 #: So often the node hears from here; after so long without, it ends what runs for this session.
 BEAT_S, SILENCE_S = 2, 10
@@ -42,9 +45,6 @@ STALE_S = 60
 #: Where the reservation is, of which the kernel keeps nothing over a boot.
 LOCK = "/run/tailtrim-reservation"
 _READY_S = 15.0
-#: The CPU may be emulated.
-_AUDIT_S = 120.0
-_SUDO = ("sudo", "-n", "--")
 
 # Taking a reservation is done by one at a time, so that a stale one is taken once. It ends when all
 # have ended that share it: they still take back what they did.
@@ -75,7 +75,7 @@ case $(cat "/proc/$server/comm" 2>/dev/null) in sshd*) kill -s TERM "$server" ;;
 # Without the folder, a redirection that fails would end this shell.
 [ ! -d "$lock" ] || { exec 8<"$lock" && flock 8; }
 [ "$(cat "$lock/owner" 2>/dev/null)" != "$owner" ] || rm -rf "$lock"
-# What was being fetched is kept for a while, and as long as it is read: see fetching.
+# Files that were being fetched are kept for a while, and as long as they are read: see fetching.
 for mark in "$folder"/*/$7; do
     while [ -e "$mark" ]; do
         age=$(($(date +%s) - $(stat -c %Y "$mark")))
@@ -106,15 +106,9 @@ trap '' PIPE
 while echo 2>/dev/null; do sleep {BEAT_S}; done
 rm -rf "$1"
 """
-# All CPUs that are online: of isolated ones nproc knows nothing.
-_FACTS = """
-uname -r; uname -m; getconf _NPROCESSORS_ONLN; cat /proc/self/uid_map
-sed -n 's/^model name[^:]*: *//p' /proc/cpuinfo | head -n 1
-"""
-_EVERY_USER = ["0", "0", "4294967295"]
 
 
-class Session(Host):
+class SshSession(ReservedHost):
     """A node that is reserved, with the agent on it, until it is closed.
 
     Args:
@@ -131,9 +125,7 @@ class Session(Host):
 
     def __init__(self, name: str, ssh: Ssh, experiment: str) -> None:
         """Connect, copy the agent if it is not there, and reserve the node."""
-        self.name = name
-        #: The reservation that was too old, if one was in the way.
-        self.stale: str | None = None
+        self.role = name
         #: Where files of the session are on the node; empty until it is reserved.
         self.folder = ""
         self._owner = _owner(experiment)
@@ -142,9 +134,7 @@ class Session(Host):
         self.connection = Connection(name, ssh)
         try:
             self._sudo = rights(self.connection)
-            #: Whether the agent was not there before.
-            self.copied = not agent_copy.is_there(self.connection)
-            self.agent = agent_copy.place(self.connection)
+            self.agent, self._copied = agent_copy.copied(self.connection)
             self.facts = facts(self.connection)
             self.folder = self._reserved()
         except BaseException:
@@ -178,7 +168,7 @@ class Session(Host):
             stderr=subprocess.PIPE,
             # Two lines may come at once: select would not see the second one in a buffer.
             bufsize=0,
-            env=host.environment(),
+            env=local_host.environment(),
             start_new_session=True,
         )
         if beat.stdout:
@@ -193,13 +183,13 @@ class Session(Host):
             if kind == "stale":
                 self.stale = told
             elif kind == "reserved":
-                raise HostError(f"{self.name}: reserved: {told}")
+                raise HostError(f"{self.role}: reserved: {told}")
             else:
                 break
         keeper.kill()
         errors = keeper.communicate()[1].decode(errors="replace")
         problem = f"{kind} {told} {errors}".strip()
-        raise HostError(f"{self.name}: cannot be reserved: {problem or 'no answer'}")
+        raise HostError(f"{self.role}: cannot be reserved: {problem or 'no answer'}")
 
     @property
     def lost(self) -> bool:
@@ -215,7 +205,7 @@ class Session(Host):
         """
         self.connection.check()
         if self.lost:
-            raise RunError(f"{self.name}: the host ended the connection")
+            raise RunError(f"{self.role}: the host ended the connection")
 
     @property
     def reading(self) -> Connection:
@@ -234,7 +224,7 @@ class Session(Host):
             self._again.close()
         while True:
             try:
-                self._again = Connection(self.name, self.connection.ssh)
+                self._again = Connection(self.role, self.connection.ssh)
             except HostError as error:
                 if time.monotonic() > until_s:
                     raise RunError(str(error)) from error
@@ -250,11 +240,11 @@ class Session(Host):
         return told[2] if len(told) > 2 else ""  # noqa: PLR2004
 
     @property
-    def is_root(self) -> bool:
-        """Whether the login user is root."""
-        return not self._sudo
+    def login(self) -> str:
+        """The login user, in words."""
+        return "a user with sudo" if self._sudo else "root"
 
-    def as_root(
+    def call(
         self, *command: str, given: str | None = None, within_s: float = CALL_S
     ) -> subprocess.CompletedProcess[str]:
         """Run a command on the node to its end, as root.
@@ -265,21 +255,22 @@ class Session(Host):
         """
         return self.connection.call(*self.held(command), given=given, within_s=within_s)
 
-    def audit(self, *arguments: str) -> dict[str, Any]:
-        """Return what the agent's audit says of the node.
+    def start(self, *command: str) -> subprocess.Popen[str]:
+        """Start a command whose standard input and output this process holds."""
+        words = self.held(command)
+        return self.connection.open(*words, output=subprocess.PIPE, errors=subprocess.DEVNULL)
 
-        Raises:
-            HostError: it says nothing.
-            RunError: the connection is lost, or it takes too long.
-
-        """
-        command = (self.agent, "audit", *arguments, "--json")
-        ended = self.as_root(*command, within_s=_AUDIT_S)
-        try:
-            return dict(json.loads(ended.stdout))
-        except ValueError as error:
-            told = ended.stderr.strip() or f"ended with {ended.returncode}"
-            raise HostError(f"{self.name}: tailtrim-agent audit: {told}") from error
+    def node(
+        self,
+        role: str,
+        ports: Sequence[str],
+        folder: Path,
+        *,
+        cpus: Sequence[int] = (),
+        spared: Sequence[int] = (),
+    ) -> SshNode:
+        """Make a network namespace there, with the ports in it."""
+        return SshNode(role, self, ports, folder, cpus=cpus, spared=spared)
 
     def held(self, command: tuple[str, ...], pid_file: str | None = None) -> list[str]:
         """Return what root has to start on the node so that a command ends with the connection."""
@@ -304,14 +295,14 @@ class Session(Host):
         self._number += 1
         return f"{self.folder}/.pid-{self._number}"
 
-    def exists(self, path: str) -> bool:
-        """Return whether the node has a file."""
-        return self.as_root("test", "-e", path).returncode == 0
-
-    def find(self, tool: Tool) -> str | None:
-        """Return the path of a tool on the node; ``None`` where it is not installed."""
-        found = self.as_root("sh", "-c", 'command -v "$1"', "sh", tool.program).stdout.strip()
-        return found or next(filter(self.exists, tool.places), None)
+    def notes(self) -> Iterator[tuple[str, str]]:
+        """Yield what is known of copies of the agent and an old reservation there."""
+        if self._copied:
+            yield "the agent was missing or of another version, and was copied there", ""
+        if others := agent_copy.others(self.connection):
+            yield f"has agents of other versions: {', '.join(others)}", "tailtrim testbed clean"
+        if self.stale is not None:
+            yield f"had a stale reservation, which was taken: {self.stale}", ""
 
     def close(self) -> None:
         """Give the node up, with everything that runs there for this session."""
@@ -357,39 +348,3 @@ def remove_reservation(connection: Connection) -> None:
     if ended.returncode != 0:
         told = ended.stdout.strip() or ended.stderr.strip()
         raise HostError(f"{connection.name}: reserved: {told}")
-
-
-def rights(connection: Connection) -> tuple[str, ...]:
-    """Return what a command begins with so that root runs it.
-
-    Raises:
-        HostError: the user may not.
-
-    """
-    if connection.call("id", "-u").stdout.strip() == "0":
-        return ()
-    ended = connection.call(*_SUDO, "true")
-    if ended.returncode != 0:
-        told = (ended.stderr.strip().splitlines() or ["sudo is not installed"])[0]
-        error = HostError(f"{connection.name}: the user is not root and may not become it: {told}")
-        error.add_note("connect as root, or allow sudo without a password (NOPASSWD in sudoers)")
-        raise error
-    return _SUDO
-
-
-def facts(connection: Connection) -> Facts:
-    """Return what the node is.
-
-    Raises:
-        RunError: the connection is lost.
-        HostError: it does not say.
-
-    """
-    ended = connection.call("sh", "-c", _FACTS)
-    try:
-        kernel, machine, cpus, users, *model = ended.stdout.splitlines()
-        real = users.split() == _EVERY_USER
-        return Facts(kernel, machine, int(cpus), real, model[0] if model else "")
-    except ValueError as error:
-        told = ended.stderr.strip() or ended.stdout.strip()
-        raise HostError(f"{connection.name}: does not say what it is: {told}") from error

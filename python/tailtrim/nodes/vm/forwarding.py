@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from contextlib import ExitStack
     from pathlib import Path
 
+    from tailtrim.nodes.host import Facts
     from tailtrim.nodes.namespace import Namespace
-    from tailtrim.nodes.node import Facts
     from tailtrim.nodes.tool import Tool
     from tailtrim.nodes.vm.guest import Guest
 

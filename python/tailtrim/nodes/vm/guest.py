@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from tailtrim.errors import HostError, RunError
-from tailtrim.nodes import cpus
+from tailtrim.nodes import holder, local_host
 from tailtrim.nodes.namespace import Namespace
 from tailtrim.nodes.ssh.address import Ssh
 from tailtrim.nodes.ssh.connection import CALL_S, Connection
-from tailtrim.nodes.ssh.session import Session, facts
+from tailtrim.nodes.ssh.session import SshSession
+from tailtrim.nodes.ssh.shell import facts
 from tailtrim.nodes.vm.machine import (
     COMMON,
     CONTROL,
@@ -28,7 +29,7 @@ from tailtrim.nodes.vm.machine import (
     accelerator,
 )
 from tailtrim.nodes.vm.pci import PassedPort
-from tailtrim.nodes.vm.vfio import Bound
+from tailtrim.nodes.vm.vfio import BoundDevices
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -74,8 +75,8 @@ _NO_CARD = (
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
-    """What a guest is to have: CPUs, memory, where it is on this host, how long it may boot.
+class GuestSettings:
+    """Settings of a guest: CPUs, memory, place on this host, time to boot.
 
     ``pinned`` are CPUs of this host, those of the device by default.
     """
@@ -114,7 +115,7 @@ class Guest:
         self,
         image: Image,
         cmdline: str,
-        settings: Settings,
+        settings: GuestSettings,
         console: Path,
         *,
         role: str = "dut",
@@ -123,7 +124,7 @@ class Guest:
     ) -> None:
         """Boot it."""
         self.image, self.ports, self._unplugged = image, ports, False
-        on = list(settings.pinned or cpus.placed()[1])
+        on = list(settings.pinned or local_host.share_cpus()[1])
         how = Hardware(
             cpus=settings.cpus,
             on=on,
@@ -138,10 +139,12 @@ class Guest:
             self.parking = stack.enter_context(Namespace("vm"))
             bound = [port for port in self.ports.values() if isinstance(port, PassedPort)]
             if bound:
-                stack.enter_context(Bound(bound, self.parking.pid))
+                stack.enter_context(BoundDevices(bound, self.parking.pid))
             self._machine = stack.enter_context(
                 Machine(
-                    *(self.parking, image, how),
+                    self.parking,
+                    image,
+                    how,
                     cmdline=line,
                     ports=list(ports.values()),
                     console=console,
@@ -156,7 +159,7 @@ class Guest:
             seen = self._read(_LINE)
             if seen != line:
                 raise RunError(f"{role}: {image.name} booted with the line {seen!r}, not {line!r}")
-            #: What it is and how it was booted, as run directories have it.
+            #: Record of the guest and its boot, as run directories have it.
             self.record = self._recorded(how, (asked, line, seen), took_s)
             self._stack = stack.pop_all()
 
@@ -175,7 +178,7 @@ class Guest:
 
     def named(self, boot: str) -> None:
         """Take the name of the boot, which is that of the node from now on."""
-        self.session.name = self.record["boot"] = boot
+        self.session.role = self.record["boot"] = boot
 
     def plug(self, into: Namespace, names: Sequence[str]) -> None:
         """Give the other ends of its ports to a namespace: taps under these names, cables as is."""
@@ -213,10 +216,10 @@ class Guest:
 
     def _named(self) -> None:
         words = [f"{name}={port.mac}" for name, port in self.ports.items()]
-        ended = self.session.as_root("sh", "-c", _RENAME, "sh", *words)
+        ended = self.session.call("sh", "-c", _RENAME, "sh", *words)
         if ended.returncode != 0:
             told = ended.stderr.strip() or f"ports cannot be named: {ended.returncode}"
-            error = RunError(f"{self.session.name}: {self.image.name}: {told}")
+            error = RunError(f"{self.session.role}: {self.image.name}: {told}")
             if any(isinstance(port, PassedPort) for port in self.ports.values()):
                 error.add_note(_NO_CARD)
             raise error
@@ -245,7 +248,7 @@ class Guest:
         }
 
 
-class GuestSession(Session):
+class GuestSession(SshSession):
     """A connection to a guest. The guest is this process's alone and ends with it.
 
     So nothing has to be reserved, and nothing held beyond what the connection holds.
@@ -253,19 +256,15 @@ class GuestSession(Session):
 
     def __init__(self, machine: Machine, image: str, boot_s: float, role: str) -> None:
         """Wait until the guest answers."""
-        self.name, self.stale = role, None
+        self.role = role
         self.agent, self.folder = AGENT, _FOLDER
         self._machine = machine
         self._sudo, self._processes, self._number = (), [], 0
         folder = Path(tempfile.mkdtemp(prefix="tailtrim-"))
-        self._tidy = subprocess.Popen(
-            ["sh", "-c", _TIDY, "sh", str(folder)],
-            stdin=subprocess.PIPE,
-            start_new_session=True,
-            text=True,
-        )
+        words = ("sh", "-c", _TIDY, "sh", str(folder))
+        tidy = local_host.start(words, output=subprocess.DEVNULL, errors=subprocess.DEVNULL)
         with ExitStack() as stack:
-            stack.callback(self._tidied)
+            stack.callback(holder.end, tidy, None)
             self.connection = stack.enter_context(
                 _connected(machine, (role, image), boot_s, folder)
             )
@@ -277,24 +276,23 @@ class GuestSession(Session):
         """Whether the guest has gone, or cannot be reached any more."""
         return not (self._machine.alive and self.connection.alive)
 
-    def as_root(
+    def call(
         self, *command: str, given: str | None = None, within_s: float = CALL_S
     ) -> subprocess.CompletedProcess[str]:
         """Run a command in the guest to its end."""
         return self.connection.call(*command, given=given, within_s=within_s)
 
-    def run(self, *command: str) -> str:
+    def run(self, *command: str, given: str | None = None) -> str:
         """Run a command in the guest and return its output.
 
         Raises:
             RunError: it failed.
 
         """
-        ended = self.as_root(*command)
-        if ended.returncode != 0:
-            told = ended.stderr.strip() or f"ended with {ended.returncode}"
-            raise RunError(f"{self.name}: {shlex.join(command)}: {told}")
-        return ended.stdout
+        try:
+            return super().run(*command, given=given)
+        except HostError as error:
+            raise RunError(str(error)) from error
 
     def held(self, command: tuple[str, ...], pid_file: str | None = None) -> list[str]:
         """Return what to start in the guest: all of it ends with the guest."""
@@ -311,16 +309,11 @@ class GuestSession(Session):
             RunError: always.
 
         """
-        raise RunError(f"{self.name}: the connection to the guest was lost")
+        raise RunError(f"{self.role}: the connection to the guest was lost")
 
     def close(self) -> None:
         """Close the connection, with which the guest ends."""
         self._stack.close()
-
-    def _tidied(self) -> None:
-        if self._tidy.stdin:
-            self._tidy.stdin.close()
-        self._tidy.wait()
 
 
 def ports_with(passed: Mapping[str, PassedPort]) -> dict[str, GuestPort]:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tailtrim.errors import HostError, OutputError
-from tailtrim.nodes import agent, host
+from tailtrim.nodes import agent, local_host
 from tailtrim.nodes.tool import Tool
 from tailtrim.nodes.vm import kernel, root
 from tailtrim.rundir.drafts import draft_folder, settle
@@ -42,14 +42,14 @@ _RECIPE = 1
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """What an image is made of.
+    """Ingredients of an image.
 
-    ``kernel`` is RELEASE/FLAVOUR of Debian or the path of a bzImage, ``modules`` the folder of the
-    latter's modules; ``release`` and ``packages`` are of the root file system; ``drivers`` are
-    modules for network cards that are passed through.
+    ``kernel`` is RELEASE/FLAVOUR of Debian or the path of a bzImage, and ``modules`` the folder of
+    a bzImage's modules; containers need none. ``release`` and ``packages`` are of the root file
+    system; ``drivers`` are modules for network cards that are passed through.
     """
 
-    kernel: str
+    kernel: str | None
     release: str = RELEASE
     packages: tuple[str, ...] = ()
     modules: str | None = None
@@ -65,33 +65,13 @@ class Image:
 
     @property
     def kernel(self) -> str:
-        """What ``uname -r`` says in it."""
+        """The release of its kernel, as ``uname -r`` prints it."""
         return str(self.record["kernel"]["release"])
 
     @property
     def name(self) -> str:
-        """What the kernel was asked for as."""
+        """The kernel's name in the recipe."""
         return str(self.record["kernel"]["name"])
-
-
-def opened(folder: Path) -> Image:
-    """Open an image and make sure that its files are those of its record.
-
-    Raises:
-        HostError: the image is missing, has no kernel, or one of its files has changed.
-
-    """
-    return _opened(folder, _FILES)
-
-
-def opened_root(folder: Path) -> Image:
-    """Open an image for its root file system: it may be one without a kernel.
-
-    Raises:
-        HostError: the image is missing, or that file has changed.
-
-    """
-    return _opened(folder, (ROOT,))
 
 
 def is_image(folder: Path) -> bool:
@@ -99,7 +79,17 @@ def is_image(folder: Path) -> bool:
     return (folder / _RECORD).is_file()
 
 
-def _opened(folder: Path, names: tuple[str, ...]) -> Image:
+def opened(folder: Path, names: tuple[str, ...] = _FILES) -> Image:
+    """Open an image and make sure that its files are those of its record.
+
+    Args:
+        folder: where it is.
+        names: the files that are needed of it; a container needs its :data:`ROOT` only.
+
+    Raises:
+        HostError: the image is missing, has no kernel, or one of the files has changed.
+
+    """
     place = folder / _RECORD
     try:
         record = json.loads(place.read_text("utf-8"))
@@ -123,7 +113,7 @@ def built(recipe: Recipe, told: Callable[[str], None] = lambda _: None) -> Image
     """Return the image of a recipe from the cache, building what is missing.
 
     Args:
-        recipe: what goes in.
+        recipe: its ingredients.
         told: is called with what is being done, where it takes time.
 
     Raises:
@@ -131,53 +121,37 @@ def built(recipe: Recipe, told: Callable[[str], None] = lambda _: None) -> Image
         OutputError: the cache cannot be written.
 
     """
-    program = Path(agent.program())
-    parts = [_SCRIPTS, *(_script(name) for name in _SCRIPTS), _sum(program)]
-    kernel_key = _key(recipe.kernel, kernel.MODULES, *_files_of(recipe), *recipe.drivers)
-    root_key = _root_key(recipe.release, recipe.packages)
-    place = _cache() / "images" / _key(kernel_key, root_key, parts)
+    root_key = _key(recipe.release, root.PACKAGES, root.HOOKS, sorted(recipe.packages))
+    key, names = root_key, _FILES if recipe.kernel else (ROOT,)
+    if recipe.kernel is not None:
+        parts = [_SCRIPTS, *(_script(name) for name in _SCRIPTS), _sum(Path(agent.program()))]
+        files = _files_of(recipe.kernel, recipe.modules)
+        kernel_key = _key(recipe.kernel, kernel.MODULES, *files, *recipe.drivers)
+        key = _key(kernel_key, root_key, parts)
+    place = _cache() / "images" / key
     if (place / _RECORD).exists():
-        return opened(place)
+        return opened(place, names)
 
     def make_kernel(folder: Path) -> None:
         told(f"getting the kernel {recipe.kernel}")
-        if kernel.NAME.fullmatch(recipe.kernel):
-            kernel.fetch(recipe.kernel, folder, recipe.drivers)
-        else:
-            modules = Path(recipe.modules) if recipe.modules else None
-            kernel.take(Path(recipe.kernel), modules, folder, recipe.drivers)
+        modules = Path(recipe.modules) if recipe.modules else None
+        kernel.take(str(recipe.kernel), modules, folder, recipe.drivers)
+
+    def make_root(folder: Path) -> None:
+        told(f"making the root file system of Debian {recipe.release}")
+        versions = root.build(recipe.release, recipe.packages, folder)
+        (folder / _VERSIONS).write_text(json.dumps(versions), "utf-8")
 
     def make_image(folder: Path) -> None:
-        told(f"making the image of {recipe.kernel}")
-        _assemble(recipe, kernels, roots, program, folder)
+        if recipe.kernel is not None:
+            told(f"making the image of {recipe.kernel}")
+        _assemble(recipe, kernels, roots, folder)
 
-    kernels = _kept(_cache() / "kernels" / kernel_key, make_kernel)
-    roots = _root(recipe.release, recipe.packages, told)
-    return opened(_kept(place, make_image))
-
-
-def built_root(
-    release: str, packages: tuple[str, ...], told: Callable[[str], None] = lambda _: None
-) -> Image:
-    """Return an image without a kernel from the cache, building what is missing.
-
-    Args:
-        release: Debian's.
-        packages: which, beside those of guests.
-        told: is called with what is being done, where it takes time.
-
-    Raises:
-        HostError: this host cannot build it.
-        OutputError: the cache cannot be written.
-
-    """
-
-    def make(folder: Path) -> None:
-        os.link(roots / ROOT, folder / ROOT)
-        _write_record(folder, _record_of_root(release, packages, roots), (ROOT,))
-
-    roots = _root(release, packages, told)
-    return opened_root(_kept(_cache() / "images" / _root_key(release, packages), make))
+    kernels = None
+    if recipe.kernel is not None:
+        kernels = _kept(_cache() / "kernels" / kernel_key, make_kernel)
+    roots = _kept(_cache() / "roots" / root_key, make_root)
+    return opened(_kept(place, make_image), names)
 
 
 def copied(image: Image, out: Path) -> Image:
@@ -198,50 +172,28 @@ def copied(image: Image, out: Path) -> Image:
     return Image(out, image.record)
 
 
-def _assemble(recipe: Recipe, kernels: Path, roots: Path, program: Path, folder: Path) -> None:
-    for source in (kernels / "vmlinuz", roots / ROOT):
-        # The same file in all images of the cache: each agent and kernel has an image.
-        os.link(source, folder / source.name)
-    release = kernel.release_of(folder / "vmlinuz")
-    _initramfs(kernel.Kernel(kernels, release), roots / "busybox", program, folder / "initramfs")
-    record = {
-        "kernel": {"name": recipe.kernel, "release": release},
-        **_record_of_root(recipe.release, recipe.packages, roots),
-        "recipe": asdict(recipe),
-        "agent": {"sha256": _sum(program)},
-    }
-    _write_record(folder, record, _FILES)
-
-
-def _record_of_root(release: str, packages: tuple[str, ...], roots: Path) -> dict[str, Any]:
+def _assemble(recipe: Recipe, kernels: Path | None, roots: Path, folder: Path) -> None:
+    # The same file in all images of the cache: each agent and kernel has an image.
+    os.link(roots / ROOT, folder / ROOT)
     versions = json.loads((roots / _VERSIONS).read_text("utf-8"))
-    return {"root": {"release": release, "asked": sorted(packages)}, "packages": versions}
-
-
-def _write_record(folder: Path, record: dict[str, Any], names: tuple[str, ...]) -> None:
-    whole = {"schema": SCHEMA, **record, "sha256": {name: _sum(folder / name) for name in names}}
-    (folder / _RECORD).write_text(json.dumps(whole, indent=2) + "\n", "utf-8")
-
-
-def _root_key(release: str, packages: tuple[str, ...]) -> str:
-    return _key(release, root.PACKAGES, root.HOOKS, sorted(packages))
-
-
-def _root(release: str, packages: tuple[str, ...], told: Callable[[str], None]) -> Path:
-    """Return the folder of the cache with a root file system, made if it is missing."""
-
-    def make(folder: Path) -> None:
-        told(f"making the root file system of Debian {release}")
-        versions = root.build(release, packages, folder)
-        (folder / _VERSIONS).write_text(json.dumps(versions), "utf-8")
-
-    return _kept(_cache() / "roots" / _root_key(release, packages), make)
+    asked = {"release": recipe.release, "asked": sorted(recipe.packages)}
+    record: dict[str, Any] = {"schema": SCHEMA}
+    if kernels is not None:
+        os.link(kernels / "vmlinuz", folder / "vmlinuz")
+        release, program = kernel.release_of(folder / "vmlinuz"), Path(agent.program())
+        busybox = roots / "busybox"
+        _initramfs(kernel.Kernel(kernels, release), busybox, program, folder / "initramfs")
+        record["kernel"] = {"name": recipe.kernel, "release": release}
+    record |= {"root": asked, "packages": versions}
+    if kernels is not None:
+        record |= {"recipe": asdict(recipe), "agent": {"sha256": _sum(program)}}
+    record["sha256"] = {name: _sum(folder / name) for name in _FILES if (folder / name).exists()}
+    (folder / _RECORD).write_text(json.dumps(record, indent=2) + "\n", "utf-8")
 
 
 def _initramfs(of: kernel.Kernel, busybox: Path, program: Path, out: Path) -> None:
     """Write what a kernel begins with: a program that finds the root, modules and the agent."""
-    if host.find(CPIO) is None:
-        raise CPIO.missing()
+    local_host.require(CPIO)
     with tempfile.TemporaryDirectory() as scratch:
         top = Path(scratch)
         files = {top / "bin" / "busybox": busybox, top / "tailtrim-agent": program}
@@ -251,9 +203,8 @@ def _initramfs(of: kernel.Kernel, busybox: Path, program: Path, out: Path) -> No
             shutil.copyfile(source, place)
         for name, called in _SCRIPTS.items():
             (top / called).write_text(_script(name), "utf-8")
-        for place in (top / "bin" / "busybox", top / "tailtrim-agent", top / "init"):
-            place.chmod(0o755)
-        (top / "guest.sh").chmod(0o755)
+        for name in ("bin/busybox", "tailtrim-agent", *_SCRIPTS.values()):
+            (top / name).chmod(0o755)
         for place in [top, *top.rglob("*")]:
             os.utime(place, (0, 0))
         names = sorted(str(path.relative_to(top)) for path in top.rglob("*"))
@@ -266,7 +217,7 @@ def _initramfs(of: kernel.Kernel, busybox: Path, program: Path, out: Path) -> No
                 stderr=subprocess.PIPE,
                 cwd=top,
                 check=False,
-                env=host.environment(),
+                env=local_host.environment(),
             )
     if ended.returncode != 0:
         raise HostError(f"cpio: {ended.stderr.decode(errors='replace').strip()}")
@@ -276,19 +227,19 @@ def _script(name: str) -> str:
     return resources.files(__package__).joinpath(name).read_text("utf-8")
 
 
-def _files_of(recipe: Recipe) -> list[Any]:
+def _files_of(name: str, modules: str | None) -> list[Any]:
     """Return what tells a kernel that is a file from another one of the same name."""
-    if kernel.NAME.fullmatch(recipe.kernel):
+    if kernel.NAME.fullmatch(name):
         return []
     try:
-        modules = sorted(Path(recipe.modules).rglob("*.ko*")) if recipe.modules else []
-        stats = [(path, path.stat()) for path in modules]
+        found = sorted(Path(modules).rglob("*.ko*")) if modules else []
+        stats = [(path, path.stat()) for path in found]
         # Of thousands of modules, size and time of change tell that they were built again.
-        found = [(str(path), stat.st_size, stat.st_mtime_ns) for path, stat in stats]
-        return [_sum(Path(recipe.kernel)), str(recipe.modules), *found]
+        times = [(str(path), stat.st_size, stat.st_mtime_ns) for path, stat in stats]
+        return [_sum(Path(name)), str(modules), *times]
     except OSError as error:
         known = ", ".join(f"RELEASE/{name}" for name in kernel.FLAVOURS)
-        told = f"kernel {recipe.kernel}: neither {known} of Debian nor a file: {error.strerror}"
+        told = f"kernel {name}: neither {known} of Debian nor a file: {error.strerror}"
         raise HostError(told) from error
 
 

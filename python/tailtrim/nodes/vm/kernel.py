@@ -7,7 +7,6 @@ import lzma
 import re
 import shutil
 import struct
-import subprocess
 import tarfile
 import tempfile
 from dataclasses import dataclass
@@ -15,9 +14,9 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from tailtrim.errors import HostError
-from tailtrim.nodes import host
+from tailtrim.nodes import local_host
 from tailtrim.nodes.tool import Tool
-from tailtrim.nodes.vm import debian
+from tailtrim.nodes.vm import root
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -31,7 +30,7 @@ FLAVOURS = {
 #: RELEASE/FLAVOUR.
 NAME = re.compile(rf"([a-z]+)/({'|'.join(FLAVOURS)})")
 
-#: What a guest mounts, and what devices under test are made of: with what it depends on.
+#: Modules that a guest mounts with, and that devices under test are made of.
 MODULES = (
     *("drivers/virtio", "drivers/block/virtio_blk", "drivers/char/virtio_console"),
     *("drivers/char/hw_random/virtio-rng", "drivers/net/virtio_net", "drivers/net/veth"),
@@ -48,7 +47,7 @@ class Kernel:
     """A kernel in a folder: ``vmlinuz`` and, where it has any, ``lib/modules/RELEASE``."""
 
     folder: Path
-    #: What ``uname -r`` says.
+    #: Its name for ``uname -r``.
     release: str
 
     @property
@@ -63,43 +62,33 @@ class Kernel:
         return sorted(path for path in tree.rglob("*") if path.is_file())
 
 
-def fetch(name: str, folder: Path, drivers: Sequence[str] = ()) -> Kernel:
-    """Get a kernel of Debian, RELEASE/FLAVOUR, into a folder.
+def take(name: str, modules: Path | None, folder: Path, drivers: Sequence[str] = ()) -> Kernel:
+    """Take a kernel, with the modules that guests need, into an empty folder.
 
     Args:
-        name: which.
-        folder: an empty one.
+        name: RELEASE/FLAVOUR of Debian, or the path of a bzImage.
+        modules: the folder ``lib/modules/RELEASE`` of a bzImage, if it has any.
+        folder: where to.
         drivers: modules that it needs beside those of every guest.
 
     Raises:
-        HostError: this host cannot, or the kernel has no such module.
+        HostError: this host cannot; a file cannot be read, or is something else; a module is
+            missing.
 
     """
-    found = NAME.fullmatch(name)
-    if found is None:
-        raise HostError(f"kernel {name}: unknown, expected RELEASE/{{{','.join(FLAVOURS)}}}")
-    release, flavour = found.groups()
-    with tempfile.TemporaryDirectory() as scratch:
-        place = Path(scratch) / "kernel.tar"
-        debian.archive(release, [FLAVOURS[flavour]], place, variant="extract")
-        with tarfile.open(place) as archive:
-            _unpack(archive, folder)
+    if found := NAME.fullmatch(name):
+        release, flavour = found.groups()
+        with tempfile.TemporaryDirectory() as scratch:
+            place = Path(scratch) / "kernel.tar"
+            root.archive(release, [FLAVOURS[flavour]], place, variant="extract")
+            with tarfile.open(place) as archive:
+                _unpack(archive, folder)
+    else:
+        _copy(Path(name), modules, folder)
     return _with_modules(folder, drivers)
 
 
-def take(image: Path, modules: Path | None, folder: Path, drivers: Sequence[str] = ()) -> Kernel:
-    """Take a bzImage, and its modules where it has any, into a folder.
-
-    Args:
-        image: the kernel.
-        modules: its ``lib/modules/RELEASE``.
-        folder: an empty one.
-        drivers: modules that it needs beside those of every guest.
-
-    Raises:
-        HostError: a file cannot be read, or is something else, or a module is missing.
-
-    """
+def _copy(image: Path, modules: Path | None, folder: Path) -> None:
     try:
         shutil.copyfile(image, folder / "vmlinuz")
         if modules is not None:
@@ -110,7 +99,6 @@ def take(image: Path, modules: Path | None, folder: Path, drivers: Sequence[str]
                 (place / path.name).write_bytes(path.read_bytes())
     except OSError as error:
         raise HostError(f"{error.filename}: cannot be read: {error.strerror}") from error
-    return _with_modules(folder, drivers)
 
 
 def release_of(image: Path) -> str:
@@ -159,7 +147,7 @@ def _of_zstd(content: bytes) -> bytes:
         return bytes(stream.read())
 
 
-#: How modules may be compressed (CONFIG_MODULE_COMPRESS).
+#: Ways to compress modules (CONFIG_MODULE_COMPRESS).
 _UNPACKED_BY = {".xz": lzma.decompress, ".gz": gzip.decompress, ".zst": _of_zstd}
 
 
@@ -178,15 +166,8 @@ def _with_modules(folder: Path, drivers: Sequence[str]) -> Kernel:
 
 
 def _depmod(folder: Path, release: str) -> None:
-    if host.find(DEPMOD) is None:
-        raise DEPMOD.missing()
-    ended = subprocess.run(
-        ["depmod", "--basedir", str(folder), release],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=host.environment(),
-    )
+    local_host.require(DEPMOD)
+    ended = local_host.run(["depmod", "--basedir", str(folder), release])
     if ended.returncode != 0:
         raise HostError(f"depmod {release}: {ended.stderr.strip()}")
 

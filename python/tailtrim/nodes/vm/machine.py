@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
+import struct
 import subprocess
 import time
 from contextlib import ExitStack, suppress
@@ -12,9 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from tailtrim.errors import HostError, RunError
-from tailtrim.nodes import host
+from tailtrim.nodes import local_host
 from tailtrim.nodes.tool import Tool
-from tailtrim.nodes.vm import tap
 from tailtrim.nodes.vm.pci import PassedPort
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 QEMU = Tool("qemu-system-x86_64", "qemu-system-x86")
 Accelerator = Literal["kvm", "tcg"]
 
-#: What the boot line of each guest begins with: a kernel that panics ends the machine, and so does
+#: Begin of the boot line of each guest: a kernel that panics ends the machine, and so does
 #: one of which a part has crashed: nothing that it does afterwards is worth a measurement. Emulated
 #: CPUs that wait for those of the host fail the check of the timer.
 COMMON = "console=ttyS0 panic=-1 oops=panic no_timer_check"
@@ -47,10 +48,16 @@ _ACCELERATORS = {"kvm": "kvm", "tcg": "tcg,thread=single"}
 # The thread of one CPU (KVM), or of all (TCG in one thread).
 _CPU_THREAD = re.compile(r"(?:CPU (\d+)|ALL CPUs)/\w+\s*")
 
+_TUN = Path("/dev/net/tun")
+# <linux/if_tun.h>
+_TUNSETIFF = 0x400454CA
+_TAP, _NO_INFORMATION, _OFFLOAD_HEADER = 0x0002, 0x1000, 0x4000
+_INTERFACE = "16sH22x"
+
 
 @dataclass(frozen=True, slots=True)
 class Hardware:
-    """What a guest runs on: its CPUs, on which CPUs of this host they are, memory, accelerator."""
+    """Hardware of a guest: its CPUs, the CPUs of this host for them, memory, accelerator."""
 
     cpus: int
     on: Sequence[int]
@@ -67,7 +74,7 @@ class Wired:
 
     @property
     def record(self) -> dict[str, Any]:
-        """What run directories have of it."""
+        """Its record in run directories."""
         return {"kind": "virtio-net", "mac": self.mac}
 
 
@@ -123,14 +130,13 @@ class Machine:
             HostError: this host cannot.
 
         """
-        if host.find(QEMU) is None:
-            raise QEMU.missing()
+        local_host.require(QEMU)
         self._console = console
         with ExitStack() as stack:
             taps = {}
             for port in ports:
                 if isinstance(port, Wired):
-                    taps[port.tap] = tap.opened(namespace, port.tap)
+                    taps[port.tap] = _tap(namespace, port.tap)
                     stack.callback(os.close, taps[port.tap])
             self._process = subprocess.Popen(
                 [
@@ -143,7 +149,7 @@ class Machine:
                 text=True,
                 errors="replace",
                 pass_fds=list(taps.values()),
-                env=host.environment(),
+                env=local_host.environment(),
                 start_new_session=True,
             )
 
@@ -230,7 +236,7 @@ class Machine:
         with suppress(OSError):
             text = self._console.read_text("utf-8", "replace") + text
         lines = [line.strip() for line in text.splitlines() if line.strip()]
-        # What a kernel prints of its stack is longer than these.
+        # The stack that a kernel prints is longer than these.
         panics = [line for line in lines[:-_LAST_LINES] if _PANIC in line]
         return " | ".join([*panics[:1], *lines[-_LAST_LINES:]])
 
@@ -257,12 +263,8 @@ def _serial() -> list[str]:
     """Return a serial port to the guest, whose other end is a socket in QEMU's namespace."""
     return [
         *("-chardev", f"socket,id=control,path={CONTROL},abstract=on,server=on,wait=off"),
-        *(
-            "-device",
-            "virtio-serial-pci",
-            "-device",
-            "virtserialport,chardev=control,name=tailtrim",
-        ),
+        *("-device", "virtio-serial-pci"),
+        *("-device", "virtserialport,chardev=control,name=tailtrim"),
     ]
 
 
@@ -283,6 +285,30 @@ def network(ports: Sequence[GuestPort], taps: Mapping[str, int]) -> Iterator[str
             continue
         yield from ("-netdev", f"tap,id=port{number},fd={taps[port.tap]}{vhost}")
         yield from ("-device", f"virtio-net-pci,netdev=port{number},mac={port.mac},romfile={off}")
+
+
+def _tap(namespace: Namespace, name: str) -> int:
+    """Make a tap in a namespace; it goes when the last copy of the descriptor is closed.
+
+    Raises:
+        HostError: this host cannot.
+
+    """
+
+    def make() -> int:
+        descriptor = os.open(_TUN, os.O_RDWR | os.O_CLOEXEC)
+        flags = _TAP | _NO_INFORMATION | _OFFLOAD_HEADER
+        try:
+            fcntl.ioctl(descriptor, _TUNSETIFF, struct.pack(_INTERFACE, name.encode(), flags))
+        except OSError:
+            os.close(descriptor)
+            raise
+        return descriptor
+
+    try:
+        return namespace.inside(make)
+    except OSError as error:
+        raise HostError(f"{_TUN}: no tap can be made: {error.strerror}") from error
 
 
 def _text(path: str) -> str:

@@ -10,13 +10,12 @@ import os
 import platform
 import re
 import resource
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tailtrim.errors import HostError
-from tailtrim.nodes import host
+from tailtrim.nodes import local_host
 from tailtrim.nodes.tool import Tool
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ _IPC_LOCK = 14
 _MIB = 1 << 20
 
 
-class AskedPort(NamedTuple):
+class RequestedPort(NamedTuple):
     """A port that a plan asks for: the address of the device, and the interface it is cabled to."""
 
     pci: str
@@ -67,7 +66,7 @@ class PassedPort:
 
     @property
     def record(self) -> dict[str, Any]:
-        """What run directories have of it."""
+        """Its record in run directories."""
         return {
             "kind": "passed through",
             "mac": self.mac,
@@ -80,7 +79,7 @@ class PassedPort:
 
 
 def passed_ports(
-    asked: Mapping[str, AskedPort], memory_mib: int, root: Path
+    asked: Mapping[str, RequestedPort], memory_mib: int, root: Path
 ) -> dict[str, PassedPort]:
     """Return the ports that a plan asks for, once it is sure that they can be passed through.
 
@@ -119,7 +118,7 @@ def possible(root: Path = ROOT) -> None:
         HostError: it cannot; says why, and what to do.
 
     """
-    if os.geteuid() != 0 or host.unprivileged():
+    if os.geteuid() != 0 or local_host.unprivileged():
         raise HostError("passing through a PCI device needs root")
     if not any(_entries(root / _GROUPS)):
         raise HostError(
@@ -161,7 +160,7 @@ def _lockable(memory_mib: int, root: Path) -> None:
         )
 
 
-def _port(where: str, asked: AskedPort, root: Path) -> PassedPort:
+def _port(where: str, asked: RequestedPort, root: Path) -> PassedPort:
     device = root / _DEVICES / asked.pci
     if not device.is_dir():
         known = ", ".join(_networks(root)) or "none: this host has no network card on PCI"
@@ -247,15 +246,8 @@ def _spared(where: str, what: str, interface: str, root: Path) -> None:
 
 
 def _ip(*words: str) -> list[dict[str, Any]]:
-    if host.find(IP) is None:
-        raise IP.missing()
-    asked = subprocess.run(
-        ["ip", "-json", *words],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=host.environment(),
-    )
+    local_host.require(IP)
+    asked = local_host.run(["ip", "-json", *words])
     try:
         found: list[dict[str, Any]] = json.loads(asked.stdout or "[]")
     except ValueError:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import subprocess
-from contextlib import suppress
+from functools import partial
 from importlib import resources
 from typing import TYPE_CHECKING, Self
 
 from tailtrim.errors import HostError
-from tailtrim.nodes import host
-from tailtrim.nodes.node import errors_file, first_line
+from tailtrim.nodes import local_host
+from tailtrim.nodes.holder import Holder
 from tailtrim.nodes.ports import REMEMBER
 from tailtrim.nodes.vm.pci import ROOT
 
@@ -20,10 +19,8 @@ if TYPE_CHECKING:
 
     from tailtrim.nodes.vm.pci import PassedPort
 
-_BOUND = "bound"
 
-
-class Bound:
+class BoundDevices:
     """Devices that are given to vfio-pci, for as long as the context lasts.
 
     The interfaces at the other ends of their cables are in a network namespace meanwhile. A process
@@ -45,23 +42,12 @@ class Bound:
         script = resources.files(__package__).joinpath("vfio.sh").read_text("utf-8")
         devices = " ".join(f"{port.pci}={port.driver}" for port in ports)
         words = (str(root / "sys"), str(parking), devices, *(port.cable for port in ports))
-        self._errors = errors_file()
-        self._process = subprocess.Popen(
-            ["sh", "-c", f"{REMEMBER}\n{script}", "sh", *words],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-            text=True,
-            env=host.environment(),
-            # Ctrl-C is for this process, and not for what brings devices back.
-            start_new_session=True,
-        )
-        if first_line(self._process) != _BOUND:
-            raise HostError(f"vm.ports: {self._ended()[1]}")
+        command = ("sh", "-c", f"{REMEMBER}\n{script}", "sh", *words)
+        self._holder = Holder(partial(local_host.start, command), "vm.ports", grace_s=None)
         for port in ports:
             node = root / "dev/vfio" / str(port.iommu_group)
             if not os.access(node, os.R_OK | os.W_OK):
-                self._ended()
+                self._holder.end()
                 raise HostError(
                     f"vm.ports: {port.pci}: {node} cannot be read and written; where this is a"
                     " container, give it that device"
@@ -78,19 +64,6 @@ class Bound:
             HostError: one could not be given back; says which.
 
         """
-        code, problem = self._ended()
+        code, problem = self._holder.end()
         if code != 0:
             raise HostError(f"vm.ports: not as it was before: {problem}")
-
-    def _ended(self) -> tuple[int, str]:
-        """End what holds them, and return its code and what it complained of."""
-        if self._process.stdin:
-            with suppress(OSError):
-                self._process.stdin.close()
-        code = self._process.wait()
-        if self._process.stdout:
-            self._process.stdout.close()
-        with self._errors:
-            self._errors.seek(0)
-            told = "; ".join(self._errors.read().strip().splitlines())
-        return code, told or "no answer"

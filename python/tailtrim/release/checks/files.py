@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tailtrim.errors import HostError, ReleaseError
 from tailtrim.experiment import packages
-from tailtrim.nodes.packages import sum_of
+from tailtrim.nodes.environment import sum_of
 from tailtrim.release import checksums, safe_files, signing
 from tailtrim.release.checks import CheckResult
 from tailtrim.release.layout import (

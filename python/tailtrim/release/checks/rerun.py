@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tailtrim.errors import OutputError, ReleaseError, Remedy
-from tailtrim.nodes.testbeds import LOCAL
+from tailtrim.nodes.testbed import LOCAL
 from tailtrim.release.checks import CheckResult
 from tailtrim.release.layout import PLAN
 
@@ -52,7 +52,7 @@ def check(release: UntrustedRelease, wanted: Rerun, told: Callable[[str], None])
 
     """
     from tailtrim.experiment import Experiment, conduct, images_for  # noqa: PLC0415
-    from tailtrim.nodes.unprivileged import enter  # noqa: PLC0415
+    from tailtrim.nodes.local_host import become_root  # noqa: PLC0415
 
     plan, runs = _planned(release, wanted)
     if plan.by_minute:
@@ -64,7 +64,7 @@ def check(release: UntrustedRelease, wanted: Rerun, told: Callable[[str], None])
         error.add_note(Remedy("choose another {out}"))
         raise error
     if plan.testbed == LOCAL:
-        enter()
+        become_root()
     experiment = Experiment(wanted.out, plan, chosen, resume=False)
 
     def say(run: Run, what: str) -> None:

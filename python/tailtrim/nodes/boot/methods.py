@@ -1,21 +1,17 @@
-"""GRUB's next boot: an entry of its own, once.
-
-GRUB forgets ``next_entry`` when it has read it, before the kernel starts. A host that does not come
-up so is back in its old entry after its next reset.
-"""
+"""Methods to boot another kernel and line: GRUB's next entry, and kexec."""
 
 from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, ClassVar
 
-from tailtrim.errors import HostError
-from tailtrim.nodes.boot.leaving import has_systemd, leave
+from tailtrim.errors import HostError, RunError
+from tailtrim.nodes.boot.reboot import BootMethod
 from tailtrim.nodes.tool import Tool
 
 if TYPE_CHECKING:
     from tailtrim.nodes.boot.line import BootLine
-    from tailtrim.nodes.node import Shell
+    from tailtrim.nodes.host import Shell
 
 EDITENV = Tool("grub-editenv", "grub-common")
 PROBE = Tool("grub-probe", "grub-common")
@@ -31,20 +27,24 @@ _OWN = re.compile(rf"^{_BEGIN}\n.*?^{_END}\n", re.DOTALL | re.MULTILINE)
 _NOT_WRITTEN = ("btrfs", "zfs")
 # A reset while it is written finds the old file or the new one.
 _WRITE = 'cat >"$1.new" && sync "$1.new" && mv "$1.new" "$1" && sync "${1%/*}"'
+#: Its package can also take over every reboot of a host.
+KEXEC = Tool("kexec", "kexec-tools", service=True)
+_LOADED = "/sys/kernel/kexec_loaded"
+#: From here on an exit code is a signal's, or that of ssh for a lost connection.
+_NOT_OF_COMMANDS = 128
 
 
-class Grub:
-    """Debian's GRUB 2, in /boot/grub."""
+class Grub(BootMethod):
+    """An entry of its own of Debian's GRUB 2, in /boot/grub, for the next boot only.
+
+    GRUB forgets ``next_entry`` when it has read it, before the kernel starts. A host that does not
+    come up so is back in its old entry after its next reset.
+    """
 
     tools: ClassVar[tuple[Tool, ...]] = (EDITENV, PROBE, RELATIVE, CHECK)
 
     def prepare(self, node: Shell, line: BootLine) -> None:
-        """Write an entry, and make it the next one.
-
-        Raises:
-            HostError: the node's GRUB cannot, or refuses the entry.
-
-        """
+        """Write an entry, and make it the next one."""
         node.require(*self.tools)
         line.require(node)
         self._require(node, line)
@@ -57,21 +57,11 @@ class Grub:
             raise HostError(f"{node.role}: {_ENVIRONMENT} has no next_entry, expected {_ENTRY}")
 
     def leave(self, node: Shell) -> None:
-        """Reboot, through systemd where there is.
-
-        Raises:
-            HostError: it was refused.
-
-        """
-        leave(node, *(("systemctl", "reboot") if has_systemd(node) else ("reboot",)))
+        """Reboot, through systemd where there is."""
+        _leave(node, *(("systemctl", "reboot") if _has_systemd(node) else ("reboot",)))
 
     def restore(self, node: Shell) -> None:
-        """Remove the entry, and what says that it is the next one.
-
-        Raises:
-            HostError: a file cannot be written.
-
-        """
+        """Remove the entry, and what says that it is the next one."""
         custom = _custom(node)
         kept = _OWN.sub("", custom)
         if kept != custom:
@@ -108,6 +98,36 @@ class Grub:
             raise error
 
 
+class Kexec(BootMethod):
+    """kexec: the firmware is left out, and with it what a reset does to devices."""
+
+    tools: ClassVar[tuple[Tool, ...]] = (KEXEC,)
+
+    def prepare(self, node: Shell, line: BootLine) -> None:
+        """Load the kernel."""
+        node.require(*self.tools)
+        line.require(node)
+        initrd = [f"--initrd={line.initrd}"] if line.initrd else []
+        # The system call that takes files where the kernel has it: lockdown allows no other.
+        how = ("--load", "--kexec-syscall-auto", f"--command-line={line.text}")
+        node.run(KEXEC.program, *how, *initrd, line.kernel)
+        if node.run("cat", _LOADED).strip() != "1":
+            raise HostError(f"{node.role}: {_LOADED} is not 1, expected it after kexec --load")
+
+    def leave(self, node: Shell) -> None:
+        """Start what was loaded: through systemd, which ends its services first, where there is."""
+        if _has_systemd(node):
+            _leave(node, "systemctl", "kexec")
+        else:
+            node.run("sync")
+            _leave(node, KEXEC.program, "--exec")
+
+    def restore(self, node: Shell) -> None:
+        """Forget what was loaded; the next kernel has nothing loaded anyway."""
+        if node.exists(_LOADED) and node.run("cat", _LOADED).strip() == "1":
+            node.run(KEXEC.program, "--unload")
+
+
 def _custom(node: Shell) -> str:
     """Return custom.cfg, which need not be there."""
     return node.run("cat", CUSTOM) if node.exists(CUSTOM) else ""
@@ -132,3 +152,20 @@ def _entry(node: Shell, line: BootLine) -> str:
 def _relative(node: Shell, path: str) -> str:
     """Return a path as GRUB has it: within its filesystem."""
     return node.run(RELATIVE.program, path).strip()
+
+
+def _has_systemd(node: Shell) -> bool:
+    """Return whether systemd runs there."""
+    return node.exists("/run/systemd/system")
+
+
+def _leave(node: Shell, *command: str) -> None:
+    """Run a command that ends the node's system."""
+    try:
+        ended = node.call(*command)
+    except RunError:
+        return  # the connection ended first
+    if 0 < ended.returncode < _NOT_OF_COMMANDS:
+        told = (ended.stderr or ended.stdout).strip().splitlines()
+        problem = told[-1] if told else f"ended with {ended.returncode}"
+        raise HostError(f"{node.role}: {' '.join(command)}: {problem}")

@@ -1,31 +1,63 @@
-"""Hosts that die during an experiment: their power is cycled once, where that is allowed."""
+"""The power of a testbed's nodes: switched for users, and cycled for hosts that die."""
 
 from __future__ import annotations
 
 import time
 from typing import TYPE_CHECKING
 
-from tailtrim.errors import HostError, TailtrimError
-from tailtrim.nodes.ssh.connection import Connection
+from tailtrim.errors import HostError, PlanError, TailtrimError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tailtrim.nodes.testbed_file import NodeEntry
+    from tailtrim.nodes.node_entry import NodeEntry
+    from tailtrim.nodes.power import Power
+    from tailtrim.nodes.testbed_file import TestbedDescription
 
-#: A host that lives answers within this time.
-_ANSWER_S = 15.0
 _POLL_S = 1.0
 
 
-class Revival:
-    """What was done to bring hosts back."""
+def power_of(description: TestbedDescription, node: str) -> Power:
+    """Return what switches the power of a node.
+
+    Raises:
+        PlanError: the testbed file lacks the node, or its power.
+
+    """
+    entry = description.nodes.get(node)
+    if entry is None:
+        raise PlanError(f"unknown node {node!r}, expected one of {', '.join(description.nodes)}")
+    if entry.power is None:
+        raise PlanError(f"node {node} has no power: in the testbed file, add nodes.{node}.power")
+    return entry.power
+
+
+def switchable(description: TestbedDescription, node: str) -> Power:
+    """Return the same for a node that may be switched off now.
+
+    Raises:
+        HostError: others have reserved it.
+        PlanError: as of :func:`power_of`, or the testbed file does not allow it.
+
+    """
+    power = power_of(description, node)
+    refused = description.forbids(node, "reboot")
+    if refused:
+        raise PlanError(*refused)
+    # That it cannot be reached is a reason to switch its power.
+    if description.nodes[node].answers(node):
+        description.nodes[node].free(node)
+    return power
+
+
+class PowerRecovery:
+    """Dead hosts are brought back by their power, each once, where that is allowed."""
 
     def __init__(self) -> None:
         """Nothing was done yet."""
         self._cycled: set[str] = set()
 
-    def revived(self, node: str, entry: NodeEntry, told: Callable[[str], None]) -> str:
+    def recover(self, node: str, entry: NodeEntry, told: Callable[[str], None]) -> str:
         """Bring a dead host back by its power, once, and say how.
 
         Raises:
@@ -49,15 +81,6 @@ class Revival:
         return f"node {node} died; its power was cycled, and it was back {took_s:.0f} s later"
 
 
-def dead(node: str, entry: NodeEntry) -> bool:
-    """Whether a host cannot be reached now."""
-    try:
-        Connection(node, entry.ssh, ready_s=_ANSWER_S).close()
-    except HostError:
-        return True
-    return False
-
-
 def _not_allowed(node: str, entry: NodeEntry) -> str | None:
     missing = [] if entry.power is not None else [f"nodes.{node}.power"]
     missing += [] if "reboot" in entry.may else [f"reboot in nodes.{node}.may"]
@@ -69,7 +92,7 @@ def _not_allowed(node: str, entry: NodeEntry) -> str | None:
 
 def _until_reached(node: str, entry: NodeEntry) -> float:
     began_s = time.monotonic()
-    while dead(node, entry):
+    while not entry.answers(node):
         if time.monotonic() - began_s > entry.boot_s:
             raise HostError(f"not reached by SSH within {entry.boot_s:g} s (boot_s)")
         time.sleep(_POLL_S)

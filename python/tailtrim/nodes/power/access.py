@@ -1,17 +1,54 @@
-"""A password that stands elsewhere: a testbed file only says where."""
+"""Access to controllers, as a testbed file says it: addresses, certificates and passwords."""
 
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Annotated, Any, Self
+from urllib.parse import urlsplit
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from tailtrim.errors import HostError
 from tailtrim.model_base import Strict
 
 _OTHERS = 0o077
+
+
+def _without_secret(given: Any) -> Any:
+    # Errors tell what was given.
+    return re.sub(r"//[^/?#]*@", "//…@", given) if isinstance(given, str) else given
+
+
+def _is_address(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise ValueError("expected an address such as https://192.0.2.7")
+    if parts.username is not None or parts.query or parts.fragment:
+        raise ValueError("expected an address alone; user and password are keys beside it")
+    return url.rstrip("/")
+
+
+# The last one comes first.
+Address = Annotated[str, AfterValidator(_is_address), BeforeValidator(_without_secret)]
+
+
+class Web(Strict):
+    """A controller that is asked by HTTP."""
+
+    url: Address = Field(description="Where it is: http:// or https:// and a host.")
+    ca_file: str | None = Field(
+        default=None, description="Certificates to trust instead of the host's, as a PEM file."
+    )
+    check_certificate: bool = Field(
+        default=True, description="Whether the certificate is checked where it is https."
+    )
+
+    @property
+    def _verify(self) -> bool | str:
+        """The same for requests."""
+        return self.ca_file or True if self.check_certificate else False
 
 
 class Secret(Strict):
@@ -63,7 +100,7 @@ class Secret(Strict):
 
 
 def _hidden(given: Any) -> Any:
-    # What is given in its place may be the password: errors, which tell it, must not have it.
+    # A value in its place may be the password: errors, which tell it, must not have it.
     return given if isinstance(given, dict | Secret) else {}
 
 
