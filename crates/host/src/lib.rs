@@ -11,6 +11,7 @@ pub mod kernel;
 pub mod limits;
 pub mod lint;
 pub mod process;
+pub mod texts;
 pub mod topology;
 pub mod tree;
 pub mod tune;

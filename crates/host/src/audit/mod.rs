@@ -16,7 +16,6 @@ mod intent;
 mod log;
 mod observe;
 pub mod paths;
-mod reference;
 mod report;
 mod select;
 mod tasks;
@@ -24,11 +23,10 @@ mod waiver;
 
 pub use crate::Workload;
 pub use answer::{Answer, CheckStatus, Evidence, EvidenceLevel, Finding};
-pub use check::{Check, Importance, Need};
+pub use check::{Check, Evaluate, Importance, Need, Reference};
 pub use checks::{all, find};
 pub use facts::{Facts, is_guest};
 pub use intent::{Intent, IntentError, Wish};
-pub use reference::Reference;
 pub use report::{Asked, AuditReport, Counts};
 pub use select::{Selection, SelectionError};
 pub use waiver::{Waived, Waiver};
@@ -87,7 +85,7 @@ fn telling(read: Vec<Evidence>) -> Vec<Evidence> {
 /// Why the question does not arise; `None` where it does.
 fn arises(check: &Check, facts: &Facts<'_>) -> Result<Option<String>, Unread> {
     let intent = facts.intent();
-    for need in check.needs {
+    for need in &check.needs {
         let reason = match need {
             Need::Isolated if intent.isolate.is_empty() => "no CPU is to be isolated".to_owned(),
             Need::Nic if intent.nics.is_empty() => "no interface is named (--nic)".to_owned(),
@@ -174,7 +172,8 @@ mod tests {
 
     #[test]
     fn the_runner_holds_evaluators_to_what_they_read() {
-        let check = Check { id: "TEST-001", evaluate: sloppy, ..Check::BLANK };
+        let blank = Check { since: None, needs: Vec::new(), ..all().next().unwrap().clone() };
+        let check = Check { evaluate: sloppy, ..blank };
         let whole = Memory::new(true).with("/proc/cmdline", "quiet").with("/proc/swaps", "");
         let intent = Intent::complete(Wish::default(), &whole).unwrap();
         let verdict = |tree: &Memory| ask(&check, &Facts::new(tree, &intent)).verdict;

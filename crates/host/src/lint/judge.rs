@@ -33,7 +33,7 @@ pub(super) fn judge(
             );
             let finding = Finding::new(Severity::Error, Kind::NotMainline, word, title);
             let finding = finding.effect(effect).source(UNKNOWN);
-            Some(match foreign.right {
+            Some(match &foreign.right {
                 Some(right) => finding.right(right),
                 None => finding,
             })
@@ -88,12 +88,12 @@ fn with_value(name: &str, word: &Word) -> String {
 }
 
 /// What is not done: a sentence, or nothing.
-fn so(remains: Option<&str>) -> String {
-    remains.map_or_else(String::new, |remains| format!(" So {remains}."))
+fn so(remains: &str) -> String {
+    if remains.is_empty() { String::new() } else { format!(" So {remains}.") }
 }
 
 fn near(word: &Word, meant: &str, context: &Context) -> Finding {
-    let remains = TABLE.find(meant, context.kernel).and_then(|parameter| parameter.remains);
+    let remains = TABLE.find(meant, context.kernel).map_or("", |parameter| parameter.remains);
     let title = format!("unknown parameter {}, did you mean {meant}", word.name);
     Finding::new(Severity::Error, Kind::NearMiss, word, title)
         .within_name(word)
@@ -110,7 +110,8 @@ fn swallowed(
     lost: Option<(&Cpus, &Cpus)>,
 ) -> Finding {
     let title = format!("{} is taken for {}, with which it begins", word.name, flag.name);
-    let remains = meant.and_then(|meant| TABLE.find(meant, context.kernel)?.remains);
+    let meant_one = meant.and_then(|meant| TABLE.find(meant, context.kernel));
+    let remains = meant_one.map_or("", |parameter| parameter.remains);
     let matches = format!("{} matches every word that begins so", flag.name);
     let effect = match (flag.name == "rcu_nocbs", lost) {
         (true, Some((lost, offloaded))) if offloaded.is_empty() => format!(
@@ -281,8 +282,8 @@ fn ignored(word: &Word, parameter: &Parameter) -> Option<Finding> {
 
 /// What becomes of a word whose value its function does not take.
 fn rejected(word: &Word, parameter: &Parameter, context: &Context) -> String {
-    if let Some(does) = parameter.wrong_does {
-        return format!("With a value that it does not know, {does}.");
+    if !parameter.wrong_does.is_empty() {
+        return format!("With a value that it does not know, {}.", parameter.wrong_does);
     }
     let heard = match parameter.wrong {
         Wrong::Silent => "The value is ignored, and nothing is logged.".to_owned(),

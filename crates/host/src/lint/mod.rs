@@ -1,7 +1,7 @@
 //! The boot-line linter: what a kernel really makes of its boot line.
 //!
 //! A kernel says little about words that it does not know, and nothing about many that it takes
-//! otherwise than they are meant. [`lint()`] knows the parameters (`parameters.txt`, `names.txt`), models how
+//! otherwise than they are meant. [`lint()`] knows the parameters (`parameters.json`, `names.json`), models how
 //! the words are taken apart and what becomes of the lists of CPUs, and returns a [`Finding`] for each word
 //! that does not do what it says. [`Running`] holds what a running kernel shows, and [`LintReport::compare`] puts
 //! both side by side.

@@ -30,7 +30,7 @@ pub(super) fn fit(word: &Word, parameter: &Parameter, kernel: Option<KernelVersi
         false => Fit::Wrong(0, value.len(), near.map(str::to_owned)),
     };
     match &parameter.value {
-        Value::Flag(Some(only)) if *only == value => Fit::Fits,
+        Value::Flag(Some(only)) if only == value => Fit::Fits,
         Value::Flag(_) => Fit::Ignored,
         Value::One(choices) => among(value, 0, choices, kernel),
         Value::Some(choices) => several(value, choices, kernel),

@@ -1,10 +1,12 @@
 //! Which versions of the kernel have a parameter.
 
 use crate::KernelVersion;
+use serde::Deserialize;
 use std::fmt;
 
 /// In which versions something exists. A bound is a pair where it is known only to lie between two.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub(super) struct Versions {
     /// The first version that has it.
     pub(super) since: Option<(KernelVersion, KernelVersion)>,

@@ -2,8 +2,11 @@
 
 use super::nearest::nearest;
 use super::table::{How, Parameter, TABLE, Value, key};
-use crate::KernelVersion;
-use crate::Word;
+use crate::texts::read;
+use crate::{KernelVersion, Word};
+use serde::Deserialize;
+use std::collections::HashMap;
+use std::sync::LazyLock;
 
 /// What a word is to the kernel.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,172 +34,34 @@ pub(super) enum Sort {
 }
 
 /// A parameter that mainline does not have.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Foreign {
-    name: &'static str,
+    name: String,
     /// Where it comes from.
-    pub(super) home: &'static str,
+    pub(super) home: String,
     /// What does its work in mainline.
-    pub(super) instead: &'static str,
+    pub(super) instead: String,
     /// The word for that, where there is one.
-    pub(super) right: Option<&'static str>,
+    #[serde(default)]
+    pub(super) right: Option<String>,
 }
 
-const FOREIGN: [Foreign; 4] = [
-    Foreign {
-        name: "kthread_cpus",
-        home: "real-time kernels of Ubuntu and Wind River",
-        instead: "nohz_full= keeps kernel threads off its CPUs",
-        right: Some("nohz_full"),
-    },
-    Foreign {
-        name: "noibrs",
-        home: "old kernels of Red Hat",
-        instead: "spectre_v2= chooses the mitigation",
-        right: Some("spectre_v2"),
-    },
-    Foreign {
-        name: "noibpb",
-        home: "old kernels of Red Hat",
-        instead: "spectre_v2_user= chooses the mitigation",
-        right: Some("spectre_v2_user"),
-    },
-    Foreign {
-        name: "cgroup_enable",
-        home: "kernels of Debian and of the Raspberry Pi",
-        instead: "mainline enables every controller that is built in",
-        right: None,
-    },
-];
+/// Words that are not parameters of mainline, and what they are instead.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Others {
+    foreign: Vec<Foreign>,
+    /// Words that are believed to be parameters, and are near to others than those that are meant.
+    believed: HashMap<String, String>,
+    /// Words that programs in user space look for in `/proc/cmdline`, or that init takes as arguments.
+    user_space: Vec<String>,
+    user_space_beginnings: Vec<String>,
+    /// Variables of `sysctl` that a latency guide names.
+    sysctls: Vec<String>,
+}
 
-/// Words that programs in user space look for in `/proc/cmdline`, or that init takes as arguments.
-const USER_SPACE: &[&str] = &[
-    "single",
-    "s",
-    "S",
-    "1",
-    "2",
-    "3",
-    "4",
-    "5",
-    "emergency",
-    "rescue",
-    "auto",
-    "splash",
-    "nosplash",
-    "rhgb",
-    "fastboot",
-    "forcefsck",
-    "fsckfix",
-    "kexec",
-    "BOOT_IMAGE",
-    "BOOTIF",
-    "boot",
-    "live",
-    "toram",
-    "persistence",
-    "components",
-    "nopersistence",
-    "noeject",
-    "noprompt",
-    "ostree",
-    "rootovl",
-    "biosdevname",
-    "autorelabel",
-    "cryptdevice",
-    "cryptopts",
-    "overlayroot",
-    "ds",
-    "cloud-config-url",
-    "url",
-    "preseed",
-    "priority",
-    "locale",
-    "keymap",
-    "interface",
-    "domain",
-    "hostname",
-    "text",
-    "inst",
-    "ks",
-    "repo",
-    "noautologin",
-    "vyos-union",
-    "union",
-    "fetch",
-    "username",
-    "initrd",
-    "zfs",
-    "rootfs",
-    "break",
-    "nopersistent",
-    "panic_on_io_nmi",
-    "unified_cgroup_hierarchy",
-    "nfsopts",
-    "netboot",
-    "archisobasedir",
-    "archisolabel",
-    "verbose",
-];
-
-/// Beginnings of words for user space.
-const USER_SPACE_BEGINNINGS: &[&str] = &[
-    "-",
-    "LC_",
-    "DEBCONF_",
-    "live-",
-    "debian-installer/",
-    "netcfg/",
-    "rd_",
-    "luks_",
-    "zfs_",
-    "bcache_",
-];
-
-/// Words for user space that are written in capitals, as variables of its environment are.
-const ENVIRONMENT: &[&str] =
-    &["LANG", "LANGUAGE", "TERM", "PATH", "HOME", "KEYTABLE", "SYSFONT", "KEYMAP", "FONT", "TZ"];
-
-/// Variables of `sysctl` that a latency guide names.
-const SYSCTLS: &[&str] = &[
-    "kernel.nmi_watchdog",
-    "kernel.numa_balancing",
-    "kernel.sched_autogroup_enabled",
-    "kernel.panic",
-    "kernel.sched_min_granularity_ns",
-    "kernel.sched_rt_runtime_us",
-    "kernel.sched_schedstats",
-    "kernel.printk",
-    "kernel.soft_watchdog",
-    "kernel.split_lock_mitigate",
-    "kernel.timer_migration",
-    "kernel.watchdog",
-    "kernel.watchdog_cpumask",
-    "kernel.watchdog_thresh",
-    "kernel.hung_task_timeout_secs",
-    "net.core.busy_poll",
-    "net.core.busy_read",
-    "net.core.default_qdisc",
-    "net.core.netdev_budget",
-    "net.core.netdev_budget_usecs",
-    "net.core.netdev_max_backlog",
-    "net.core.rmem_max",
-    "net.core.rps_default_mask",
-    "net.core.rps_sock_flow_entries",
-    "net.core.wmem_max",
-    "net.ipv4.tcp_fastopen",
-    "net.ipv4.tcp_rmem",
-    "vm.compaction_proactiveness",
-    "vm.dirty_background_ratio",
-    "vm.dirty_ratio",
-    "vm.dirty_writeback_centisecs",
-    "vm.nr_hugepages",
-    "vm.overcommit_memory",
-    "vm.stat_interval",
-    "vm.swappiness",
-    "vm.watermark_boost_factor",
-    "vm.zone_reclaim_mode",
-];
+static OTHERS: LazyLock<Others> = LazyLock::new(|| read(include_str!("words.json")));
 
 /// Judge a word.
 pub(super) fn sort(word: &Word, kernel: Option<KernelVersion>) -> Sort {
@@ -207,7 +72,7 @@ pub(super) fn sort(word: &Word, kernel: Option<KernelVersion>) -> Sort {
     if let Some(plain) = plain(&word.text()) {
         return Sort::Typographic(plain);
     }
-    if let Some(foreign) = FOREIGN.iter().find(|foreign| key(name) == foreign.name) {
+    if let Some(foreign) = OTHERS.foreign.iter().find(|foreign| key(name) == foreign.name) {
         return Sort::Foreign(foreign);
     }
     if let Some(flag) = TABLE.swallows(name, kernel) {
@@ -225,12 +90,9 @@ pub(super) fn sort(word: &Word, kernel: Option<KernelVersion>) -> Sort {
     meant(name).map_or(Sort::Unknown, Sort::Near)
 }
 
-/// Words that are believed to be parameters, and are near to others than those that are meant.
-const BELIEVED: [(&str, &str); 2] = [("noht", "nosmt"), ("nohyperthreading", "nosmt")];
-
 /// Names known in depth are meant rather than others as near.
 fn meant(name: &str) -> Option<&'static str> {
-    if let Some((_, meant)) = BELIEVED.iter().find(|(believed, _)| key(name) == *believed) {
+    if let Some(meant) = OTHERS.believed.get(&key(name)) {
         return Some(meant);
     }
     // Of other architectures and old drivers, short names are near to anything.
@@ -250,7 +112,7 @@ fn dotted(name: &str, first: &str) -> Sort {
         Some("kernel" | "vm" | "net" | "fs" | "dev" | "user")
     );
     if is_sysctl && !name.starts_with("net.ifnames") && !name.starts_with("net.naming") {
-        return match nearest(&with_dots, SYSCTLS.iter().copied()) {
+        return match nearest(&with_dots, OTHERS.sysctls.iter().map(String::as_str)) {
             Some(near) if near != with_dots => Sort::NearSysctl(near),
             _ if variable.len() == name.len() => Sort::Sysctl(format!("sysctl.{name}")),
             _ => Sort::UserSpace,
@@ -277,9 +139,8 @@ fn of_another_module(name: &str) -> Option<&'static str> {
 }
 
 fn user_space(name: &str) -> bool {
-    USER_SPACE.contains(&name)
-        || ENVIRONMENT.contains(&name)
-        || USER_SPACE_BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
+    OTHERS.user_space.iter().any(|word| word == name)
+        || OTHERS.user_space_beginnings.iter().any(|beginning| name.starts_with(beginning))
 }
 
 /// The word with the signs of the keyboard; `None` where it has no others.
@@ -332,7 +193,7 @@ mod tests {
     #[test]
     fn no_word_that_is_legitimate_is_also_a_parameter_of_another_name() {
         let twice: Vec<_> =
-            USER_SPACE.iter().filter(|word| TABLE.swallows(word, None).is_some()).collect();
-        assert_eq!(twice, Vec::<&&str>::new());
+            OTHERS.user_space.iter().filter(|word| TABLE.swallows(word, None).is_some()).collect();
+        assert_eq!(twice, Vec::<&String>::new());
     }
 }

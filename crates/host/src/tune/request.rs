@@ -1,12 +1,12 @@
 //! What the operator wants.
 
 use crate::{Cpus, Workload};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
 /// A named collection of changes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Profile {
     /// Polling applications (DPDK, AF_XDP): Table I of "Ducked Tails", with the names that kernels know.

@@ -2,118 +2,23 @@
 
 use super::super::answer::{Answer, CheckStatus, EvidenceLevel, judge, not_applicable, unknown};
 use super::super::ask::{at_least, few, file, sysctl};
-use super::super::check::{Check, Importance, Need};
+use super::super::check::Topic;
 use super::super::facts::Facts;
 
 const MACHINE_CHECKS: &str = "/sys/devices/system/machinecheck/machinecheck#";
 
-pub(super) const CHECKS: &[Check] = &[
-    Check {
-        id: "AUD-001",
-        title: "System calls are not audited",
-        importance: Importance::Medium,
-        why: "With one rule for system calls every call of every program takes the slow path.",
-        read_from: &["/proc/cmdline", "/tailtrim/dmesg", "/proc/#/task/#/stat"],
-        wanted: "audit=0, or no audit daemon",
-        cost: "no security log",
-        set_now: "auditctl -e 0; auditctl -D",
-        set_boot: "audit=0",
-        undo: "audit=1, start auditd",
-        source: "ducked-tails, Table I; AWS trading benchmark",
-        evaluate: auditing,
-        ..Check::BLANK
-    },
-    Check {
-        id: "AUD-002",
-        title: "SELinux remembers enough decisions",
-        importance: Importance::Low,
-        why: "A decision that is no longer in the cache is computed again, under a lock.",
-        read_from: &["/sys/fs/selinux/avc/cache_threshold"],
-        wanted: "at least 8192 where SELinux is on",
-        set_now: "echo 8192 > /sys/fs/selinux/avc/cache_threshold",
-        undo: "echo 512 > the same file",
-        source: "tuned openshift",
-        evaluate: avc,
-        ..Check::BLANK
-    },
-    Check {
-        id: "AUD-003",
-        title: "Corrected hardware errors do not interrupt",
-        importance: Importance::Medium,
-        why: "Each corrected error interrupts, and the banks of every CPU are polled. Do not use mce=off: it also \
-            disables the report of uncorrected errors.",
-        read_from: &["/sys/devices/system/machinecheck/machinecheck#/ignore_ce", "/proc/cmdline"],
-        wanted: "ignore_ce is 1 everywhere",
-        cost: "watch corrected errors with the board's controller instead",
-        set_now: "echo 1 > /sys/devices/system/machinecheck/machinecheck0/ignore_ce",
-        set_boot: "mce=ignore_ce",
-        undo: "echo 0 > the same file",
-        source: "ducked-tails, Table I; tuned cpu-partitioning",
-        needs: &[Need::Metal],
-        evaluate: corrected_errors,
-        ..Check::BLANK
-    },
-    Check {
-        id: "AUD-004",
-        title: "Machine check banks are not polled",
-        importance: Importance::Medium,
-        why: "A timer reads the banks of every CPU each five minutes, isolated or not: a stall of tens of microseconds at a regular distance.",
-        read_from: &["/sys/devices/system/machinecheck/machinecheck#/check_interval"],
-        wanted: "0",
-        cost: "corrected errors without an interrupt go unnoticed",
-        set_now: "echo 0 > /sys/devices/system/machinecheck/machinecheck0/check_interval",
-        set_boot: "mce=ignore_ce",
-        undo: "echo 300 > the same file",
-        source: "arch/x86/kernel/cpu/mce/core.c",
-        needs: &[Need::Metal],
-        evaluate: polling,
-        ..Check::BLANK
-    },
-    Check {
-        id: "AUD-005",
-        title: "Memory errors are not polled for",
-        importance: Importance::Low,
-        why: "Drivers for memory errors (EDAC) and rasdaemon poll, some through the firmware.",
-        read_from: &["/proc/modules"],
-        wanted: "no *_edac module",
-        cost: "memory errors are counted by the board's controller only",
-        set_now: "modprobe -r MODULE",
-        undo: "modprobe MODULE",
-        source: "drivers/edac",
-        needs: &[Need::Metal],
-        evaluate: edac,
-        ..Check::BLANK
-    },
-    Check {
-        id: "AUD-006",
-        title: "No kernel messages on a slow console",
-        importance: Importance::Medium,
-        why: "A line on a serial console of 115,200 baud takes milliseconds, with interrupts off on the CPU that prints.",
-        read_from: &["/proc/sys/kernel/printk", "/proc/cmdline"],
-        wanted: "console log level at most 4, or no serial console",
-        set_now: "dmesg -n 4",
-        set_boot: "quiet loglevel=4",
-        undo: "dmesg -n with the old level",
-        source: "Documentation/core-api/printk-basics.rst; AWS trading benchmark",
-        evaluate: console,
-        ..Check::BLANK
-    },
-    Check {
-        id: "AUD-007",
-        title: "Split locks are not delayed on purpose",
-        importance: Importance::Low,
-        why: "By default the kernel delays a thread that locks across two cache lines by 10 ms.",
-        read_from: &["/proc/sys/kernel/split_lock_mitigate", "/proc/cmdline"],
-        wanted: "split_lock_mitigate 0, or split_lock_detect=off",
-        cost: "one program can slow down all others",
-        set_now: "sysctl -w kernel.split_lock_mitigate=0",
-        set_boot: "split_lock_detect=off",
-        undo: "sysctl -w kernel.split_lock_mitigate=1",
-        source: "kernel-parameters.txt; Documentation/arch/x86/buslock.rst",
-        evaluate: split_locks,
-        ..Check::BLANK
-    },
-];
+pub(super) const CHECKS: Topic = Topic {
+    texts: include_str!("audit.json"),
+    evaluators: &[
+        ("AUD-001", auditing),
+        ("AUD-002", avc),
+        ("AUD-003", corrected_errors),
+        ("AUD-004", polling),
+        ("AUD-005", edac),
+        ("AUD-006", console),
+        ("AUD-007", split_locks),
+    ],
+};
 
 fn auditing(f: &Facts<'_>) -> Answer {
     let line = f.boot()?;

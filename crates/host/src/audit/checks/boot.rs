@@ -4,91 +4,22 @@ use super::super::answer::{
     Answer, CheckStatus, EvidenceLevel, Finding, judge, not_applicable, unknown,
 };
 use super::super::ask::{few, or_none};
-use super::super::check::{Check, Importance, Need};
+use super::super::check::Topic;
 use super::super::facts::Facts;
 use super::super::intent::meant;
 use crate::lint::{self, Severity};
 use crate::{BootLine, Cpus, Unread};
 
-pub(super) const CHECKS: &[Check] = &[
-    Check {
-        id: "BOOT-001",
-        title: "Unknown or mistyped words of the boot line",
-        importance: Importance::High,
-        why: "The kernel passes unknown words to init and continues. The setting that was meant is missing.",
-        read_from: &["/proc/cmdline", "/tailtrim/dmesg"],
-        wanted: "the kernel knows every word",
-        set_boot: "correct or remove the word",
-        undo: "put the old word back",
-        source: "booted on Debian's 6.1; notice in the kernel's log since about 5.14",
-        evaluate: unknown_words,
-        ..Check::BLANK
-    },
-    Check {
-        id: "BOOT-002",
-        title: "Words that match a shorter parameter",
-        importance: Importance::High,
-        why: "Since 5.17 rcu_nocbs is matched as a prefix: rcu_nocbs_poll is taken for it, replaces the list given before by nothing, and nothing is logged.",
-        read_from: &["/proc/cmdline", "/tailtrim/dmesg"],
-        wanted: "the word is rcu_nocb_poll, and the log names the CPUs that are offloaded",
-        set_boot: "rcu_nocbs={iso} rcu_nocb_poll",
-        undo: "put the old word back",
-        source: "booted on Debian's 6.1; Linux 5.17 made the list optional",
-        evaluate: swallowed,
-        ..Check::BLANK
-    },
-    Check {
-        id: "BOOT-003",
-        title: "CPU lists take effect",
-        importance: Importance::High,
-        why: "The kernel drops the whole list if one CPU number in it does not exist. A flag without domain isolates nothing. Both are easy to overlook.",
-        read_from: &[
-            "/proc/cmdline",
-            "/sys/devices/system/cpu/isolated",
-            "/sys/devices/system/cpu/nohz_full",
-        ],
-        wanted: "isolcpus= and nohz_full= are what the kernel reports",
-        set_boot: "isolcpus=domain,managed_irq,{iso} nohz_full={iso}",
-        undo: "put the old lists back",
-        source: "booted on Debian's 6.1; kernel-parameters.txt",
-        evaluate: lists_take_effect,
-        ..Check::BLANK
-    },
-    Check {
-        id: "BOOT-004",
-        title: "Parameters given twice or contradicting each other",
-        importance: Importance::Medium,
-        why: "Of a parameter given twice the first or the last one counts, depending on the parameter.",
-        read_from: &["/proc/cmdline"],
-        wanted: "each parameter once, no contradictions",
-        set_boot: "remove what does not count",
-        undo: "put it back",
-        source: "kernel-parameters.txt",
-        evaluate: contradictions,
-        ..Check::BLANK
-    },
-    Check {
-        id: "BOOT-005",
-        title: "The next boot uses the same line",
-        importance: Importance::Medium,
-        why: "A line typed at the boot loader, or a configuration that was edited but not written out, is gone or new after the next boot.",
-        read_from: &[
-            "/proc/cmdline",
-            "/etc/default/grub",
-            "/etc/default/grub.d/*",
-            "/boot/loader/entries/*",
-            "/etc/kernel/cmdline",
-            "/boot/firmware/cmdline.txt",
-        ],
-        wanted: "the boot loader's configuration holds the words of the running line",
-        set_boot: "edit the configuration, then update-grub, grub2-mkconfig, grubby or rpm-ostree kargs",
-        undo: "restore the file and write it out again",
-        source: "tuned's bootloader plugin, rt-conf",
-        needs: &[Need::Isolated],
-        evaluate: next_boot,
-        ..Check::BLANK
-    },
-];
+pub(super) const CHECKS: Topic = Topic {
+    texts: include_str!("boot.json"),
+    evaluators: &[
+        ("BOOT-001", unknown_words),
+        ("BOOT-002", swallowed),
+        ("BOOT-003", lists_take_effect),
+        ("BOOT-004", contradictions),
+        ("BOOT-005", next_boot),
+    ],
+};
 
 /// What the linter has to say about the running line that belongs to a check.
 fn linted(f: &Facts<'_>, check: &str) -> Result<Vec<lint::Finding>, Unread> {

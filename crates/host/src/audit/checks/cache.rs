@@ -2,73 +2,21 @@
 
 use super::super::answer::{Answer, CheckStatus, EvidenceLevel, judge, not_applicable};
 use super::super::ask::{few, or_none};
-use super::super::check::{Check, Importance, Need};
+use super::super::check::Topic;
 use super::super::facts::Facts;
 use crate::{Cpus, Unread};
 
 const ROOT: &str = "/sys/fs/resctrl";
-const METAL: &[Need] = &[Need::Metal, Need::Isolated];
 
-pub(super) const CHECKS: &[Check] = &[
-    Check {
-        id: "CAT-001",
-        title: "The last-level cache is partitioned",
-        importance: Importance::Medium,
-        why: "Other programs evict the packets' data from the shared cache. No event shows this; every access \
-            takes longer.",
-        read_from: &["/proc/cpuinfo", "/proc/filesystems", "/proc/mounts"],
-        wanted: "resctrl is mounted where the CPU has cat_l3",
-        set_now: "mount -t resctrl resctrl /sys/fs/resctrl",
-        undo: "umount /sys/fs/resctrl",
-        source: "ducked-tails, section III; Documentation/filesystems/resctrl.rst",
-        needs: METAL,
-        evaluate: mounted,
-        ..Check::BLANK
-    },
-    Check {
-        id: "CAT-002",
-        title: "Isolated CPUs have ways of the cache for themselves",
-        importance: Importance::Medium,
-        why: "A separate group with ways that no other group has keeps the packets' data in the cache. A group becomes exclusive only when no other group, the default one among them, has any of its ways in any cache.",
-        read_from: &["/sys/fs/resctrl/*/cpus_list", "/sys/fs/resctrl/*/mode"],
-        wanted: "all of {iso} in groups of the mode exclusive",
-        cost: "less cache for everything else",
-        set_now: "cd /sys/fs/resctrl; echo 'L3:0=7f0;1=7f0' > schemata; mkdir packets; echo 'L3:0=00f;1=00f' > packets/schemata; echo {iso} > packets/cpus_list; echo exclusive > packets/mode (for two caches of 11 ways: schemata names the caches, info/L3/cbm_mask is 7ff; the default group gives up first what the new one gets, in each cache and in each line of schemata but MB)",
-        undo: "rmdir /sys/fs/resctrl/packets; echo 'L3:0=7ff;1=7ff' > /sys/fs/resctrl/schemata",
-        source: "ducked-tails, section III; resctrl.rst",
-        needs: METAL,
-        evaluate: exclusive,
-        ..Check::BLANK
-    },
-    Check {
-        id: "CAT-003",
-        title: "One program partitions the cache",
-        importance: Importance::Low,
-        why: "pqos writes registers directly: the files of resctrl then do not show the actual setting.",
-        read_from: &["/proc/#/task/#/stat", "/proc/mounts"],
-        wanted: "no pqos or rdtset runs while resctrl is mounted",
-        set_now: "pqos -I uses resctrl instead of registers",
-        undo: "",
-        source: "intel-cmt-cat, issues 282, 288, 290",
-        needs: METAL,
-        evaluate: one_owner,
-        ..Check::BLANK
-    },
-    Check {
-        id: "CAT-004",
-        title: "Memory bandwidth of isolated CPUs is not limited",
-        importance: Importance::Low,
-        why: "A limit inserts pauses between memory accesses of each core in the group.",
-        read_from: &["/sys/fs/resctrl/schemata", "/sys/fs/resctrl/*/schemata"],
-        wanted: "MB: 100 for the group of {iso}",
-        set_now: "echo MB:0=100 > /sys/fs/resctrl/GROUP/schemata",
-        undo: "write the old value",
-        source: "resctrl.rst",
-        needs: METAL,
-        evaluate: bandwidth,
-        ..Check::BLANK
-    },
-];
+pub(super) const CHECKS: Topic = Topic {
+    texts: include_str!("cache.json"),
+    evaluators: &[
+        ("CAT-001", mounted),
+        ("CAT-002", exclusive),
+        ("CAT-003", one_owner),
+        ("CAT-004", bandwidth),
+    ],
+};
 
 fn is_mounted(f: &Facts<'_>) -> Result<bool, Unread> {
     Ok(f.text("/proc/mounts")?

@@ -2,7 +2,7 @@
 
 use super::super::answer::{Answer, CheckStatus, EvidenceLevel, judge, not_applicable};
 use super::super::ask::few;
-use super::super::check::{Check, Importance, Need};
+use super::super::check::Topic;
 use super::super::facts::Facts;
 use super::super::paths::CONFIG;
 use crate::{KernelVersion, Unread};
@@ -10,97 +10,17 @@ use std::collections::BTreeSet;
 
 const CURRENT: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
 
-pub(super) const CHECKS: &[Check] = &[
-    Check {
-        id: "CLK-001",
-        title: "The clock source is the time-stamp counter",
-        importance: Importance::High,
-        why: "Reading the TSC takes 20 ns; HPET and the ACPI timer a microsecond and a system call, for every stamp.",
-        read_from: &["/sys/devices/system/clocksource/clocksource0/current_clocksource"],
-        wanted: "tsc; kvm-clock will do in a guest",
-        set_now: "echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource",
-        set_boot: "tsc=reliable, after the log told why the kernel distrusts it",
-        undo: "echo the old name > the same file",
-        source: "ducked-tails, Table I; timekeeping.rst",
-        evaluate: source,
-        ..Check::BLANK
-    },
-    Check {
-        id: "CLK-002",
-        title: "The time-stamp counter runs at a constant rate",
-        importance: Importance::Medium,
-        why: "Without these features the counter follows the frequency or stops when idle, and the kernel turns to slower clocks.",
-        read_from: &["/proc/cpuinfo"],
-        wanted: "constant_tsc and nonstop_tsc",
-        set_boot: "another CPU, or a hypervisor that hands the features through (invtsc)",
-        undo: "",
-        source: "NFV host guide; Intel's manual, volume 3, 19.17",
-        evaluate: invariant,
-        ..Check::BLANK
-    },
-    Check {
-        id: "CLK-003",
-        title: "No periodic check of the time-stamp counter",
-        importance: Importance::Medium,
-        why: "A watchdog compares clocks twice a second, on each CPU in turn. Since 5.17 kernels leave out a counter that has TSC_ADJUST (few sockets); then, as with tsc=nowatchdog, a timer still visits the next CPU every ten minutes to read TSC_ADJUST.",
-        read_from: &[
-            "/proc/cmdline",
-            "/proc/cpuinfo",
-            "/proc/sys/kernel/osrelease",
-            "/sys/devices/system/clocksource/clocksource0/current_clocksource",
-            "/sys/devices/system/cpu/cpu#/topology/physical_package_id",
-            "/sys/devices/system/node/node#/cpulist",
-        ],
-        wanted: "tsc=reliable where the counter is invariant",
-        cost: "a counter that goes wrong is not noticed",
-        set_boot: "tsc=reliable",
-        undo: "remove the word and reboot",
-        source: "kernel-parameters.txt; OpenShift's node tuning operator, issue 756",
-        needs: &[Need::Metal],
-        evaluate: watchdog,
-        ..Check::BLANK
-    },
-    Check {
-        id: "CLK-004",
-        title: "Ticks of CPUs are skewed",
-        importance: Importance::Low,
-        why: "Ticks at the same instant contend for the same locks. Matters only on CPUs that tick.",
-        read_from: &["/proc/cmdline"],
-        wanted: "skew_tick=1",
-        set_boot: "skew_tick=1",
-        undo: "remove the word and reboot",
-        source: "ducked-tails, Table I; tuned network-latency",
-        evaluate: skew,
-        ..Check::BLANK
-    },
-    Check {
-        id: "CLK-005",
-        title: "Rate of the tick",
-        importance: Importance::Low,
-        why: "CPUs that tick do so CONFIG_HZ times a second. With nohz_full this does not concern the CPUs that process packets.",
-        read_from: &["/tailtrim/kernel_config", "/sys/devices/system/cpu/nohz_full"],
-        wanted: "any with nohz_full, else at most 250",
-        set_boot: "nohz_full={iso}, or a kernel with a lower CONFIG_HZ",
-        undo: "",
-        source: "no_hz.rst",
-        evaluate: tick_rate,
-        ..Check::BLANK
-    },
-    Check {
-        id: "CLK-006",
-        title: "Time keepers run on housekeeping CPUs and do not step",
-        importance: Importance::Medium,
-        why: "A step of the clock interrupts every CPU; a daemon on an isolated CPU is one more thread there.",
-        read_from: &["/proc/#/task/#/status"],
-        wanted: "chronyd, ntpd, ptp4l, phc2sys keep off {iso}",
-        set_now: "taskset -ap -c {hk} PID; let chronyd slew (no makestep after the start)",
-        undo: "taskset -ap -c with the old list",
-        source: "AWS trading benchmark; kernel/time/hrtimer.c",
-        needs: &[Need::Isolated],
-        evaluate: keepers,
-        ..Check::BLANK
-    },
-];
+pub(super) const CHECKS: Topic = Topic {
+    texts: include_str!("clock.json"),
+    evaluators: &[
+        ("CLK-001", source),
+        ("CLK-002", invariant),
+        ("CLK-003", watchdog),
+        ("CLK-004", skew),
+        ("CLK-005", tick_rate),
+        ("CLK-006", keepers),
+    ],
+};
 
 fn source(f: &Facts<'_>) -> Answer {
     let name = f.text(CURRENT)?;

@@ -2,102 +2,23 @@
 
 use super::super::answer::{Answer, CheckStatus, EvidenceLevel, judge, not_applicable};
 use super::super::ask::{few, or_none, per_nic};
-use super::super::check::{Check, Importance, Need};
+use super::super::check::Topic;
 use super::super::facts::Facts;
 use super::super::paths::LOG;
 use super::super::tasks::Task;
-use crate::{Cpus, Unread, Workload};
+use crate::{Cpus, Unread};
 
-const POLL: &[Need] = &[Need::Work(&[Workload::Poll, Workload::Guest])];
-
-pub(super) const CHECKS: &[Check] = &[
-    Check {
-        id: "DPK-001",
-        title: "The interface belongs to the program",
-        importance: Importance::Medium,
-        why: "With vfio-pci the program has the device for itself; through AF_PACKET or AF_XDP the kernel's driver is still in the way.",
-        read_from: &["/sys/class/net/*/device/driver", "/sys/bus/pci/drivers/vfio-pci/*"],
-        wanted: "vfio-pci",
-        cost: "the kernel no longer sees the interface",
-        set_now: "driverctl set-override DEVICE vfio-pci",
-        undo: "driverctl unset-override DEVICE",
-        source: "DPDK's Linux guide; ducked-tails",
-        needs: &[Need::Work(&[Workload::Poll]), Need::Nic],
-        evaluate: |f| per_nic(f, driver),
-        ..Check::BLANK
-    },
-    Check {
-        id: "DPK-002",
-        title: "Workers run on isolated CPUs of the interface's NUMA node",
-        importance: Importance::High,
-        why: "A worker on a housekeeping CPU shares it with other programs; on another node each packet crosses \
-            the link between sockets.",
-        read_from: &["/proc/#/task/#/status"],
-        wanted: "each worker alone on a CPU of {iso}",
-        set_now: "-l and --lcores of the program",
-        undo: "",
-        source: "DPDK's Linux guide",
-        needs: POLL,
-        evaluate: workers,
-        ..Check::BLANK
-    },
-    Check {
-        id: "DPK-003",
-        title: "Control threads of the program run on housekeeping CPUs",
-        importance: Importance::Medium,
-        why: "The threads for interrupts, control and telemetry of a DPDK program start with the affinity of the first one.",
-        read_from: &["/proc/#/task/#/status"],
-        wanted: "dpdk-intr, dpdk-mp-msg and telemetry threads on {hk}",
-        set_now: "taskset -p -c {hk} TID; start the program under taskset -c {hk}",
-        undo: "",
-        source: "tuned cpu-partitioning; DPDK's programmer's guide",
-        needs: POLL,
-        evaluate: helpers,
-        ..Check::BLANK
-    },
-    Check {
-        id: "DPK-004",
-        title: "The device is behind an IOMMU",
-        importance: Importance::Low,
-        why: "igb_uio and VFIO without IOMMU have no interrupts for virtual functions and no protection: a wrong address writes anywhere.",
-        read_from: &["/proc/modules", "/tailtrim/dmesg", "/sys/bus/pci/drivers/igb_uio/*"],
-        wanted: "neither igb_uio nor noiommu",
-        set_boot: "intel_iommu=on iommu=pt, driver vfio-pci",
-        undo: "",
-        source: "DPDK's Linux guide",
-        needs: POLL,
-        evaluate: protected,
-        ..Check::BLANK
-    },
-    Check {
-        id: "DPK-005",
-        title: "Free huge pages remain after the start",
-        importance: Importance::Low,
-        why: "A program that needs more during operation gets small pages or ends.",
-        read_from: &["/sys/devices/system/node/node#/hugepages/*/free_hugepages"],
-        wanted: "at least one is free",
-        set_now: "reserve more (MEM-009)",
-        undo: "",
-        source: "DPDK's Linux guide",
-        needs: POLL,
-        evaluate: spare,
-        ..Check::BLANK
-    },
-    Check {
-        id: "DPK-006",
-        title: "No telemetry requests during operation",
-        importance: Importance::Low,
-        why: "Telemetry and pdump read counters that workers write, or copy packets.",
-        read_from: &["/proc/#/task/#/stat"],
-        wanted: "no dpdk-telemetry.py, dpdk-pdump or dpdk-dumpcap runs",
-        set_now: "end it; --no-telemetry",
-        undo: "",
-        source: "DPDK's how-to guides",
-        needs: POLL,
-        evaluate: asked,
-        ..Check::BLANK
-    },
-];
+pub(super) const CHECKS: Topic = Topic {
+    texts: include_str!("dpdk.json"),
+    evaluators: &[
+        ("DPK-001", |f| per_nic(f, driver)),
+        ("DPK-002", workers),
+        ("DPK-003", helpers),
+        ("DPK-004", protected),
+        ("DPK-005", spare),
+        ("DPK-006", asked),
+    ],
+};
 
 fn driver(f: &Facts<'_>, nic: &str) -> Answer {
     let name = f.link_name(&format!("/sys/class/net/{nic}/device/driver"))?;

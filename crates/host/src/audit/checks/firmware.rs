@@ -2,61 +2,14 @@
 
 use super::super::answer::{Answer, CheckStatus, EvidenceLevel, judge, not_applicable};
 use super::super::ask::few;
-use super::super::check::{Check, Importance, Need};
+use super::super::check::Topic;
 use super::super::facts::Facts;
 use super::super::paths::TIMERS;
 
-const METAL: &[Need] = &[Need::Metal];
-
-pub(super) const CHECKS: &[Check] = &[
-    Check {
-        id: "FW-002",
-        title: "No program polls the firmware or the management controller",
-        importance: Importance::Medium,
-        why: "Programs that read sensors or look for firmware updates cause work in system management mode.",
-        read_from: &["/proc/#/task/#/stat", "/tailtrim/systemd/timers"],
-        wanted: "no ipmievd, dcdbas, fwupd and the like",
-        set_now: "systemctl disable --now fwupd-refresh.timer ipmievd",
-        undo: "systemctl enable --now the same",
-        source: "OpenShift's node tuning operator",
-        needs: METAL,
-        evaluate: agents,
-        ..Check::BLANK
-    },
-    Check {
-        id: "FW-004",
-        title: "Versions of firmware and microcode are known",
-        importance: Importance::Low,
-        why: "Hosts with the same settings can differ in these.",
-        read_from: &[
-            "/proc/cpuinfo",
-            "/sys/class/dmi/id/bios_version",
-            "/sys/class/dmi/id/bios_date",
-        ],
-        wanted: "recorded",
-        set_boot: "update the firmware",
-        undo: "",
-        source: "NFV host guide",
-        needs: METAL,
-        evaluate: versions,
-        ..Check::BLANK
-    },
-    Check {
-        id: "FW-005",
-        title: "No memory scrubbing during operation",
-        importance: Importance::Low,
-        why: "The memory controller reads all memory to find errors, and takes bandwidth for it.",
-        read_from: &["/sys/devices/system/edac/mc/mc#/sdram_scrub_rate"],
-        wanted: "0, or known",
-        cost: "single errors may add up to double ones",
-        set_now: "echo 0 > /sys/devices/system/edac/mc/mc0/sdram_scrub_rate",
-        undo: "write the old rate",
-        source: "NFV host guide; Documentation/driver-api/edac.rst",
-        needs: METAL,
-        evaluate: scrubbing,
-        ..Check::BLANK
-    },
-];
+pub(super) const CHECKS: Topic = Topic {
+    texts: include_str!("firmware.json"),
+    evaluators: &[("FW-002", agents), ("FW-004", versions), ("FW-005", scrubbing)],
+};
 
 fn agents(f: &Facts<'_>) -> Answer {
     let mut found = Vec::new();

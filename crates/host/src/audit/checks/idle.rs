@@ -2,7 +2,7 @@
 
 use super::super::answer::{Answer, CheckStatus, EvidenceLevel, judge, not_applicable};
 use super::super::ask::{cpu_values, few, per_cpu, watched};
-use super::super::check::{Check, Importance, Need};
+use super::super::check::Topic;
 use super::super::facts::Facts;
 use super::super::paths::DMA_LATENCY;
 use crate::Workload;
@@ -12,98 +12,17 @@ const CPU: &str = "/sys/devices/system/cpu";
 /// Longest way out of an idle state that a promise of tens of microseconds can bear, in µs: C1 and C1E.
 const BUDGET_US: i64 = 10;
 
-pub(super) const CHECKS: &[Check] = &[
-    Check {
-        id: "PWR-001",
-        title: "The idle driver is known",
-        importance: Importance::Low,
-        why: "intel_idle.max_cstate=0 does not keep CPUs awake: it hands them to acpi_idle, which knows deep states as well.",
-        read_from: &["/sys/devices/system/cpu/cpuidle/current_driver", "/proc/cmdline"],
-        wanted: "intel_idle or acpi_idle with PWR-003, haltpoll in guests, or none with idle=poll",
-        set_boot: "remove intel_idle.max_cstate=0",
-        undo: "put the word back",
-        source: "kernel-parameters.txt; ducked-tails, Table I",
-        evaluate: driver,
-        ..Check::BLANK
-    },
-    Check {
-        id: "PWR-002",
-        title: "idle=poll only where useful",
-        importance: Importance::Low,
-        why: "Idle CPUs that poll heat the package, take turbo from the others and time from a hyper-thread. A polling program gains nothing.",
-        read_from: &["/proc/cmdline", "/sys/devices/system/cpu/smt/active"],
-        wanted: "not in the line; limit idle states instead (PWR-003)",
-        set_boot: "remove idle=poll",
-        undo: "add idle=poll",
-        source: "kernel-parameters.txt; no_hz.rst",
-        evaluate: idle_poll,
-        ..Check::BLANK
-    },
-    Check {
-        id: "PWR-003",
-        title: "No idle state with a long exit latency",
-        importance: Importance::High,
-        why: "The first packet after a pause waits until the CPU is awake: 1 µs from C1, about 170 µs from C6.",
-        read_from: &[
-            "/sys/devices/system/cpu/cpu#/cpuidle/state#/latency",
-            "/sys/devices/system/cpu/cpu#/cpuidle/state#/disable",
-        ],
-        wanted: "states that take more than 10 µs to leave are disabled",
-        cost: "power, heat, and turbo of the other CPUs",
-        set_now: "echo 1 > /sys/devices/system/cpu/cpuN/cpuidle/stateM/disable",
-        set_boot: "intel_idle.max_cstate=1 processor.max_cstate=1",
-        undo: "echo 0 > the same file",
-        source: "Documentation/admin-guide/pm/cpuidle.rst; tuned issue 808: by latency, never by number",
-        evaluate: deep_states,
-        ..Check::BLANK
-    },
-    Check {
-        id: "PWR-004",
-        title: "A program limits idle exit latency",
-        importance: Importance::Medium,
-        why: "A program that holds /dev/cpu_dma_latency open limits the idle states of all CPUs until it ends.",
-        read_from: &["/tailtrim/cpu_dma_latency"],
-        wanted: "at most 10 µs, unless deep states are disabled (PWR-003)",
-        cost: "power and heat",
-        set_now: "tuned with force_latency, or a service that holds the file",
-        undo: "end the holder",
-        source: "reflector study, section 4; tuned latency-performance",
-        evaluate: held_latency,
-        ..Check::BLANK
-    },
-    Check {
-        id: "PWR-005",
-        title: "Limits of idle latency by CPU",
-        importance: Importance::Low,
-        why: "The limit can be set for the isolated CPUs alone. 0 means no limit; n/a is the strictest: no idle \
-            state at all.",
-        read_from: &["/sys/devices/system/cpu/cpu#/power/pm_qos_resume_latency_us"],
-        wanted: "n/a or 1 to 10 on {iso}, unless deep states are disabled (PWR-003)",
-        set_now: "echo n/a > /sys/devices/system/cpu/cpuN/power/pm_qos_resume_latency_us",
-        undo: "echo 0 > the same file",
-        source: "tuned issue 587; Documentation/ABI/testing/sysfs-devices-power",
-        needs: &[Need::Isolated],
-        evaluate: limits,
-        ..Check::BLANK
-    },
-    Check {
-        id: "PWR-006",
-        title: "acpi_idle is kept from deep states",
-        importance: Importance::Medium,
-        why: "Where acpi_idle is in charge processor.max_cstate limits it. 0 is taken for 1.",
-        read_from: &[
-            "/sys/module/processor/parameters/max_cstate",
-            "/sys/devices/system/cpu/cpuidle/current_driver",
-        ],
-        wanted: "1 with acpi_idle",
-        cost: "power and heat",
-        set_boot: "processor.max_cstate=1",
-        undo: "remove the word and reboot",
-        source: "NFV host guide; drivers/acpi/processor_idle.c",
-        evaluate: acpi_limit,
-        ..Check::BLANK
-    },
-];
+pub(super) const CHECKS: Topic = Topic {
+    texts: include_str!("idle.json"),
+    evaluators: &[
+        ("PWR-001", driver),
+        ("PWR-002", idle_poll),
+        ("PWR-003", deep_states),
+        ("PWR-004", held_latency),
+        ("PWR-005", limits),
+        ("PWR-006", acpi_limit),
+    ],
+};
 
 fn driver(f: &Facts<'_>) -> Answer {
     let line = f.boot()?;

@@ -4,121 +4,31 @@ use super::super::answer::{
     Answer, CheckStatus, Evidence, EvidenceLevel, Finding, judge, not_applicable,
 };
 use super::super::ask::{few, keeps_off};
-use super::super::check::{Check, Importance, Need};
+use super::super::check::Topic;
 use super::super::facts::Facts;
 use super::super::observe::Counters;
 use crate::{Cpus, Unread};
 use std::collections::BTreeMap;
 
-const ISOLATED: &[Need] = &[Need::Isolated];
-pub(super) const CHECKS: &[Check] = &[
-    Check {
-        id: "IRQ-001",
-        title: "New interrupts go to housekeeping CPUs",
-        importance: Importance::High,
-        why: "A device that comes or is reset takes its interrupts to the CPUs of this mask. isolcpus does not change it.",
-        read_from: &["/proc/irq/default_smp_affinity"],
-        wanted: "no CPU of {iso} in the mask",
-        set_now: "echo {hkmask} > /proc/irq/default_smp_affinity",
-        set_boot: "irqaffinity={hk}",
-        undo: "write the old mask",
-        source: "ducked-tails, Table I; tuned cpu-partitioning",
-        needs: ISOLATED,
-        evaluate: |f| {
+pub(super) const CHECKS: Topic = Topic {
+    texts: include_str!("interrupts.json"),
+    evaluators: &[
+        ("IRQ-001", |f| {
             keeps_off(
                 f,
                 "default affinity",
                 &f.mask("/proc/irq/default_smp_affinity")?,
                 CheckStatus::Fail,
             )
-        },
-        ..Check::BLANK
-    },
-    Check {
-        id: "IRQ-002",
-        title: "No interrupt may go to isolated CPUs",
-        importance: Importance::High,
-        why: "An interrupt moves to any allowed CPU when a CPU goes offline or irqbalance decides so.",
-        read_from: &["/proc/irq/#/smp_affinity_list"],
-        wanted: "only the queues of the workload's own interfaces on {iso}",
-        set_now: "echo {hk} > /proc/irq/N/smp_affinity_list (managed ones answer with an error: IRQ-004)",
-        undo: "write the old lists",
-        source: "ducked-tails, Table I; NFV host guide",
-        needs: ISOLATED,
-        evaluate: |f| affinity(f, "smp_affinity_list", "may go to", CheckStatus::Warn),
-        ..Check::BLANK
-    },
-    Check {
-        id: "IRQ-003",
-        title: "No interrupt goes to isolated CPUs",
-        importance: Importance::High,
-        why: "The effective affinity is where an interrupt fires, whatever was asked for.",
-        read_from: &["/proc/irq/#/effective_affinity_list"],
-        wanted: "only the queues of the workload's own interfaces on {iso}",
-        set_now: "echo {hk} > /proc/irq/N/smp_affinity_list",
-        undo: "write the old lists",
-        source: "Documentation/core-api/irq/irq-affinity.rst",
-        needs: ISOLATED,
-        evaluate: |f| affinity(f, "effective_affinity_list", "go to", CheckStatus::Fail),
-        ..Check::BLANK
-    },
-    Check {
-        id: "IRQ-004",
-        title: "No managed interrupt on isolated CPUs",
-        importance: Importance::Medium,
-        why: "A managed interrupt cannot be moved; only the boot line or fewer queues keep it away.",
-        read_from: &["/sys/kernel/debug/irq/irqs/#"],
-        wanted: "none effective on {iso}",
-        set_now: "fewer queues: ethtool -L {nic} combined N",
-        set_boot: "isolcpus=domain,managed_irq,{iso}",
-        undo: "the old number of queues",
-        source: "tuned realtime; kernel/irq/manage.c",
-        needs: ISOLATED,
-        evaluate: managed,
-        ..Check::BLANK
-    },
-    Check {
-        id: "IRQ-005",
-        title: "No device interrupts on isolated CPUs (counted)",
-        importance: Importance::High,
-        why: "Counters show where interrupts really fired; masks only where they may.",
-        read_from: &["/proc/interrupts"],
-        wanted: "no device interrupt on {iso} beside the workload's own",
-        set_now: "echo {hk} > /proc/irq/N/smp_affinity_list",
-        undo: "write the old list",
-        source: "Documentation/filesystems/proc.rst",
-        needs: ISOLATED,
-        evaluate: devices,
-        ..Check::BLANK
-    },
-    Check {
-        id: "IRQ-006",
-        title: "irqbalance does not move interrupts",
-        importance: Importance::High,
-        why: "It moves interrupts every ten seconds; a list of banned CPUs turns off its own respect for isolated ones.",
-        read_from: &["/proc/#/task/#/stat", "/etc/default/irqbalance", "/etc/sysconfig/irqbalance"],
-        wanted: "not running, or IRQBALANCE_BANNED_CPULIST has {iso}",
-        set_now: "systemctl disable --now irqbalance",
-        undo: "systemctl enable --now irqbalance",
-        source: "tuned cpu-partitioning; discussion 90 of irqbalance",
-        evaluate: irqbalance,
-        ..Check::BLANK
-    },
-    Check {
-        id: "IRQ-007",
-        title: "Interrupt threads keep off isolated CPUs",
-        importance: Importance::Medium,
-        why: "A threaded handler runs at real-time priority before every ordinary thread.",
-        read_from: &["/proc/#/task/#/status"],
-        wanted: "no irq/N thread may use {iso}, the workload's own aside",
-        set_now: "move the interrupt: its thread follows",
-        undo: "move it back",
-        source: "kernel-per-CPU-kthreads.rst",
-        needs: ISOLATED,
-        evaluate: threads,
-        ..Check::BLANK
-    },
-];
+        }),
+        ("IRQ-002", |f| affinity(f, "smp_affinity_list", "may go to", CheckStatus::Warn)),
+        ("IRQ-003", |f| affinity(f, "effective_affinity_list", "go to", CheckStatus::Fail)),
+        ("IRQ-004", managed),
+        ("IRQ-005", devices),
+        ("IRQ-006", irqbalance),
+        ("IRQ-007", threads),
+    ],
+};
 
 /// Interrupts of the workload's own interfaces: by number, and by how descriptions begin.
 struct Own {

@@ -2,181 +2,26 @@
 
 use super::super::answer::{Answer, CheckStatus, EvidenceLevel, judge, not_applicable};
 use super::super::ask::{few, or_none};
-use super::super::check::{Check, Importance, Need};
+use super::super::check::Topic;
 use super::super::facts::Facts;
 use crate::{Cpus, KernelVersion, Unread};
 
-const ISOLATED: &[Need] = &[Need::Isolated];
-
-pub(super) const CHECKS: &[Check] = &[
-    Check {
-        id: "ISO-001",
-        title: "The scheduler does not use the isolated CPUs",
-        importance: Importance::High,
-        why: "On a CPU inside a scheduling domain the load balancer places threads when others are busy; each costs a time slice of milliseconds.",
-        read_from: &["/sys/devices/system/cpu/isolated", "/sys/fs/cgroup/cpuset.cpus.isolated"],
-        wanted: "all CPUs {iso} are isolated",
-        cost: "threads there are not balanced: each must be pinned",
-        set_now: "a cgroup with cpuset.cpus={iso} and cpuset.cpus.partition=isolated",
-        set_boot: "isolcpus=domain,managed_irq,{iso}",
-        undo: "echo member > cpuset.cpus.partition; remove the word and reboot",
-        source: "cpu-isolation.rst; DPDK's Linux guide; ducked-tails, Table I",
-        needs: ISOLATED,
-        evaluate: scheduler_isolation,
-        ..Check::BLANK
-    },
-    Check {
-        id: "ISO-002",
-        title: "Managed interrupts keep off isolated CPUs",
-        importance: Importance::Medium,
-        why: "NVMe disks and many NICs have queue interrupts that the kernel places on all CPUs and that cannot be \
-            moved.",
-        read_from: &["/proc/cmdline"],
-        wanted: "isolcpus= has the flag managed_irq",
-        cost: "best effort: a queue whose mask has only isolated CPUs stays there",
-        set_boot: "isolcpus=domain,managed_irq,{iso}",
-        undo: "remove the flag and reboot",
-        source: "kernel-parameters.txt; cpu-isolation.rst",
-        since: Some(KernelVersion::new(5, 6)),
-        needs: ISOLATED,
-        evaluate: managed_irq,
-        ..Check::BLANK
-    },
-    Check {
-        id: "ISO-003",
-        title: "No tick on CPUs with one runnable thread",
-        importance: Importance::High,
-        why: "The tick interrupts 100 to 1,000 times a second for 1 to 10 µs, and with it come timers, RCU and accounting.",
-        read_from: &["/sys/devices/system/cpu/nohz_full"],
-        wanted: "nohz_full has all CPUs {iso}",
-        cost: "each entry into the kernel is dearer: for threads that stay in user space",
-        set_boot: "nohz_full={iso}",
-        undo: "remove the word and reboot",
-        source: "no_hz.rst; cpu-isolation.rst; ducked-tails, Table I",
-        needs: ISOLATED,
-        evaluate: full_dynticks,
-        ..Check::BLANK
-    },
-    Check {
-        id: "ISO-004",
-        title: "isolcpus and nohz_full name the same CPUs",
-        importance: Importance::Medium,
-        why: "A CPU without tick into which the scheduler places a second thread gets its tick back; an isolated CPU with tick is interrupted by it.",
-        read_from: &["/sys/devices/system/cpu/isolated", "/sys/devices/system/cpu/nohz_full"],
-        wanted: "the same list in both",
-        set_boot: "isolcpus=domain,managed_irq,{iso} nohz_full={iso}",
-        undo: "put the old lists back",
-        source: "booted on Debian's 6.1: it accepts different lists without a word",
-        needs: ISOLATED,
-        evaluate: lists_agree,
-        ..Check::BLANK
-    },
-    Check {
-        id: "ISO-005",
-        title: "nohz_full= instead of isolcpus=nohz",
-        importance: Importance::Medium,
-        why: "Up to 6.12 isolcpus=nohz stops the tick but leaves the lockup watchdog and other housekeeping on the CPU; in 7.2 it takes all of that off, as nohz_full= does.",
-        read_from: &["/proc/cmdline"],
-        wanted: "isolcpus= has no flag nohz",
-        set_boot: "nohz_full={iso}",
-        undo: "put the flag back",
-        source: "booted on Debian's 6.1: watchdog_cpumask keeps all CPUs",
-        needs: ISOLATED,
-        evaluate: nohz_flag,
-        ..Check::BLANK
-    },
-    Check {
-        id: "ISO-016",
-        title: "Other programs keep off isolated CPUs",
-        importance: Importance::High,
-        why: "A program that was pinned to an isolated CPU shares it with the packets and brings its tick back.",
-        read_from: &["/proc/#/task/#/status"],
-        wanted: "only the workload's threads last ran on {iso}",
-        set_now: "taskset -ap -c {hk} PID",
-        undo: "taskset -ap -c with the old list",
-        source: "tuned cpu-partitioning",
-        needs: ISOLATED,
-        evaluate: programs_keep_off,
-        ..Check::BLANK
-    },
-    Check {
-        id: "ISO-017",
-        title: "systemd starts services on housekeeping CPUs",
-        importance: Importance::Medium,
-        why: "Every service inherits the affinity of the manager: with none, it may be run anywhere that the scheduler reaches.",
-        read_from: &["/proc/1/task/1/status"],
-        wanted: "the first process may use {hk} only",
-        set_now: "CPUAffinity={hk} in /etc/systemd/system.conf.d/, then systemctl daemon-reexec",
-        set_boot: "systemd.cpu_affinity={hk}",
-        undo: "remove the drop-in, systemctl daemon-reexec",
-        source: "tuned cpu-partitioning; OpenShift's node tuning operator",
-        needs: ISOLATED,
-        evaluate: manager,
-        ..Check::BLANK
-    },
-    Check {
-        id: "ISO-021",
-        title: "No second thread on an isolated core",
-        importance: Importance::High,
-        why: "Hyper-threads share execution units and first-level caches: work on the sibling slows packets down, \
-            and no event shows it.",
-        read_from: &[
-            "/sys/devices/system/cpu/smt/control",
-            "/sys/devices/system/cpu/cpu#/topology/thread_siblings_list",
-        ],
-        wanted: "each isolated CPU is alone on its core, or its sibling is isolated too and idle",
-        cost: "half of the hardware threads",
-        set_now: "echo off > /sys/devices/system/cpu/smt/control",
-        set_boot: "nosmt",
-        undo: "echo on > /sys/devices/system/cpu/smt/control",
-        source: "cpu-isolation.rst; ducked-tails, Table I",
-        needs: ISOLATED,
-        evaluate: siblings,
-        ..Check::BLANK
-    },
-    Check {
-        id: "ISO-022",
-        title: "CPU 0 is not isolated",
-        importance: Importance::Medium,
-        why: "The boot CPU keeps the time and does unassigned work; the kernel removes it from nohz_full by itself.",
-        read_from: &["/sys/devices/system/cpu/online"],
-        wanted: "CPU 0 does the housekeeping",
-        set_boot: "choose other CPUs",
-        undo: "",
-        source: "kernel-parameters.txt; DPDK's Linux guide",
-        needs: ISOLATED,
-        evaluate: boot_cpu,
-        ..Check::BLANK
-    },
-    Check {
-        id: "ISO-023",
-        title: "CPUs are not taken offline or online during operation",
-        importance: Importance::Low,
-        why: "Taking a CPU offline stops all others for milliseconds (stop_machine). Done once before the start it moves stray timers away.",
-        read_from: &["/sys/devices/system/cpu/online", "/sys/devices/system/cpu/possible"],
-        wanted: "all isolated CPUs are online",
-        set_now: "echo 0 > /sys/devices/system/cpu/cpuN/online; echo 1 > the same, before the start",
-        undo: "",
-        source: "kernel-per-CPU-kthreads.rst",
-        needs: ISOLATED,
-        evaluate: all_online,
-        ..Check::BLANK
-    },
-    Check {
-        id: "ISO-024",
-        title: "The tick is stopped (counted)",
-        importance: Importance::High,
-        why: "The count of local timer interrupts on an isolated CPU proves that the tick is stopped.",
-        read_from: &["/proc/interrupts"],
-        wanted: "at most 2 timer interrupts a second on each of {iso} while it is busy",
-        set_boot: "nohz_full={iso}; the tracepoint timer:tick_stop names what keeps the tick",
-        undo: "",
-        source: "cpu-isolation.rst; no_hz.rst",
-        needs: ISOLATED,
-        evaluate: tick_gone,
-        ..Check::BLANK
-    },
-];
+pub(super) const CHECKS: Topic = Topic {
+    texts: include_str!("isolation.json"),
+    evaluators: &[
+        ("ISO-001", scheduler_isolation),
+        ("ISO-002", managed_irq),
+        ("ISO-003", full_dynticks),
+        ("ISO-004", lists_agree),
+        ("ISO-005", nohz_flag),
+        ("ISO-016", programs_keep_off),
+        ("ISO-017", manager),
+        ("ISO-021", siblings),
+        ("ISO-022", boot_cpu),
+        ("ISO-023", all_online),
+        ("ISO-024", tick_gone),
+    ],
+};
 
 /// What the kernel's scheduler leaves alone, by boot line or by cpuset.
 pub(super) fn isolated(f: &Facts<'_>) -> Result<Cpus, Unread> {

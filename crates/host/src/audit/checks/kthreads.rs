@@ -2,125 +2,34 @@
 
 use super::super::answer::{Answer, CheckStatus, EvidenceLevel, judge, not_applicable};
 use super::super::ask::{few, file, keeps_off};
-use super::super::check::{Check, Importance, Need};
+use super::super::check::Topic;
 use super::super::facts::Facts;
 
-const ISOLATED: &[Need] = &[Need::Isolated];
 const QUEUES: &str = "/sys/devices/virtual/workqueue";
 
-pub(super) const CHECKS: &[Check] = &[
-    Check {
-        id: "ISO-012",
-        title: "Unbound work runs on housekeeping CPUs",
-        importance: Importance::High,
-        why: "Work that is bound to no CPU runs on any in this mask, for as long as it takes.",
-        read_from: &["/sys/devices/virtual/workqueue/cpumask"],
-        wanted: "no CPU of {iso} in the mask",
-        set_now: "echo {hkmask} > /sys/devices/virtual/workqueue/cpumask",
-        set_boot: "isolcpus=domain,… and nohz_full= set it as well",
-        undo: "write the old mask",
-        source: "tuned cpu-partitioning; cpu-isolation.rst",
-        needs: ISOLATED,
-        evaluate: |f| {
+pub(super) const CHECKS: Topic = Topic {
+    texts: include_str!("kthreads.json"),
+    evaluators: &[
+        ("ISO-012", |f| {
             keeps_off(
                 f,
                 "unbound workqueues",
                 &f.mask("/sys/devices/virtual/workqueue/cpumask")?,
                 CheckStatus::Fail,
             )
-        },
-        ..Check::BLANK
-    },
-    Check {
-        id: "ISO-013",
-        title: "Write-back and other queues with a separate mask",
-        importance: Importance::Medium,
-        why: "Some workqueues have a separate mask: the common mask does not apply to them.",
-        read_from: &["/sys/devices/virtual/workqueue/*/cpumask"],
-        wanted: "no CPU of {iso} in any mask",
-        set_now: "echo {hkmask} > /sys/devices/virtual/workqueue/writeback/cpumask, likewise others",
-        undo: "write the old masks",
-        source: "tuned cpu-partitioning; kernel-per-CPU-kthreads.rst",
-        needs: ISOLATED,
-        evaluate: own_masks,
-        ..Check::BLANK
-    },
-    Check {
-        id: "ISO-014",
-        title: "No work was done by kworkers of isolated CPUs",
-        importance: Importance::Medium,
-        why: "Bound work cannot be moved, only its cause removed: statistics of memory, polls for machine checks, timers of drivers.",
-        read_from: &["/tailtrim/kthread_switches"],
-        wanted: "no kworker/N of {iso} woke",
-        set_now: "find the function with the tracepoint workqueue:workqueue_execute_start and remove its cause",
-        undo: "",
-        source: "kernel-per-CPU-kthreads.rst; cpu-isolation.rst",
-        needs: ISOLATED,
-        evaluate: bound_work,
-        ..Check::BLANK
-    },
-    Check {
-        id: "ISO-015",
-        title: "Per-CPU work is unbound where possible",
-        importance: Importance::Low,
-        why: "With power_efficient many queues that are bound to the CPU which queued the work become unbound, and follow the mask.",
-        read_from: &["/sys/module/workqueue/parameters/power_efficient"],
-        wanted: "Y",
-        cost: "caches are colder where the work is done",
-        set_boot: "workqueue.power_efficient=1",
-        undo: "remove the word and reboot",
-        source: "kernel-parameters.txt",
-        needs: ISOLATED,
-        evaluate: |f| {
+        }),
+        ("ISO-013", own_masks),
+        ("ISO-014", bound_work),
+        ("ISO-015", |f| {
             file(f, "/sys/module/workqueue/parameters/power_efficient", CheckStatus::Warn, |text| {
                 text == "Y"
             })
-        },
-        ..Check::BLANK
-    },
-    Check {
-        id: "ISO-018",
-        title: "Movable kernel threads keep off isolated CPUs",
-        importance: Importance::Medium,
-        why: "Threads of drivers and file systems run on any CPU unless they are pinned.",
-        read_from: &["/proc/#/task/#/status", "/proc/#/task/#/stat"],
-        wanted: "every movable kernel thread keeps off {iso}",
-        set_now: "taskset -p -c {hk} PID",
-        set_boot: "nohz_full={iso}: threads are then made with the right mask",
-        undo: "taskset -p -c with the old list",
-        source: "kernel-per-CPU-kthreads.rst",
-        needs: ISOLATED,
-        evaluate: movable,
-        ..Check::BLANK
-    },
-    Check {
-        id: "ISO-019",
-        title: "Priority of per-CPU threads",
-        importance: Importance::Low,
-        why: "ksoftirqd, ktimers and rcuc with real-time priority come before the packets; on a real-time kernel they need a low one.",
-        read_from: &["/proc/#/task/#/stat", "/sys/kernel/realtime"],
-        wanted: "ordinary priority, FIFO 2 to 11 on a real-time kernel",
-        set_now: "chrt -o -p 0 PID (real-time kernel: chrt -f -p 11 PID)",
-        undo: "chrt with the old class and priority",
-        source: "tuned realtime-virtual-host; OpenShift's node tuning operator",
-        needs: ISOLATED,
-        evaluate: per_cpu_threads,
-        ..Check::BLANK
-    },
-    Check {
-        id: "ISO-020",
-        title: "Interrupt handlers are not forced into threads",
-        importance: Importance::Medium,
-        why: "A handler in a thread costs a context switch more. Real-time kernels do it always and need it.",
-        read_from: &["/proc/cmdline", "/sys/kernel/realtime"],
-        wanted: "no threadirqs",
-        set_boot: "remove threadirqs",
-        undo: "add threadirqs",
-        source: "kernel-parameters.txt; NFV host guide",
-        evaluate: forced_threads,
-        ..Check::BLANK
-    },
-];
+        }),
+        ("ISO-018", movable),
+        ("ISO-019", per_cpu_threads),
+        ("ISO-020", forced_threads),
+    ],
+};
 
 fn own_masks(f: &Facts<'_>) -> Answer {
     let all = f.glob(&format!("{QUEUES}/*/cpumask"))?;

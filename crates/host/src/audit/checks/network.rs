@@ -2,160 +2,25 @@
 
 use super::super::answer::{Answer, CheckStatus, EvidenceLevel, judge, not_applicable};
 use super::super::ask::{ethtool, few, per_nic};
-use super::super::check::{Check, Importance, Need};
+use super::super::check::Topic;
 use super::super::facts::Facts;
 use crate::Workload;
 
-const NIC: &[Need] = &[Need::Nic];
-
-pub(super) const CHECKS: &[Check] = &[
-    Check {
-        id: "NET-001",
-        title: "No or short interrupt coalescing",
-        importance: Importance::High,
-        why: "Coalescing delays the first packet to save interrupts: 3 to 50 µs and more, adaptive modes change it with the load.",
-        read_from: &["/tailtrim/ethtool/*/coalesce"],
-        wanted: "adaptive-rx off, rx-usecs at most 3",
-        cost: "more interrupts; bursts may be faster with 3 than with 0: measure",
-        set_now: "ethtool -C {nic} adaptive-rx off adaptive-tx off rx-usecs 0 tx-usecs 0",
-        undo: "ethtool -C with the old values",
-        source: "reflector study, section 4; NFV host guide",
-        needs: NIC,
-        evaluate: |f| per_nic(f, coalescing),
-        ..Check::BLANK
-    },
-    Check {
-        id: "NET-002",
-        title: "Receive rings are short",
-        importance: Importance::Medium,
-        why: "Under overload a packet waits for the whole ring: its length bounds the worst latency (30 ms and 3 \
-            ms in one study).",
-        read_from: &["/tailtrim/ethtool/*/rings"],
-        wanted: "at most 1024 for receiving",
-        cost: "loss in bursts: watch NET-014; setting it interrupts the link",
-        set_now: "ethtool -G {nic} rx 512",
-        undo: "ethtool -G with the old value",
-        source: "ducked-tails, section V; against it: AWS trading benchmark (4096)",
-        needs: NIC,
-        evaluate: |f| per_nic(f, rings),
-        ..Check::BLANK
-    },
-    Check {
-        id: "NET-003",
-        title: "Packets are not merged (GRO, LRO)",
-        importance: Importance::Medium,
-        why: "GRO, LRO and their hardware variants delay packets in order to merge them.",
-        read_from: &["/tailtrim/ethtool/*/features"],
-        wanted: "large-receive-offload, rx-gro-hw and rx-gro-list off; rx-gro off on the latency path",
-        cost: "more work for each byte of TCP",
-        set_now: "ethtool -K {nic} gro off lro off",
-        undo: "ethtool -K {nic} gro on",
-        source: "tuned's net plugin; AWS trading benchmark",
-        needs: NIC,
-        evaluate: |f| per_nic(f, gathering),
-        ..Check::BLANK
-    },
-    Check {
-        id: "NET-004",
-        title: "As many queues as CPUs that serve them",
-        importance: Importance::Medium,
-        why: "Each queue has its own interrupt: with a queue for each CPU there is one for each isolated CPU, too.",
-        read_from: &["/tailtrim/ethtool/*/channels"],
-        wanted: "at most as many as housekeeping CPUs, or as the workload's threads",
-        cost: "setting it resets the queues and renumbers interrupts",
-        set_now: "ethtool -L {nic} combined N",
-        undo: "ethtool -L with the old value",
-        source: "tuned realtime (netdev_queue_count); NFV host guide",
-        needs: &[Need::Nic, Need::Isolated],
-        evaluate: |f| per_nic(f, queues),
-        ..Check::BLANK
-    },
-    Check {
-        id: "NET-005",
-        title: "Packets go to the wanted queues only",
-        importance: Importance::Medium,
-        why: "The indirection table spreads flows over queues; a flow on a queue that no CPU serves waits.",
-        read_from: &["/tailtrim/ethtool/*/indirection"],
-        wanted: "queues of the table have CPUs that serve them",
-        set_now: "ethtool -X {nic} equal N",
-        undo: "ethtool -X {nic} default",
-        source: "Documentation/networking/scaling.rst; AWS trading benchmark",
-        needs: NIC,
-        evaluate: |f| per_nic(f, indirection),
-        ..Check::BLANK
-    },
-    Check {
-        id: "NET-006",
-        title: "The measured flow can be steered",
-        importance: Importance::Low,
-        why: "A rule in the interface gives one flow a separate queue, away from everything else.",
-        read_from: &["/tailtrim/ethtool/*/features"],
-        wanted: "rx-ntuple-filter on where the interface has it",
-        set_now: "ethtool -K {nic} ntuple on; ethtool -N {nic} flow-type udp4 dst-port P action Q",
-        undo: "ethtool -N {nic} delete ID",
-        source: "Documentation/networking/scaling.rst; NFV host guide",
-        needs: NIC,
-        evaluate: |f| per_nic(f, steering),
-        ..Check::BLANK
-    },
-    Check {
-        id: "NET-015",
-        title: "Flow control is off",
-        importance: Importance::Medium,
-        why: "A pause frame of the other end stops sending; a full receiver here stops the other end, and every flow with it.",
-        read_from: &["/tailtrim/ethtool/*/pause"],
-        wanted: "rx and tx off",
-        cost: "loss instead of waiting",
-        set_now: "ethtool -A {nic} rx off tx off",
-        undo: "ethtool -A {nic} rx on tx on",
-        source: "tuned's net plugin; IEEE 802.3, annex 31B",
-        needs: NIC,
-        evaluate: |f| per_nic(f, pause),
-        ..Check::BLANK
-    },
-    Check {
-        id: "NET-016",
-        title: "Energy-efficient Ethernet is off",
-        importance: Importance::Medium,
-        why: "Energy-efficient Ethernet wakes the link in 16 µs at 1 Gbit/s, for the first packet after each pause.",
-        read_from: &["/tailtrim/ethtool/*/eee"],
-        wanted: "off",
-        set_now: "ethtool --set-eee {nic} eee off",
-        undo: "ethtool --set-eee {nic} eee on",
-        source: "IEEE 802.3az",
-        needs: NIC,
-        evaluate: |f| per_nic(f, energy),
-        ..Check::BLANK
-    },
-    Check {
-        id: "NET-019",
-        title: "The interface can time-stamp every packet",
-        importance: Importance::Low,
-        why: "Stamps of the hardware leave out the way into the kernel. Many interfaces stamp only PTP.",
-        read_from: &["/tailtrim/ethtool/*/timestamping"],
-        wanted: "hardware-receive with the filter all",
-        set_now: "hwstamp_ctl -i {nic} -r 1 -t 1",
-        undo: "hwstamp_ctl -i {nic} -r 0 -t 0",
-        source: "ducked-tails, section IV; Documentation/networking/timestamping.rst",
-        needs: NIC,
-        evaluate: |f| per_nic(f, stamping),
-        ..Check::BLANK
-    },
-    Check {
-        id: "NET-021",
-        title: "Driver and firmware of the interface are known",
-        importance: Importance::Low,
-        why: "Generations differ more than settings: in one study the X500 series was steadiest, the X700 least steady.",
-        read_from: &["/tailtrim/ethtool/*/driver"],
-        wanted: "recorded",
-        set_boot: "update the interface's firmware",
-        undo: "",
-        source: "study of kernels and NICs for 5G packet processing",
-        needs: NIC,
-        evaluate: |f| per_nic(f, driver),
-        ..Check::BLANK
-    },
-];
+pub(super) const CHECKS: Topic = Topic {
+    texts: include_str!("network.json"),
+    evaluators: &[
+        ("NET-001", |f| per_nic(f, coalescing)),
+        ("NET-002", |f| per_nic(f, rings)),
+        ("NET-003", |f| per_nic(f, gathering)),
+        ("NET-004", |f| per_nic(f, queues)),
+        ("NET-005", |f| per_nic(f, indirection)),
+        ("NET-006", |f| per_nic(f, steering)),
+        ("NET-015", |f| per_nic(f, pause)),
+        ("NET-016", |f| per_nic(f, energy)),
+        ("NET-019", |f| per_nic(f, stamping)),
+        ("NET-021", |f| per_nic(f, driver)),
+    ],
+};
 
 /// A number that `ethtool` tells; `None` where the driver has no such setting.
 fn setting(f: &Facts<'_>, nic: &str, what: &str, key: &str) -> Result<Option<u64>, crate::Unread> {

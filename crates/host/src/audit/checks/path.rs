@@ -2,89 +2,20 @@
 
 use super::super::answer::{Answer, CheckStatus, EvidenceLevel, judge, not_applicable};
 use super::super::ask::{few, per_nic, sysctl};
-use super::super::check::{Check, Importance, Need};
+use super::super::check::Topic;
 use super::super::facts::Facts;
 use super::super::paths::{QDISCS, RULES};
-use crate::Workload;
 
-const NIC: &[Need] = &[Need::Nic];
-const KERNEL: &[Need] = &[Need::Work(&[Workload::Interrupt, Workload::Guest])];
-
-pub(super) const CHECKS: &[Check] = &[
-    Check {
-        id: "NET-017",
-        title: "No traffic shaping on the egress",
-        importance: Importance::Medium,
-        why: "fq paces, fq_codel and htb hold packets. mq gives each queue of the interface a separate discipline; any other root has one lock for all queues.",
-        read_from: &["/tailtrim/qdiscs", "/proc/sys/net/core/default_qdisc"],
-        wanted: "noqueue, mq with pfifo_fast below, or pfifo",
-        set_now: "sysctl -w net.core.default_qdisc=pfifo_fast; tc qdisc del dev {nic} root; tc qdisc replace dev {nic} root mq (the second may say that there is nothing to remove; with one queue the last is: root pfifo_fast)",
-        undo: "sysctl -w net.core.default_qdisc=fq_codel (or the old one); tc qdisc del dev {nic} root",
-        source: "tc(8); tc-fq(8)",
-        needs: &[Need::Nic, Need::Work(&[Workload::Interrupt, Workload::Guest, Workload::Vm])],
-        evaluate: shaping,
-        ..Check::BLANK
-    },
-    Check {
-        id: "NET-018",
-        title: "Few firewall rules before the measured flow",
-        importance: Importance::Medium,
-        why: "Rules are tried one after the other: about 2 µs each in one study, 60 ms with 10,001. Tracking connections adds to it.",
-        read_from: &["/tailtrim/nftables_rules", "/proc/sys/net/netfilter/nf_conntrack_count"],
-        wanted: "at most 100 rules, no connection tracking",
-        cost: "accept the flow early, or notrack it",
-        set_now: "nft insert rule inet raw prerouting udp dport P notrack accept",
-        undo: "nft delete rule",
-        source: "reflector study, section 4",
-        needs: KERNEL,
-        evaluate: firewall,
-        ..Check::BLANK
-    },
-    Check {
-        id: "NET-020",
-        title: "The interface has its full PCI Express link",
-        importance: Importance::Medium,
-        why: "In the wrong slot, or trained down after an error, a card has half of its lanes.",
-        read_from: &[
-            "/sys/class/net/*/device/current_link_speed",
-            "/sys/class/net/*/device/max_link_speed",
-        ],
-        wanted: "current speed and width are the highest",
-        set_boot: "another slot, firmware settings, a cleaned connector",
-        undo: "",
-        source: "DPDK's Linux guide",
-        needs: NIC,
-        evaluate: |f| per_nic(f, link),
-        ..Check::BLANK
-    },
-    Check {
-        id: "NET-022",
-        title: "No packet sockets listen to the traffic",
-        importance: Importance::Medium,
-        why: "Every packet socket (tcpdump, DHCP clients, monitoring) gets each packet and may copy it.",
-        read_from: &["/proc/net/packet"],
-        wanted: "none but the tester's own",
-        set_now: "end the listener: ss -0 -p names it",
-        undo: "",
-        source: "packet(7)",
-        evaluate: listeners,
-        ..Check::BLANK
-    },
-    Check {
-        id: "NET-023",
-        title: "TCP answers at once",
-        importance: Importance::Low,
-        why: "Fast open saves a round trip of each connection. Only TCP.",
-        read_from: &["/proc/sys/net/ipv4/tcp_fastopen"],
-        wanted: "3",
-        set_now: "sysctl -w net.ipv4.tcp_fastopen=3",
-        undo: "sysctl -w net.ipv4.tcp_fastopen=1",
-        source: "tuned network-latency; ip-sysctl.rst",
-        needs: KERNEL,
-        evaluate: |f| sysctl(f, "net.ipv4.tcp_fastopen", CheckStatus::Warn, |text| text == "3"),
-        ..Check::BLANK
-    },
-];
+pub(super) const CHECKS: Topic = Topic {
+    texts: include_str!("path.json"),
+    evaluators: &[
+        ("NET-017", shaping),
+        ("NET-018", firewall),
+        ("NET-020", |f| per_nic(f, link)),
+        ("NET-022", listeners),
+        ("NET-023", |f| sysctl(f, "net.ipv4.tcp_fastopen", CheckStatus::Warn, |text| text == "3")),
+    ],
+};
 
 fn shaping(f: &Facts<'_>) -> Answer {
     let text = f.text(QDISCS)?;

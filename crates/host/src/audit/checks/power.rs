@@ -2,149 +2,29 @@
 
 use super::super::answer::{Answer, CheckStatus, EvidenceLevel, Finding, judge, not_applicable};
 use super::super::ask::{chosen, cpu_values, few, file, per_cpu, per_nic};
-use super::super::check::{Check, Importance, Need};
+use super::super::check::Topic;
 use super::super::facts::Facts;
 
 const CPU: &str = "/sys/devices/system/cpu";
 
-pub(super) const CHECKS: &[Check] = &[
-    Check {
-        id: "PWR-007",
-        title: "The frequency driver is known",
-        importance: Importance::Low,
-        why: "intel_pstate and amd_pstate in active mode let the hardware choose; intel_pstate=disable falls back to acpi-cpufreq or to nothing.",
-        read_from: &[
-            "/sys/devices/system/cpu/cpu#/cpufreq/scaling_driver",
-            "/sys/devices/system/cpu/intel_pstate/status",
-        ],
-        wanted: "a driver with the governor performance (PWR-008)",
-        set_boot: "intel_pstate=active or amd_pstate=active",
-        undo: "put the old word back",
-        source: "Documentation/admin-guide/pm/intel_pstate.rst",
-        needs: &[Need::Metal],
-        evaluate: driver,
-        ..Check::BLANK
-    },
-    Check {
-        id: "PWR-008",
-        title: "CPUs run at full frequency",
-        importance: Importance::High,
-        why: "A governor that saves power lets a CPU wake slow, and needs milliseconds to find out that it is busy.",
-        read_from: &["/sys/devices/system/cpu/cpu#/cpufreq/scaling_governor"],
-        wanted: "performance",
-        cost: "power and heat",
-        set_now: "cpupower frequency-set -g performance",
-        undo: "cpupower frequency-set -g with the old governor",
-        source: "reflector study, section 4; tuned latency-performance",
-        evaluate: |f| {
+pub(super) const CHECKS: Topic = Topic {
+    texts: include_str!("power.json"),
+    evaluators: &[
+        ("PWR-007", driver),
+        ("PWR-008", |f| {
             per_cpu(
                 f,
                 "/sys/devices/system/cpu/cpu{}/cpufreq/scaling_governor",
                 CheckStatus::Fail,
                 |text| text == "performance",
             )
-        },
-        ..Check::BLANK
-    },
-    Check {
-        id: "PWR-009",
-        title: "Frequencies do not change",
-        importance: Importance::Medium,
-        why: "A change of frequency stops the core for 10 µs and more; between the lowest and the highest lies a factor of three.",
-        read_from: &[
-            "/sys/devices/system/cpu/cpu#/cpufreq/scaling_min_freq",
-            "/sys/devices/system/cpu/cpu#/cpufreq/scaling_max_freq",
-        ],
-        wanted: "lowest and highest allowed frequency are the same",
-        cost: "power and heat",
-        set_now: "cpupower -c {iso} frequency-set -d F -u F",
-        undo: "cpupower with the old limits",
-        source: "OpenShift's node tuning operator; AWS trading benchmark",
-        needs: &[Need::Isolated],
-        evaluate: fixed_frequency,
-        ..Check::BLANK
-    },
-    Check {
-        id: "PWR-010",
-        title: "The hardware prefers performance",
-        importance: Importance::Medium,
-        why: "Beside the governor the CPU has its own preference between power and performance.",
-        read_from: &[
-            "/sys/devices/system/cpu/cpu#/cpufreq/energy_performance_preference",
-            "/sys/devices/system/cpu/cpu#/power/energy_perf_bias",
-        ],
-        wanted: "performance, and a bias of 0",
-        cost: "power and heat",
-        set_now: "cpupower set -b 0; echo performance > energy_performance_preference of each CPU",
-        undo: "write the old values",
-        source: "tuned latency-performance; intel_epb.rst",
-        evaluate: preference,
-        ..Check::BLANK
-    },
-    Check {
-        id: "PWR-011",
-        title: "Turbo is chosen on purpose",
-        importance: Importance::Low,
-        why: "On gives the best median, off the least jitter: turbo depends on the load of the other cores.",
-        read_from: &[
-            "/sys/devices/system/cpu/intel_pstate/no_turbo",
-            "/sys/devices/system/cpu/cpufreq/boost",
-        ],
-        wanted: "off for the least jitter; measure both",
-        cost: "a third of the speed",
-        set_now: "echo 1 > /sys/devices/system/cpu/intel_pstate/no_turbo (AMD: echo 0 > .../cpufreq/boost)",
-        undo: "write the old value",
-        source: "cpu-isolation.rst; AWS trading benchmark",
-        needs: &[Need::Metal],
-        evaluate: turbo,
-        ..Check::BLANK
-    },
-    Check {
-        id: "PWR-012",
-        title: "The mesh and last-level cache keep their frequency",
-        importance: Importance::Medium,
-        why: "The uncore (what is between the cores) has a separate frequency. When it falls, each miss of the second-level cache takes longer.",
-        read_from: &[
-            "/sys/devices/system/cpu/intel_uncore_frequency/*/min_freq_khz",
-            "/sys/devices/system/cpu/intel_uncore_frequency/*/max_freq_khz",
-        ],
-        wanted: "lowest and highest are the same",
-        cost: "power and heat",
-        set_now: "write max_freq_khz to min_freq_khz in each folder",
-        undo: "write the old value",
-        source: "tuned's uncore plugin; PerfSpect",
-        needs: &[Need::Metal],
-        evaluate: uncore,
-        ..Check::BLANK
-    },
-    Check {
-        id: "PWR-013",
-        title: "PCI Express links stay awake",
-        importance: Importance::Medium,
-        why: "A link that sleeps needs microseconds to wake, at the first packet after each pause.",
-        read_from: &["/sys/module/pcie_aspm/parameters/policy", "/proc/cmdline"],
-        wanted: "performance, or pcie_aspm=off where the firmware left it off",
-        cost: "power",
-        set_now: "echo performance > /sys/module/pcie_aspm/parameters/policy",
-        set_boot: "pcie_aspm.policy=performance",
-        undo: "echo default > the same file",
-        source: "NFV host guide (there mistyped pcie_asmp); kernel-parameters.txt",
-        needs: &[Need::Metal],
-        evaluate: aspm,
-        ..Check::BLANK
-    },
-    Check {
-        id: "PWR-014",
-        title: "No runtime suspend of the interface",
-        importance: Importance::Low,
-        why: "With auto the kernel may suspend a device that has no link or nothing to do.",
-        read_from: &["/sys/class/net/*/device/power/control"],
-        wanted: "on",
-        set_now: "echo on > /sys/class/net/{nic}/device/power/control",
-        undo: "echo auto > the same file",
-        source: "Documentation/power/runtime_pm.rst",
-        needs: &[Need::Nic],
-        evaluate: |f| {
+        }),
+        ("PWR-009", fixed_frequency),
+        ("PWR-010", preference),
+        ("PWR-011", turbo),
+        ("PWR-012", uncore),
+        ("PWR-013", aspm),
+        ("PWR-014", |f| {
             per_nic(f, |f, nic| {
                 file(
                     f,
@@ -153,37 +33,11 @@ pub(super) const CHECKS: &[Check] = &[
                     |text| text == "on",
                 )
             })
-        },
-        ..Check::BLANK
-    },
-    Check {
-        id: "PWR-015",
-        title: "Only one program sets power management",
-        importance: Importance::Medium,
-        why: "thermald, tlp, power-profiles-daemon and tuned undo each other's settings, hours later.",
-        read_from: &["/proc/#/task/#/stat", "/sys/firmware/acpi/platform_profile"],
-        wanted: "at most one of them runs; the platform's profile is performance",
-        set_now: "systemctl disable --now SERVICE; echo performance > /sys/firmware/acpi/platform_profile",
-        undo: "systemctl enable --now SERVICE",
-        source: "tuned latency-performance",
-        evaluate: owners,
-        ..Check::BLANK
-    },
-    Check {
-        id: "PWR-016",
-        title: "No thermal throttling",
-        importance: Importance::High,
-        why: "A CPU that is too hot reduces its speed until it has cooled down.",
-        read_from: &["/sys/devices/system/cpu/cpu#/thermal_throttle/core_throttle_count"],
-        wanted: "the count does not grow while watched",
-        set_now: "cooling; less power on the other cores",
-        undo: "",
-        source: "Documentation/admin-guide/thermal",
-        needs: &[Need::Metal],
-        evaluate: heat,
-        ..Check::BLANK
-    },
-];
+        }),
+        ("PWR-015", owners),
+        ("PWR-016", heat),
+    ],
+};
 
 fn driver(f: &Facts<'_>) -> Answer {
     let drivers = cpu_values(f, &format!("{CPU}/cpu{{}}/cpufreq/scaling_driver"))?;

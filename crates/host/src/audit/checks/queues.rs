@@ -2,129 +2,23 @@
 
 use super::super::answer::{Answer, CheckStatus, EvidenceLevel, Finding, judge, not_applicable};
 use super::super::ask::{ethtool, few, name, per_nic, sysctl, worst};
-use super::super::check::{Check, Importance, Need};
+use super::super::check::Topic;
 use super::super::facts::Facts;
-use crate::{Cpus, KernelVersion, Workload};
+use crate::Cpus;
 
-const NIC: &[Need] = &[Need::Nic];
-const INTERRUPT: &[Need] = &[Need::Work(&[Workload::Interrupt, Workload::Guest])];
-
-pub(super) const CHECKS: &[Check] = &[
-    Check {
-        id: "NET-007",
-        title: "Packets are not steered to isolated CPUs (RPS)",
-        importance: Importance::High,
-        why: "RPS sends an interprocessor interrupt to the CPU that it chose, for packets that came in elsewhere.",
-        read_from: &["/sys/class/net/*/queues/rx-#/rps_cpus"],
-        wanted: "0, or a mask without {iso}",
-        set_now: "echo 0 > /sys/class/net/{nic}/queues/rx-0/rps_cpus, likewise the others",
-        undo: "write the old masks",
-        source: "Documentation/networking/scaling.rst; OpenShift's node tuning operator",
-        needs: &[Need::Isolated],
-        evaluate: |f| spread(f, "/sys/class/net/*/queues/rx-#/rps_cpus"),
-        ..Check::BLANK
-    },
-    Check {
-        id: "NET-008",
-        title: "Each CPU sends on a separate queue",
-        importance: Importance::Low,
-        why: "Two CPUs that send on one queue wait for each other, and the one that is interrupted frees buffers for both.",
-        read_from: &["/sys/class/net/*/queues/tx-#/xps_cpus"],
-        wanted: "every CPU is in the mask of some queue",
-        set_now: "echo MASK > /sys/class/net/{nic}/queues/tx-N/xps_cpus",
-        undo: "write the old masks",
-        source: "Documentation/networking/scaling.rst; seastar's perftune",
-        needs: NIC,
-        evaluate: |f| per_nic(f, sending),
-        ..Check::BLANK
-    },
-    Check {
-        id: "NET-009",
-        title: "Sockets busy-poll",
-        importance: Importance::Medium,
-        why: "A thread that polls the queue itself saves interrupt and wake-up: 5 µs and more for each packet \
-            after a pause.",
-        read_from: &["/proc/sys/net/core/busy_read", "/proc/sys/net/core/busy_poll"],
-        wanted: "50 in both, for programs that read sockets",
-        cost: "a busy CPU while it asks",
-        set_now: "sysctl -w net.core.busy_read=50 net.core.busy_poll=50",
-        undo: "sysctl -w net.core.busy_read=0 net.core.busy_poll=0",
-        source: "reflector study, section 4; tuned network-latency",
-        needs: INTERRUPT,
-        evaluate: busy_poll,
-        ..Check::BLANK
-    },
-    Check {
-        id: "NET-010",
-        title: "Interrupts are not deferred without a poller",
-        importance: Importance::Medium,
-        why: "gro_flush_timeout with napi_defer_hard_irqs makes packets wait for a timer, unless a program polls.",
-        read_from: &["/sys/class/net/*/gro_flush_timeout", "/sys/class/net/*/napi_defer_hard_irqs"],
-        wanted: "0 in both, unless a program polls with SO_PREFER_BUSY_POLL",
-        set_now: "echo 0 > /sys/class/net/{nic}/gro_flush_timeout",
-        undo: "write the old value",
-        source: "Documentation/networking/napi.rst",
-        needs: NIC,
-        evaluate: |f| per_nic(f, deferral),
-        ..Check::BLANK
-    },
-    Check {
-        id: "NET-011",
-        title: "Packets are handled where the interrupt came",
-        importance: Importance::Low,
-        why: "With threaded NAPI each queue has a thread that the scheduler may put anywhere: pin it, or leave it off.",
-        read_from: &["/sys/class/net/*/threaded"],
-        wanted: "0, or napi threads that keep off {iso}",
-        set_now: "echo 0 > /sys/class/net/{nic}/threaded",
-        undo: "echo 1 > the same file",
-        source: "Documentation/networking/napi.rst",
-        since: Some(KernelVersion::new(5, 12)),
-        needs: NIC,
-        evaluate: |f| per_nic(f, threaded),
-        ..Check::BLANK
-    },
-    Check {
-        id: "NET-012",
-        title: "CPUs and interface are on the same NUMA node",
-        importance: Importance::High,
-        why: "Each descriptor and each packet crosses the link between sockets otherwise: 100 ns an access, more under load.",
-        read_from: &["/sys/class/net/*/device/local_cpulist", "/sys/class/net/*/device/numa_node"],
-        wanted: "{iso} within the CPUs that are local to {nic}",
-        set_boot: "isolate CPUs of the interface's node, or use another slot",
-        undo: "",
-        source: "DPDK's Linux guide; NFV host guide",
-        needs: &[Need::Nic, Need::Isolated],
-        evaluate: |f| per_nic(f, locality),
-        ..Check::BLANK
-    },
-    Check {
-        id: "NET-013",
-        title: "No backlog drops or squeezed softirqs",
-        importance: Importance::High,
-        why: "A squeeze means that packets waited for the next round of a softirq, up to 8 ms; a drop that the backlog was full.",
-        read_from: &["/proc/net/softnet_stat"],
-        wanted: "no drops and no squeezes while watched",
-        set_now: "sysctl -w net.core.netdev_budget=600 net.core.netdev_budget_usecs=8000",
-        undo: "set the old values",
-        source: "net/core/net-procfs.c; Documentation/admin-guide/sysctl/net.rst",
-        evaluate: kept_up,
-        ..Check::BLANK
-    },
-    Check {
-        id: "NET-014",
-        title: "No losses at the interface",
-        importance: Importance::High,
-        why: "What is lost has no latency: without this count a good tail may be a lossy one.",
-        read_from: &["/proc/net/dev"],
-        wanted: "no errors and no drops while watched",
-        set_now: "longer rings (NET-002), or less load",
-        undo: "",
-        source: "Documentation/networking/statistics.rst",
-        needs: NIC,
-        evaluate: losses,
-        ..Check::BLANK
-    },
-];
+pub(super) const CHECKS: Topic = Topic {
+    texts: include_str!("queues.json"),
+    evaluators: &[
+        ("NET-007", |f| spread(f, "/sys/class/net/*/queues/rx-#/rps_cpus")),
+        ("NET-008", |f| per_nic(f, sending)),
+        ("NET-009", busy_poll),
+        ("NET-010", |f| per_nic(f, deferral)),
+        ("NET-011", |f| per_nic(f, threaded)),
+        ("NET-012", |f| per_nic(f, locality)),
+        ("NET-013", kept_up),
+        ("NET-014", losses),
+    ],
+};
 
 fn spread(f: &Facts<'_>, pattern: &str) -> Answer {
     let all = f.glob(pattern)?;

@@ -4,121 +4,29 @@ use super::super::answer::{
     Answer, CheckStatus, EvidenceLevel, Finding, judge, not_applicable, unknown,
 };
 use super::super::ask::{few, file, or_none};
-use super::super::check::{Check, Importance, Need};
+use super::super::check::Topic;
 use super::super::facts::Facts;
 use super::super::intent::numbers;
 use super::super::paths::LOG;
-use crate::KernelVersion;
 
-const ISOLATED: &[Need] = &[Need::Isolated];
-
-pub(super) const CHECKS: &[Check] = &[
-    Check {
-        id: "ISO-006",
-        title: "RCU callbacks are offloaded",
-        importance: Importance::High,
-        why: "Otherwise the callbacks that a CPU queued run there in a softirq, in batches of tens of microseconds.",
-        read_from: &["/tailtrim/dmesg", "/proc/cmdline"],
-        wanted: "\"Offload RCU callbacks from CPUs\" names all of {iso}",
-        cost: "the threads that run them need time on housekeeping CPUs",
-        set_boot: "rcu_nocbs={iso} (nohz_full= implies it)",
-        undo: "remove the word and reboot",
-        source: "kernel-per-CPU-kthreads.rst; ducked-tails, Table I",
-        needs: ISOLATED,
-        evaluate: offloaded,
-        ..Check::BLANK
-    },
-    Check {
-        id: "ISO-007",
-        title: "RCU's threads run on housekeeping CPUs",
-        importance: Importance::High,
-        why: "The offloaded callbacks run in rcuo threads. Where these run on the isolated CPU nothing was gained.",
-        read_from: &["/proc/#/task/#/status"],
-        wanted: "rcuo* and rcuog* may use {hk} only",
-        set_now: "taskset -p -c {hk} PID of each rcuo and rcuog thread",
-        undo: "taskset -p -c with the old list",
-        source: "no_hz.rst; tuned realtime-virtual-host",
-        needs: ISOLATED,
-        evaluate: threads,
-        ..Check::BLANK
-    },
-    Check {
-        id: "ISO-008",
-        title: "RCU's threads are not woken by isolated CPUs",
-        importance: Importance::Low,
-        why: "A CPU that queues a callback wakes the rcuo thread, which costs an interprocessor interrupt's work in the hot path.",
-        read_from: &["/tailtrim/dmesg", "/proc/cmdline"],
-        wanted: "rcu_nocb_poll where isolated CPUs often enter the kernel",
-        cost: "a thread that polls on a housekeeping CPU",
-        set_boot: "rcu_nocb_poll",
-        undo: "remove the word and reboot",
-        source: "kernel-parameters.txt; ducked-tails, Table I",
-        needs: ISOLATED,
-        evaluate: polling,
-        ..Check::BLANK
-    },
-    Check {
-        id: "ISO-009",
-        title: "RCU waits longer for CPUs without a tick",
-        importance: Importance::Low,
-        why: "A grace period that waits for a CPU without tick soon sends it an interprocessor interrupt; most \
-            would end by themselves later.",
-        read_from: &["/sys/module/rcutree/parameters/nohz_full_patience_delay"],
-        wanted: "1000 ms",
-        cost: "memory is freed later",
-        set_boot: "rcutree.nohz_full_patience_delay=1000",
-        undo: "remove the word and reboot",
-        source: "tuned network-latency (not yet in 2.25.1)",
-        since: Some(KernelVersion::new(6, 11)),
-        needs: ISOLATED,
-        evaluate: |f| {
+pub(super) const CHECKS: Topic = Topic {
+    texts: include_str!("rcu.json"),
+    evaluators: &[
+        ("ISO-006", offloaded),
+        ("ISO-007", threads),
+        ("ISO-008", polling),
+        ("ISO-009", |f| {
             file(
                 f,
                 "/sys/module/rcutree/parameters/nohz_full_patience_delay",
                 CheckStatus::Warn,
                 |text| text.parse::<i64>().is_ok_and(|delay| delay > 0),
             )
-        },
-        ..Check::BLANK
-    },
-    Check {
-        id: "ISO-010",
-        title: "No expedited grace periods after boot",
-        importance: Importance::Medium,
-        why: "An expedited grace period interrupts every CPU, isolated ones too.",
-        read_from: &[
-            "/sys/kernel/rcu_normal",
-            "/sys/module/rcupdate/parameters/rcu_normal_after_boot",
-        ],
-        wanted: "1 in either file",
-        cost: "operations that wait for grace periods take longer",
-        set_now: "echo 1 > /sys/kernel/rcu_normal",
-        set_boot: "rcupdate.rcu_normal_after_boot=1",
-        undo: "echo 0 > /sys/kernel/rcu_normal",
-        source: "tuned network-latency; kernel-parameters.txt",
-        needs: ISOLATED,
-        evaluate: normal_grace_periods,
-        ..Check::BLANK
-    },
-    Check {
-        id: "ISO-011",
-        title: "Priority of RCU's callbacks",
-        importance: Importance::Low,
-        why: "On a real-time kernel a busy loop of high priority starves RCU's threads until memory runs out; elsewhere the defaults are right.",
-        read_from: &[
-            "/sys/module/rcutree/parameters/kthread_prio",
-            "/sys/module/rcutree/parameters/use_softirq",
-            "/sys/kernel/realtime",
-        ],
-        wanted: "kthread_prio=11 on a real-time kernel, 0 or 1 elsewhere",
-        set_boot: "rcutree.kthread_prio=11",
-        undo: "remove the word and reboot",
-        source: "OpenShift's node tuning operator; kernel-parameters.txt",
-        needs: ISOLATED,
-        evaluate: priority,
-        ..Check::BLANK
-    },
-];
+        }),
+        ("ISO-010", normal_grace_periods),
+        ("ISO-011", priority),
+    ],
+};
 
 fn offloaded(f: &Facts<'_>) -> Answer {
     const TEXT: &str = "Offload RCU callbacks from CPUs:";

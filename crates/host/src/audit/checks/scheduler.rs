@@ -2,162 +2,28 @@
 
 use super::super::answer::{Answer, CheckStatus, EvidenceLevel, Finding, judge, not_applicable};
 use super::super::ask::{few, sysctl, watched};
-use super::super::check::{Check, Importance, Need};
+use super::super::check::Topic;
 use super::super::facts::Facts;
 use super::super::paths::CONFIG;
 use super::super::tasks::Task;
 use crate::{KernelVersion, Unread, Workload};
 
-const ISOLATED: &[Need] = &[Need::Isolated];
-
-pub(super) const CHECKS: &[Check] = &[
-    Check {
-        id: "SCH-001",
-        title: "Real-time threads are not throttled",
-        importance: Importance::High,
-        why: "Before 6.12 real-time threads get 950 ms of each second by default: a busy loop under SCHED_FIFO is \
-            stopped for 50 ms each second. Later kernels throttle groups only. A daemon that sleeps is never \
-            throttled.",
-        read_from: &[
-            "/proc/sys/kernel/sched_rt_runtime_us",
-            "/proc/#/task/#/stat",
-            "/tailtrim/kernel_config",
-        ],
-        wanted: "-1 where a program polls under SCHED_FIFO or SCHED_RR",
-        cost: "a runaway real-time thread hangs its CPU",
-        set_now: "sysctl -w kernel.sched_rt_runtime_us=-1 (only for a program that polls)",
-        undo: "sysctl -w kernel.sched_rt_runtime_us=950000",
-        source: "NFV host guide; tuned realtime; seen as gaps of 50 ms on Linux 6.18",
-        evaluate: throttling,
-        ..Check::BLANK
-    },
-    Check {
-        id: "SCH-002",
-        title: "The fair server does not take time from real-time threads",
-        importance: Importance::Medium,
-        why: "Since 6.12 ordinary threads get 50 ms of each second even beside a real-time thread, and the server's timer can bring the tick back.",
-        read_from: &["/sys/kernel/debug/sched/fair_server/cpu#/runtime"],
-        wanted: "0 on each of {iso} where a polling thread runs under SCHED_FIFO",
-        cost: "ordinary threads starve on those CPUs",
-        set_now: "echo 0 > /sys/kernel/debug/sched/fair_server/cpuN/runtime",
-        undo: "echo 50000000 > the same file",
-        source: "reports from NI's real-time Linux and NVIDIA's kernels",
-        since: Some(KernelVersion::new(6, 12)),
-        needs: ISOLATED,
-        evaluate: fair_server,
-        ..Check::BLANK
-    },
-    Check {
-        id: "SCH-003",
-        title: "One pinned thread of the workload on each isolated CPU",
-        importance: Importance::High,
-        why: "Nothing balances threads on isolated CPUs: one that is not pinned stays where it was started, next to others.",
-        read_from: &["/proc/#/task/#/status"],
-        wanted: "one thread pinned to each CPU of {iso}",
-        set_now: "taskset -p -c CPU TID, or the program's own option",
-        undo: "taskset -p -c with the old list",
-        source: "no_hz.rst; reflector study, section 4",
-        needs: &[Need::Isolated, Need::Work(&[Workload::Poll])],
-        evaluate: pinned,
-        ..Check::BLANK
-    },
-    Check {
-        id: "SCH-004",
-        title: "At most one runnable thread on each isolated CPU",
-        importance: Importance::High,
-        why: "A second runnable thread takes time slices of milliseconds and brings the tick back.",
-        read_from: &["/sys/kernel/debug/sched/debug"],
-        wanted: "nr_running at most 1 on each of {iso}",
-        set_now: "move the second thread: taskset -p -c {hk} TID",
-        undo: "",
-        source: "no_hz.rst",
-        needs: ISOLATED,
-        evaluate: runnable,
-        ..Check::BLANK
-    },
-    Check {
-        id: "SCH-005",
-        title: "Timers stay on the CPU that armed them",
-        importance: Importance::Low,
-        why: "With migration on, an idle CPU's timers go to a busy one. With fixed roles that moves them between CPUs for nothing; where roles change it helps.",
-        read_from: &["/proc/sys/kernel/timer_migration"],
-        wanted: "0 with fixed roles of CPUs",
-        set_now: "sysctl -w kernel.timer_migration=0",
-        undo: "sysctl -w kernel.timer_migration=1",
-        source: "tuned network-latency sets 0; OpenShift's node tuning operator keeps 1",
-        needs: ISOLATED,
-        evaluate: |f| sysctl(f, "kernel.timer_migration", CheckStatus::Warn, |text| text == "0"),
-        ..Check::BLANK
-    },
-    Check {
-        id: "SCH-006",
-        title: "No grouping of threads by session",
-        importance: Importance::Low,
-        why: "With autogroup a nice value counts only within the session: a service of high priority is one group among many.",
-        read_from: &["/proc/sys/kernel/sched_autogroup_enabled"],
-        wanted: "0",
-        set_now: "sysctl -w kernel.sched_autogroup_enabled=0",
-        set_boot: "noautogroup",
-        undo: "sysctl -w kernel.sched_autogroup_enabled=1",
-        source: "sched(7); AWS trading benchmark",
-        evaluate: |f| {
+pub(super) const CHECKS: Topic = Topic {
+    texts: include_str!("scheduler.json"),
+    evaluators: &[
+        ("SCH-001", throttling),
+        ("SCH-002", fair_server),
+        ("SCH-003", pinned),
+        ("SCH-004", runnable),
+        ("SCH-005", |f| sysctl(f, "kernel.timer_migration", CheckStatus::Warn, |text| text == "0")),
+        ("SCH-006", |f| {
             sysctl(f, "kernel.sched_autogroup_enabled", CheckStatus::Warn, |text| text == "0")
-        },
-        ..Check::BLANK
-    },
-    Check {
-        id: "SCH-007",
-        title: "No accounting at each switch of threads",
-        importance: Importance::Low,
-        why: "Scheduler statistics, delay accounting and pressure information add work to each switch and each wake-up.",
-        read_from: &[
-            "/proc/sys/kernel/sched_schedstats",
-            "/proc/sys/kernel/task_delayacct",
-            "/proc/pressure/cpu",
-        ],
-        wanted: "all off",
-        cost: "iotop, pressure-based services and some monitoring lose their numbers",
-        set_now: "sysctl -w kernel.sched_schedstats=0 kernel.task_delayacct=0",
-        set_boot: "psi=0",
-        undo: "set the old values",
-        source: "kernel-parameters.txt",
-        evaluate: accounting,
-        ..Check::BLANK
-    },
-    Check {
-        id: "SCH-008",
-        title: "The scheduler's constants are the kernel's own",
-        importance: Importance::Low,
-        why: "Values from old guides (migration cost, granularity) moved and changed their meaning twice; on isolated CPUs they do nothing.",
-        read_from: &[
-            "/sys/kernel/debug/sched/migration_cost_ns",
-            "/sys/kernel/debug/sched/nr_migrate",
-        ],
-        wanted: "migration_cost_ns 500000, nr_migrate 32 (8 on real-time kernels)",
-        set_now: "write the default into the file below /sys/kernel/debug/sched/",
-        undo: "write the old value",
-        source: "tuned's scheduler plugin; kernel/sched/fair.c",
-        evaluate: constants,
-        ..Check::BLANK
-    },
-    Check {
-        id: "SCH-009",
-        title: "The preemption model fits the workload",
-        importance: Importance::Medium,
-        why: "A polling thread alone on its CPU needs no preemption; many threads with deadlines gain by a real-time kernel.",
-        read_from: &[
-            "/sys/kernel/debug/sched/preempt",
-            "/sys/kernel/realtime",
-            "/proc/sys/kernel/version",
-        ],
-        wanted: "known; none, voluntary or lazy for polling, real-time for many threads",
-        set_boot: "preempt=none before 7.0, preempt=lazy from 7.0 on (offered since 6.13), or a real-time kernel",
-        undo: "reboot with the old word",
-        source: "ducked-tails; study of kernels for 5G packet processing",
-        evaluate: preemption,
-        ..Check::BLANK
-    },
-];
+        }),
+        ("SCH-007", accounting),
+        ("SCH-008", constants),
+        ("SCH-009", preemption),
+    ],
+};
 
 /// Real-time threads of programs that may use a watched CPU: those that poll, and those that sleep.
 fn real_time(f: &Facts<'_>) -> Result<[Vec<String>; 2], Unread> {

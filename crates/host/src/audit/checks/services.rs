@@ -2,119 +2,25 @@
 
 use super::super::answer::{Answer, CheckStatus, EvidenceLevel, judge, not_applicable};
 use super::super::ask::few;
-use super::super::check::{Check, Importance};
+use super::super::check::Topic;
 use super::super::facts::Facts;
 use super::super::paths::{CONFIG, TIMERS};
 
 const TRACING: &str = "/sys/kernel/tracing";
 
-pub(super) const CHECKS: &[Check] = &[
-    Check {
-        id: "SVC-001",
-        title: "No periodic jobs during operation",
-        importance: Importance::Medium,
-        why: "Log rotation, disk trimming and updates cause bursts of CPU, disk and memory load at arbitrary times.",
-        read_from: &["/tailtrim/systemd/timers", "/proc/#/task/#/stat"],
-        wanted: "no cron and no timers during a run, or all pinned to {hk}",
-        set_now: "systemctl stop fstrim.timer man-db.timer logrotate.timer apt-daily.timer cron",
-        undo: "systemctl start the same",
-        source: "OpenShift's node tuning operator; AWS trading benchmark",
-        evaluate: jobs,
-        ..Check::BLANK
-    },
-    Check {
-        id: "SVC-002",
-        title: "No monitoring that interrupts isolated CPUs",
-        importance: Importance::High,
-        why: "Reading a register, a frequency or a performance counter of another CPU interrupts that CPU, each time it is read.",
-        read_from: &["/proc/#/task/#/stat"],
-        wanted: "none of the known programs, or isolated CPUs excluded in their configuration",
-        set_now: "exclude {iso} in its configuration, or stop it",
-        undo: "start it",
-        source: "reports of telegraf, rezolus, netdata, intel-lpmd",
-        evaluate: monitoring,
-        ..Check::BLANK
-    },
-    Check {
-        id: "SVC-003",
-        title: "No tracing is on",
-        importance: Importance::Medium,
-        why: "Each event costs 0.3 to 0.5 µs and more; turning events on or off interrupts all CPUs.",
-        read_from: &["/sys/kernel/tracing/current_tracer", "/sys/kernel/tracing/events/enable"],
-        wanted: "current_tracer nop, no event on",
-        set_now: "echo nop > /sys/kernel/tracing/current_tracer; echo 0 > /sys/kernel/tracing/events/enable",
-        undo: "",
-        source: "measured on Linux 6.1; Documentation/trace/ftrace.rst",
-        evaluate: tracing,
-        ..Check::BLANK
-    },
-    Check {
-        id: "SVC-004",
-        title: "No other program tunes this host",
-        importance: Importance::Medium,
-        why: "bpftune changes sysctls during operation, tuned restores its own, stalld boosts threads that starve.",
-        read_from: &["/proc/#/task/#/stat"],
-        wanted: "none, or known",
-        set_now: "systemctl stop tuned bpftune stalld",
-        undo: "systemctl start the same",
-        source: "OpenShift's node tuning operator; bpftune",
-        evaluate: tuners,
-        ..Check::BLANK
-    },
-    Check {
-        id: "SVC-005",
-        title: "No quota stops the workload",
-        importance: Importance::High,
-        why: "A group that used up its share of a period is stopped until the next one: 10 to 100 ms.",
-        read_from: &["/sys/fs/cgroup/*/cpu.max", "/sys/fs/cgroup/*/*/cpu.max"],
-        wanted: "max in every group of the workload",
-        set_now: "echo max > /sys/fs/cgroup/GROUP/cpu.max; systemctl set-property UNIT CPUQuota=",
-        undo: "write the old quota",
-        source: "Documentation/admin-guide/cgroup-v2.rst; OpenShift's node tuning operator",
-        evaluate: quotas,
-        ..Check::BLANK
-    },
-    Check {
-        id: "SVC-006",
-        title: "A kernel without debugging options",
-        importance: Importance::Medium,
-        why: "Debugging of locks or memory makes everything slower; a patched or tainted kernel may not be the one that was measured.",
-        read_from: &["/proc/sys/kernel/tainted", "/tailtrim/kernel_config"],
-        wanted: "not tainted, none of PROVE_LOCKING, KASAN, DEBUG_PAGEALLOC",
-        set_boot: "the distribution's kernel without debugging",
-        undo: "",
-        source: "Documentation/admin-guide/tainted-kernels.rst",
-        evaluate: plain,
-        ..Check::BLANK
-    },
-    Check {
-        id: "SVC-007",
-        title: "The kernel was built for isolation",
-        importance: Importance::High,
-        why: "Parameters whose code is not built in do nothing. Current distributions have it. The option is \
-            RCU_NOCB_CPU; RCU_NOCB_FULL does not exist.",
-        read_from: &["/tailtrim/kernel_config"],
-        wanted: "NO_HZ_FULL, RCU_NOCB_CPU, CPU_ISOLATION and CPUSETS",
-        set_boot: "another kernel package",
-        undo: "",
-        source: "no_hz.rst; Ubuntu's real-time documentation",
-        evaluate: built,
-        ..Check::BLANK
-    },
-    Check {
-        id: "SVC-008",
-        title: "No accounting in each interrupt",
-        importance: Importance::Low,
-        why: "IRQ_TIME_ACCOUNTING reads the clock twice in each interrupt; forced context tracking makes each entry into the kernel dearer on all CPUs.",
-        read_from: &["/tailtrim/kernel_config", "/proc/cmdline"],
-        wanted: "neither CONTEXT_TRACKING_FORCE nor DEBUG_PREEMPT; tsc=noirqtime where times of interrupts are not needed",
-        set_boot: "tsc=noirqtime",
-        undo: "remove the word and reboot",
-        source: "kernel-parameters.txt; kernel/sched/cputime.c",
-        evaluate: accounting,
-        ..Check::BLANK
-    },
-];
+pub(super) const CHECKS: Topic = Topic {
+    texts: include_str!("services.json"),
+    evaluators: &[
+        ("SVC-001", jobs),
+        ("SVC-002", monitoring),
+        ("SVC-003", tracing),
+        ("SVC-004", tuners),
+        ("SVC-005", quotas),
+        ("SVC-006", plain),
+        ("SVC-007", built),
+        ("SVC-008", accounting),
+    ],
+};
 
 /// Which of some programs run.
 fn running(f: &Facts<'_>, names: &[&'static str]) -> Result<Vec<&'static str>, crate::Unread> {

@@ -2,85 +2,21 @@
 
 use super::super::answer::{Answer, CheckStatus, EvidenceLevel, judge, not_applicable};
 use super::super::ask::{few, or_none};
-use super::super::check::{Check, Importance, Need};
+use super::super::check::Topic;
 use super::super::facts::Facts;
 use super::super::paths::CONFIG;
 use crate::KernelVersion;
 
-const ISOLATED: &[Need] = &[Need::Isolated];
-
-pub(super) const CHECKS: &[Check] = &[
-    Check {
-        id: "MEM-008",
-        title: "The workload's memory is locked",
-        importance: Importance::Medium,
-        why: "The first touch of a page, and each after it was taken away, is a fault of microseconds to milliseconds.",
-        read_from: &["/proc/#/status"],
-        wanted: "VmLck about VmRSS for each program pinned to {iso}",
-        set_now: "mlockall(MCL_CURRENT|MCL_FUTURE) in the program, ulimit -l unlimited",
-        undo: "",
-        source: "cpu-isolation.rst; mlockall(2)",
-        needs: ISOLATED,
-        evaluate: locked,
-        ..Check::BLANK
-    },
-    Check {
-        id: "MEM-013",
-        title: "No flushes of address translations",
-        importance: Importance::High,
-        why: "When one thread of a program unmaps memory, all CPUs that run the program are interrupted. Worst in the first minutes after its start.",
-        read_from: &["/proc/interrupts"],
-        wanted: "no TLB on {iso}",
-        set_now: "no munmap, madvise, mprotect in steady state; tracepoint tlb:tlb_flush tells the reason",
-        undo: "",
-        source: "ducked-tails, section III: more than 1 ms at worst",
-        needs: ISOLATED,
-        evaluate: flushes,
-        ..Check::BLANK
-    },
-    Check {
-        id: "MEM-014",
-        title: "Kernel code is not patched during operation",
-        importance: Importance::Medium,
-        why: "Loading modules, BPF programs or turning tracepoints on patches code and interrupts every CPU, 18 to 39 times each as seen here.",
-        read_from: &["/proc/interrupts"],
-        wanted: "no CAL (function calls) on {iso}",
-        set_now: "arm tracing before the run, disarm it after",
-        undo: "",
-        source: "measured on Linux 6.1; no_hz.rst",
-        needs: ISOLATED,
-        evaluate: function_calls,
-        ..Check::BLANK
-    },
-    Check {
-        id: "MEM-015",
-        title: "Memory is not cleared at each allocation",
-        importance: Importance::Low,
-        why: "init_on_alloc and init_on_free clear memory each time, slub_debug checks it.",
-        read_from: &["/proc/cmdline", "/tailtrim/kernel_config"],
-        wanted: "off where security allows",
-        cost: "old contents of memory can leak",
-        set_boot: "init_on_alloc=0",
-        undo: "remove the word and reboot",
-        source: "kernel-parameters.txt",
-        evaluate: wiping,
-        ..Check::BLANK
-    },
-    Check {
-        id: "MEM-016",
-        title: "No statistics work of memory control groups",
-        importance: Importance::Low,
-        why: "Counters of groups were gathered by work on each CPU; since about 6.4 isolated CPUs are left out.",
-        read_from: &["/proc/sys/kernel/osrelease", "/sys/devices/system/cpu/isolated"],
-        wanted: "Linux 6.4 or newer",
-        set_boot: "a newer kernel",
-        undo: "",
-        source: "report from NI's real-time Linux; mm/memcontrol.c",
-        needs: ISOLATED,
-        evaluate: group_statistics,
-        ..Check::BLANK
-    },
-];
+pub(super) const CHECKS: Topic = Topic {
+    texts: include_str!("tlb.json"),
+    evaluators: &[
+        ("MEM-008", locked),
+        ("MEM-013", flushes),
+        ("MEM-014", function_calls),
+        ("MEM-015", wiping),
+        ("MEM-016", group_statistics),
+    ],
+};
 
 fn locked(f: &Facts<'_>) -> Answer {
     let online = f.cpus("/sys/devices/system/cpu/online")?;

@@ -2,72 +2,18 @@
 
 use super::super::answer::{Answer, CheckStatus, EvidenceLevel, judge, not_applicable};
 use super::super::ask::few;
-use super::super::check::{Check, Importance, Need};
+use super::super::check::Topic;
 use super::super::facts::Facts;
 
-const ISOLATED: &[Need] = &[Need::Isolated];
-
-pub(super) const CHECKS: &[Check] = &[
-    Check {
-        id: "IRQ-008",
-        title: "No interprocessor interrupts on isolated CPUs",
-        importance: Importance::High,
-        why: "Other CPUs interrupt to flush address translations, to run functions, to wake threads: 1 to 10 µs \
-            each, often from unrelated programs.",
-        read_from: &["/proc/interrupts"],
-        wanted: "at most 1 a second of RES, CAL, TLB, IWI, NMI, PMI",
-        set_now: "find the sender with the tracepoints ipi:ipi_send_cpu and ipi:ipi_send_cpumask",
-        undo: "",
-        source: "cpu-isolation.rst",
-        needs: ISOLATED,
-        evaluate: |f| vectors(f, &["RES", "CAL", "TLB", "IWI", "NMI", "PMI", "MCP"], 1),
-        ..Check::BLANK
-    },
-    Check {
-        id: "IRQ-009",
-        title: "No thermal or threshold interrupts",
-        importance: Importance::Medium,
-        why: "They report heat or corrected errors, and the CPU slows down afterwards.",
-        read_from: &["/proc/interrupts"],
-        wanted: "no TRM, THR, DFR on {iso}",
-        set_now: "cooling; see PWR-016 and AUD-003",
-        undo: "",
-        source: "arch/x86/kernel/irq.c",
-        needs: ISOLATED,
-        evaluate: |f| vectors(f, &["TRM", "THR", "DFR", "MCE"], 0),
-        ..Check::BLANK
-    },
-    Check {
-        id: "IRQ-010",
-        title: "No softirqs on isolated CPUs",
-        importance: Importance::High,
-        why: "Deferred work of interrupts runs before the thread goes on: timers, network, RCU.",
-        read_from: &["/proc/softirqs"],
-        wanted: "at most 2 a second on each of {iso}",
-        set_now: "for each kind its remedy: kernel-per-CPU-kthreads.rst",
-        set_boot: "nohz_full={iso} rcu_nocbs={iso}",
-        undo: "",
-        source: "kernel-per-CPU-kthreads.rst",
-        needs: ISOLATED,
-        evaluate: softirqs,
-        ..Check::BLANK
-    },
-    Check {
-        id: "IRQ-011",
-        title: "No USB devices that the firmware emulates",
-        importance: Importance::Low,
-        why: "Emulating a keyboard for old systems costs system management interrupts; a USB host interrupts by itself.",
-        read_from: &["/proc/interrupts"],
-        wanted: "no interrupts of USB hosts during operation",
-        set_now: "unbind the device from its driver",
-        set_boot: "turn off legacy USB support in the firmware",
-        undo: "bind it again",
-        source: "NFV host guide, section 3",
-        needs: &[Need::Metal],
-        evaluate: usb,
-        ..Check::BLANK
-    },
-];
+pub(super) const CHECKS: Topic = Topic {
+    texts: include_str!("vectors.json"),
+    evaluators: &[
+        ("IRQ-008", |f| vectors(f, &["RES", "CAL", "TLB", "IWI", "NMI", "PMI", "MCP"], 1)),
+        ("IRQ-009", |f| vectors(f, &["TRM", "THR", "DFR", "MCE"], 0)),
+        ("IRQ-010", softirqs),
+        ("IRQ-011", usb),
+    ],
+};
 
 /// Rates of some rows of `/proc/interrupts` on isolated CPUs are at most this, a second and a CPU.
 fn vectors(f: &Facts<'_>, names: &[&str], most: u64) -> Answer {

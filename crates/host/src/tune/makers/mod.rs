@@ -24,7 +24,7 @@ pub(crate) struct Site<'a> {
     pub(crate) division: &'a Division,
     pub(crate) request: &'a Request,
     /// The profile's value for the change.
-    pub(crate) value: &'static str,
+    pub(crate) value: &'a str,
     /// `/boot/config-…` of the running kernel, where it can be read.
     pub(crate) config: Option<String>,
 }
