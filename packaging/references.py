@@ -2,7 +2,7 @@
 
     references.py VERSION FOLDER
 
-VERSION is as in crates/host/src/audit/checks/*.json (Linux 7.2.13), FOLDER holds its source.
+VERSION is as in crates/audit/src/checks/*.json (Linux 7.2.13), FOLDER holds its source.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 import sys
 from pathlib import Path
 
-CHECKS = Path(__file__).parent.parent / "crates/host/src/audit/checks"
+CHECKS = Path(__file__).parent.parent / "crates/audit/src/checks"
 
 
 def plain(text: str) -> str:

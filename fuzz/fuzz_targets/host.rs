@@ -4,8 +4,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use tailtrim_fuzz::with_tar_sums;
-use tailtrim_host::audit::{Intent, Wish, all, run};
-use tailtrim_host::lint::{Context, lint};
+use tailtrim_audit::{Intent, Wish, all, run};
+use tailtrim_lint::{Context, lint};
 use tailtrim_host::{Memory, Tree};
 use tailtrim_linux::inspect::read_capture;
 

@@ -3,18 +3,17 @@
 //! Nothing here reads a file. Whoever does hands over a [`Tree`]: the running host, a captured one, or
 //! a few lines in a test, all looked at by the same code.
 
-pub mod advice;
-pub mod audit;
+#![forbid(unsafe_code)]
+
 pub mod boot;
 pub mod cpus;
 pub mod kernel;
 pub mod limits;
-pub mod lint;
+pub mod paths;
 pub mod process;
 pub mod texts;
 pub mod topology;
 pub mod tree;
-pub mod tune;
 pub mod workload;
 
 pub use boot::{BootLine, Word};

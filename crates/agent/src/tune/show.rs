@@ -6,8 +6,8 @@ use serde::Serialize;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
-use tailtrim_host::tune::{Journal, Place, Plan, export::ExportedFile};
 use tailtrim_linux::tune::{Applied, Finding, Reverted, Standing, Told};
+use tailtrim_tune::{Journal, Place, Plan, export::ExportedFile};
 
 #[derive(Serialize)]
 struct Document<'a, T> {

@@ -3,7 +3,7 @@
 use crate::sys::clock;
 use std::thread;
 use std::time::Duration;
-use tailtrim_host::audit::paths::{self, AFTER, BEFORE, KTHREADS, OBSERVED_MS};
+use tailtrim_host::paths::{self, AFTER, BEFORE, KTHREADS, OBSERVED_MS};
 use tailtrim_host::{Memory, ProcessStat, Tree, Unread};
 
 /// A tree with the counters of an observation laid over it.

@@ -1,6 +1,6 @@
 //! What carrying out a plan needs of a host.
 
-use tailtrim_host::tune::{Command, Place, Places};
+use tailtrim_tune::{Command, Place, Places};
 use thiserror::Error;
 
 /// A host whose places can be set.

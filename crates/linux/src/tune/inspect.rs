@@ -1,7 +1,7 @@
 //! What became of values that were set.
 
 use serde::Serialize;
-use tailtrim_host::tune::{Journal, Outcome, Place, Places, Recorded, Value};
+use tailtrim_tune::{Journal, Outcome, Place, Places, Recorded, Value};
 
 /// How a value stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

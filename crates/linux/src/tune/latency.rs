@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
-use tailtrim_host::tune::Value;
+use tailtrim_tune::Value;
 
 const DEVICE: &str = "/dev/cpu_dma_latency";
 /// How long a holder may take to write its name, and to end: 5 s in steps of 10 ms.

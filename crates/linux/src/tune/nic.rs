@@ -2,7 +2,7 @@
 
 use crate::sys::ethtool::{self, Channels, Coalescing, Eee, Pause, Rings, Settings};
 use std::io;
-use tailtrim_host::tune::{NicGroup, Value};
+use tailtrim_tune::{NicGroup, Value};
 
 /// One setting within those that are read and set together.
 enum Field<'a> {

@@ -1,0 +1,60 @@
+//! FW: what happens below the kernel.
+
+use crate::answer::{Answer, CheckStatus, EvidenceLevel, judge, not_applicable};
+use crate::ask::few;
+use crate::check::Topic;
+use crate::facts::Facts;
+use tailtrim_host::paths::TIMERS;
+
+pub(super) const CHECKS: Topic = Topic {
+    texts: include_str!("firmware.json"),
+    evaluators: &[("FW-002", agents), ("FW-004", versions), ("FW-005", scrubbing)],
+};
+
+fn agents(f: &Facts<'_>) -> Answer {
+    let mut found = Vec::new();
+    for name in
+        ["ipmievd", "fwupd", "dsm_sa_datamgrd", "hpasmlited", "amsd", "sfcbd", "ipmi_exporter"]
+    {
+        if f.runs(name)? {
+            found.push(name.to_owned());
+        }
+    }
+    // Where systemd is not, nothing is started by it: processes alone answer.
+    if let Some(timers) = f.optional(TIMERS)? {
+        found.extend(timers.lines().filter(|name| name.starts_with("fwupd")).map(str::to_owned));
+    }
+    let said = if found.is_empty() { "none of the known ones".to_owned() } else { few(&found) };
+    judge(EvidenceLevel::Seen, found.is_empty(), CheckStatus::Warn, said)
+}
+
+fn versions(f: &Facts<'_>) -> Answer {
+    let microcode = f.cpu_says("microcode")?;
+    let bios = f.optional("/sys/class/dmi/id/bios_version")?;
+    let date = f.optional("/sys/class/dmi/id/bios_date")?;
+    if microcode.is_none() && bios.is_none() {
+        return not_applicable("neither is told here");
+    }
+    let known = |text: Option<String>| text.unwrap_or_else(|| "not told".to_owned());
+    let said =
+        format!("firmware {} of {}, microcode {}", known(bios), known(date), known(microcode));
+    judge(EvidenceLevel::Set, true, CheckStatus::Warn, said)
+}
+
+fn scrubbing(f: &Facts<'_>) -> Answer {
+    let rates = f.glob("/sys/devices/system/edac/mc/mc#/sdram_scrub_rate")?;
+    if rates.is_empty() {
+        return not_applicable("no memory controller tells its rate");
+    }
+    let on: Vec<&str> = rates
+        .iter()
+        .filter(|(_, rate)| !matches!(rate.as_str(), "0" | "-1"))
+        .map(|(_, rate)| rate.as_str())
+        .collect();
+    let said = if on.is_empty() {
+        "not scrubbed, or not told".to_owned()
+    } else {
+        format!("{} bytes/s", few(&on))
+    };
+    judge(EvidenceLevel::Set, on.is_empty(), CheckStatus::Warn, said)
+}
