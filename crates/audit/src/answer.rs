@@ -134,6 +134,31 @@ pub(crate) fn judge(
     Ok(Finding::new(if good { CheckStatus::Ok } else { otherwise }, level, said))
 }
 
+/// As wanted.
+pub(crate) fn ok(level: EvidenceLevel, said: impl Into<String>) -> Answer {
+    Ok(Finding::new(CheckStatus::Ok, level, said))
+}
+
+/// Good if nothing is in a list; otherwise its first entries are named.
+pub(crate) fn none_of<T: AsRef<str>>(
+    level: EvidenceLevel,
+    list: &[T],
+    otherwise: CheckStatus,
+    without: impl Into<String>,
+) -> Answer {
+    if list.is_empty() { ok(level, without) } else { judge(level, false, otherwise, few(list)) }
+}
+
+/// A list for people: the first few, and how many more.
+pub(crate) fn few<T: AsRef<str>>(all: &[T]) -> String {
+    const SHOWN: usize = 4;
+    let mut text = all.iter().take(SHOWN).map(AsRef::as_ref).collect::<Vec<_>>().join(", ");
+    if all.len() > SHOWN {
+        text += &format!(" and {} more", all.len() - SHOWN);
+    }
+    text
+}
+
 /// The question does not arise.
 pub(crate) fn not_applicable(said: impl Into<String>) -> Answer {
     Ok(Finding::not_applicable(said))

@@ -1,6 +1,6 @@
 //! The questions that many checks have in common.
 
-use super::answer::{Answer, CheckStatus, EvidenceLevel, Finding, judge, not_applicable};
+use super::answer::{Answer, CheckStatus, EvidenceLevel::Set, Finding, judge, not_applicable};
 use super::facts::Facts;
 use std::collections::BTreeMap;
 use tailtrim_host::paths::ETHTOOL;
@@ -21,7 +21,7 @@ pub(crate) fn file(
     match f.optional(path)? {
         None => not_applicable(format!("this kernel has no {}", name(path))),
         Some(text) => judge(
-            EvidenceLevel::Set,
+            Set,
             good(&text),
             otherwise,
             format!("{} is {}", name(path), short(chosen(&text))),
@@ -39,9 +39,7 @@ pub(crate) fn sysctl(
     let path = format!("/proc/sys/{}", key.replace('.', "/"));
     match f.optional(&path)? {
         None => not_applicable(format!("this kernel has no {key}")),
-        Some(text) => {
-            judge(EvidenceLevel::Set, good(&text), otherwise, format!("{key} is {}", short(&text)))
-        }
+        Some(text) => judge(Set, good(&text), otherwise, format!("{key} is {}", short(&text))),
     }
 }
 
@@ -67,7 +65,7 @@ pub(crate) fn keeps_off(f: &Facts<'_>, what: &str, cpus: &Cpus, otherwise: Check
         true => format!("{what}: CPUs {}", or_none(cpus)),
         false => format!("{what}: {} {touched} are in it ({cpus})", f.isolated_cpus()),
     };
-    judge(EvidenceLevel::Set, touched.is_empty(), otherwise, said)
+    judge(Set, touched.is_empty(), otherwise, said)
 }
 
 /// A file for each isolated CPU (each CPU where none is isolated) is as wanted. `{}` stands for the number.
@@ -85,7 +83,7 @@ pub(crate) fn per_cpu(
     let bad = values.iter().any(|(value, _)| !good(value));
     let shown = values.iter().filter(|(value, _)| !bad || !good(value));
     let said = shown.map(|(value, cpus)| format!("CPUs {cpus}: {what} is {}", short(value)));
-    judge(EvidenceLevel::Set, !bad, otherwise, said.collect::<Vec<_>>().join("; "))
+    judge(Set, !bad, otherwise, said.collect::<Vec<_>>().join("; "))
 }
 
 /// Values of a per-CPU file and the CPUs that have them. Empty where no CPU has the file; a CPU that lacks
@@ -154,16 +152,6 @@ pub(crate) fn ethtool(
         Err(Unread::Missing { .. }) if f.list(&folder).is_ok() => Ok(None),
         other => other,
     }
-}
-
-/// A list for people: the first few, and how many more.
-pub(crate) fn few<T: AsRef<str>>(all: &[T]) -> String {
-    const SHOWN: usize = 4;
-    let mut text = all.iter().take(SHOWN).map(AsRef::as_ref).collect::<Vec<_>>().join(", ");
-    if all.len() > SHOWN {
-        text += &format!(" and {} more", all.len() - SHOWN);
-    }
-    text
 }
 
 /// CPUs, or the word for none.

@@ -51,6 +51,11 @@ impl<'a> Facts<'a> {
         &self.intent.isolate
     }
 
+    /// Whether some of these CPUs are for the packets alone.
+    pub(crate) fn touches(&self, cpus: &Cpus) -> bool {
+        !cpus.intersection(self.iso()).is_empty()
+    }
+
     /// What the CPUs for the packets alone are called: only what is isolated, or is to be, is called so.
     pub(crate) fn isolated_cpus(&self) -> &'static str {
         match self.intent.isolate_assumed {
@@ -169,6 +174,29 @@ impl<'a> Facts<'a> {
     pub(crate) fn runs(&self, name: &str) -> Result<bool, Unread> {
         let cut: String = name.chars().take(15).collect();
         Ok(self.tasks()?.iter().any(|task| task.name == cut))
+    }
+
+    /// Those of some programs that run.
+    pub(crate) fn running(&self, names: &[&'static str]) -> Result<Vec<&'static str>, Unread> {
+        let mut found = Vec::new();
+        for name in names {
+            if self.runs(name)? {
+                found.push(*name);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Whether the kernel is a real-time one.
+    pub(crate) fn is_real_time(&self) -> Result<bool, Unread> {
+        Ok(self.optional("/sys/kernel/realtime")?.as_deref() == Some("1"))
+    }
+
+    /// Those of some options, without `CONFIG_`, with which the kernel was built.
+    pub(crate) fn built_with<'b>(&self, options: &[&'b str]) -> Result<Vec<&'b str>, Unread> {
+        let config = self.text(paths::CONFIG)?;
+        let on = |option: &&&str| config.lines().any(|line| line == format!("CONFIG_{option}=y"));
+        Ok(options.iter().filter(on).copied().collect())
     }
 
     /// The kernel's log.

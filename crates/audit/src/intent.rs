@@ -33,12 +33,10 @@ impl Wish {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Intent {
     /// CPUs for the packets alone.
-    #[serde(serialize_with = "as_text")]
     pub isolate: Cpus,
     /// Whether nothing on the host says so: neither a wish, nor the kernel, nor the boot line.
     pub isolate_assumed: bool,
     /// CPUs for everything else.
-    #[serde(serialize_with = "as_text")]
     pub housekeeping: Cpus,
     /// Interfaces that the packets use.
     pub nics: Vec<String>,
@@ -62,10 +60,6 @@ pub enum IntentError {
         "isolating CPUs {0} leaves no CPU for the host itself: leave out at least one, best CPU 0"
     )]
     NothingLeft(Cpus),
-}
-
-fn as_text<S: serde::Serializer>(cpus: &Cpus, out: S) -> Result<S::Ok, S::Error> {
-    out.collect_str(cpus)
 }
 
 impl Intent {

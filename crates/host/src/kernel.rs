@@ -1,6 +1,6 @@
 //! The version of a kernel.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
 use thiserror::Error;
@@ -46,6 +46,12 @@ impl TryFrom<String> for KernelVersion {
 
     fn try_from(text: String) -> Result<Self, KernelVersionError> {
         text.parse()
+    }
+}
+
+impl Serialize for KernelVersion {
+    fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
+        out.collect_str(self)
     }
 }
 

@@ -1,11 +1,11 @@
 //! What the linter says about a word.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tailtrim_host::KernelVersion;
 use tailtrim_host::{Cpus, Word};
 
 /// How bad it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Severity {
     /// Works as it says, and there is something to know about it.
@@ -17,7 +17,7 @@ pub enum Severity {
 }
 
 /// What is the matter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
     /// No parameter of this name is known, nor one of nearly this name.

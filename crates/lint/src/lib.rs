@@ -37,10 +37,8 @@ pub struct LintReport {
     /// The line.
     pub line: String,
     /// The kernel that it was read for, if one was named.
-    #[serde(serialize_with = "as_text")]
     pub kernel: Option<KernelVersion>,
     /// The CPUs of the machine that it was read for, if they were named.
-    #[serde(serialize_with = "as_text")]
     pub cpus: Option<Cpus>,
     /// In the order of the line.
     pub findings: Vec<Finding>,
@@ -48,16 +46,6 @@ pub struct LintReport {
     pub prediction: Prediction,
     /// What the running kernel shows; `None` where none was asked.
     pub running: Option<Running>,
-}
-
-fn as_text<T: std::fmt::Display, S: serde::Serializer>(
-    value: &Option<T>,
-    out: S,
-) -> Result<S::Ok, S::Error> {
-    match value {
-        Some(value) => out.collect_str(value),
-        None => out.serialize_none(),
-    }
 }
 
 impl LintReport {

@@ -24,27 +24,19 @@ const NOISE: usize = 3;
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Prediction {
     /// `/sys/devices/system/cpu/isolated`.
-    #[serde(serialize_with = "as_list")]
     pub isolated: Cpus,
     /// `/sys/devices/system/cpu/nohz_full`.
-    #[serde(serialize_with = "as_list")]
     pub nohz_full: Cpus,
     /// CPUs whose RCU callbacks are offloaded.
-    #[serde(serialize_with = "as_list")]
     pub rcu_offloaded: Cpus,
     /// Whether the threads that run them poll.
     pub rcu_poll: bool,
     /// `/proc/irq/default_smp_affinity`, where the line sets it.
-    #[serde(serialize_with = "super::as_text")]
     pub irq_affinity: Option<Cpus>,
     /// Words that become arguments of init.
     pub to_init: Vec<String>,
     /// Words that become variables in init's environment.
     pub to_environment: Vec<String>,
-}
-
-fn as_list<S: serde::Serializer>(cpus: &Cpus, out: S) -> Result<S::Ok, S::Error> {
-    out.collect_str(cpus)
 }
 
 /// Something that happens to a word.

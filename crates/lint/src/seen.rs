@@ -18,16 +18,12 @@ pub struct Running {
     /// `/proc/sys/kernel/osrelease`.
     pub release: Option<String>,
     /// `/sys/devices/system/cpu/possible`.
-    #[serde(serialize_with = "super::as_text")]
     pub possible: Option<Cpus>,
     /// CPUs outside the scheduler's domains.
-    #[serde(serialize_with = "super::as_text")]
     pub isolated: Option<Cpus>,
     /// CPUs without a tick.
-    #[serde(serialize_with = "super::as_text")]
     pub nohz_full: Option<Cpus>,
     /// CPUs whose RCU callbacks are offloaded, from the log.
-    #[serde(serialize_with = "super::as_text")]
     pub rcu_offloaded: Option<Cpus>,
     /// Words that the log names as unknown.
     pub reported: Option<Vec<String>>,

@@ -1,9 +1,6 @@
 //! AUD: what is written down about the system while it works: audit, machine checks, console.
 
-use crate::answer::{Answer, CheckStatus, EvidenceLevel, judge, not_applicable, unknown};
-use crate::ask::{at_least, few, file, sysctl};
-use crate::check::Topic;
-use crate::facts::Facts;
+use super::*;
 
 const MACHINE_CHECKS: &str = "/sys/devices/system/machinecheck/machinecheck#";
 
@@ -23,58 +20,36 @@ pub(super) const CHECKS: Topic = Topic {
 fn auditing(f: &Facts<'_>) -> Answer {
     let line = f.boot()?;
     if matches!(line.last("audit"), Some("0" | "off")) {
-        return judge(EvidenceLevel::Asked, true, CheckStatus::Fail, "the boot line has audit=0");
+        return ok(Asked, "the boot line has audit=0");
     }
     if f.runs("auditd")? {
-        return judge(
-            EvidenceLevel::Seen,
-            false,
-            CheckStatus::Warn,
-            "auditd runs: auditctl -l shows its rules",
-        );
+        return judge(Seen, false, Warn, "auditd runs: auditctl -l shows its rules");
     }
     if f.runs("kauditd")? {
-        return judge(
-            EvidenceLevel::Seen,
-            true,
-            CheckStatus::Warn,
-            "the kernel could audit, but no daemon asks for it",
-        );
+        return ok(Seen, "the kernel could audit, but no daemon asks for it");
     }
-    judge(EvidenceLevel::Seen, true, CheckStatus::Warn, "neither kauditd nor auditd runs")
+    ok(Seen, "neither kauditd nor auditd runs")
 }
 
 fn avc(f: &Facts<'_>) -> Answer {
-    file(f, "/sys/fs/selinux/avc/cache_threshold", CheckStatus::Warn, at_least(8192)).map(
-        |mut answer| {
-            if answer.verdict == CheckStatus::NotApplicable {
-                answer.said = "SELinux is off".to_owned();
-            }
-            answer
-        },
-    )
+    file(f, "/sys/fs/selinux/avc/cache_threshold", Warn, at_least(8192)).map(|mut answer| {
+        if answer.verdict == CheckStatus::NotApplicable {
+            answer.said = "SELinux is off".to_owned();
+        }
+        answer
+    })
 }
 
 fn corrected_errors(f: &Facts<'_>) -> Answer {
     if f.boot()?.last("mce") == Some("off") {
-        return judge(
-            EvidenceLevel::Asked,
-            false,
-            CheckStatus::Warn,
-            "mce=off also disables the report of uncorrected errors",
-        );
+        return judge(Asked, false, Warn, "mce=off also disables the report of uncorrected errors");
     }
     let all = f.glob(&format!("{MACHINE_CHECKS}/ignore_ce"))?;
     if all.is_empty() {
         return not_applicable("no machine check interface here");
     }
     let on = all.iter().filter(|(_, text)| text == "1").count();
-    judge(
-        EvidenceLevel::Set,
-        on == all.len(),
-        CheckStatus::Warn,
-        format!("ignore_ce is set on {on} of {} CPUs", all.len()),
-    )
+    judge(Set, on == all.len(), Warn, format!("ignore_ce is set on {on} of {} CPUs", all.len()))
 }
 
 fn polling(f: &Facts<'_>) -> Answer {
@@ -84,12 +59,7 @@ fn polling(f: &Facts<'_>) -> Answer {
     }
     let ignored = f.glob(&format!("{MACHINE_CHECKS}/ignore_ce"))?;
     if ignored.len() == all.len() && ignored.iter().all(|(_, text)| text == "1") {
-        return judge(
-            EvidenceLevel::Set,
-            true,
-            CheckStatus::Warn,
-            "corrected errors are ignored, which stops the timer",
-        );
+        return ok(Set, "corrected errors are ignored, which stops the timer");
     }
     // Seconds since 6.x, hexadecimal without prefix before: only 0 is the same in both.
     let on: Vec<&str> =
@@ -99,7 +69,7 @@ fn polling(f: &Facts<'_>) -> Answer {
     } else {
         format!("{} CPUs are polled, check_interval {}", on.len(), on[0])
     };
-    judge(EvidenceLevel::Set, on.is_empty(), CheckStatus::Warn, said)
+    judge(Set, on.is_empty(), Warn, said)
 }
 
 fn edac(f: &Facts<'_>) -> Answer {
@@ -108,8 +78,7 @@ fn edac(f: &Facts<'_>) -> Answer {
     };
     let names = modules.lines().filter_map(|line| line.split_whitespace().next());
     let edac: Vec<&str> = names.filter(|name| name.ends_with("_edac")).collect();
-    let said = if edac.is_empty() { "no EDAC module".to_owned() } else { few(&edac) };
-    judge(EvidenceLevel::Set, edac.is_empty(), CheckStatus::Warn, said)
+    none_of(Set, &edac, Warn, "no EDAC module")
 }
 
 fn console(f: &Facts<'_>) -> Answer {
@@ -118,9 +87,9 @@ fn console(f: &Facts<'_>) -> Answer {
             ["ttyS", "ttyAMA", "hvc", "ttyUSB"].iter().any(|kind| name.starts_with(kind))
         });
     let Some(serial) = serial else {
-        return judge(EvidenceLevel::Asked, true, CheckStatus::Warn, "no serial console");
+        return ok(Asked, "no serial console");
     };
-    sysctl(f, "kernel.printk", CheckStatus::Warn, |text| {
+    sysctl(f, "kernel.printk", Warn, |text| {
         text.split_whitespace()
             .next()
             .and_then(|level| level.parse::<u32>().ok())
@@ -134,7 +103,7 @@ fn console(f: &Facts<'_>) -> Answer {
 
 fn split_locks(f: &Facts<'_>) -> Answer {
     if f.boot()?.last("split_lock_detect") == Some("off") {
-        return judge(EvidenceLevel::Asked, true, CheckStatus::Warn, "split_lock_detect=off");
+        return ok(Asked, "split_lock_detect=off");
     }
-    sysctl(f, "kernel.split_lock_mitigate", CheckStatus::Warn, |text| text == "0")
+    sysctl(f, "kernel.split_lock_mitigate", Warn, |text| text == "0")
 }

@@ -1,11 +1,7 @@
 //! BOOT: does the boot line mean what its author meant?
 
-use crate::answer::{Answer, CheckStatus, EvidenceLevel, Finding, judge, not_applicable, unknown};
-use crate::ask::{few, or_none};
-use crate::check::Topic;
-use crate::facts::Facts;
+use super::*;
 use crate::intent::meant;
-use tailtrim_host::{BootLine, Cpus, Unread};
 use tailtrim_lint::{self as lint, Severity};
 
 pub(super) const CHECKS: Topic = Topic {
@@ -39,7 +35,7 @@ fn told(findings: &[lint::Finding]) -> String {
 
 fn verdict(findings: &[lint::Finding]) -> CheckStatus {
     let error = findings.iter().any(|found| found.severity == Severity::Error);
-    if error { CheckStatus::Fail } else { CheckStatus::Warn }
+    if error { Fail } else { Warn }
 }
 
 /// Words that are for programs, not for the kernel.
@@ -58,7 +54,7 @@ const FOR_PROGRAMS: &[&str] = &[
 fn unknown_words(f: &Facts<'_>) -> Answer {
     let found = linted(f, "BOOT-001")?;
     if !found.is_empty() {
-        return judge(EvidenceLevel::Asked, false, verdict(&found), told(&found));
+        return judge(Asked, false, verdict(&found), told(&found));
     }
     let log = f.log()?;
     match log.after("Unknown kernel command line parameters") {
@@ -73,16 +69,11 @@ fn unknown_words(f: &Facts<'_>) -> Answer {
                 true => "only words for programs are unknown to the kernel".to_owned(),
                 false => format!("the kernel does not know {}", few(&strange)),
             };
-            let answer = Finding::new(
-                if strange.is_empty() { CheckStatus::Ok } else { CheckStatus::Warn },
-                EvidenceLevel::Set,
-                said,
-            );
+            let answer =
+                Finding::new(if strange.is_empty() { CheckStatus::Ok } else { Warn }, Set, said);
             Ok(answer.because(tailtrim_host::paths::LOG, notice))
         }
-        None if log.whole() => {
-            judge(EvidenceLevel::Set, true, CheckStatus::Fail, "the kernel knows every word")
-        }
+        None if log.whole() => ok(Set, "the kernel knows every word"),
         None => {
             unknown("no known typo in the line, but the beginning of the kernel's log is missing")
         }
@@ -92,17 +83,12 @@ fn unknown_words(f: &Facts<'_>) -> Answer {
 fn swallowed(f: &Facts<'_>) -> Answer {
     let found = linted(f, "BOOT-002")?;
     if found.is_empty() {
-        return judge(
-            EvidenceLevel::Asked,
-            true,
-            CheckStatus::Fail,
-            "no word matches a shorter parameter",
-        );
+        return ok(Asked, "no word matches a shorter parameter");
     }
     let effect = f.log().ok().and_then(|log| log.after("Offload RCU callbacks from CPUs:"));
-    let mut finding = Finding::new(verdict(&found), EvidenceLevel::Asked, told(&found));
+    let mut finding = Finding::new(verdict(&found), Asked, told(&found));
     if let Some(effect) = effect {
-        finding.level = Some(EvidenceLevel::Set);
+        finding.level = Some(Set);
         finding = finding.because(
             tailtrim_host::paths::LOG,
             &format!("Offload RCU callbacks from CPUs: {effect}"),
@@ -133,19 +119,14 @@ fn lists_take_effect(f: &Facts<'_>) -> Answer {
         return not_applicable("the line has neither isolcpus= nor nohz_full=");
     }
     let good = wrong.is_empty();
-    judge(
-        EvidenceLevel::Set,
-        good,
-        CheckStatus::Fail,
-        (if good { right } else { wrong }).join("; "),
-    )
+    judge(Set, good, Fail, (if good { right } else { wrong }).join("; "))
 }
 
 fn contradictions(f: &Facts<'_>) -> Answer {
     let found = linted(f, "BOOT-004")?;
     let good = found.is_empty();
     let said = if good { "no parameter contradicts another".to_owned() } else { told(&found) };
-    judge(EvidenceLevel::Asked, good, CheckStatus::Warn, said)
+    judge(Asked, good, Warn, said)
 }
 
 /// Parameters whose loss a latency promise would feel.
@@ -205,7 +186,7 @@ fn next_boot(f: &Facts<'_>) -> Answer {
     }
     let good = said.is_empty();
     let said = if good { "running and configured words agree".to_owned() } else { said.join("; ") };
-    judge(EvidenceLevel::Asked, good, CheckStatus::Warn, said)
+    judge(Asked, good, Warn, said)
 }
 
 /// What the boot loaders that this host has would give to the kernel.

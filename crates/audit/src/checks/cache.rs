@@ -1,10 +1,6 @@
 //! CAT: the last-level cache and memory bandwidth, and who shares them.
 
-use crate::answer::{Answer, CheckStatus, EvidenceLevel, judge, not_applicable};
-use crate::ask::{few, or_none};
-use crate::check::Topic;
-use crate::facts::Facts;
-use tailtrim_host::{Cpus, Unread};
+use super::*;
 
 const ROOT: &str = "/sys/fs/resctrl";
 
@@ -30,20 +26,10 @@ fn mounted(f: &Facts<'_>) -> Answer {
     }
     let known = f.text("/proc/filesystems")?.lines().any(|line| line.trim().ends_with("resctrl"));
     if !known {
-        return judge(
-            EvidenceLevel::Set,
-            false,
-            CheckStatus::Warn,
-            "this kernel is built without CONFIG_X86_CPU_RESCTRL",
-        );
+        return judge(Set, false, Warn, "this kernel is built without CONFIG_X86_CPU_RESCTRL");
     }
     let there = is_mounted(f)?;
-    judge(
-        EvidenceLevel::Set,
-        there,
-        CheckStatus::Warn,
-        if there { "resctrl is mounted" } else { "resctrl is not mounted" },
-    )
+    judge(Set, there, Warn, if there { "resctrl is mounted" } else { "resctrl is not mounted" })
 }
 
 /// Groups with the CPUs that are in them.
@@ -71,21 +57,15 @@ fn exclusive(f: &Facts<'_>) -> Answer {
         true => format!("CPUs {own} have exclusive ways"),
         false => format!("CPUs {left} share the cache (in exclusive groups: {})", or_none(&own)),
     };
-    judge(EvidenceLevel::Set, left.is_empty(), CheckStatus::Warn, said)
+    judge(Set, left.is_empty(), Warn, said)
 }
 
 fn one_owner(f: &Facts<'_>) -> Answer {
     if !is_mounted(f)? {
         return not_applicable("resctrl is not mounted (CAT-001)");
     }
-    let mut running = Vec::new();
-    for name in ["pqos", "rdtset", "intel_rdt", "membw"] {
-        if f.runs(name)? {
-            running.push(name);
-        }
-    }
-    let said = if running.is_empty() { "no other program".to_owned() } else { few(&running) };
-    judge(EvidenceLevel::Seen, running.is_empty(), CheckStatus::Warn, said)
+    let running = f.running(&["pqos", "rdtset", "intel_rdt", "membw"])?;
+    none_of(Seen, &running, Warn, "no other program")
 }
 
 fn bandwidth(f: &Facts<'_>) -> Answer {
@@ -95,7 +75,7 @@ fn bandwidth(f: &Facts<'_>) -> Answer {
     let mut ours = groups(f)?;
     ours.push((ROOT.to_owned(), f.cpus(&format!("{ROOT}/cpus_list"))?));
     let mut limited = Vec::new();
-    for (folder, cpus) in ours.iter().filter(|(_, cpus)| !cpus.intersection(f.iso()).is_empty()) {
+    for (folder, cpus) in ours.iter().filter(|(_, cpus)| f.touches(&cpus)) {
         let text = f.text(&format!("{folder}/schemata"))?;
         let Some(line) = text.lines().find_map(|line| line.trim().strip_prefix("MB:")) else {
             continue;
@@ -108,6 +88,5 @@ fn bandwidth(f: &Facts<'_>) -> Answer {
             limited.push(format!("CPUs {cpus}: MB {line}"));
         }
     }
-    let said = if limited.is_empty() { "not limited".to_owned() } else { few(&limited) };
-    judge(EvidenceLevel::Set, limited.is_empty(), CheckStatus::Warn, said)
+    none_of(Set, &limited, Warn, "not limited")
 }

@@ -1,12 +1,8 @@
 //! CLK: clocks and what keeps them right.
 
-use crate::answer::{Answer, CheckStatus, EvidenceLevel, judge, not_applicable};
-use crate::ask::few;
-use crate::check::Topic;
-use crate::facts::Facts;
+use super::*;
 use std::collections::BTreeSet;
 use tailtrim_host::paths::CONFIG;
-use tailtrim_host::{KernelVersion, Unread};
 
 const CURRENT: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
 
@@ -28,7 +24,7 @@ fn source(f: &Facts<'_>) -> Answer {
         matches!(name.as_str(), "kvm-clock" | "hyperv_clocksource_tsc_page" | "xen");
     let arm = name == "arch_sys_counter";
     let good = name == "tsc" || arm || virtual_clock && f.is_guest()?;
-    judge(EvidenceLevel::Set, good, CheckStatus::Fail, format!("clock source {name}"))
+    judge(Set, good, Fail, format!("clock source {name}"))
 }
 
 fn invariant(f: &Facts<'_>) -> Answer {
@@ -46,7 +42,7 @@ fn invariant(f: &Facts<'_>) -> Answer {
     } else {
         format!("the CPU lacks {}", missing.join(", "))
     };
-    judge(EvidenceLevel::Set, missing.is_empty(), CheckStatus::Warn, said)
+    judge(Set, missing.is_empty(), Warn, said)
 }
 
 fn watchdog(f: &Facts<'_>) -> Answer {
@@ -56,7 +52,7 @@ fn watchdog(f: &Facts<'_>) -> Answer {
     let line = f.boot()?;
     let words: Vec<&str> = line.all("tsc").filter_map(|word| word.value.as_deref()).collect();
     if words.contains(&"reliable") {
-        return judge(EvidenceLevel::Asked, true, CheckStatus::Warn, "tsc=reliable");
+        return ok(Asked, "tsc=reliable");
     }
     let adjust = f.has_flag("tsc_adjust")?;
     let off = words.contains(&"nowatchdog");
@@ -78,7 +74,7 @@ fn watchdog(f: &Facts<'_>) -> Answer {
             "whether the watchdog leaves the counter out depends on the patch level of this kernel",
         ),
     };
-    judge(EvidenceLevel::Asked, good, CheckStatus::Warn, said)
+    judge(Asked, good, Warn, said)
 }
 
 /// Whether the clock source watchdog leaves the TSC out without being asked to, as `check_system_tsc_reliable()`
@@ -114,12 +110,7 @@ fn left_out(f: &Facts<'_>, adjust: bool) -> Result<Option<bool>, Unread> {
 fn skew(f: &Facts<'_>) -> Answer {
     let line = f.boot()?;
     let good = line.last("skew_tick") == Some("1");
-    judge(
-        EvidenceLevel::Asked,
-        good,
-        CheckStatus::Warn,
-        if good { "skew_tick=1" } else { "ticks come at the same instant" },
-    )
+    judge(Asked, good, Warn, if good { "skew_tick=1" } else { "ticks come at the same instant" })
 }
 
 fn tick_rate(f: &Facts<'_>) -> Answer {
@@ -133,10 +124,10 @@ fn tick_rate(f: &Facts<'_>) -> Answer {
     };
     let tickless = match f.optional("/sys/devices/system/cpu/nohz_full")? {
         Some(_) => f.cpus("/sys/devices/system/cpu/nohz_full")?,
-        None => tailtrim_host::Cpus::none(),
+        None => Cpus::none(),
     };
     let good = rate <= 250 || !f.iso().is_empty() && f.iso().is_subset(&tickless);
-    judge(EvidenceLevel::Set, good, CheckStatus::Warn, format!("CONFIG_HZ is {rate}"))
+    judge(Set, good, Warn, format!("CONFIG_HZ is {rate}"))
 }
 
 fn keepers(f: &Facts<'_>) -> Answer {
@@ -144,12 +135,10 @@ fn keepers(f: &Facts<'_>) -> Answer {
     let found: Vec<_> =
         f.tasks()?.iter().filter(|task| names.contains(&task.name.as_str())).collect();
     if found.is_empty() {
-        return judge(EvidenceLevel::Seen, true, CheckStatus::Warn, "no time keeper runs");
+        return ok(Seen, "no time keeper runs");
     }
-    let there = found.iter().filter(|task| !task.allowed.intersection(f.iso()).is_empty());
+    let there = found.iter().filter(|task| f.touches(&task.allowed));
     let there: Vec<String> =
         there.map(|task| format!("{} may use {}", task.name, task.allowed)).collect();
-    let said =
-        if there.is_empty() { format!("{} of them, elsewhere", found.len()) } else { few(&there) };
-    judge(EvidenceLevel::Set, there.is_empty(), CheckStatus::Warn, said)
+    none_of(Set, &there, Warn, format!("{} of them, elsewhere", found.len()))
 }

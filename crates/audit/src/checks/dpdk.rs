@@ -1,12 +1,8 @@
 //! DPK: programs built with DPDK.
 
-use crate::answer::{Answer, CheckStatus, EvidenceLevel, judge, not_applicable};
-use crate::ask::{few, or_none, per_nic};
-use crate::check::Topic;
-use crate::facts::Facts;
+use super::*;
 use crate::tasks::Task;
 use tailtrim_host::paths::LOG;
-use tailtrim_host::{Cpus, Unread};
 
 pub(super) const CHECKS: Topic = Topic {
     texts: include_str!("dpdk.json"),
@@ -25,16 +21,11 @@ fn driver(f: &Facts<'_>, nic: &str) -> Answer {
     // A bound device is not an interface any more: the wish names it by its address.
     let bound = f.list_or_none("/sys/bus/pci/drivers/vfio-pci")?;
     if bound.iter().any(|device| device.ends_with(nic)) {
-        return judge(EvidenceLevel::Set, true, CheckStatus::Warn, "driver vfio-pci");
+        return ok(Set, "driver vfio-pci");
     }
     match name {
         None => not_applicable("there is no device behind it"),
-        Some(name) => judge(
-            EvidenceLevel::Set,
-            name == "vfio-pci",
-            CheckStatus::Warn,
-            format!("driver {name}"),
-        ),
+        Some(name) => judge(Set, name == "vfio-pci", Warn, format!("driver {name}")),
     }
 }
 
@@ -80,7 +71,7 @@ fn workers(f: &Facts<'_>) -> Answer {
         true => format!("{} workers, each on one of the {}", workers.len(), f.isolated_cpus()),
         false => format!("{} ({}: {})", few(&wrong), f.isolated_cpus(), or_none(f.iso())),
     };
-    judge(EvidenceLevel::Set, wrong.is_empty(), CheckStatus::Fail, said)
+    judge(Set, wrong.is_empty(), Fail, said)
 }
 
 fn helpers(f: &Facts<'_>) -> Answer {
@@ -88,15 +79,10 @@ fn helpers(f: &Facts<'_>) -> Answer {
     if helpers.is_empty() {
         return not_applicable("no DPDK program runs");
     }
-    let there = helpers.iter().filter(|task| !task.allowed.intersection(f.iso()).is_empty());
+    let there = helpers.iter().filter(|task| f.touches(&task.allowed));
     let there: Vec<String> =
         there.map(|task| format!("{} may use {}", task.name, task.allowed)).collect();
-    let said = if there.is_empty() {
-        format!("{} threads, elsewhere", helpers.len())
-    } else {
-        few(&there)
-    };
-    judge(EvidenceLevel::Set, there.is_empty(), CheckStatus::Warn, said)
+    none_of(Set, &there, Warn, format!("{} threads, elsewhere", helpers.len()))
 }
 
 fn protected(f: &Facts<'_>) -> Answer {
@@ -105,14 +91,14 @@ fn protected(f: &Facts<'_>) -> Answer {
         .optional("/proc/modules")?
         .is_some_and(|text| text.lines().any(|line| line.starts_with("igb_uio ")));
     if loaded || !bound.is_empty() {
-        return judge(EvidenceLevel::Set, false, CheckStatus::Warn, "igb_uio is in use");
+        return judge(Set, false, Warn, "igb_uio is in use");
     }
     let log = f.log()?;
     let open = log.after("vfio-noiommu");
     let finding = judge(
-        EvidenceLevel::Set,
+        Set,
         open.is_none(),
-        CheckStatus::Warn,
+        Warn,
         if open.is_some() { "VFIO without IOMMU was used" } else { "neither is in use" },
     )?;
     Ok(open.map_or(finding.clone(), |text| finding.because(LOG, text)))
@@ -128,7 +114,7 @@ fn spare(f: &Facts<'_>) -> Answer {
         return not_applicable("this kernel shows no huge pages by node");
     }
     let free: u64 = all.iter().filter_map(|(_, text)| text.parse::<u64>().ok()).sum();
-    judge(EvidenceLevel::Set, free > 0, CheckStatus::Warn, format!("{free} huge pages are free"))
+    judge(Set, free > 0, Warn, format!("{free} huge pages are free"))
 }
 
 fn asked(f: &Facts<'_>) -> Answer {
@@ -136,12 +122,7 @@ fn asked(f: &Facts<'_>) -> Answer {
     if workers.is_empty() && helpers.is_empty() {
         return not_applicable("no DPDK program runs");
     }
-    let mut running = Vec::new();
-    for name in ["dpdk-telemetry.py", "dpdk-pdump", "dpdk-dumpcap", "dpdk-proc-info"] {
-        if f.runs(name)? {
-            running.push(name);
-        }
-    }
-    let said = if running.is_empty() { "none".to_owned() } else { few(&running) };
-    judge(EvidenceLevel::Seen, running.is_empty(), CheckStatus::Warn, said)
+    let names = ["dpdk-telemetry.py", "dpdk-pdump", "dpdk-dumpcap", "dpdk-proc-info"];
+    let running = f.running(&names)?;
+    none_of(Seen, &running, Warn, "none")
 }

@@ -1,9 +1,6 @@
 //! FW: what happens below the kernel.
 
-use crate::answer::{Answer, CheckStatus, EvidenceLevel, judge, not_applicable};
-use crate::ask::few;
-use crate::check::Topic;
-use crate::facts::Facts;
+use super::*;
 use tailtrim_host::paths::TIMERS;
 
 pub(super) const CHECKS: Topic = Topic {
@@ -24,8 +21,7 @@ fn agents(f: &Facts<'_>) -> Answer {
     if let Some(timers) = f.optional(TIMERS)? {
         found.extend(timers.lines().filter(|name| name.starts_with("fwupd")).map(str::to_owned));
     }
-    let said = if found.is_empty() { "none of the known ones".to_owned() } else { few(&found) };
-    judge(EvidenceLevel::Seen, found.is_empty(), CheckStatus::Warn, said)
+    none_of(Seen, &found, Warn, "none of the known ones")
 }
 
 fn versions(f: &Facts<'_>) -> Answer {
@@ -38,7 +34,7 @@ fn versions(f: &Facts<'_>) -> Answer {
     let known = |text: Option<String>| text.unwrap_or_else(|| "not told".to_owned());
     let said =
         format!("firmware {} of {}, microcode {}", known(bios), known(date), known(microcode));
-    judge(EvidenceLevel::Set, true, CheckStatus::Warn, said)
+    ok(Set, said)
 }
 
 fn scrubbing(f: &Facts<'_>) -> Answer {
@@ -56,5 +52,5 @@ fn scrubbing(f: &Facts<'_>) -> Answer {
     } else {
         format!("{} bytes/s", few(&on))
     };
-    judge(EvidenceLevel::Set, on.is_empty(), CheckStatus::Warn, said)
+    judge(Set, on.is_empty(), Warn, said)
 }

@@ -1,11 +1,7 @@
 //! PWR, first part: what a CPU does when it has nothing to do.
 
-use crate::answer::{Answer, CheckStatus, EvidenceLevel, judge, not_applicable};
-use crate::ask::{cpu_values, few, per_cpu, watched};
-use crate::check::Topic;
-use crate::facts::Facts;
+use super::*;
 use std::collections::BTreeMap;
-use tailtrim_host::Workload;
 use tailtrim_host::paths::DMA_LATENCY;
 
 const CPU: &str = "/sys/devices/system/cpu";
@@ -34,17 +30,12 @@ fn driver(f: &Facts<'_>) -> Answer {
         true => format!("idle driver {shown}, because of intel_idle.max_cstate=0"),
         false => format!("idle driver {shown}"),
     };
-    judge(EvidenceLevel::Set, !bad, CheckStatus::Warn, said)
+    judge(Set, !bad, Warn, said)
 }
 
 fn idle_poll(f: &Facts<'_>) -> Answer {
     if f.boot()?.last("idle") != Some("poll") {
-        return judge(
-            EvidenceLevel::Asked,
-            true,
-            CheckStatus::Warn,
-            "idle=poll is not in the line",
-        );
+        return ok(Asked, "idle=poll is not in the line");
     }
     let threads = f.optional(&format!("{CPU}/smt/active"))?.as_deref() == Some("1");
     let polls = f.intent().workload == Workload::Poll;
@@ -53,11 +44,11 @@ fn idle_poll(f: &Facts<'_>) -> Answer {
         (false, true) => "idle=poll: programs that poll are never idle",
         (false, false) => "idle=poll keeps all CPUs awake",
     };
-    judge(EvidenceLevel::Asked, !threads && !polls, CheckStatus::Warn, said)
+    judge(Asked, !threads && !polls, Warn, said)
 }
 
 /// Idle states of a CPU that take longer to leave than the budget and may be entered.
-fn slow_states(f: &Facts<'_>, cpu: u32) -> Result<Vec<(String, i64)>, tailtrim_host::Unread> {
+fn slow_states(f: &Facts<'_>, cpu: u32) -> Result<Vec<(String, i64)>, Unread> {
     let folder = format!("{CPU}/cpu{cpu}/cpuidle");
     let mut slow = Vec::new();
     for state in f.list_or_none(&folder)?.iter().filter(|name| name.starts_with("state")) {
@@ -73,12 +64,7 @@ fn slow_states(f: &Facts<'_>, cpu: u32) -> Result<Vec<(String, i64)>, tailtrim_h
 fn deep_states(f: &Facts<'_>) -> Answer {
     let line = f.boot()?;
     if line.last("idle") == Some("poll") {
-        return judge(
-            EvidenceLevel::Asked,
-            true,
-            CheckStatus::Fail,
-            "idle=poll: no idle state is used",
-        );
+        return ok(Asked, "idle=poll: no idle state is used");
     }
     let mut slow: BTreeMap<(String, i64), Vec<u32>> = BTreeMap::new();
     let mut states = 0;
@@ -96,26 +82,21 @@ fn deep_states(f: &Facts<'_>) -> Answer {
     let named: Vec<String> = slow
         .iter()
         .map(|((name, latency), cpus)| {
-            let cpus: tailtrim_host::Cpus = cpus.iter().copied().collect();
+            let cpus: Cpus = cpus.iter().copied().collect();
             format!("{name} ({latency} µs) on CPUs {cpus}")
         })
         .collect();
     if named.is_empty() {
-        return judge(
-            EvidenceLevel::Set,
-            true,
-            CheckStatus::Fail,
-            format!("no state takes more than {BUDGET_US} µs to leave"),
-        );
+        return ok(Set, format!("no state takes more than {BUDGET_US} µs to leave"));
     }
     // A holder of /dev/cpu_dma_latency keeps CPUs out of them as well: that can only soften the answer.
     let held = f.number(DMA_LATENCY).is_ok_and(|latency| latency <= BUDGET_US);
     let said = format!("may be entered: {}", few(&named));
-    judge(EvidenceLevel::Set, false, if held { CheckStatus::Warn } else { CheckStatus::Fail }, said)
+    judge(Set, false, if held { Warn } else { Fail }, said)
 }
 
 /// Whether some CPU knows idle states that take too long to leave and may enter them.
-fn matters(f: &Facts<'_>) -> Result<bool, tailtrim_host::Unread> {
+fn matters(f: &Facts<'_>) -> Result<bool, Unread> {
     for cpu in watched(f)?.iter() {
         if !slow_states(f, cpu)?.is_empty() {
             return Ok(true);
@@ -134,21 +115,16 @@ fn held_latency(f: &Facts<'_>) -> Answer {
         true => "no program holds /dev/cpu_dma_latency".to_owned(),
         false => format!("{latency} µs"),
     };
-    judge(EvidenceLevel::Set, latency <= BUDGET_US, CheckStatus::Warn, said)
+    judge(Set, latency <= BUDGET_US, Warn, said)
 }
 
 fn limits(f: &Facts<'_>) -> Answer {
     if !matters(f)? {
         return not_applicable("no idle state takes long to leave");
     }
-    per_cpu(
-        f,
-        &format!("{CPU}/cpu{{}}/power/pm_qos_resume_latency_us"),
-        CheckStatus::Warn,
-        |text| {
-            text == "n/a" || text.parse::<i64>().is_ok_and(|limit| (1..=BUDGET_US).contains(&limit))
-        },
-    )
+    per_cpu(f, &format!("{CPU}/cpu{{}}/power/pm_qos_resume_latency_us"), Warn, |text| {
+        text == "n/a" || text.parse::<i64>().is_ok_and(|limit| (1..=BUDGET_US).contains(&limit))
+    })
 }
 
 fn acpi_limit(f: &Facts<'_>) -> Answer {
@@ -159,7 +135,5 @@ fn acpi_limit(f: &Facts<'_>) -> Answer {
     if cpu_values(f, &format!("{CPU}/cpu{{}}/cpuidle/state2/name"))?.is_empty() {
         return not_applicable("no state is deeper than C1");
     }
-    crate::ask::file(f, "/sys/module/processor/parameters/max_cstate", CheckStatus::Warn, |text| {
-        text == "1"
-    })
+    file(f, "/sys/module/processor/parameters/max_cstate", Warn, |text| text == "1")
 }

@@ -1,26 +1,17 @@
 //! IRQ: where interrupts arrive, wanted or not.
 
-use crate::answer::{Answer, CheckStatus, Evidence, EvidenceLevel, Finding, judge, not_applicable};
-use crate::ask::{few, keeps_off};
-use crate::check::Topic;
-use crate::facts::Facts;
+use super::*;
 use crate::observe::Counters;
 use std::collections::BTreeMap;
-use tailtrim_host::{Cpus, Unread};
 
 pub(super) const CHECKS: Topic = Topic {
     texts: include_str!("interrupts.json"),
     evaluators: &[
         ("IRQ-001", |f| {
-            keeps_off(
-                f,
-                "default affinity",
-                &f.mask("/proc/irq/default_smp_affinity")?,
-                CheckStatus::Fail,
-            )
+            keeps_off(f, "default affinity", &f.mask("/proc/irq/default_smp_affinity")?, Fail)
         }),
-        ("IRQ-002", |f| affinity(f, "smp_affinity_list", "may go to", CheckStatus::Warn)),
-        ("IRQ-003", |f| affinity(f, "effective_affinity_list", "go to", CheckStatus::Fail)),
+        ("IRQ-002", |f| affinity(f, "smp_affinity_list", "may go to", Warn)),
+        ("IRQ-003", |f| affinity(f, "effective_affinity_list", "go to", Fail)),
         ("IRQ-004", managed),
         ("IRQ-005", devices),
         ("IRQ-006", irqbalance),
@@ -60,7 +51,7 @@ impl Own {
 fn labels(f: &Facts<'_>) -> Result<BTreeMap<u32, String>, Unread> {
     let text = f.text("/proc/interrupts")?;
     let Some(counters) = Counters::parse(&text) else {
-        return Err(crate::facts::broken("/proc/interrupts", &text, "a column for each CPU"));
+        return Err(broken("/proc/interrupts", &text, "a column for each CPU"));
     };
     let last = |label: &str| label.rsplit(' ').next().unwrap_or_default().to_owned();
     let numbered = counters.rows();
@@ -85,9 +76,9 @@ fn affinity(f: &Facts<'_>, file: &str, does: &str, otherwise: CheckStatus) -> An
         asked += 1;
         let cpus: Cpus = match text.parse() {
             Ok(cpus) => cpus,
-            Err(_) => return Err(crate::facts::broken(path, text, "a list of CPUs")),
+            Err(_) => return Err(broken(path, text, "a list of CPUs")),
         };
-        if !own.has(number, label) && !cpus.intersection(f.iso()).is_empty() {
+        if !own.has(number, label) && f.touches(&cpus) {
             there.push(format!("{number} ({label}) to {cpus}"));
             evidence.push(Evidence::new(path, text));
         }
@@ -99,7 +90,7 @@ fn affinity(f: &Facts<'_>, file: &str, does: &str, otherwise: CheckStatus) -> An
             format!("{} of {asked} {does} {cpus}: {}", there.len(), few(&there))
         }
     };
-    let finding = judge(EvidenceLevel::Set, there.is_empty(), otherwise, said)?;
+    let finding = judge(Set, there.is_empty(), otherwise, said)?;
     evidence.truncate(8);
     Ok(Finding { evidence, ..finding })
 }
@@ -117,7 +108,7 @@ fn managed(f: &Facts<'_>) -> Answer {
         count += 1;
         let effective = text.lines().find_map(|line| line.trim().strip_prefix("effectiv:"));
         let Some(Ok(cpus)) = effective.map(|list| list.trim().parse::<Cpus>()) else { continue };
-        if !cpus.intersection(f.iso()).is_empty() {
+        if f.touches(&cpus) {
             there.push(format!("{name} on {cpus}"));
         }
     }
@@ -125,7 +116,7 @@ fn managed(f: &Facts<'_>) -> Answer {
         true => format!("{count} managed interrupts keep off {}", f.iso()),
         false => format!("managed: {}", few(&there)),
     };
-    judge(EvidenceLevel::Set, there.is_empty(), CheckStatus::Warn, said)
+    judge(Set, there.is_empty(), Warn, said)
 }
 
 fn devices(f: &Facts<'_>) -> Answer {
@@ -137,13 +128,12 @@ fn devices(f: &Facts<'_>) -> Answer {
         .filter(|(number, row)| !own.has(*number, &row.label) && row.on(f.iso()) > 0)
         .map(|(number, row)| format!("{number} ({}) {} times", row.label, row.on(f.iso())))
         .collect();
-    let said = if there.is_empty() { format!("none on {}", f.iso()) } else { few(&there) };
-    judge(EvidenceLevel::Seen, there.is_empty(), CheckStatus::Fail, said)
+    none_of(Seen, &there, Fail, format!("none on {}", f.iso()))
 }
 
 fn irqbalance(f: &Facts<'_>) -> Answer {
     if !f.runs("irqbalance")? {
-        return judge(EvidenceLevel::Seen, true, CheckStatus::Fail, "irqbalance does not run");
+        return ok(Seen, "irqbalance does not run");
     }
     let mut banned = Cpus::none();
     for path in ["/etc/default/irqbalance", "/etc/sysconfig/irqbalance"] {
@@ -168,7 +158,7 @@ fn irqbalance(f: &Facts<'_>) -> Answer {
         }
         (false, false) => format!("irqbalance runs, only CPUs {banned} are banned"),
     };
-    judge(EvidenceLevel::Seen, good, CheckStatus::Fail, said)
+    judge(Seen, good, Fail, said)
 }
 
 fn threads(f: &Facts<'_>) -> Answer {
@@ -183,14 +173,9 @@ fn threads(f: &Facts<'_>) -> Answer {
         .iter()
         .filter(|(number, task)| {
             let name = task.name.split_once('-').map_or("", |(_, name)| name);
-            !own.has(*number, name) && !task.allowed.intersection(f.iso()).is_empty()
+            !own.has(*number, name) && f.touches(&task.allowed)
         })
         .map(|(_, task)| format!("{} may use {}", task.name, task.allowed))
         .collect();
-    let said = if there.is_empty() {
-        format!("{} threads keep off {}", all.len(), f.iso())
-    } else {
-        few(&there)
-    };
-    judge(EvidenceLevel::Set, there.is_empty(), CheckStatus::Warn, said)
+    none_of(Set, &there, Warn, format!("{} threads keep off {}", all.len(), f.iso()))
 }

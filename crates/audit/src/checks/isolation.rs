@@ -1,10 +1,6 @@
 //! ISO, first part: which CPUs the kernel keeps free, and what runs there all the same.
 
-use crate::answer::{Answer, CheckStatus, EvidenceLevel, judge, not_applicable};
-use crate::ask::{few, or_none};
-use crate::check::Topic;
-use crate::facts::Facts;
-use tailtrim_host::{Cpus, KernelVersion, Unread};
+use super::*;
 
 pub(super) const CHECKS: Topic = Topic {
     texts: include_str!("isolation.json"),
@@ -44,7 +40,7 @@ fn scheduler_isolation(f: &Facts<'_>) -> Answer {
         true => format!("CPUs {set} are isolated"),
         false => format!("CPUs {missing} are not isolated (isolated: {})", or_none(&set)),
     };
-    judge(EvidenceLevel::Set, missing.is_empty(), CheckStatus::Fail, said)
+    judge(Set, missing.is_empty(), Fail, said)
 }
 
 fn managed_irq(f: &Facts<'_>) -> Answer {
@@ -56,7 +52,7 @@ fn managed_irq(f: &Facts<'_>) -> Answer {
     } else {
         format!("managed interrupts may be placed on {}", f.isolated_cpus())
     };
-    judge(EvidenceLevel::Asked, has, CheckStatus::Warn, said)
+    judge(Asked, has, Warn, said)
 }
 
 /// The CPUs without tick; `None` where the kernel cannot do it.
@@ -70,19 +66,14 @@ fn tickless(f: &Facts<'_>) -> Result<Option<Cpus>, Unread> {
 
 fn full_dynticks(f: &Facts<'_>) -> Answer {
     let Some(set) = tickless(f)? else {
-        return judge(
-            EvidenceLevel::Set,
-            false,
-            CheckStatus::Fail,
-            "this kernel is built without CONFIG_NO_HZ_FULL",
-        );
+        return judge(Set, false, Fail, "this kernel is built without CONFIG_NO_HZ_FULL");
     };
     let missing = f.iso().minus(&set);
     let said = match missing.is_empty() {
         true => format!("nohz_full has {set}"),
         false => format!("CPUs {missing} keep their tick (nohz_full: {})", or_none(&set)),
     };
-    judge(EvidenceLevel::Set, missing.is_empty(), CheckStatus::Fail, said)
+    judge(Set, missing.is_empty(), Fail, said)
 }
 
 fn lists_agree(f: &Facts<'_>) -> Answer {
@@ -93,7 +84,7 @@ fn lists_agree(f: &Facts<'_>) -> Answer {
         return not_applicable("neither list is set");
     }
     let said = format!("isolated: {}, nohz_full: {}", or_none(&set), or_none(&tickless));
-    judge(EvidenceLevel::Set, set == tickless, CheckStatus::Warn, said)
+    judge(Set, set == tickless, Warn, said)
 }
 
 fn nohz_flag(f: &Facts<'_>) -> Answer {
@@ -104,9 +95,9 @@ fn nohz_flag(f: &Facts<'_>) -> Answer {
     let has = value.split(',').any(|flag| flag == "nohz");
     if has && f.kernel()? >= KernelVersion::new(7, 2) {
         let said = format!("isolcpus={value}: in this kernel nohz does what nohz_full= does");
-        return judge(EvidenceLevel::Asked, true, CheckStatus::Warn, said);
+        return ok(Asked, said);
     }
-    judge(EvidenceLevel::Asked, !has, CheckStatus::Warn, format!("isolcpus={value}"))
+    judge(Asked, !has, Warn, format!("isolcpus={value}"))
 }
 
 fn programs_keep_off(f: &Facts<'_>) -> Answer {
@@ -133,7 +124,7 @@ fn programs_keep_off(f: &Facts<'_>) -> Answer {
     let strays = strays.count();
     if strays > 0 {
         let said = format!("{strays} threads that may run anywhere last ran on CPUs {}", f.iso());
-        return judge(EvidenceLevel::Seen, false, CheckStatus::Fail, said);
+        return judge(Seen, false, Fail, said);
     }
     let said = match (names.is_empty(), shared.is_empty()) {
         (true, _) => "no program's thread ran on an isolated CPU".to_owned(),
@@ -142,7 +133,7 @@ fn programs_keep_off(f: &Facts<'_>) -> Answer {
             format!("several threads share CPU {}: {}", shared.join(", "), few(&names))
         }
     };
-    judge(EvidenceLevel::Seen, shared.is_empty(), CheckStatus::Warn, said)
+    judge(Seen, shared.is_empty(), Warn, said)
 }
 
 fn manager(f: &Facts<'_>) -> Answer {
@@ -153,7 +144,7 @@ fn manager(f: &Facts<'_>) -> Answer {
     // isolcpus= alone already takes the isolated CPUs out of the first process.
     let touched = first.allowed.intersection(f.iso());
     let said = format!("{} (process 1) may use CPUs {}", first.name, first.allowed);
-    judge(EvidenceLevel::Set, touched.is_empty(), CheckStatus::Warn, said)
+    judge(Set, touched.is_empty(), Warn, said)
 }
 
 fn siblings(f: &Facts<'_>) -> Answer {
@@ -166,12 +157,7 @@ fn siblings(f: &Facts<'_>) -> Answer {
         }
     }
     if shared.is_empty() {
-        return judge(
-            EvidenceLevel::Set,
-            true,
-            CheckStatus::Fail,
-            format!("{}: each is alone on its core", f.isolated_cpus()),
-        );
+        return ok(Set, format!("{}: each is alone on its core", f.isolated_cpus()));
     }
     let with_others: Vec<String> = shared
         .iter()
@@ -180,15 +166,15 @@ fn siblings(f: &Facts<'_>) -> Answer {
         .collect();
     match with_others.is_empty() {
         true => judge(
-            EvidenceLevel::Set,
+            Set,
             false,
-            CheckStatus::Warn,
+            Warn,
             format!("{} share cores with each other: use one of each pair", f.isolated_cpus()),
         ),
         false => judge(
-            EvidenceLevel::Set,
+            Set,
             false,
-            CheckStatus::Fail,
+            Fail,
             format!("{} share cores with others: {}", f.isolated_cpus(), few(&with_others)),
         ),
     }
@@ -198,7 +184,7 @@ fn boot_cpu(f: &Facts<'_>) -> Answer {
     f.cpus("/sys/devices/system/cpu/online")?;
     let good = !f.iso().contains(0);
     let said = if good { "CPU 0 is for housekeeping" } else { "CPU 0 is to be isolated" };
-    judge(EvidenceLevel::Set, good, CheckStatus::Warn, said)
+    judge(Set, good, Warn, said)
 }
 
 fn all_online(f: &Facts<'_>) -> Answer {
@@ -207,7 +193,7 @@ fn all_online(f: &Facts<'_>) -> Answer {
         true => format!("CPUs {} are online", f.iso()),
         false => format!("CPUs {missing} are offline: bringing them back stops all others"),
     };
-    judge(EvidenceLevel::Set, missing.is_empty(), CheckStatus::Warn, said)
+    judge(Set, missing.is_empty(), Warn, said)
 }
 
 fn tick_gone(f: &Facts<'_>) -> Answer {
@@ -229,5 +215,5 @@ fn tick_gone(f: &Facts<'_>) -> Answer {
     } else {
         format!("timer interrupts, {}", few(&busy))
     };
-    judge(EvidenceLevel::Seen, good, CheckStatus::Fail, said)
+    judge(Seen, good, Fail, said)
 }

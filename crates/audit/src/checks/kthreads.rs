@@ -1,9 +1,6 @@
 //! ISO, third part: workqueues and the kernel's own threads.
 
-use crate::answer::{Answer, CheckStatus, EvidenceLevel, judge, not_applicable};
-use crate::ask::{few, file, keeps_off};
-use crate::check::Topic;
-use crate::facts::Facts;
+use super::*;
 
 const QUEUES: &str = "/sys/devices/virtual/workqueue";
 
@@ -15,15 +12,13 @@ pub(super) const CHECKS: Topic = Topic {
                 f,
                 "unbound workqueues",
                 &f.mask("/sys/devices/virtual/workqueue/cpumask")?,
-                CheckStatus::Fail,
+                Fail,
             )
         }),
         ("ISO-013", own_masks),
         ("ISO-014", bound_work),
         ("ISO-015", |f| {
-            file(f, "/sys/module/workqueue/parameters/power_efficient", CheckStatus::Warn, |text| {
-                text == "Y"
-            })
+            file(f, "/sys/module/workqueue/parameters/power_efficient", Warn, |text| text == "Y")
         }),
         ("ISO-018", movable),
         ("ISO-019", per_cpu_threads),
@@ -38,7 +33,7 @@ fn own_masks(f: &Facts<'_>) -> Answer {
     }
     let mut there = Vec::new();
     for (path, _) in &all {
-        if !f.mask(path)?.intersection(f.iso()).is_empty() {
+        if f.touches(&f.mask(path)?) {
             there.push(path.trim_start_matches(QUEUES).trim_matches('/').replace("/cpumask", ""));
         }
     }
@@ -46,7 +41,7 @@ fn own_masks(f: &Facts<'_>) -> Answer {
         true => format!("{} masks keep off the {}", all.len(), f.isolated_cpus()),
         false => format!("may use {}: {}", f.isolated_cpus(), few(&there)),
     };
-    judge(EvidenceLevel::Set, there.is_empty(), CheckStatus::Warn, said)
+    judge(Set, there.is_empty(), Warn, said)
 }
 
 fn bound_work(f: &Facts<'_>) -> Answer {
@@ -60,11 +55,7 @@ fn bound_work(f: &Facts<'_>) -> Answer {
         .filter(|(name, _)| cpu(name).is_some_and(|cpu| f.iso().contains(cpu)))
         .map(|(name, count)| format!("{name} woke {count} times"))
         .collect();
-    let said = match there.is_empty() {
-        true => format!("none of {} woke", f.iso()),
-        false => few(&there),
-    };
-    judge(EvidenceLevel::Seen, there.is_empty(), CheckStatus::Warn, said)
+    none_of(Seen, &there, Warn, format!("none of {} woke", f.iso()))
 }
 
 fn movable(f: &Facts<'_>) -> Answer {
@@ -72,18 +63,18 @@ fn movable(f: &Facts<'_>) -> Answer {
     if movable.is_empty() {
         return not_applicable("no kernel thread is visible");
     }
-    let there = movable.iter().filter(|task| !task.allowed.intersection(f.iso()).is_empty());
+    let there = movable.iter().filter(|task| f.touches(&task.allowed));
     let names: Vec<&str> = there.map(|task| task.name.as_str()).collect();
     let (all, cpus) = (movable.len(), f.isolated_cpus());
     let said = match names.is_empty() {
         true => format!("{all} movable threads keep off the {cpus}"),
         false => format!("{} of {all} may use {cpus}: {}", names.len(), few(&names)),
     };
-    judge(EvidenceLevel::Set, names.is_empty(), CheckStatus::Warn, said)
+    judge(Set, names.is_empty(), Warn, said)
 }
 
 fn per_cpu_threads(f: &Facts<'_>) -> Answer {
-    let real_time = f.optional("/sys/kernel/realtime")?.as_deref() == Some("1");
+    let real_time = f.is_real_time()?;
     let ours = |name: &str| {
         name.split_once('/').is_some_and(|(kind, cpu)| {
             matches!(kind, "ksoftirqd" | "ktimers" | "rcuc")
@@ -101,16 +92,14 @@ fn per_cpu_threads(f: &Facts<'_>) -> Answer {
         .filter(|task| wrong(task.priority))
         .map(|task| format!("{} has priority {}", task.name, task.priority))
         .collect();
-    let said =
-        if bad.is_empty() { format!("{} threads as they should be", all.len()) } else { few(&bad) };
-    judge(EvidenceLevel::Set, bad.is_empty(), CheckStatus::Warn, said)
+    none_of(Set, &bad, Warn, format!("{} threads as they should be", all.len()))
 }
 
 fn forced_threads(f: &Facts<'_>) -> Answer {
-    if f.optional("/sys/kernel/realtime")?.as_deref() == Some("1") {
+    if f.is_real_time()? {
         return not_applicable("a real-time kernel always has them in threads");
     }
     let has = f.boot()?.has("threadirqs");
     let said = if has { "threadirqs is in the line" } else { "handlers run in interrupts" };
-    judge(EvidenceLevel::Asked, !has, CheckStatus::Warn, said)
+    judge(Asked, !has, Warn, said)
 }

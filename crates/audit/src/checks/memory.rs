@@ -1,9 +1,6 @@
 //! MEM, first part: what the kernel does to memory by itself.
 
-use crate::answer::{Answer, CheckStatus, EvidenceLevel, judge, not_applicable};
-use crate::ask::{at_least, at_most, chosen, few, file, sysctl};
-use crate::check::Topic;
-use crate::facts::Facts;
+use super::*;
 
 const THP: &str = "/sys/kernel/mm/transparent_hugepage";
 
@@ -11,24 +8,20 @@ pub(super) const CHECKS: Topic = Topic {
     texts: include_str!("memory.json"),
     evaluators: &[
         ("MEM-001", |f| {
-            file(f, "/sys/kernel/mm/transparent_hugepage/enabled", CheckStatus::Warn, |text| {
+            file(f, "/sys/kernel/mm/transparent_hugepage/enabled", Warn, |text| {
                 matches!(chosen(text), "never" | "madvise")
             })
         }),
         ("MEM-002", khugepaged),
-        ("MEM-003", |f| {
-            file(f, "/sys/kernel/mm/ksm/run", CheckStatus::Fail, |text| matches!(text, "0" | "2"))
-        }),
-        ("MEM-004", |f| {
-            sysctl(f, "vm.compaction_proactiveness", CheckStatus::Warn, |text| text == "0")
-        }),
-        ("MEM-005", |f| sysctl(f, "kernel.numa_balancing", CheckStatus::Fail, |text| text == "0")),
-        ("MEM-006", |f| sysctl(f, "vm.stat_interval", CheckStatus::Warn, at_least(10))),
+        ("MEM-003", |f| file(f, "/sys/kernel/mm/ksm/run", Fail, |text| matches!(text, "0" | "2"))),
+        ("MEM-004", |f| sysctl(f, "vm.compaction_proactiveness", Warn, |text| text == "0")),
+        ("MEM-005", |f| sysctl(f, "kernel.numa_balancing", Fail, |text| text == "0")),
+        ("MEM-006", |f| sysctl(f, "vm.stat_interval", Warn, at_least(10))),
         ("MEM-007", swap),
         ("MEM-009", huge_pages),
         ("MEM-010", hugetlbfs),
         ("MEM-011", write_back),
-        ("MEM-017", |f| sysctl(f, "vm.zone_reclaim_mode", CheckStatus::Warn, |text| text == "0")),
+        ("MEM-017", |f| sysctl(f, "vm.zone_reclaim_mode", Warn, |text| text == "0")),
     ],
 };
 
@@ -37,20 +30,15 @@ fn khugepaged(f: &Facts<'_>) -> Answer {
         return not_applicable("this kernel has no transparent huge pages");
     };
     if chosen(&enabled) == "never" {
-        return judge(
-            EvidenceLevel::Set,
-            true,
-            CheckStatus::Warn,
-            "transparent huge pages are off",
-        );
+        return ok(Set, "transparent huge pages are off");
     }
     let defrag = f.text(&format!("{THP}/khugepaged/defrag"))?;
     if defrag == "0" {
-        return judge(EvidenceLevel::Set, true, CheckStatus::Warn, "khugepaged/defrag is 0");
+        return ok(Set, "khugepaged/defrag is 0");
     }
     let joined = f.growth(&format!("{THP}/khugepaged/pages_collapsed"))?;
     let said = format!("khugepaged/defrag is {defrag}, {joined} pages joined while watched");
-    judge(EvidenceLevel::Seen, joined == 0, CheckStatus::Warn, said)
+    judge(Seen, joined == 0, Warn, said)
 }
 
 fn swap(f: &Facts<'_>) -> Answer {
@@ -60,16 +48,11 @@ fn swap(f: &Facts<'_>) -> Answer {
     let areas: Vec<&str> =
         text.lines().skip(1).filter_map(|line| line.split_whitespace().next()).collect();
     if areas.is_empty() {
-        return judge(EvidenceLevel::Set, true, CheckStatus::Warn, "no swap");
+        return ok(Set, "no swap");
     }
     let swappiness = f.text("/proc/sys/vm/swappiness")?;
     let good = at_most(10)(&swappiness);
-    judge(
-        EvidenceLevel::Set,
-        good,
-        CheckStatus::Warn,
-        format!("swap on {}, swappiness {swappiness}", few(&areas)),
-    )
+    judge(Set, good, Warn, format!("swap on {}, swappiness {swappiness}", few(&areas)))
 }
 
 fn huge_pages(f: &Facts<'_>) -> Answer {
@@ -94,7 +77,7 @@ fn huge_pages(f: &Facts<'_>) -> Answer {
         (false, Some(node)) => format!("node {node}, where the interface is, has none"),
         (false, None) => "none are reserved".to_owned(),
     };
-    judge(EvidenceLevel::Set, good, CheckStatus::Warn, said)
+    judge(Set, good, Warn, said)
 }
 
 fn hugetlbfs(f: &Facts<'_>) -> Answer {
@@ -103,17 +86,12 @@ fn hugetlbfs(f: &Facts<'_>) -> Answer {
     let said = place.map_or("hugetlbfs is not mounted".to_owned(), |line| {
         format!("mounted on {}", line.split_whitespace().nth(1).unwrap_or_default())
     });
-    judge(EvidenceLevel::Set, place.is_some(), CheckStatus::Warn, said)
+    judge(Set, place.is_some(), Warn, said)
 }
 
 fn write_back(f: &Facts<'_>) -> Answer {
     let interval = f.text("/proc/sys/vm/dirty_writeback_centisecs")?;
     let laptop = f.optional("/proc/sys/vm/laptop_mode")?.unwrap_or_else(|| "0".to_owned());
     let good = (interval == "0" || at_least(500)(&interval)) && laptop == "0";
-    judge(
-        EvidenceLevel::Set,
-        good,
-        CheckStatus::Warn,
-        format!("every {interval} hundredths of a second, laptop_mode {laptop}"),
-    )
+    judge(Set, good, Warn, format!("every {interval} hundredths of a second, laptop_mode {laptop}"))
 }

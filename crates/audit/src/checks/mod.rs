@@ -24,8 +24,15 @@ mod vectors;
 mod virtualisation;
 mod watchdog;
 
-use super::check::{Check, Topic};
+// The words in which all checks speak.
+use crate::answer::CheckStatus::{self, Fail, Warn};
+use crate::answer::EvidenceLevel::{Asked, Seen, Set};
+use crate::answer::{Answer, Evidence, Finding, few, judge, none_of, not_applicable, ok, unknown};
+use crate::ask::*;
+use crate::check::{Check, Topic};
+use crate::facts::{Facts, broken};
 use std::sync::LazyLock;
+use tailtrim_host::{BootLine, Cpus, KernelVersion, Unread, Workload};
 
 const TOPICS: [Topic; 23] = [
     boot::CHECKS,

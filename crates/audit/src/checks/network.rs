@@ -1,10 +1,6 @@
 //! NET, first part: how the interface is set.
 
-use crate::answer::{Answer, CheckStatus, EvidenceLevel, judge, not_applicable};
-use crate::ask::{ethtool, few, per_nic};
-use crate::check::Topic;
-use crate::facts::Facts;
-use tailtrim_host::Workload;
+use super::*;
 
 pub(super) const CHECKS: Topic = Topic {
     texts: include_str!("network.json"),
@@ -23,12 +19,7 @@ pub(super) const CHECKS: Topic = Topic {
 };
 
 /// A number that `ethtool` tells; `None` where the driver has no such setting.
-fn setting(
-    f: &Facts<'_>,
-    nic: &str,
-    what: &str,
-    key: &str,
-) -> Result<Option<u64>, tailtrim_host::Unread> {
+fn setting(f: &Facts<'_>, nic: &str, what: &str, key: &str) -> Result<Option<u64>, Unread> {
     Ok(ethtool(f, nic, what, key)?.and_then(|text| text.parse().ok()))
 }
 
@@ -43,12 +34,7 @@ fn coalescing(f: &Facts<'_>, nic: &str) -> Answer {
     let Some(wait) = wait else { return not_applicable("the driver cannot coalesce") };
     let adapts = adaptive.as_deref() == Some("on");
     let said = format!("adaptive-rx {}, rx-usecs {wait}", adaptive.as_deref().unwrap_or("unknown"));
-    judge(
-        EvidenceLevel::Set,
-        !adapts && wait <= 3,
-        if adapts || wait > 10 { CheckStatus::Fail } else { CheckStatus::Warn },
-        said,
-    )
+    judge(Set, !adapts && wait <= 3, if adapts || wait > 10 { Fail } else { Warn }, said)
 }
 
 fn rings(f: &Facts<'_>, nic: &str) -> Answer {
@@ -56,12 +42,7 @@ fn rings(f: &Facts<'_>, nic: &str) -> Answer {
         return not_applicable("the driver has no rings to set");
     };
     let most = setting(f, nic, "rings", "rx-max")?.unwrap_or(length);
-    judge(
-        EvidenceLevel::Set,
-        length <= 1024,
-        CheckStatus::Warn,
-        format!("rx ring {length} of at most {most}"),
-    )
+    judge(Set, length <= 1024, Warn, format!("rx ring {length} of at most {most}"))
 }
 
 fn gathering(f: &Facts<'_>, nic: &str) -> Answer {
@@ -82,7 +63,7 @@ fn gathering(f: &Facts<'_>, nic: &str) -> Answer {
     } else {
         format!("on: {}", on.join(", "))
     };
-    judge(EvidenceLevel::Set, on.is_empty(), CheckStatus::Warn, said)
+    judge(Set, on.is_empty(), Warn, said)
 }
 
 fn queues(f: &Facts<'_>, nic: &str) -> Answer {
@@ -97,7 +78,7 @@ fn queues(f: &Facts<'_>, nic: &str) -> Answer {
         _ => intent.housekeeping.len(),
     };
     let said = format!("{count} queues, {} housekeeping CPUs", intent.housekeeping.len());
-    judge(EvidenceLevel::Set, count as usize <= enough.max(1), CheckStatus::Warn, said)
+    judge(Set, count as usize <= enough.max(1), Warn, said)
 }
 
 fn indirection(f: &Facts<'_>, nic: &str) -> Answer {
@@ -107,12 +88,7 @@ fn indirection(f: &Facts<'_>, nic: &str) -> Answer {
     let used = text.split_whitespace().count() as u64;
     let count = setting(f, nic, "channels", "combined")?.unwrap_or(0)
         + setting(f, nic, "channels", "rx")?.unwrap_or(0);
-    judge(
-        EvidenceLevel::Set,
-        count == 0 || used <= count,
-        CheckStatus::Warn,
-        format!("queues {text} of {count}"),
-    )
+    judge(Set, count == 0 || used <= count, Warn, format!("queues {text} of {count}"))
 }
 
 fn steering(f: &Facts<'_>, nic: &str) -> Answer {
@@ -121,12 +97,9 @@ fn steering(f: &Facts<'_>, nic: &str) -> Answer {
         Some(state) if state.contains("fixed") && state.starts_with("off") => {
             not_applicable("the interface cannot steer")
         }
-        Some(state) => judge(
-            EvidenceLevel::Set,
-            state.starts_with("on"),
-            CheckStatus::Warn,
-            format!("rx-ntuple-filter {state}"),
-        ),
+        Some(state) => {
+            judge(Set, state.starts_with("on"), Warn, format!("rx-ntuple-filter {state}"))
+        }
     }
 }
 
@@ -135,23 +108,15 @@ fn pause(f: &Facts<'_>, nic: &str) -> Answer {
     else {
         return not_applicable("the driver knows no pause frames");
     };
-    judge(
-        EvidenceLevel::Set,
-        rx == "off" && tx == "off",
-        CheckStatus::Warn,
-        format!("rx {rx}, tx {tx}"),
-    )
+    judge(Set, rx == "off" && tx == "off", Warn, format!("rx {rx}, tx {tx}"))
 }
 
 fn energy(f: &Facts<'_>, nic: &str) -> Answer {
     match ethtool(f, nic, "eee", "enabled")? {
         None => not_applicable("the interface does not know it"),
-        Some(state) => judge(
-            EvidenceLevel::Set,
-            state == "off",
-            CheckStatus::Fail,
-            format!("energy-efficient Ethernet {state}"),
-        ),
+        Some(state) => {
+            judge(Set, state == "off", Fail, format!("energy-efficient Ethernet {state}"))
+        }
     }
 }
 
@@ -167,7 +132,7 @@ fn stamping(f: &Facts<'_>, nic: &str) -> Answer {
         (true, false) => format!("the hardware stamps only: {filters}"),
         (false, _) => "only the kernel stamps".to_owned(),
     };
-    judge(EvidenceLevel::Set, hardware && all, CheckStatus::Warn, said)
+    judge(Set, hardware && all, Warn, said)
 }
 
 fn driver(f: &Facts<'_>, nic: &str) -> Answer {
@@ -182,5 +147,5 @@ fn driver(f: &Facts<'_>, nic: &str) -> Answer {
     if known.is_empty() {
         return not_applicable("the driver tells nothing");
     }
-    judge(EvidenceLevel::Set, true, CheckStatus::Warn, few(&known))
+    ok(Set, few(&known))
 }

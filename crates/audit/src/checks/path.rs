@@ -1,9 +1,6 @@
 //! NET, third part: what stands in the way of packets through the kernel, and outside of it.
 
-use crate::answer::{Answer, CheckStatus, EvidenceLevel, judge, not_applicable};
-use crate::ask::{few, per_nic, sysctl};
-use crate::check::Topic;
-use crate::facts::Facts;
+use super::*;
 use tailtrim_host::paths::{QDISCS, RULES};
 
 pub(super) const CHECKS: Topic = Topic {
@@ -13,7 +10,7 @@ pub(super) const CHECKS: Topic = Topic {
         ("NET-018", firewall),
         ("NET-020", |f| per_nic(f, link)),
         ("NET-022", listeners),
-        ("NET-023", |f| sysctl(f, "net.ipv4.tcp_fastopen", CheckStatus::Warn, |text| text == "3")),
+        ("NET-023", |f| sysctl(f, "net.ipv4.tcp_fastopen", Warn, |text| text == "3")),
     ],
 };
 
@@ -42,7 +39,7 @@ fn shaping(f: &Facts<'_>) -> Answer {
     bad.dedup();
     let said =
         if bad.is_empty() { few(&found) } else { format!("holds packets back: {}", few(&bad)) };
-    judge(EvidenceLevel::Set, bad.is_empty(), CheckStatus::Warn, said)
+    judge(Set, bad.is_empty(), Warn, said)
 }
 
 fn firewall(f: &Facts<'_>) -> Answer {
@@ -52,9 +49,9 @@ fn firewall(f: &Facts<'_>) -> Answer {
         Some(count) => format!("{rules} rules, {count} connections are tracked"),
         None => format!("{rules} rules, nothing is tracked"),
     };
-    let verdict = if rules > 100 { CheckStatus::Fail } else { CheckStatus::Warn };
+    let verdict = if rules > 100 { Fail } else { Warn };
     let watched = tracked.is_some_and(|count| count != "0");
-    judge(EvidenceLevel::Set, rules <= 100 && !watched, verdict, said)
+    judge(Set, rules <= 100 && !watched, verdict, said)
 }
 
 fn link(f: &Facts<'_>, nic: &str) -> Answer {
@@ -74,12 +71,7 @@ fn link(f: &Facts<'_>, nic: &str) -> Answer {
     if known.is_empty() {
         return not_applicable("it is not a PCI Express device");
     }
-    judge(
-        EvidenceLevel::Set,
-        low.is_empty(),
-        CheckStatus::Warn,
-        few(if low.is_empty() { &known } else { &low }),
-    )
+    judge(Set, low.is_empty(), Warn, few(if low.is_empty() { &known } else { &low }))
 }
 
 fn listeners(f: &Facts<'_>) -> Answer {
@@ -87,10 +79,5 @@ fn listeners(f: &Facts<'_>) -> Answer {
         return not_applicable("this kernel has no packet sockets");
     };
     let count = text.lines().skip(1).filter(|line| !line.trim().is_empty()).count();
-    judge(
-        EvidenceLevel::Seen,
-        count == 0,
-        CheckStatus::Warn,
-        format!("{count} packet sockets are open"),
-    )
+    judge(Seen, count == 0, Warn, format!("{count} packet sockets are open"))
 }

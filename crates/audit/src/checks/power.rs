@@ -1,9 +1,6 @@
 //! PWR, second part: frequencies, links, heat, and who else turns these knobs.
 
-use crate::answer::{Answer, CheckStatus, EvidenceLevel, Finding, judge, not_applicable};
-use crate::ask::{chosen, cpu_values, few, file, per_cpu, per_nic};
-use crate::check::Topic;
-use crate::facts::Facts;
+use super::*;
 
 const CPU: &str = "/sys/devices/system/cpu";
 
@@ -12,12 +9,9 @@ pub(super) const CHECKS: Topic = Topic {
     evaluators: &[
         ("PWR-007", driver),
         ("PWR-008", |f| {
-            per_cpu(
-                f,
-                "/sys/devices/system/cpu/cpu{}/cpufreq/scaling_governor",
-                CheckStatus::Fail,
-                |text| text == "performance",
-            )
+            per_cpu(f, "/sys/devices/system/cpu/cpu{}/cpufreq/scaling_governor", Fail, |text| {
+                text == "performance"
+            })
         }),
         ("PWR-009", fixed_frequency),
         ("PWR-010", preference),
@@ -26,12 +20,9 @@ pub(super) const CHECKS: Topic = Topic {
         ("PWR-013", aspm),
         ("PWR-014", |f| {
             per_nic(f, |f, nic| {
-                file(
-                    f,
-                    &format!("/sys/class/net/{nic}/device/power/control"),
-                    CheckStatus::Warn,
-                    |text| text == "on",
-                )
+                file(f, &format!("/sys/class/net/{nic}/device/power/control"), Warn, |text| {
+                    text == "on"
+                })
             })
         }),
         ("PWR-015", owners),
@@ -43,19 +34,14 @@ fn driver(f: &Facts<'_>) -> Answer {
     let drivers = cpu_values(f, &format!("{CPU}/cpu{{}}/cpufreq/scaling_driver"))?;
     if drivers.is_empty() {
         f.cpus(&format!("{CPU}/online"))?;
-        return judge(
-            EvidenceLevel::Set,
-            false,
-            CheckStatus::Warn,
-            "no driver sets frequencies: the firmware does",
-        );
+        return judge(Set, false, Warn, "no driver sets frequencies: the firmware does");
     }
     let names: Vec<&String> = drivers.keys().collect();
     let mode = f
         .optional(&format!("{CPU}/intel_pstate/status"))?
         .or(f.optional(&format!("{CPU}/amd_pstate/status"))?);
     let said = format!("driver {}, {}", few(&names), mode.as_deref().unwrap_or("no mode"));
-    judge(EvidenceLevel::Set, drivers.len() == 1, CheckStatus::Warn, said)
+    judge(Set, drivers.len() == 1, Warn, said)
 }
 
 fn fixed_frequency(f: &Facts<'_>) -> Answer {
@@ -73,12 +59,7 @@ fn fixed_frequency(f: &Facts<'_>) -> Answer {
             }
         }
     }
-    let said = if moving.is_empty() {
-        "lowest and highest frequency are the same".to_owned()
-    } else {
-        few(&moving)
-    };
-    judge(EvidenceLevel::Set, moving.is_empty(), CheckStatus::Warn, said)
+    none_of(Set, &moving, Warn, "lowest and highest frequency are the same")
 }
 
 fn preference(f: &Facts<'_>) -> Answer {
@@ -100,8 +81,7 @@ fn preference(f: &Facts<'_>) -> Answer {
             .filter(|(text, _)| *text != "0")
             .map(|(text, cpus)| format!("bias of CPUs {cpus} is {text}")),
     );
-    let said = if bad.is_empty() { "performance".to_owned() } else { few(&bad) };
-    judge(EvidenceLevel::Set, bad.is_empty(), CheckStatus::Warn, said)
+    none_of(Set, &bad, Warn, "performance")
 }
 
 fn turbo(f: &Facts<'_>) -> Answer {
@@ -111,12 +91,7 @@ fn turbo(f: &Facts<'_>) -> Answer {
     };
     match on {
         None => not_applicable("neither no_turbo nor boost: the firmware decides"),
-        Some(on) => judge(
-            EvidenceLevel::Set,
-            !on,
-            CheckStatus::Warn,
-            if on { "turbo is on" } else { "turbo is off" },
-        ),
+        Some(on) => judge(Set, !on, Warn, if on { "turbo is on" } else { "turbo is off" }),
     }
 }
 
@@ -133,31 +108,19 @@ fn uncore(f: &Facts<'_>) -> Answer {
             moving.push(format!("{low} to {high} kHz"));
         }
     }
-    let said = if moving.is_empty() { "fixed".to_owned() } else { few(&moving) };
-    judge(EvidenceLevel::Set, moving.is_empty(), CheckStatus::Warn, said)
+    none_of(Set, &moving, Warn, "fixed")
 }
 
 fn aspm(f: &Facts<'_>) -> Answer {
     if f.boot()?.last("pcie_aspm") == Some("off") {
-        return judge(
-            EvidenceLevel::Asked,
-            true,
-            CheckStatus::Warn,
-            "pcie_aspm=off: links are as the firmware set them",
-        );
+        return ok(Asked, "pcie_aspm=off: links are as the firmware set them");
     }
-    file(f, "/sys/module/pcie_aspm/parameters/policy", CheckStatus::Warn, |text| {
-        chosen(text) == "performance"
-    })
+    file(f, "/sys/module/pcie_aspm/parameters/policy", Warn, |text| chosen(text) == "performance")
 }
 
 fn owners(f: &Facts<'_>) -> Answer {
-    let mut running = Vec::new();
-    for name in ["thermald", "tlp", "power-profiles-daemon", "tuned", "cpupower", "intel_lpmd"] {
-        if f.runs(name)? {
-            running.push(name);
-        }
-    }
+    let names = ["thermald", "tlp", "power-profiles-daemon", "tuned", "cpupower", "intel_lpmd"];
+    let running = f.running(&names)?;
     let profile = f.optional("/sys/firmware/acpi/platform_profile")?;
     let wrong = profile.as_deref().is_some_and(|name| name != "performance");
     let mut said = match running.len() {
@@ -168,7 +131,7 @@ fn owners(f: &Facts<'_>) -> Answer {
     if let Some(name) = profile {
         said += &format!("; platform profile {name}");
     }
-    judge(EvidenceLevel::Seen, running.len() < 2 && !wrong, CheckStatus::Warn, said)
+    judge(Seen, running.len() < 2 && !wrong, Warn, said)
 }
 
 fn heat(f: &Facts<'_>) -> Answer {
@@ -181,8 +144,8 @@ fn heat(f: &Facts<'_>) -> Answer {
         total += f.growth(&format!("{CPU}/cpu{cpu}/thermal_throttle/core_throttle_count"))?;
     }
     let finding = Finding::new(
-        if total == 0 { CheckStatus::Ok } else { CheckStatus::Fail },
-        EvidenceLevel::Seen,
+        if total == 0 { CheckStatus::Ok } else { Fail },
+        Seen,
         format!("throttled {total} times while watched"),
     );
     Ok(finding)

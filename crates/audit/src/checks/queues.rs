@@ -1,10 +1,6 @@
 //! NET, second part: how the kernel spreads packets over CPUs, and when it looks for them.
 
-use crate::answer::{Answer, CheckStatus, EvidenceLevel, Finding, judge, not_applicable};
-use crate::ask::{ethtool, few, name, per_nic, sysctl, worst};
-use crate::check::Topic;
-use crate::facts::Facts;
-use tailtrim_host::Cpus;
+use super::*;
 
 pub(super) const CHECKS: Topic = Topic {
     texts: include_str!("queues.json"),
@@ -27,7 +23,7 @@ fn spread(f: &Facts<'_>, pattern: &str) -> Answer {
     }
     let mut there = Vec::new();
     for (path, _) in &all {
-        if !f.mask(path)?.intersection(f.iso()).is_empty() {
+        if f.touches(&f.mask(path)?) {
             let parts: Vec<&str> = path.split('/').collect();
             there.push(format!("{} {}", parts[4], parts[6]));
         }
@@ -36,7 +32,7 @@ fn spread(f: &Facts<'_>, pattern: &str) -> Answer {
         true => format!("{} queues keep off {}", all.len(), f.iso()),
         false => format!("hand packets to {}: {}", f.isolated_cpus(), few(&there)),
     };
-    judge(EvidenceLevel::Set, there.is_empty(), CheckStatus::Fail, said)
+    judge(Set, there.is_empty(), Fail, said)
 }
 
 fn sending(f: &Facts<'_>, nic: &str) -> Answer {
@@ -53,12 +49,11 @@ fn sending(f: &Facts<'_>, nic: &str) -> Answer {
         true => format!("{} queues, every CPU has one", all.len()),
         false => format!("CPUs {left} have no separate queue"),
     };
-    judge(EvidenceLevel::Set, left.is_empty(), CheckStatus::Warn, said)
+    judge(Set, left.is_empty(), Warn, said)
 }
 
 fn busy_poll(f: &Facts<'_>) -> Answer {
-    let ask =
-        |key| sysctl(f, key, CheckStatus::Warn, |text| text.parse::<u32>().is_ok_and(|us| us > 0));
+    let ask = |key| sysctl(f, key, Warn, |text| text.parse::<u32>().is_ok_and(|us| us > 0));
     Ok(worst(vec![ask("net.core.busy_read")?, ask("net.core.busy_poll")?]))
 }
 
@@ -77,8 +72,7 @@ fn deferral(f: &Facts<'_>, nic: &str) -> Answer {
     if known == 0 {
         return not_applicable("this kernel cannot defer interrupts");
     }
-    let said = if set.is_empty() { "not deferred".to_owned() } else { few(&set) };
-    judge(EvidenceLevel::Set, set.is_empty(), CheckStatus::Warn, said)
+    none_of(Set, &set, Warn, "not deferred")
 }
 
 fn threaded(f: &Facts<'_>, nic: &str) -> Answer {
@@ -86,20 +80,16 @@ fn threaded(f: &Facts<'_>, nic: &str) -> Answer {
         return not_applicable("the interface does not know it");
     };
     if state == "0" {
-        return judge(EvidenceLevel::Set, true, CheckStatus::Warn, "off");
+        return ok(Set, "off");
     }
     let start = format!("napi/{nic}");
     let loose: Vec<String> = f
         .tasks()?
         .iter()
-        .filter(|task| {
-            task.name.starts_with(&start) && !task.allowed.intersection(f.iso()).is_empty()
-        })
+        .filter(|task| task.name.starts_with(&start) && f.touches(&task.allowed))
         .map(|task| format!("{} may use {}", task.name, task.allowed))
         .collect();
-    let said =
-        if loose.is_empty() { "on, and its threads are elsewhere".to_owned() } else { few(&loose) };
-    judge(EvidenceLevel::Set, loose.is_empty(), CheckStatus::Warn, said)
+    none_of(Set, &loose, Warn, "on, and its threads are elsewhere")
 }
 
 fn locality(f: &Facts<'_>, nic: &str) -> Answer {
@@ -113,7 +103,7 @@ fn locality(f: &Facts<'_>, nic: &str) -> Answer {
         true => format!("local CPUs {local}"),
         false => format!("{} {far} are on another node (local: {local})", f.isolated_cpus()),
     };
-    judge(EvidenceLevel::Set, far.is_empty(), CheckStatus::Fail, said)
+    judge(Set, far.is_empty(), Fail, said)
 }
 
 fn kept_up(f: &Facts<'_>) -> Answer {
@@ -125,7 +115,7 @@ fn kept_up(f: &Facts<'_>) -> Answer {
     let growth = |number| column(&after, number).saturating_sub(column(&before, number));
     let (packets, drops, squeezes) = (growth(0), growth(1), growth(2));
     let said = format!("of {packets} packets {drops} dropped, {squeezes} squeezes");
-    judge(EvidenceLevel::Seen, drops == 0 && squeezes == 0, CheckStatus::Fail, said)
+    judge(Seen, drops == 0 && squeezes == 0, Fail, said)
 }
 
 fn losses(f: &Facts<'_>) -> Answer {
@@ -136,12 +126,8 @@ fn losses(f: &Facts<'_>) -> Answer {
             return not_applicable(format!("{nic} is not in /proc/net/dev"));
         };
         let lost: u64 = old.iter().zip(&new).map(|(old, new)| new.saturating_sub(*old)).sum();
-        let verdict = if lost == 0 { CheckStatus::Ok } else { CheckStatus::Fail };
-        answers.push(Finding::new(
-            verdict,
-            EvidenceLevel::Seen,
-            format!("{nic}: {lost} errors and drops"),
-        ));
+        let verdict = if lost == 0 { CheckStatus::Ok } else { Fail };
+        answers.push(Finding::new(verdict, Seen, format!("{nic}: {lost} errors and drops")));
     }
     // The driver's own counters know more, where there are any.
     if let [nic] = f.intent().nics.as_slice()

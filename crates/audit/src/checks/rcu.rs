@@ -1,9 +1,6 @@
 //! ISO, second part: RCU.
 
-use crate::answer::{Answer, CheckStatus, EvidenceLevel, Finding, judge, not_applicable, unknown};
-use crate::ask::{few, file, or_none};
-use crate::check::Topic;
-use crate::facts::Facts;
+use super::*;
 use crate::intent::numbers;
 use tailtrim_host::paths::LOG;
 
@@ -14,12 +11,9 @@ pub(super) const CHECKS: Topic = Topic {
         ("ISO-007", threads),
         ("ISO-008", polling),
         ("ISO-009", |f| {
-            file(
-                f,
-                "/sys/module/rcutree/parameters/nohz_full_patience_delay",
-                CheckStatus::Warn,
-                |text| text.parse::<i64>().is_ok_and(|delay| delay > 0),
-            )
+            file(f, "/sys/module/rcutree/parameters/nohz_full_patience_delay", Warn, |text| {
+                text.parse::<i64>().is_ok_and(|delay| delay > 0)
+            })
         }),
         ("ISO-010", normal_grace_periods),
         ("ISO-011", priority),
@@ -31,12 +25,7 @@ fn offloaded(f: &Facts<'_>) -> Answer {
     let log = f.log()?;
     let Some(list) = log.after(TEXT) else {
         return match log.whole() {
-            true => judge(
-                EvidenceLevel::Set,
-                false,
-                CheckStatus::Fail,
-                "no CPU's RCU callbacks are offloaded",
-            ),
+            true => judge(Set, false, Fail, "no CPU's RCU callbacks are offloaded"),
             false => unknown("the beginning of the kernel's log is gone, which would say it"),
         };
     };
@@ -48,8 +37,8 @@ fn offloaded(f: &Facts<'_>) -> Answer {
             format!("CPUs {missing} run RCU callbacks themselves (offloaded: {})", or_none(&set))
         }
     };
-    let verdict = if missing.is_empty() { CheckStatus::Ok } else { CheckStatus::Fail };
-    Ok(Finding::new(verdict, EvidenceLevel::Set, said).because(LOG, &format!("{TEXT} {list}")))
+    let verdict = if missing.is_empty() { CheckStatus::Ok } else { Fail };
+    Ok(Finding::new(verdict, Set, said).because(LOG, &format!("{TEXT} {list}")))
 }
 
 fn threads(f: &Facts<'_>) -> Answer {
@@ -58,46 +47,27 @@ fn threads(f: &Facts<'_>) -> Answer {
     if all.is_empty() {
         return not_applicable("no rcuo thread: callbacks are not offloaded (ISO-006)");
     }
-    let there = all.iter().filter(|task| !task.allowed.intersection(f.iso()).is_empty());
+    let there = all.iter().filter(|task| f.touches(&task.allowed));
     let names: Vec<String> =
         there.map(|task| format!("{} may use {}", task.name, task.allowed)).collect();
-    let said = match names.is_empty() {
-        true => format!("{} threads keep to housekeeping CPUs", all.len()),
-        false => few(&names),
-    };
-    judge(EvidenceLevel::Set, names.is_empty(), CheckStatus::Fail, said)
+    none_of(Set, &names, Fail, format!("{} threads keep to housekeeping CPUs", all.len()))
 }
 
 fn polling(f: &Facts<'_>) -> Answer {
     let line = f.boot()?;
     if line.has("rcu_nocb_poll") {
-        return judge(
-            EvidenceLevel::Asked,
-            true,
-            CheckStatus::Warn,
-            "rcu_nocb_poll is in the line",
-        );
+        return ok(Asked, "rcu_nocb_poll is in the line");
     }
     if line.words().iter().any(|word| word.name.starts_with("rcu_nocbs_")) {
-        return judge(
-            EvidenceLevel::Asked,
-            false,
-            CheckStatus::Warn,
-            "the line has a mistyped rcu_nocb_poll (BOOT-002)",
-        );
+        return judge(Asked, false, Warn, "the line has a mistyped rcu_nocb_poll (BOOT-002)");
     }
     not_applicable("not asked for: only CPUs that often enter the kernel gain by it")
 }
 
 fn normal_grace_periods(f: &Facts<'_>) -> Answer {
     let files = ["/sys/kernel/rcu_normal", "/sys/module/rcupdate/parameters/rcu_normal_after_boot"];
-    if f.optional("/sys/kernel/realtime")?.as_deref() == Some("1") {
-        return judge(
-            EvidenceLevel::Set,
-            true,
-            CheckStatus::Warn,
-            "a real-time kernel expedites nothing after boot",
-        );
+    if f.is_real_time()? {
+        return ok(Set, "a real-time kernel expedites nothing after boot");
     }
     let mut values = Vec::new();
     for path in files {
@@ -109,12 +79,12 @@ fn normal_grace_periods(f: &Facts<'_>) -> Answer {
     let good = values.iter().any(|value| value == "1");
     let said =
         if good { "grace periods are not expedited" } else { "grace periods may be expedited" };
-    judge(EvidenceLevel::Set, good, CheckStatus::Warn, said)
+    judge(Set, good, Warn, said)
 }
 
 fn priority(f: &Facts<'_>) -> Answer {
-    let real_time = f.optional("/sys/kernel/realtime")?.as_deref() == Some("1");
-    file(f, "/sys/module/rcutree/parameters/kthread_prio", CheckStatus::Warn, |text| {
+    let real_time = f.is_real_time()?;
+    file(f, "/sys/module/rcutree/parameters/kthread_prio", Warn, |text| {
         let priority = text.parse::<i64>().unwrap_or(-1);
         if real_time { priority >= 2 } else { (0..=1).contains(&priority) }
     })

@@ -1,12 +1,7 @@
 //! SCH: how the scheduler treats the packets' threads.
 
-use crate::answer::{Answer, CheckStatus, EvidenceLevel, Finding, judge, not_applicable};
-use crate::ask::{few, sysctl, watched};
-use crate::check::Topic;
-use crate::facts::Facts;
+use super::*;
 use crate::tasks::Task;
-use tailtrim_host::paths::CONFIG;
-use tailtrim_host::{KernelVersion, Unread, Workload};
 
 pub(super) const CHECKS: Topic = Topic {
     texts: include_str!("scheduler.json"),
@@ -15,10 +10,8 @@ pub(super) const CHECKS: Topic = Topic {
         ("SCH-002", fair_server),
         ("SCH-003", pinned),
         ("SCH-004", runnable),
-        ("SCH-005", |f| sysctl(f, "kernel.timer_migration", CheckStatus::Warn, |text| text == "0")),
-        ("SCH-006", |f| {
-            sysctl(f, "kernel.sched_autogroup_enabled", CheckStatus::Warn, |text| text == "0")
-        }),
+        ("SCH-005", |f| sysctl(f, "kernel.timer_migration", Warn, |text| text == "0")),
+        ("SCH-006", |f| sysctl(f, "kernel.sched_autogroup_enabled", Warn, |text| text == "0")),
         ("SCH-007", accounting),
         ("SCH-008", constants),
         ("SCH-009", preemption),
@@ -38,8 +31,7 @@ fn real_time(f: &Facts<'_>) -> Result<[Vec<String>; 2], Unread> {
 
 /// Whether real-time threads are throttled at all: since 6.12 only those of groups.
 fn throttles(f: &Facts<'_>) -> Result<bool, Unread> {
-    let groups = |config: String| config.lines().any(|line| line == "CONFIG_RT_GROUP_SCHED=y");
-    Ok(f.kernel()? < KernelVersion::new(6, 12) || groups(f.text(CONFIG)?))
+    Ok(f.kernel()? < KernelVersion::new(6, 12) || !f.built_with(&["RT_GROUP_SCHED"])?.is_empty())
 }
 
 fn throttling(f: &Facts<'_>) -> Answer {
@@ -49,7 +41,7 @@ fn throttling(f: &Facts<'_>) -> Answer {
         None => return not_applicable("this kernel does not throttle"),
     };
     if runtime == -1 {
-        return judge(EvidenceLevel::Set, true, CheckStatus::Fail, "nothing is throttled");
+        return ok(Set, "nothing is throttled");
     }
     if !throttles(f)? {
         return not_applicable(
@@ -59,7 +51,7 @@ fn throttling(f: &Facts<'_>) -> Answer {
     let [poll, sleep] = real_time(f)?;
     if !poll.is_empty() {
         let said = format!("{runtime} of 1000000 µs for {}", few(&poll));
-        return judge(EvidenceLevel::Set, false, CheckStatus::Fail, said);
+        return judge(Set, false, Fail, said);
     }
     let asleep = match sleep.is_empty() {
         true => String::new(),
@@ -72,7 +64,7 @@ fn throttling(f: &Facts<'_>) -> Answer {
             "{runtime} of 1000000 µs: no real-time thread polls now{asleep}, one that does would be throttled"
         ),
     };
-    judge(EvidenceLevel::Set, good, CheckStatus::Warn, said)
+    judge(Set, good, Warn, said)
 }
 
 fn fair_server(f: &Facts<'_>) -> Answer {
@@ -84,7 +76,7 @@ fn fair_server(f: &Facts<'_>) -> Answer {
     }
     if on.is_empty() {
         let said = format!("off on the {}", f.isolated_cpus());
-        return judge(EvidenceLevel::Set, true, CheckStatus::Warn, said);
+        return ok(Set, said);
     }
     let [poll, sleep] = real_time(f)?;
     let said = format!(
@@ -93,7 +85,7 @@ fn fair_server(f: &Facts<'_>) -> Answer {
         poll.len(),
         sleep.len()
     );
-    judge(EvidenceLevel::Set, poll.is_empty(), CheckStatus::Fail, said)
+    judge(Set, poll.is_empty(), Fail, said)
 }
 
 fn pinned(f: &Facts<'_>) -> Answer {
@@ -111,7 +103,7 @@ fn pinned(f: &Facts<'_>) -> Answer {
         true => format!("one thread on each of {used} {}", f.isolated_cpus()),
         false => format!("several threads are pinned to CPU {}", shared.join(", ")),
     };
-    judge(EvidenceLevel::Set, shared.is_empty(), CheckStatus::Warn, said)
+    judge(Set, shared.is_empty(), Warn, said)
 }
 
 fn runnable(f: &Facts<'_>) -> Answer {
@@ -136,11 +128,7 @@ fn runnable(f: &Facts<'_>) -> Answer {
     let mut busy = Vec::new();
     for cpu in f.iso().iter() {
         let Some(count) = counts.get(&cpu) else {
-            return Err(crate::facts::broken(
-                PATH,
-                &format!("without cpu#{cpu}"),
-                "a part for each CPU",
-            ));
+            return Err(broken(PATH, &format!("without cpu#{cpu}"), "a part for each CPU"));
         };
         if *count > 1 {
             busy.push(format!("CPU {cpu}: {count}"));
@@ -151,7 +139,7 @@ fn runnable(f: &Facts<'_>) -> Answer {
     } else {
         format!("runnable threads, {}", few(&busy))
     };
-    judge(EvidenceLevel::Seen, busy.is_empty(), CheckStatus::Fail, said)
+    judge(Seen, busy.is_empty(), Fail, said)
 }
 
 fn accounting(f: &Facts<'_>) -> Answer {
@@ -170,16 +158,15 @@ fn accounting(f: &Facts<'_>) -> Answer {
     // A boot line always exists: without it nothing here would rest on anything.
     f.boot()?;
     let said = if on.is_empty() { "all off".to_owned() } else { format!("on: {}", on.join(", ")) };
-    judge(EvidenceLevel::Set, on.is_empty(), CheckStatus::Warn, said)
+    judge(Set, on.is_empty(), Warn, said)
 }
 
 fn constants(f: &Facts<'_>) -> Answer {
     let mut answers = Vec::new();
     for (name, good) in [("migration_cost_ns", &["500000"][..]), ("nr_migrate", &["32", "8"][..])] {
         if let Some(text) = f.optional(&format!("/sys/kernel/debug/sched/{name}"))? {
-            let verdict =
-                if good.contains(&text.as_str()) { CheckStatus::Ok } else { CheckStatus::Warn };
-            answers.push(Finding::new(verdict, EvidenceLevel::Set, format!("{name} is {text}")));
+            let verdict = if good.contains(&text.as_str()) { CheckStatus::Ok } else { Warn };
+            answers.push(Finding::new(verdict, Set, format!("{name} is {text}")));
         }
     }
     if answers.is_empty() {
@@ -189,14 +176,14 @@ fn constants(f: &Facts<'_>) -> Answer {
 }
 
 fn preemption(f: &Facts<'_>) -> Answer {
-    if f.optional("/sys/kernel/realtime")?.as_deref() == Some("1") {
+    if f.is_real_time()? {
         let polls = f.intent().workload == Workload::Poll;
         let said = if polls {
             "real-time kernel: a lone polling thread is faster without"
         } else {
             "real-time kernel"
         };
-        return judge(EvidenceLevel::Set, !polls, CheckStatus::Warn, said);
+        return judge(Set, !polls, Warn, said);
     }
     let version = f.text("/proc/sys/kernel/version")?;
     let built = ["PREEMPT_RT", "PREEMPT_DYNAMIC", "PREEMPT"]
@@ -221,7 +208,7 @@ fn preemption(f: &Facts<'_>) -> Answer {
         }
         _ => format!("preemption: {model}"),
     };
-    judge(EvidenceLevel::Set, !bad, CheckStatus::Warn, said)
+    judge(Set, !bad, Warn, said)
 }
 
 /// Whether a kernel whose model is fixed was built with lazy preemption, which came with 6.13.
@@ -229,7 +216,7 @@ fn is_lazy(f: &Facts<'_>) -> Result<bool, Unread> {
     if f.kernel()? < KernelVersion::new(6, 13) {
         return Ok(false);
     }
-    Ok(f.text(CONFIG)?.lines().any(|line| line == "CONFIG_PREEMPT_LAZY=y"))
+    Ok(!f.built_with(&["PREEMPT_LAZY"])?.is_empty())
 }
 
 /// The model in force, which is in parentheses, and all that the kernel offers.

@@ -1,9 +1,6 @@
 //! SEC: what protection costs. Nothing here is ever changed automatically.
 
-use crate::answer::{Answer, CheckStatus, EvidenceLevel, judge, not_applicable};
-use crate::ask::{chosen, few};
-use crate::check::Topic;
-use crate::facts::Facts;
+use super::*;
 
 pub(super) const CHECKS: Topic = Topic {
     texts: include_str!("security.json"),
@@ -27,7 +24,7 @@ fn mitigations(f: &Facts<'_>) -> Answer {
         value.unwrap_or("(default)"),
         flaws.len()
     );
-    judge(EvidenceLevel::Set, value.is_none_or(known), CheckStatus::Warn, said)
+    judge(Set, value.is_none_or(known), Warn, said)
 }
 
 fn page_tables(f: &Facts<'_>) -> Answer {
@@ -35,7 +32,7 @@ fn page_tables(f: &Facts<'_>) -> Answer {
         return not_applicable("this kernel tells nothing of Meltdown");
     };
     let costs = state.contains("PTI");
-    judge(EvidenceLevel::Set, !costs, CheckStatus::Warn, format!("meltdown: {state}"))
+    judge(Set, !costs, Warn, format!("meltdown: {state}"))
 }
 
 fn lockdown(f: &Facts<'_>) -> Answer {
@@ -43,10 +40,5 @@ fn lockdown(f: &Facts<'_>) -> Answer {
         return not_applicable("this kernel cannot be locked down");
     };
     let level = chosen(&state);
-    judge(
-        EvidenceLevel::Set,
-        level == "none",
-        CheckStatus::Warn,
-        format!("lockdown: {}", few(&[level])),
-    )
+    judge(Set, level == "none", Warn, format!("lockdown: {}", few(&[level])))
 }

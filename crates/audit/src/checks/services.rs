@@ -1,10 +1,7 @@
 //! SVC: what else runs, and what watches.
 
-use crate::answer::{Answer, CheckStatus, EvidenceLevel, judge, not_applicable};
-use crate::ask::few;
-use crate::check::Topic;
-use crate::facts::Facts;
-use tailtrim_host::paths::{CONFIG, TIMERS};
+use super::*;
+use tailtrim_host::paths::TIMERS;
 
 const TRACING: &str = "/sys/kernel/tracing";
 
@@ -22,32 +19,17 @@ pub(super) const CHECKS: Topic = Topic {
     ],
 };
 
-/// Which of some programs run.
-fn running(
-    f: &Facts<'_>,
-    names: &[&'static str],
-) -> Result<Vec<&'static str>, tailtrim_host::Unread> {
-    let mut found = Vec::new();
-    for name in names {
-        if f.runs(name)? {
-            found.push(*name);
-        }
-    }
-    Ok(found)
-}
-
 fn jobs(f: &Facts<'_>) -> Answer {
-    let mut found: Vec<String> =
-        running(f, &["cron", "crond", "anacron", "atd", "unattended-upgr"])?
-            .into_iter()
-            .map(str::to_owned)
-            .collect();
+    let mut found: Vec<String> = f
+        .running(&["cron", "crond", "anacron", "atd", "unattended-upgr"])?
+        .into_iter()
+        .map(str::to_owned)
+        .collect();
     // Without systemd there are no timers of systemd.
     if let Some(timers) = f.optional(TIMERS)? {
         found.extend(timers.lines().filter(|line| !line.is_empty()).map(str::to_owned));
     }
-    let said = if found.is_empty() { "none".to_owned() } else { few(&found) };
-    judge(EvidenceLevel::Seen, found.is_empty(), CheckStatus::Warn, said)
+    none_of(Seen, &found, Warn, "none")
 }
 
 fn monitoring(f: &Facts<'_>) -> Answer {
@@ -65,13 +47,13 @@ fn monitoring(f: &Facts<'_>) -> Answer {
         "sadc",
         "pmdaperfevent",
     ];
-    let found = running(f, &names)?;
+    let found = f.running(&names)?;
     let said = if found.is_empty() {
         "none of the known services runs".to_owned()
     } else {
         format!("running: {}", few(&found))
     };
-    judge(EvidenceLevel::Seen, found.is_empty(), CheckStatus::Warn, said)
+    judge(Seen, found.is_empty(), Warn, said)
 }
 
 fn tracing(f: &Facts<'_>) -> Answer {
@@ -90,17 +72,16 @@ fn tracing(f: &Facts<'_>) -> Answer {
     for (path, text) in f.glob(&format!("{TRACING}/instances/*/current_tracer"))? {
         on.push(format!("instance {} ({text})", path.split('/').nth(5).unwrap_or_default()));
     }
-    let said = if on.is_empty() { "nothing is traced".to_owned() } else { few(&on) };
-    judge(EvidenceLevel::Set, on.is_empty(), CheckStatus::Warn, said)
+    none_of(Set, &on, Warn, "nothing is traced")
 }
 
 fn tuners(f: &Facts<'_>) -> Answer {
     let found =
-        running(f, &["tuned", "bpftune", "stalld", "irqbalance", "rt-conf", "ksmtuned", "numad"])?;
+        f.running(&["tuned", "bpftune", "stalld", "irqbalance", "rt-conf", "ksmtuned", "numad"])?;
     let others: Vec<&str> = found.iter().copied().filter(|name| *name != "irqbalance").collect();
     let said =
         if found.is_empty() { "none".to_owned() } else { format!("running: {}", few(&found)) };
-    judge(EvidenceLevel::Seen, others.is_empty(), CheckStatus::Warn, said)
+    judge(Seen, others.is_empty(), Warn, said)
 }
 
 fn quotas(f: &Facts<'_>) -> Answer {
@@ -119,63 +100,44 @@ fn quotas(f: &Facts<'_>) -> Answer {
             )
         })
         .collect();
-    let said = if limited.is_empty() {
-        format!("none of {} groups is limited", groups.len())
-    } else {
-        few(&limited)
-    };
-    judge(EvidenceLevel::Set, limited.is_empty(), CheckStatus::Warn, said)
-}
-
-/// Which options the kernel was built with.
-fn has(config: &str, option: &str) -> bool {
-    config.lines().any(|line| {
-        line.strip_prefix("CONFIG_").and_then(|rest| rest.strip_prefix(option)) == Some("=y")
-    })
+    none_of(Set, &limited, Warn, format!("none of {} groups is limited", groups.len()))
 }
 
 fn plain(f: &Facts<'_>) -> Answer {
     let tainted = f.text("/proc/sys/kernel/tainted")?;
-    let config = f.text(CONFIG)?;
-    let slow: Vec<&str> =
-        ["PROVE_LOCKING", "KASAN", "DEBUG_PAGEALLOC_ENABLE_DEFAULT", "KCSAN", "DEBUG_OBJECTS"]
-            .into_iter()
-            .filter(|option| has(&config, option))
-            .collect();
+    let options =
+        ["PROVE_LOCKING", "KASAN", "DEBUG_PAGEALLOC_ENABLE_DEFAULT", "KCSAN", "DEBUG_OBJECTS"];
+    let slow = f.built_with(&options)?;
     let mut said = format!("tainted: {tainted}");
     if !slow.is_empty() {
         said += &format!("; built with {}", slow.join(", "));
     }
-    let verdict = if slow.is_empty() { CheckStatus::Warn } else { CheckStatus::Fail };
-    judge(EvidenceLevel::Set, slow.is_empty() && tainted == "0", verdict, said)
+    let verdict = if slow.is_empty() { Warn } else { Fail };
+    judge(Set, slow.is_empty() && tainted == "0", verdict, said)
 }
 
 fn built(f: &Facts<'_>) -> Answer {
-    let config = f.text(CONFIG)?;
-    let missing: Vec<&str> = ["NO_HZ_FULL", "RCU_NOCB_CPU", "CPU_ISOLATION", "CPUSETS"]
-        .into_iter()
-        .filter(|option| !has(&config, option))
-        .collect();
+    let options = ["NO_HZ_FULL", "RCU_NOCB_CPU", "CPU_ISOLATION", "CPUSETS"];
+    let built = f.built_with(&options)?;
+    let missing: Vec<&str> = options.into_iter().filter(|option| !built.contains(option)).collect();
     let said = if missing.is_empty() {
         "all four are built in".to_owned()
     } else {
         format!("not built in: {}", missing.join(", "))
     };
-    judge(EvidenceLevel::Set, missing.is_empty(), CheckStatus::Fail, said)
+    judge(Set, missing.is_empty(), Fail, said)
 }
 
 fn accounting(f: &Facts<'_>) -> Answer {
-    let config = f.text(CONFIG)?;
-    let line = f.boot()?;
-    let quiet = line.all("tsc").any(|word| word.value.as_deref() == Some("noirqtime"));
-    let mut on: Vec<&str> =
-        ["CONTEXT_TRACKING_FORCE", "CONTEXT_TRACKING_USER_FORCE", "DEBUG_PREEMPT"]
-            .into_iter()
-            .filter(|option| has(&config, option))
-            .collect();
-    if has(&config, "IRQ_TIME_ACCOUNTING") && !quiet {
-        on.push("IRQ_TIME_ACCOUNTING");
+    let mut on = f.built_with(&[
+        "CONTEXT_TRACKING_FORCE",
+        "CONTEXT_TRACKING_USER_FORCE",
+        "DEBUG_PREEMPT",
+        "IRQ_TIME_ACCOUNTING",
+    ])?;
+    if f.boot()?.all("tsc").any(|word| word.value.as_deref() == Some("noirqtime")) {
+        on.retain(|option| *option != "IRQ_TIME_ACCOUNTING");
     }
     let said = if on.is_empty() { "none".to_owned() } else { on.join(", ") };
-    judge(EvidenceLevel::Set, on.is_empty(), CheckStatus::Warn, said)
+    judge(Set, on.is_empty(), Warn, said)
 }

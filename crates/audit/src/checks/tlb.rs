@@ -1,11 +1,6 @@
 //! MEM, second part: faults of the workload, and what makes other CPUs flush address translations.
 
-use crate::answer::{Answer, CheckStatus, EvidenceLevel, judge, not_applicable};
-use crate::ask::{few, or_none};
-use crate::check::Topic;
-use crate::facts::Facts;
-use tailtrim_host::KernelVersion;
-use tailtrim_host::paths::CONFIG;
+use super::*;
 
 pub(super) const CHECKS: Topic = Topic {
     texts: include_str!("tlb.json"),
@@ -40,12 +35,11 @@ fn locked(f: &Facts<'_>) -> Answer {
             loose.push(format!("{name} ({pid}): {} of {} kB locked", kb("VmLck"), kb("VmRSS")));
         }
     }
-    let said = if loose.is_empty() { "locked".to_owned() } else { few(&loose) };
-    judge(EvidenceLevel::Set, loose.is_empty(), CheckStatus::Warn, said)
+    none_of(Set, &loose, Warn, "locked")
 }
 
 /// How often a row of `/proc/interrupts` counted on isolated CPUs.
-fn none_of(f: &Facts<'_>, name: &str) -> Answer {
+fn no_interrupts(f: &Facts<'_>, name: &str) -> Answer {
     let counters = f.counted("/proc/interrupts")?;
     let ms = f.observed_ms()?;
     let Some(row) = counters.row(name) else {
@@ -53,18 +47,18 @@ fn none_of(f: &Facts<'_>, name: &str) -> Answer {
     };
     let count = row.on(f.iso());
     let said = format!("{count} on {} in {} s", or_none(f.iso()), ms as f64 / 1e3);
-    judge(EvidenceLevel::Seen, count == 0, CheckStatus::Fail, said)
+    judge(Seen, count == 0, Fail, said)
 }
 
 fn flushes(f: &Facts<'_>) -> Answer {
-    none_of(f, "TLB")
+    no_interrupts(f, "TLB")
 }
 
 fn function_calls(f: &Facts<'_>) -> Answer {
-    none_of(f, "CAL").map(|mut answer| {
+    no_interrupts(f, "CAL").map(|mut answer| {
         // Others call functions as well: ipi:ipi_send_cpu tells who.
-        if answer.verdict == CheckStatus::Fail {
-            answer.verdict = CheckStatus::Warn;
+        if answer.verdict == Fail {
+            answer.verdict = Warn;
         }
         answer
     })
@@ -73,13 +67,12 @@ fn function_calls(f: &Facts<'_>) -> Answer {
 fn wiping(f: &Facts<'_>) -> Answer {
     let line = f.boot()?;
     let mut on = Vec::new();
-    for (word, option) in [
-        ("init_on_alloc", "CONFIG_INIT_ON_ALLOC_DEFAULT_ON"),
-        ("init_on_free", "CONFIG_INIT_ON_FREE_DEFAULT_ON"),
-    ] {
+    for (word, option) in
+        [("init_on_alloc", "INIT_ON_ALLOC_DEFAULT_ON"), ("init_on_free", "INIT_ON_FREE_DEFAULT_ON")]
+    {
         let set = match line.last(word) {
             Some(value) => matches!(value, "1" | "on" | "y"),
-            None => f.text(CONFIG)?.lines().any(|line| line == format!("{option}=y")),
+            None => !f.built_with(&[option])?.is_empty(),
         };
         if set {
             on.push(word);
@@ -89,24 +82,14 @@ fn wiping(f: &Facts<'_>) -> Answer {
         on.push("slub_debug");
     }
     let said = if on.is_empty() { "off".to_owned() } else { format!("on: {}", on.join(", ")) };
-    judge(EvidenceLevel::Asked, on.is_empty(), CheckStatus::Warn, said)
+    judge(Asked, on.is_empty(), Warn, said)
 }
 
 fn group_statistics(f: &Facts<'_>) -> Answer {
     let kernel = f.kernel()?;
     let isolated = super::isolation::isolated(f)?;
     if !f.iso().is_subset(&isolated) {
-        return judge(
-            EvidenceLevel::Set,
-            false,
-            CheckStatus::Warn,
-            "the CPUs are not isolated (ISO-001)",
-        );
+        return judge(Set, false, Warn, "the CPUs are not isolated (ISO-001)");
     }
-    judge(
-        EvidenceLevel::Set,
-        kernel >= KernelVersion::new(6, 4),
-        CheckStatus::Warn,
-        format!("Linux {kernel}"),
-    )
+    judge(Set, kernel >= KernelVersion::new(6, 4), Warn, format!("Linux {kernel}"))
 }

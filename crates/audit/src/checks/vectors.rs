@@ -1,9 +1,6 @@
 //! IRQ, second part: interrupts between CPUs, softirqs, and what the hardware says of itself.
 
-use crate::answer::{Answer, CheckStatus, EvidenceLevel, judge, not_applicable};
-use crate::ask::few;
-use crate::check::Topic;
-use crate::facts::Facts;
+use super::*;
 
 pub(super) const CHECKS: Topic = Topic {
     texts: include_str!("vectors.json"),
@@ -36,7 +33,7 @@ fn vectors(f: &Facts<'_>, names: &[&str], most: u64) -> Answer {
         true => format!("at most {most}/s on each of {}", f.iso()),
         false => format!("in {} s on {}: {}", ms as f64 / 1e3, f.iso(), many.join(", ")),
     };
-    judge(EvidenceLevel::Seen, good, CheckStatus::Fail, said)
+    judge(Seen, good, Fail, said)
 }
 
 fn softirqs(f: &Facts<'_>) -> Answer {
@@ -55,7 +52,7 @@ fn softirqs(f: &Facts<'_>) -> Answer {
         true => format!("none on {}", f.iso()),
         false => format!("in {} s on {}: {}", ms as f64 / 1e3, f.iso(), named.join(", ")),
     };
-    judge(EvidenceLevel::Seen, good, CheckStatus::Fail, said)
+    judge(Seen, good, Fail, said)
 }
 
 fn usb(f: &Facts<'_>) -> Answer {
@@ -68,10 +65,5 @@ fn usb(f: &Facts<'_>) -> Answer {
         .map(|(label, count)| format!("{label}: {count}"))
         .collect();
     let none = busy.is_empty();
-    judge(
-        EvidenceLevel::Seen,
-        none,
-        CheckStatus::Warn,
-        if none { "no USB host interrupted".into() } else { few(&busy) },
-    )
+    judge(Seen, none, Warn, if none { "no USB host interrupted".into() } else { few(&busy) })
 }

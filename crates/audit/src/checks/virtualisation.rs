@@ -1,10 +1,6 @@
 //! VM: hosts of virtual machines, and guests.
 
-use crate::answer::{Answer, CheckStatus, EvidenceLevel, judge, not_applicable};
-use crate::ask::{few, file};
-use crate::check::Topic;
-use crate::facts::Facts;
-use tailtrim_host::Workload;
+use super::*;
 
 const KVM: &str = "/sys/module/kvm/parameters";
 
@@ -13,16 +9,11 @@ pub(super) const CHECKS: Topic = Topic {
     evaluators: &[
         ("VM-001", steal),
         ("VM-002", |f| {
-            file(
-                f,
-                "/sys/module/kvm/parameters/kvmclock_periodic_sync",
-                CheckStatus::Warn,
-                |text| text == "N",
-            )
+            file(f, "/sys/module/kvm/parameters/kvmclock_periodic_sync", Warn, |text| text == "N")
         }),
         ("VM-003", pause_loops),
         ("VM-004", |f| {
-            file(f, "/sys/module/kvm/parameters/nx_huge_pages", CheckStatus::Warn, |text| {
+            file(f, "/sys/module/kvm/parameters/nx_huge_pages", Warn, |text| {
                 matches!(text, "N" | "never" | "off")
             })
         }),
@@ -49,39 +40,26 @@ fn steal(f: &Facts<'_>) -> Answer {
         return not_applicable("this kernel does not count stolen time");
     };
     let stolen = after.saturating_sub(before) * 10;
-    judge(
-        EvidenceLevel::Seen,
-        stolen == 0,
-        CheckStatus::Fail,
-        format!("{stolen} ms stolen in {ms} ms, over all CPUs"),
-    )
+    judge(Seen, stolen == 0, Fail, format!("{stolen} ms stolen in {ms} ms, over all CPUs"))
 }
 
 fn pause_loops(f: &Facts<'_>) -> Answer {
-    let intel =
-        file(f, "/sys/module/kvm_intel/parameters/ple_gap", CheckStatus::Warn, |text| text == "0")?;
+    let intel = file(f, "/sys/module/kvm_intel/parameters/ple_gap", Warn, |text| text == "0")?;
     if intel.verdict != CheckStatus::NotApplicable {
         return Ok(intel);
     }
-    file(f, "/sys/module/kvm_amd/parameters/pause_filter_count", CheckStatus::Warn, |text| {
-        text == "0"
-    })
+    file(f, "/sys/module/kvm_amd/parameters/pause_filter_count", Warn, |text| text == "0")
 }
 
 fn halt_polling(f: &Facts<'_>) -> Answer {
     if f.intent().workload == Workload::Vm {
-        return file(f, &format!("{KVM}/halt_poll_ns"), CheckStatus::Warn, |text| text == "0");
+        return file(f, &format!("{KVM}/halt_poll_ns"), Warn, |text| text == "0");
     }
     if f.boot()?.last("idle") == Some("poll") {
-        return judge(EvidenceLevel::Asked, true, CheckStatus::Warn, "idle=poll");
+        return ok(Asked, "idle=poll");
     }
     let driver = f.text("/sys/devices/system/cpu/cpuidle/current_driver")?;
-    judge(
-        EvidenceLevel::Set,
-        driver == "haltpoll",
-        CheckStatus::Warn,
-        format!("idle driver {driver}"),
-    )
+    judge(Set, driver == "haltpoll", Warn, format!("idle driver {driver}"))
 }
 
 fn pinning(f: &Facts<'_>) -> Answer {
@@ -105,15 +83,10 @@ fn pinning(f: &Facts<'_>) -> Answer {
         tasks.iter().filter(|task| pids.contains(&task.pid) && !task.name.starts_with("CPU "));
     wrong.extend(
         others
-            .filter(|task| !task.allowed.intersection(f.iso()).is_empty())
+            .filter(|task| f.touches(&task.allowed))
             .map(|task| format!("{} of {} may use {}", task.name, task.pid, task.allowed)),
     );
-    let said = if wrong.is_empty() {
-        format!("{} virtual CPUs, one to one", virtual_cpus.len())
-    } else {
-        few(&wrong)
-    };
-    judge(EvidenceLevel::Set, wrong.is_empty(), CheckStatus::Fail, said)
+    none_of(Set, &wrong, Fail, format!("{} virtual CPUs, one to one", virtual_cpus.len()))
 }
 
 fn backing(f: &Facts<'_>) -> Answer {
@@ -121,13 +94,13 @@ fn backing(f: &Facts<'_>) -> Answer {
     if !runs {
         return not_applicable("no guest runs");
     }
-    let total = |file: &str| -> Result<u64, tailtrim_host::Unread> {
+    let total = |file: &str| -> Result<u64, Unread> {
         let all = f.glob(&format!("/sys/devices/system/node/node#/hugepages/*/{file}"))?;
         Ok(all.iter().filter_map(|(_, text)| text.parse::<u64>().ok()).sum())
     };
     let (all, free) = (total("nr_hugepages")?, total("free_hugepages")?);
     let said = format!("{} of {all} huge pages are in use", all.saturating_sub(free));
-    judge(EvidenceLevel::Set, all > free, CheckStatus::Warn, said)
+    judge(Set, all > free, Warn, said)
 }
 
 fn inside(f: &Facts<'_>) -> Answer {
@@ -137,13 +110,13 @@ fn inside(f: &Facts<'_>) -> Answer {
         true => format!("CPUs {isolated} are isolated in the guest"),
         false => format!("CPUs {left} are not isolated in the guest"),
     };
-    judge(EvidenceLevel::Set, left.is_empty(), CheckStatus::Warn, said)
+    judge(Set, left.is_empty(), Warn, said)
 }
 
 fn timers(f: &Facts<'_>) -> Answer {
     let clocks = f.text("/sys/devices/system/clocksource/clocksource0/available_clocksource")?;
     let hpet = clocks.split_whitespace().any(|name| name == "hpet");
-    judge(EvidenceLevel::Set, !hpet, CheckStatus::Warn, format!("clocks: {clocks}"))
+    judge(Set, !hpet, Warn, format!("clocks: {clocks}"))
 }
 
 fn functions(f: &Facts<'_>) -> Answer {
@@ -166,7 +139,7 @@ fn functions(f: &Facts<'_>) -> Answer {
     }
     let said =
         if bound.is_empty() { "no function is handed to a guest".to_owned() } else { few(&bound) };
-    judge(EvidenceLevel::Set, !bound.is_empty(), CheckStatus::Warn, said)
+    judge(Set, !bound.is_empty(), Warn, said)
 }
 
 fn iommu(f: &Facts<'_>) -> Answer {
@@ -174,9 +147,9 @@ fn iommu(f: &Facts<'_>) -> Answer {
     let line = f.boot()?;
     if groups.is_empty() {
         return judge(
-            EvidenceLevel::Set,
+            Set,
             false,
-            CheckStatus::Warn,
+            Warn,
             "the IOMMU is off: VFIO needs it (intel_iommu=on iommu=pt)",
         );
     }
@@ -187,14 +160,14 @@ fn iommu(f: &Facts<'_>) -> Answer {
         groups.len(),
         line.last("iommu").unwrap_or("(default)")
     );
-    judge(EvidenceLevel::Set, passed, CheckStatus::Warn, said)
+    judge(Set, passed, Warn, said)
 }
 
 fn posted(f: &Facts<'_>) -> Answer {
     let good = |text: &str| matches!(text, "Y" | "1");
-    let intel = file(f, "/sys/module/kvm_intel/parameters/enable_apicv", CheckStatus::Warn, good)?;
+    let intel = file(f, "/sys/module/kvm_intel/parameters/enable_apicv", Warn, good)?;
     if intel.verdict != CheckStatus::NotApplicable {
         return Ok(intel);
     }
-    file(f, "/sys/module/kvm_amd/parameters/avic", CheckStatus::Warn, good)
+    file(f, "/sys/module/kvm_amd/parameters/avic", Warn, good)
 }
