@@ -214,7 +214,7 @@ impl<'a> Facts<'a> {
     }
 
     /// What the first CPU says of itself under a name such as `vendor_id`; `None` where it does not.
-    pub(crate) fn cpu_says(&self, name: &str) -> Result<Option<String>, Unread> {
+    pub(crate) fn cpuinfo_field(&self, name: &str) -> Result<Option<String>, Unread> {
         let lines = self.cpuinfo()?.lines();
         let mut named = lines.filter_map(|line| line.split_once(':'));
         let found = named.find(|(key, _)| key.trim() == name);
@@ -223,7 +223,7 @@ impl<'a> Facts<'a> {
 
     /// Whether the CPU has a feature.
     pub(crate) fn has_flag(&self, flag: &str) -> Result<bool, Unread> {
-        let flags = self.cpu_says("flags")?.unwrap_or_default();
+        let flags = self.cpuinfo_field("flags")?.unwrap_or_default();
         Ok(flags.split_whitespace().any(|known| known == flag))
     }
 
@@ -233,7 +233,7 @@ impl<'a> Facts<'a> {
     }
 
     /// What something said under a key in a text of `key: value` lines; `None` where the key is not there.
-    pub(crate) fn key(&self, path: &str, key: &str) -> Result<Option<String>, Unread> {
+    pub(crate) fn keyed_value(&self, path: &str, key: &str) -> Result<Option<String>, Unread> {
         let text = self.tree.text(path);
         let value = text.map(|text| {
             let mut named = text.lines().filter_map(|line| line.split_once(':'));

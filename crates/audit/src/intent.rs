@@ -154,11 +154,11 @@ fn isolated(tree: &dyn Tree, topology: Option<&Topology>) -> (Cpus, &'static str
 /// The CPUs that a boot line means to isolate, mistyped names included.
 fn wanted(line: &BootLine) -> Cpus {
     let lists = ["isolcpus", "isolcpu", "nohz_full"].map(|name| line.last(name));
-    lists.into_iter().flatten().fold(Cpus::none(), |all, list| all.union(&numbers(list)))
+    lists.into_iter().flatten().fold(Cpus::none(), |all, list| all.union(&listed_cpus(list)))
 }
 
 /// The numbers and ranges in the value of a boot parameter, without its flags.
-pub(crate) fn numbers(value: &str) -> Cpus {
+pub(crate) fn listed_cpus(value: &str) -> Cpus {
     let parts = value.split(',').filter(|part| part.starts_with(|c: char| c.is_ascii_digit()));
     parts
         .filter_map(|part| part.parse::<Cpus>().ok())
@@ -167,7 +167,7 @@ pub(crate) fn numbers(value: &str) -> Cpus {
 
 /// The CPUs that the value of a boot parameter means: flags aside, with the words that only boot
 /// parameters know (`all`, `N` for the last CPU, `0-10:1/2`; lib/bitmap-str.c). `None` for what is not a list.
-pub(crate) fn meant(value: &str, possible: &Cpus) -> Option<Cpus> {
+pub(crate) fn boot_list(value: &str, possible: &Cpus) -> Option<Cpus> {
     let last = possible.iter().next_back()?;
     let mut all = Cpus::none();
     for part in value.split(',').filter(|part| !matches!(*part, "domain" | "nohz" | "managed_irq"))
@@ -236,7 +236,7 @@ mod tests {
     #[test]
     fn lists_of_boot_parameters() {
         let possible: Cpus = "0-7".parse().unwrap();
-        let list = |value: &str| meant(value, &possible).map(|cpus| cpus.to_string());
+        let list = |value: &str| boot_list(value, &possible).map(|cpus| cpus.to_string());
         assert_eq!(list("domain,managed_irq,2-3").as_deref(), Some("2-3"));
         assert_eq!(list("1-N").as_deref(), Some("1-7"));
         assert_eq!(list("all").as_deref(), Some("0-7"));

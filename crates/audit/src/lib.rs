@@ -11,13 +11,13 @@
 
 pub mod advice;
 mod answer;
-mod ask;
 mod check;
 mod checks;
+mod counters;
 mod facts;
 mod intent;
 mod log;
-mod observe;
+mod questions;
 mod report;
 mod select;
 mod tasks;
@@ -47,7 +47,7 @@ pub fn run(tree: &dyn Tree, intent: &Intent, checks: &[&'static Check]) -> Audit
 #[must_use]
 pub fn ask(check: &Check, facts: &Facts<'_>) -> Finding {
     facts.take_trail();
-    let answer = match arises(check, facts) {
+    let answer = match inapplicable(check, facts) {
         Ok(None) => {
             facts.take_trail();
             (check.evaluate)(facts)
@@ -67,13 +67,13 @@ pub fn ask(check: &Check, facts: &Facts<'_>) -> Finding {
         }
     }
     if finding.evidence.is_empty() && finding.verdict != CheckStatus::Unknown {
-        finding.evidence = telling(trail.read);
+        finding.evidence = first_files(trail.read);
     }
     finding
 }
 
 /// The first few files that were read, each once.
-fn telling(read: Vec<Evidence>) -> Vec<Evidence> {
+fn first_files(read: Vec<Evidence>) -> Vec<Evidence> {
     const KEPT: usize = 6;
     let mut kept: Vec<Evidence> = Vec::new();
     for one in read {
@@ -85,7 +85,7 @@ fn telling(read: Vec<Evidence>) -> Vec<Evidence> {
 }
 
 /// Why the question does not arise; `None` where it does.
-fn arises(check: &Check, facts: &Facts<'_>) -> Result<Option<String>, Unread> {
+fn inapplicable(check: &Check, facts: &Facts<'_>) -> Result<Option<String>, Unread> {
     let intent = facts.intent();
     for need in &check.needs {
         let reason = match need {
@@ -122,15 +122,15 @@ fn reason(facts: &Facts<'_>, unread: &Unread) -> String {
         Unread::Missing { path } | Unread::NotCaptured { path }
             if path.starts_with("/tailtrim/") =>
         {
-            format!("{} could not be obtained on this host", spoken(path))
+            format!("{} could not be obtained on this host", path_in_words(path))
         }
         Unread::Missing { path } if path.starts_with("/sys/kernel/debug/") => {
             format!("{path}: debugfs is not mounted, or this kernel lacks it")
         }
         Unread::Denied { path } if locked_down(facts) => {
-            format!("{}: refused, the kernel is locked down", spoken(path))
+            format!("{}: refused, the kernel is locked down", path_in_words(path))
         }
-        Unread::Denied { path } => format!("{}: no permission (run as root)", spoken(path)),
+        Unread::Denied { path } => format!("{}: no permission (run as root)", path_in_words(path)),
         other => other.to_string(),
     }
 }
@@ -142,7 +142,7 @@ fn locked_down(facts: &Facts<'_>) -> bool {
 }
 
 /// What stands behind a path that is not a file on a host.
-fn spoken(path: &str) -> String {
+fn path_in_words(path: &str) -> String {
     let known = match path {
         paths::LOG => "the kernel's log",
         paths::CONFIG => "the kernel's configuration (/proc/config.gz, /boot/config-*)",

@@ -84,7 +84,7 @@ impl AuditReport {
         asked.sort_by_key(|one| (one.finding.verdict, one.check.importance, one.check.id));
         let report = Self {
             kernel: facts.text("/proc/sys/kernel/osrelease").unwrap_or_default(),
-            cpu: facts.cpu_says("model name").ok().flatten().unwrap_or_default(),
+            cpu: facts.cpuinfo_field("model name").ok().flatten().unwrap_or_default(),
             online: facts.text("/sys/devices/system/cpu/online").unwrap_or_default(),
             guest: facts.is_guest().ok(),
             observed_ms: facts.observed_ms().ok(),

@@ -8,28 +8,28 @@
 
 #![forbid(unsafe_code)]
 
+mod cpu_list;
 mod finding;
-mod judge;
-mod list;
-mod lists;
+mod init_arguments;
+mod list_findings;
 mod nearest;
-mod pairs;
-mod passed;
-mod predict;
-mod seen;
+mod pair_findings;
+mod prediction;
+mod running;
 mod table;
-mod values;
+mod value_check;
 mod version;
-mod words;
+mod word_findings;
+mod word_kinds;
 
 pub use finding::{Context, Finding, Kind, Severity};
-pub use predict::Prediction;
-pub use seen::Running;
+pub use prediction::Prediction;
+pub use running::Running;
 
-use predict::What;
+use prediction::ListEvent;
 use serde::Serialize;
 use tailtrim_host::{BootLine, Cpus, KernelVersion};
-use words::Sort;
+use word_kinds::WordKind;
 
 /// What is to be said about a line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -60,24 +60,24 @@ impl LintReport {
 #[must_use]
 pub fn lint(line: &str, context: &Context) -> LintReport {
     let words = BootLine::parse(line);
-    let sorts: Vec<Sort> =
-        words.words().iter().map(|word| words::sort(word, context.kernel)).collect();
-    let run = predict::simulate(&words, context);
+    let kinds: Vec<WordKind> =
+        words.words().iter().map(|word| word_kinds::classify(word, context.kernel)).collect();
+    let run = prediction::simulate(&words, context);
     let mut findings = Vec::new();
-    for (place, (word, sort)) in words.words().iter().zip(&sorts).enumerate() {
+    for (place, (word, kind)) in words.words().iter().zip(&kinds).enumerate() {
         let lost = run.events.iter().find_map(|event| match event {
-            (at, What::ForgetsRcu(_, lost)) if *at == place => {
+            (at, ListEvent::ForgetsRcu(_, lost)) if *at == place => {
                 Some((lost, &run.prediction.rcu_offloaded))
             }
             _ => None,
         });
-        findings.extend(judge::judge(word, sort, context, lost));
+        findings.extend(word_findings::finding(word, kind, context, lost));
     }
-    findings.extend(lists::events(&words, &run, context));
-    findings.extend(lists::disagreements(&words, &run));
-    findings.extend(pairs::findings(&words, &run, context));
+    findings.extend(list_findings::events(&words, &run, context));
+    findings.extend(list_findings::disagreements(&words, &run));
+    findings.extend(pair_findings::findings(&words, &run, context));
     findings.sort_by_key(|finding| (finding.at, std::cmp::Reverse(finding.severity)));
-    let (to_init, to_environment) = passed::on(&words, &sorts, &run, context);
+    let (to_init, to_environment) = init_arguments::passed_on(&words, &kinds, &run, context);
     let prediction = Prediction { to_init, to_environment, ..run.prediction };
     LintReport {
         line: line.to_owned(),

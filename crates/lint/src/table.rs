@@ -14,7 +14,7 @@ use tailtrim_host::texts::{Text, read, text};
 /// How the kernel finds a parameter among the words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum How {
+pub(super) enum Parsing {
     /// `__setup("name")`: every word that begins with the name.
     Prefix,
     /// `__setup("name=")`, or one whose function looks at what follows the name.
@@ -93,8 +93,7 @@ pub(super) enum Value {
 pub(super) struct Parameter {
     #[serde(deserialize_with = "text")]
     pub(super) name: Text,
-    #[serde(rename = "parsed")]
-    pub(super) how: How,
+    pub(super) parsed: Parsing,
     pub(super) value: Value,
     #[serde(default)]
     pub(super) wrong: Wrong,
@@ -115,8 +114,7 @@ pub(super) struct Parameter {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Names {
-    #[serde(rename = "parsed")]
-    how: How,
+    parsed: Parsing,
     #[serde(default)]
     versions: Versions,
     names: Vec<String>,
@@ -124,10 +122,10 @@ struct Names {
 
 impl Names {
     fn parameters(self) -> impl Iterator<Item = Parameter> {
-        let Self { how, versions, names } = self;
+        let Self { parsed, versions, names } = self;
         names.into_iter().map(move |name| Parameter {
             name: name.leak(),
-            how,
+            parsed,
             value: Value::Unknown,
             wrong: Wrong::default(),
             repeats: true,
@@ -166,7 +164,7 @@ impl Table {
             .filter(|parameter| !known.contains(&key(parameter.name)))
             .collect();
         // Of names that are equally near to a mistyped word, the first one is proposed.
-        named.sort_by_key(|parameter| (parameter.how, parameter.name.to_lowercase()));
+        named.sort_by_key(|parameter| (parameter.parsed, parameter.name.to_lowercase()));
         named.into_iter().for_each(|parameter| table.insert(parameter));
         table
     }
@@ -195,7 +193,7 @@ impl Table {
     pub(super) fn swallows(&self, word: &str, kernel: Option<KernelVersion>) -> Option<&Parameter> {
         let word = key(word);
         let swallows = |parameter: &&Parameter| {
-            parameter.how == How::Prefix
+            parameter.parsed == Parsing::Prefix
                 && word.len() > parameter.name.len()
                 && word.starts_with(&key(parameter.name))
                 && kernel.is_none_or(|kernel| parameter.versions.has(kernel) != Some(false))
@@ -217,10 +215,10 @@ mod tests {
 
     #[test]
     fn a_parameter_changes_with_the_kernel() {
-        let how =
-            |minor| TABLE.find("rcu-nocb-poll", Some(KernelVersion::new(6, minor))).unwrap().how;
-        assert_eq!(how(1), How::Early);
-        assert_eq!(how(12), How::Prefix);
+        let parsed =
+            |minor| TABLE.find("rcu-nocb-poll", Some(KernelVersion::new(6, minor))).unwrap().parsed;
+        assert_eq!(parsed(1), Parsing::Early);
+        assert_eq!(parsed(12), Parsing::Prefix);
         assert!(TABLE.find("rcu_nocbs_poll", None).is_none());
         let swallows = |word| TABLE.swallows(word, None).map(|flag| flag.name);
         assert_eq!(swallows("rcu-nocbs_poll"), Some("rcu_nocbs"));

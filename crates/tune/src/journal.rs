@@ -8,10 +8,10 @@
 //! Marks of progress are appended. The last one may be torn: it was never acted upon, since each is on the disk before
 //! what it announces is done.
 
+use super::allowed_places::is_allowed;
 use super::command::Command;
 use super::form::Form;
 use super::place::{Place, Value};
-use super::settable::is_settable;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use thiserror::Error;
@@ -314,7 +314,7 @@ fn step(bytes: &[u8], line: usize, place: usize, steps: usize) -> Result<Recorde
     let unknown = |why: String| JournalError::Unknown { line, why, steps };
     match serde_json::from_str(json) {
         Ok(Line::Step(step)) if step.number != place => Err(damaged),
-        Ok(Line::Step(step)) if !is_settable(&step.place) => {
+        Ok(Line::Step(step)) if !is_allowed(&step.place) => {
             Err(unknown(format!("no change of this program writes {}", step.place)))
         }
         Ok(Line::Step(step)) => Ok(step),

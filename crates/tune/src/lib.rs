@@ -10,6 +10,7 @@
 
 #![forbid(unsafe_code)]
 
+mod allowed_places;
 mod catalogue;
 mod change;
 mod command;
@@ -17,13 +18,12 @@ mod division;
 pub mod export;
 mod form;
 mod grub;
+mod host_steps;
 mod journal;
-mod makers;
 mod owners;
 mod place;
 mod plan;
 mod request;
-mod settable;
 
 pub use change::{Change, State, Step, When};
 pub use command::Command;
@@ -38,6 +38,6 @@ pub use tailtrim_host::Workload;
 
 /// The changes that answer a check of the audit: id, what it does, when it takes effect.
 pub fn answers(check: &str) -> impl Iterator<Item = (&'static str, &'static str, When)> + use<'_> {
-    let concern = move |item: &&catalogue::Item| item.checks.contains(&check);
-    catalogue::all().filter(concern).map(|item| (item.id, item.title, item.how.when()))
+    let concern = move |item: &&catalogue::CatalogueChange| item.checks.contains(&check);
+    catalogue::all().filter(concern).map(|item| (item.id, item.title, item.method.when()))
 }

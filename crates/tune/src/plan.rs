@@ -1,10 +1,10 @@
 //! From what is wanted and what a host says of itself to a list of changes.
 
-use super::catalogue::{self, How, Item};
+use super::catalogue::{self, CatalogueChange, Method};
 use super::change::{Change, State, Step, When};
 use super::division::{Division, DivisionError, divide};
 use super::form::Form;
-use super::makers::{Site, is_guest};
+use super::host_steps::{HostContext, is_guest};
 use super::owners::{self, Owner};
 use super::place::{Place, Places, Value};
 use super::request::{Boot, Request};
@@ -118,7 +118,7 @@ pub fn plan<H: Places>(host: &H, request: &Request) -> Result<Plan, PlanError> {
     take_over(host, &mut plan)?;
     for item in catalogue::all() {
         let Some(value) = item.value(request.profile) else { continue };
-        let site = Site {
+        let context = HostContext {
             host,
             topology: &topology,
             division: &division,
@@ -126,7 +126,7 @@ pub fn plan<H: Places>(host: &H, request: &Request) -> Result<Plan, PlanError> {
             value,
             config: config.clone(),
         };
-        plan.add(item, &site);
+        plan.add(item, &context);
     }
     plan.choose()?;
     note(host, &mut plan);
@@ -137,19 +137,21 @@ pub fn plan<H: Places>(host: &H, request: &Request) -> Result<Plan, PlanError> {
 }
 
 impl Plan {
-    fn add(&mut self, item: &Item, site: &Site<'_>) {
+    fn add(&mut self, item: &CatalogueChange, context: &HostContext<'_>) {
         let mut change = empty(item);
-        let made = match &item.how {
-            How::File(path, form) => site
-                .file(*path, form.clone(), site.value)
+        let made = match &item.method {
+            Method::File(path, form) => context
+                .file(*path, form.clone(), context.value)
                 .map(|step| change.steps.push(step))
                 .ok_or_else(|| format!("{path} is not there")),
-            How::Steps(make) | How::Drop(make) => make(site).map(|steps| change.steps = steps),
-            How::Words(make) => make(site).map(|words| change.words = words),
-            How::Told if item.id.starts_with("firmware.") && is_guest(site) => {
+            Method::Steps(make) | Method::DropIn(make) => {
+                make(context).map(|steps| change.steps = steps)
+            }
+            Method::Words(make) => make(context).map(|words| change.words = words),
+            Method::ByHand if item.id.starts_with("firmware.") && is_guest(context) => {
                 Err("this is a virtual machine: look at its host".to_owned())
             }
-            How::Told => Ok(()),
+            Method::ByHand => Ok(()),
         };
         match made {
             Err(why) => self.absent.push(absent(&change, why)),
@@ -159,8 +161,8 @@ impl Plan {
                     && change.when != When::ByHand => {}
             Ok(()) => {
                 match item.id {
-                    "cpu.smt" => change.takes = site.division.offline.clone(),
-                    "isolation.cpuset" => change.takes = site.division.isolated.clone(),
+                    "cpu.smt" => change.takes = context.division.offline.clone(),
+                    "isolation.cpuset" => change.takes = context.division.isolated.clone(),
                     _ => {}
                 }
                 self.changes.push(change);
@@ -172,8 +174,9 @@ impl Plan {
     fn choose(&mut self) -> Result<(), PlanError> {
         let request = self.request.clone();
         let known = |name: &String| {
-            let checks =
-                |item: &Item| item.checks.iter().any(|check| check.eq_ignore_ascii_case(name));
+            let checks = |item: &CatalogueChange| {
+                item.checks.iter().any(|check| check.eq_ignore_ascii_case(name))
+            };
             catalogue::all().any(|item| {
                 item.value(request.profile).is_some() && (item.id == name || checks(item))
             })
@@ -285,7 +288,7 @@ impl Plan {
     }
 }
 
-fn empty(item: &Item) -> Change {
+fn empty(item: &CatalogueChange) -> Change {
     Change {
         id: item.id.to_owned(),
         checks: item.checks.iter().map(|check| (*check).to_owned()).collect(),
@@ -293,7 +296,7 @@ fn empty(item: &Item) -> Change {
         reason: item.reason.to_owned(),
         cost: item.cost.to_owned(),
         source: item.source.to_owned(),
-        when: item.how.when(),
+        when: item.method.when(),
         steps: Vec::new(),
         words: Vec::new(),
         notes: Vec::new(),

@@ -1,7 +1,7 @@
 //! BOOT: does the boot line mean what its author meant?
 
 use super::*;
-use crate::intent::meant;
+use crate::intent::boot_list;
 use tailtrim_lint::{self as lint, Severity};
 
 pub(super) const CHECKS: Topic = Topic {
@@ -16,7 +16,7 @@ pub(super) const CHECKS: Topic = Topic {
 };
 
 /// What the linter has to say about the running line that belongs to a check.
-fn linted(f: &Facts<'_>, check: &str) -> Result<Vec<lint::Finding>, Unread> {
+fn lint_findings(f: &Facts<'_>, check: &str) -> Result<Vec<lint::Finding>, Unread> {
     let line = f.text("/proc/cmdline")?;
     let kernel = f.kernel().ok();
     // Without the machine, lists are not compared with it: that is BOOT-003's.
@@ -25,7 +25,7 @@ fn linted(f: &Facts<'_>, check: &str) -> Result<Vec<lint::Finding>, Unread> {
     Ok(report.findings.into_iter().filter(serious).collect())
 }
 
-fn told(findings: &[lint::Finding]) -> String {
+fn summary(findings: &[lint::Finding]) -> String {
     let one = |found: &lint::Finding| match &found.right {
         Some(right) => format!("{} (write {right}): {}", found.word, found.title),
         None => format!("{}: {}", found.word, found.title),
@@ -39,7 +39,7 @@ fn verdict(findings: &[lint::Finding]) -> CheckStatus {
 }
 
 /// Words that are for programs, not for the kernel.
-const FOR_PROGRAMS: &[&str] = &[
+const USER_SPACE_WORDS: &[&str] = &[
     "BOOT_IMAGE",
     "splash",
     "rhgb",
@@ -52,9 +52,9 @@ const FOR_PROGRAMS: &[&str] = &[
 ];
 
 fn unknown_words(f: &Facts<'_>) -> Answer {
-    let found = linted(f, "BOOT-001")?;
+    let found = lint_findings(f, "BOOT-001")?;
     if !found.is_empty() {
-        return judge(Asked, false, verdict(&found), told(&found));
+        return judge(Asked, false, verdict(&found), summary(&found));
     }
     let log = f.log()?;
     match log.after("Unknown kernel command line parameters") {
@@ -63,7 +63,7 @@ fn unknown_words(f: &Facts<'_>) -> Answer {
             let words = words.split('"').next().unwrap_or(words);
             let strange: Vec<&str> = words
                 .split_whitespace()
-                .filter(|word| !FOR_PROGRAMS.iter().any(|known| word.starts_with(known)))
+                .filter(|word| !USER_SPACE_WORDS.iter().any(|known| word.starts_with(known)))
                 .collect();
             let said = match strange.is_empty() {
                 true => "only words for programs are unknown to the kernel".to_owned(),
@@ -81,12 +81,12 @@ fn unknown_words(f: &Facts<'_>) -> Answer {
 }
 
 fn swallowed(f: &Facts<'_>) -> Answer {
-    let found = linted(f, "BOOT-002")?;
+    let found = lint_findings(f, "BOOT-002")?;
     if found.is_empty() {
         return ok(Asked, "no word matches a shorter parameter");
     }
     let effect = f.log().ok().and_then(|log| log.after("Offload RCU callbacks from CPUs:"));
-    let mut finding = Finding::new(verdict(&found), Asked, told(&found));
+    let mut finding = Finding::new(verdict(&found), Asked, summary(&found));
     if let Some(effect) = effect {
         finding.level = Some(Set);
         finding = finding.because(
@@ -107,7 +107,7 @@ fn lists_take_effect(f: &Facts<'_>) -> Answer {
         ("nohz_full", "/sys/devices/system/cpu/nohz_full"),
     ] {
         let Some(value) = line.last(name) else { continue };
-        let Some(asked) = meant(value, &possible) else {
+        let Some(asked) = boot_list(value, &possible) else {
             wrong.push(format!("{name}={value} is not a list of CPUs"));
             continue;
         };
@@ -123,14 +123,14 @@ fn lists_take_effect(f: &Facts<'_>) -> Answer {
 }
 
 fn contradictions(f: &Facts<'_>) -> Answer {
-    let found = linted(f, "BOOT-004")?;
+    let found = lint_findings(f, "BOOT-004")?;
     let good = found.is_empty();
-    let said = if good { "no parameter contradicts another".to_owned() } else { told(&found) };
+    let said = if good { "no parameter contradicts another".to_owned() } else { summary(&found) };
     judge(Asked, good, Warn, said)
 }
 
 /// Parameters whose loss a latency promise would feel.
-const OURS: &[&str] = &[
+const LATENCY_PARAMETERS: &[&str] = &[
     "isolcpus",
     "nohz_full",
     "rcu_nocbs",
@@ -167,7 +167,8 @@ fn next_boot(f: &Facts<'_>) -> Answer {
     }
     let all = BootLine::parse(&lines.join(" "));
     let words = |line: &BootLine| -> Vec<(String, Option<String>)> {
-        let ours = line.words().iter().filter(|word| OURS.iter().any(|name| word.is(name)));
+        let ours =
+            line.words().iter().filter(|word| LATENCY_PARAMETERS.iter().any(|name| word.is(name)));
         ours.map(|word| (word.name.replace('-', "_"), word.value.clone())).collect()
     };
     let (now, next) = (words(&running), words(&all));

@@ -28,7 +28,7 @@ fn source(f: &Facts<'_>) -> Answer {
 }
 
 fn invariant(f: &Facts<'_>) -> Answer {
-    if f.cpu_says("vendor_id")?.is_none() {
+    if f.cpuinfo_field("vendor_id")?.is_none() {
         return not_applicable("no x86 CPU");
     }
     let mut missing = Vec::new();

@@ -25,7 +25,7 @@ fn agents(f: &Facts<'_>) -> Answer {
 }
 
 fn versions(f: &Facts<'_>) -> Answer {
-    let microcode = f.cpu_says("microcode")?;
+    let microcode = f.cpuinfo_field("microcode")?;
     let bios = f.optional("/sys/class/dmi/id/bios_version")?;
     let date = f.optional("/sys/class/dmi/id/bios_date")?;
     if microcode.is_none() && bios.is_none() {

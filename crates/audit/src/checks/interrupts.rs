@@ -1,7 +1,7 @@
 //! IRQ: where interrupts arrive, wanted or not.
 
 use super::*;
-use crate::observe::Counters;
+use crate::counters::Counters;
 use std::collections::BTreeMap;
 
 pub(super) const CHECKS: Topic = Topic {
@@ -20,12 +20,12 @@ pub(super) const CHECKS: Topic = Topic {
 };
 
 /// Interrupts of the workload's own interfaces: by number, and by how descriptions begin.
-struct Own {
+struct WorkloadInterrupts {
     numbers: Vec<u32>,
     names: Vec<String>,
 }
 
-impl Own {
+impl WorkloadInterrupts {
     fn read(f: &Facts<'_>) -> Result<Self, Unread> {
         let mut own = Self { numbers: Vec::new(), names: Vec::new() };
         for nic in &f.intent().nics {
@@ -59,7 +59,7 @@ fn labels(f: &Facts<'_>) -> Result<BTreeMap<u32, String>, Unread> {
 }
 
 fn affinity(f: &Facts<'_>, file: &str, does: &str, otherwise: CheckStatus) -> Answer {
-    let (own, labels) = (Own::read(f)?, labels(f)?);
+    let (own, labels) = (WorkloadInterrupts::read(f)?, labels(f)?);
     let (mut there, mut evidence) = (Vec::new(), Vec::new());
     let all = f.glob(&format!("/proc/irq/#/{file}"))?;
     if all.is_empty() {
@@ -120,8 +120,8 @@ fn managed(f: &Facts<'_>) -> Answer {
 }
 
 fn devices(f: &Facts<'_>) -> Answer {
-    let own = Own::read(f)?;
-    let counters = f.counted("/proc/interrupts")?;
+    let own = WorkloadInterrupts::read(f)?;
+    let counters = f.counter_growth("/proc/interrupts")?;
     let there: Vec<String> = counters
         .rows()
         .filter_map(|(name, row)| Some((name.parse::<u32>().ok()?, row)))
@@ -162,7 +162,7 @@ fn irqbalance(f: &Facts<'_>) -> Answer {
 }
 
 fn threads(f: &Facts<'_>) -> Answer {
-    let own = Own::read(f)?;
+    let own = WorkloadInterrupts::read(f)?;
     let number = |name: &str| name.strip_prefix("irq/")?.split('-').next()?.parse::<u32>().ok();
     let all: Vec<_> =
         f.tasks()?.iter().filter_map(|task| Some((number(&task.name)?, task))).collect();

@@ -197,7 +197,7 @@ fn all_online(f: &Facts<'_>) -> Answer {
 }
 
 fn tick_gone(f: &Facts<'_>) -> Answer {
-    let counters = f.counted("/proc/interrupts")?;
+    let counters = f.counter_growth("/proc/interrupts")?;
     let ms = f.observed_ms()?;
     let Some(row) = counters.row("LOC") else {
         return not_applicable("this architecture does not count local timer interrupts as LOC");

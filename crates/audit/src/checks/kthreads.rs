@@ -49,7 +49,7 @@ fn bound_work(f: &Facts<'_>) -> Answer {
         let rest = name.strip_prefix("kworker/")?;
         rest.split(':').next()?.parse().ok()
     };
-    let woken = f.woken()?;
+    let woken = f.thread_wakeups()?;
     let there: Vec<String> = woken
         .iter()
         .filter(|(name, _)| cpu(name).is_some_and(|cpu| f.iso().contains(cpu)))

@@ -36,7 +36,7 @@ fn khugepaged(f: &Facts<'_>) -> Answer {
     if defrag == "0" {
         return ok(Set, "khugepaged/defrag is 0");
     }
-    let joined = f.growth(&format!("{THP}/khugepaged/pages_collapsed"))?;
+    let joined = f.number_growth(&format!("{THP}/khugepaged/pages_collapsed"))?;
     let said = format!("khugepaged/defrag is {defrag}, {joined} pages joined while watched");
     judge(Seen, joined == 0, Warn, said)
 }

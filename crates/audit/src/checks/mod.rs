@@ -28,9 +28,9 @@ mod watchdog;
 use crate::answer::CheckStatus::{self, Fail, Warn};
 use crate::answer::EvidenceLevel::{Asked, Seen, Set};
 use crate::answer::{Answer, Evidence, Finding, few, judge, none_of, not_applicable, ok, unknown};
-use crate::ask::*;
 use crate::check::{Check, Topic};
 use crate::facts::{Facts, broken};
+use crate::questions::*;
 use std::sync::LazyLock;
 use tailtrim_host::{BootLine, Cpus, KernelVersion, Unread, Workload};
 

@@ -141,7 +141,8 @@ fn heat(f: &Facts<'_>) -> Answer {
     }
     let mut total = 0;
     for cpu in online.iter() {
-        total += f.growth(&format!("{CPU}/cpu{cpu}/thermal_throttle/core_throttle_count"))?;
+        total +=
+            f.number_growth(&format!("{CPU}/cpu{cpu}/thermal_throttle/core_throttle_count"))?;
     }
     let finding = Finding::new(
         if total == 0 { CheckStatus::Ok } else { Fail },

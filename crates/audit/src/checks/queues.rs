@@ -107,7 +107,7 @@ fn locality(f: &Facts<'_>, nic: &str) -> Answer {
 }
 
 fn kept_up(f: &Facts<'_>) -> Answer {
-    let (before, after) = f.twice("/proc/net/softnet_stat")?;
+    let (before, after) = f.before_and_after("/proc/net/softnet_stat")?;
     let column = |text: &str, number: usize| -> u64 {
         let fields = text.lines().filter_map(|line| line.split_whitespace().nth(number));
         fields.filter_map(|field| u64::from_str_radix(field, 16).ok()).sum()
@@ -119,7 +119,7 @@ fn kept_up(f: &Facts<'_>) -> Answer {
 }
 
 fn losses(f: &Facts<'_>) -> Answer {
-    let (before, after) = f.twice("/proc/net/dev")?;
+    let (before, after) = f.before_and_after("/proc/net/dev")?;
     let mut answers = Vec::new();
     for nic in &f.intent().nics {
         let (Some(old), Some(new)) = (device(&before, nic), device(&after, nic)) else {

@@ -1,7 +1,7 @@
 //! ISO, second part: RCU.
 
 use super::*;
-use crate::intent::numbers;
+use crate::intent::listed_cpus;
 use tailtrim_host::paths::LOG;
 
 pub(super) const CHECKS: Topic = Topic {
@@ -29,7 +29,7 @@ fn offloaded(f: &Facts<'_>) -> Answer {
             false => unknown("the beginning of the kernel's log is gone, which would say it"),
         };
     };
-    let set = numbers(list.trim_end_matches('.'));
+    let set = listed_cpus(list.trim_end_matches('.'));
     let missing = f.iso().minus(&set);
     let said = match missing.is_empty() {
         true => format!("RCU callbacks of CPUs {set} are offloaded"),

@@ -172,7 +172,7 @@ fn constants(f: &Facts<'_>) -> Answer {
     if answers.is_empty() {
         return not_applicable("debugfs does not show them (kernels before 5.13 had sysctls)");
     }
-    Ok(crate::ask::worst(answers))
+    Ok(crate::questions::worst(answers))
 }
 
 fn preemption(f: &Facts<'_>) -> Answer {

@@ -40,7 +40,7 @@ fn locked(f: &Facts<'_>) -> Answer {
 
 /// How often a row of `/proc/interrupts` counted on isolated CPUs.
 fn no_interrupts(f: &Facts<'_>, name: &str) -> Answer {
-    let counters = f.counted("/proc/interrupts")?;
+    let counters = f.counter_growth("/proc/interrupts")?;
     let ms = f.observed_ms()?;
     let Some(row) = counters.row(name) else {
         return not_applicable(format!("this architecture does not count {name}"));

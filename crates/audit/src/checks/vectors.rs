@@ -14,7 +14,7 @@ pub(super) const CHECKS: Topic = Topic {
 
 /// Rates of some rows of `/proc/interrupts` on isolated CPUs are at most this, a second and a CPU.
 fn vectors(f: &Facts<'_>, names: &[&str], most: u64) -> Answer {
-    let counters = f.counted("/proc/interrupts")?;
+    let counters = f.counter_growth("/proc/interrupts")?;
     let ms = f.observed_ms()?;
     let known: Vec<_> =
         names.iter().filter_map(|name| Some((*name, counters.row(name)?))).collect();
@@ -37,7 +37,7 @@ fn vectors(f: &Facts<'_>, names: &[&str], most: u64) -> Answer {
 }
 
 fn softirqs(f: &Facts<'_>) -> Answer {
-    let counters = f.counted("/proc/softirqs")?;
+    let counters = f.counter_growth("/proc/softirqs")?;
     let ms = f.observed_ms()?;
     let cpus = f.iso().len() as u64;
     let all: Vec<_> = counters.rows().map(|(name, row)| (name, row.on(f.iso()))).collect();
@@ -56,7 +56,7 @@ fn softirqs(f: &Facts<'_>) -> Answer {
 }
 
 fn usb(f: &Facts<'_>) -> Answer {
-    let counters = f.counted("/proc/interrupts")?;
+    let counters = f.counter_growth("/proc/interrupts")?;
     let busy: Vec<String> = counters
         .rows()
         .filter(|(_, row)| ["xhci", "ehci", "uhci"].iter().any(|host| row.label.contains(host)))

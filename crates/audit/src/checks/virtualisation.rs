@@ -29,7 +29,7 @@ pub(super) const CHECKS: Topic = Topic {
 };
 
 fn steal(f: &Facts<'_>) -> Answer {
-    let (before, after) = f.twice("/proc/stat")?;
+    let (before, after) = f.before_and_after("/proc/stat")?;
     let ms = f.observed_ms()?;
     // user nice system idle iowait irq softirq steal: in hundredths of a second.
     let total = |text: &str| -> Option<u64> {

@@ -135,10 +135,10 @@ fn a_manager_that_runs_stands_against_it() {
 
 #[test]
 fn a_file_that_sets_it_back_is_named() {
-    let host = server().with("/etc/sysctl.d/10-site.conf", "vm.stat_interval = 1\n");
+    let host = server().with("/etc/sysctl.d/10-context.conf", "vm.stat_interval = 1\n");
     let noted = plan(&host, &Request::new(Profile::LatencyPoll)).unwrap();
     let change = noted.changes.iter().find(|change| change.id == "vm.stat_interval").unwrap();
-    assert!(change.notes[0].starts_with("/etc/sysctl.d/10-site.conf sets vm.stat_interval = 1"));
+    assert!(change.notes[0].starts_with("/etc/sysctl.d/10-context.conf sets vm.stat_interval = 1"));
 }
 
 #[test]

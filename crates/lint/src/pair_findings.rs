@@ -1,10 +1,10 @@
 //! Findings about words that stand together: given twice, one against the other, or believed to do
-//! something else. Their texts are in `pairs.json`.
+//! something else. Their texts are in `pair_findings.json`.
 
 use super::finding::{Context, Finding, Kind, Severity};
-use super::predict::Simulation;
+use super::prediction::Simulation;
 use super::table::{TABLE, Value, key};
-use super::values::bytes;
+use super::value_check::bytes;
 use serde::Deserialize;
 use std::sync::LazyLock;
 use tailtrim_host::texts::{Text, read, text};
@@ -42,7 +42,7 @@ struct Pairs {
     rcu_poll_alone: Pair,
 }
 
-static PAIRS: LazyLock<Pairs> = LazyLock::new(|| read(include_str!("pairs.json")));
+static PAIRS: LazyLock<Pairs> = LazyLock::new(|| read(include_str!("pair_findings.json")));
 
 impl Pair {
     fn about(&self, word: &Word, other: &str) -> Finding {

@@ -1,10 +1,10 @@
 //! Every place that a change may be to. A journal that names another one is refused: reverting it would let the journal
 //! choose what root writes.
 
-use super::catalogue::{self, How};
+use super::catalogue::{self, Method};
 use super::owners;
 use super::place::{NicGroup, Place};
-use super::{grub, makers};
+use super::{grub, host_steps};
 use tailtrim_host::paths::matches;
 
 /// Kernel files that the makers of steps write, beside the files that the catalogue names itself. `*` stands for any
@@ -60,7 +60,7 @@ const DIRECTORIES: &[&str] = &[
 ];
 
 /// Whether a change of this program may be to this place.
-pub(crate) fn is_settable(place: &Place) -> bool {
+pub(crate) fn is_allowed(place: &Place) -> bool {
     match place {
         Place::File { path } => is_plain(path) && (is_listed(path) || is_item(path)),
         Place::Config { path } => CONFIGS.contains(&path.as_str()),
@@ -68,7 +68,7 @@ pub(crate) fn is_settable(place: &Place) -> bool {
         Place::Nic { interface, group, key } => is_name(interface) && has_setting(*group, key),
         Place::Service { name } => {
             owners::services().any(|known| known == name)
-                || makers::services::PERIODIC.contains(&name.as_str())
+                || host_steps::services::PERIODIC.contains(&name.as_str())
         }
         // Only the CPUs of a thread are set, and only of the one that was started at that time.
         Place::Thread { .. } | Place::Latency => true,
@@ -80,7 +80,7 @@ fn is_listed(path: &str) -> bool {
 }
 
 fn is_item(path: &str) -> bool {
-    catalogue::all().any(|item| matches!(item.how, How::File(known, _) if known == path))
+    catalogue::all().any(|item| matches!(item.method, Method::File(known, _) if known == path))
 }
 
 /// A name that stands for a `*` must not lead elsewhere.
@@ -94,10 +94,10 @@ fn is_name(name: &str) -> bool {
 
 fn has_setting(group: NicGroup, key: &str) -> bool {
     let known: &[(&str, &str)] = match group {
-        NicGroup::Coalesce => &makers::nics::COALESCING,
-        NicGroup::Feature => &makers::nics::OFFLOADS,
-        NicGroup::Pause => &makers::nics::PAUSE,
-        NicGroup::Eee => &makers::nics::EEE,
+        NicGroup::Coalesce => &host_steps::nics::COALESCING,
+        NicGroup::Feature => &host_steps::nics::OFFLOADS,
+        NicGroup::Pause => &host_steps::nics::PAUSE,
+        NicGroup::Eee => &host_steps::nics::EEE,
         NicGroup::Ring => return matches!(key, "rx" | "tx"),
         NicGroup::Channels => return key == "combined",
     };
@@ -119,17 +119,17 @@ mod tests {
             "/sys/devices/system/cpu/cpu0x/cpufreq/scaling_governor",
             "proc/sys/vm/stat_interval",
         ] {
-            assert!(!is_settable(&Place::file(path)), "{path}");
-            assert!(!is_settable(&Place::Config { path: path.into() }), "{path}");
-            assert!(!is_settable(&Place::Directory { path: path.into() }), "{path}");
+            assert!(!is_allowed(&Place::file(path)), "{path}");
+            assert!(!is_allowed(&Place::Config { path: path.into() }), "{path}");
+            assert!(!is_allowed(&Place::Directory { path: path.into() }), "{path}");
         }
-        assert!(!is_settable(&Place::Service { name: "sshd.service".into() }));
+        assert!(!is_allowed(&Place::Service { name: "sshd.service".into() }));
         let nic = |interface: &str, key: &str| Place::Nic {
             interface: interface.into(),
             group: NicGroup::Feature,
             key: key.into(),
         };
-        assert!(!is_settable(&nic("eth0", "rx-checksum")) && !is_settable(&nic("../eth0", "gro")));
-        assert!(is_settable(&nic("eth0", "gro")));
+        assert!(!is_allowed(&nic("eth0", "rx-checksum")) && !is_allowed(&nic("../eth0", "gro")));
+        assert!(is_allowed(&nic("eth0", "gro")));
     }
 }

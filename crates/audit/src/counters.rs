@@ -89,21 +89,21 @@ impl Facts<'_> {
     }
 
     /// A file before and after.
-    pub(crate) fn twice(&self, path: &str) -> Result<(String, String), Unread> {
+    pub(crate) fn before_and_after(&self, path: &str) -> Result<(String, String), Unread> {
         self.observed_ms()?;
         Ok((self.text(&format!("{BEFORE}{path}"))?, self.text(&format!("{AFTER}{path}"))?))
     }
 
     /// By how much the number in a file grew.
-    pub(crate) fn growth(&self, path: &str) -> Result<u64, Unread> {
-        let (before, after) = self.twice(path)?;
+    pub(crate) fn number_growth(&self, path: &str) -> Result<u64, Unread> {
+        let (before, after) = self.before_and_after(path)?;
         let number = |text: &str| text.parse::<u64>().map_err(|_| broken(path, text, "a number"));
         Ok(number(&after)?.saturating_sub(number(&before)?))
     }
 
     /// What a table of counters gained.
-    pub(crate) fn counted(&self, path: &str) -> Result<Counters, Unread> {
-        let (before, after) = self.twice(path)?;
+    pub(crate) fn counter_growth(&self, path: &str) -> Result<Counters, Unread> {
+        let (before, after) = self.before_and_after(path)?;
         let table = |text: &str| {
             Counters::parse(text).ok_or_else(|| broken(path, text, "a column for each CPU"))
         };
@@ -111,8 +111,8 @@ impl Facts<'_> {
     }
 
     /// How often each kernel thread woke: those that did.
-    pub(crate) fn woken(&self) -> Result<Vec<(String, u64)>, Unread> {
-        let (before, after) = self.twice(KTHREADS)?;
+    pub(crate) fn thread_wakeups(&self) -> Result<Vec<(String, u64)>, Unread> {
+        let (before, after) = self.before_and_after(KTHREADS)?;
         let old = switches(&before);
         let grown = switches(&after).into_iter().map(|(pid, (count, name))| {
             // A kworker's name tells its last work: only the number stays.

@@ -1,10 +1,10 @@
 //! Findings about lists of CPUs: what the simulation saw, and which lists contradict each other.
 
+use super::cpu_list::{ListError, Problem};
 use super::finding::{Context, Finding, Kind, Severity};
-use super::judge::handed_on;
-use super::list::{ListError, Problem};
-use super::predict::{BOOT_CPU, Simulation, What};
+use super::prediction::{BOOT_CPU, ListEvent, Simulation};
 use super::table::key;
+use super::word_findings::handed_on;
 use tailtrim_host::{BootLine, Cpus, KernelVersion, Word};
 
 const HOUSEKEEPING: &str = "housekeeping_setup(), kernel/sched/isolation.c";
@@ -19,15 +19,15 @@ pub(super) fn events(line: &BootLine, run: &Simulation, context: &Context) -> Ve
 
 fn event(
     word: &Word,
-    what: &What,
+    what: &ListEvent,
     line: &BootLine,
     run: &Simulation,
     context: &Context,
 ) -> Option<Finding> {
     Some(match what {
-        What::Broken(error) => broken(word, error, context),
-        What::UnknownFlag(at, end) => flag(word, (*at, *end), run, context),
-        What::IllegalFlag(at, end) => {
+        ListEvent::Broken(error) => broken(word, error, context),
+        ListEvent::UnknownFlag(at, end) => flag(word, (*at, *end), run, context),
+        ListEvent::IllegalFlag(at, end) => {
             let title = "isolcpus= has an invalid flag".to_owned();
             Finding::new(Severity::Error, Kind::BadValue, word, title)
                 .within(word, *at, *end)
@@ -37,7 +37,7 @@ fn event(
                 ))
                 .source("housekeeping_isolcpus_setup(), kernel/sched/isolation.c")
         }
-        What::MustMatch(earlier) => {
+        ListEvent::MustMatch(earlier) => {
             let earlier = line.words().get(*earlier)?;
             let title = format!("{} is dropped: {} has another list", word.name, earlier.text());
             let effect = "Both would set the same mask, and the first one wins. The log says \
@@ -46,7 +46,7 @@ fn event(
                 .effect(format!("{effect} {}", handed_on(word, context)))
                 .source(HOUSEKEEPING)
         }
-        What::SameAgain(earlier) => {
+        ListEvent::SameAgain(earlier) => {
             let earlier = line.words().get(*earlier)?;
             let title =
                 format!("{} is dropped: {} has its list already", word.name, earlier.text());
@@ -56,22 +56,22 @@ fn event(
                 .effect(format!("{effect} {}", handed_on(word, context)))
                 .source(HOUSEKEEPING)
         }
-        What::AllTaken => {
+        ListEvent::AllTaken => {
             let title = format!("{} takes every CPU", word.name);
             Finding::new(Severity::Warning, Kind::BootCpu, word, title)
                 .effect("One CPU must keep the housekeeping: the boot CPU is left out.")
                 .source(HOUSEKEEPING)
         }
-        What::Empty => {
+        ListEvent::Empty => {
             let title = format!("{} names no CPU", word.name);
             Finding::new(Severity::Error, Kind::BadValue, word, title)
                 .effect(format!("Nothing is isolated. {}", handed_on(word, context)))
                 .source(HOUSEKEEPING)
         }
-        What::BootCpu => boot_cpu(word),
-        What::NoDomain => no_domain(word, line, context),
+        ListEvent::BootCpu => boot_cpu(word),
+        ListEvent::NoDomain => no_domain(word, line, context),
         // Said with the word that does it.
-        What::ForgetsRcu(earlier, lost) => {
+        ListEvent::ForgetsRcu(earlier, lost) => {
             return forgotten(word, line.words().get(*earlier)?, lost);
         }
     })

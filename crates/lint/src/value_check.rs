@@ -1,13 +1,13 @@
 //! Whether a parameter takes a value.
 
 use super::nearest::nearest;
-use super::table::{Choice, How, Parameter, Value};
+use super::table::{Choice, Parameter, Parsing, Value};
 use tailtrim_host::KernelVersion;
 use tailtrim_host::Word;
 
 /// How a value and its parameter go together.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Fit {
+pub(super) enum ValueCheck {
     /// The parameter takes it, or it is not known what it takes.
     Fits,
     /// It takes a value, and there is none.
@@ -23,36 +23,40 @@ pub(super) enum Fit {
 }
 
 /// Compare a word with its parameter. Lists of CPUs are for [`super::predict`].
-pub(super) fn fit(word: &Word, parameter: &Parameter, kernel: Option<KernelVersion>) -> Fit {
+pub(super) fn check_value(
+    word: &Word,
+    parameter: &Parameter,
+    kernel: Option<KernelVersion>,
+) -> ValueCheck {
     let Some(value) = word.value.as_deref() else { return without(parameter) };
     let whole = |fits: bool, near: Option<&str>| match fits {
-        true => Fit::Fits,
-        false => Fit::Wrong(0, value.len(), near.map(str::to_owned)),
+        true => ValueCheck::Fits,
+        false => ValueCheck::Wrong(0, value.len(), near.map(str::to_owned)),
     };
     match &parameter.value {
-        Value::Flag(Some(only)) if only == value => Fit::Fits,
-        Value::Flag(_) => Fit::Ignored,
+        Value::Flag(Some(only)) if only == value => ValueCheck::Fits,
+        Value::Flag(_) => ValueCheck::Ignored,
         Value::One(choices) => among(value, 0, choices, kernel),
         Value::Some(choices) => several(value, choices, kernel),
         Value::Bool => whole(is_bool(value), near_bool(value)),
         Value::Number => whole(is_number(value), None),
         Value::Size => whole(huge_page(value) || !parameter.name.contains("hugepagesz"), None),
-        Value::Cpus | Value::Free | Value::Unknown => Fit::Fits,
+        Value::Cpus | Value::Free | Value::Unknown => ValueCheck::Fits,
     }
 }
 
-fn without(parameter: &Parameter) -> Fit {
+fn without(parameter: &Parameter) -> ValueCheck {
     let nothing = |choices: &[Choice]| choices.iter().any(|choice| choice.text == "-");
     match &parameter.value {
-        Value::One(choices) | Value::Some(choices) if !nothing(choices) => Fit::Missing,
-        Value::Cpus if parameter.how != How::Prefix => Fit::Missing,
-        Value::Bool if parameter.how != How::Module => Fit::Missing,
-        Value::Number | Value::Size => Fit::Missing,
-        _ => Fit::Fits,
+        Value::One(choices) | Value::Some(choices) if !nothing(choices) => ValueCheck::Missing,
+        Value::Cpus if parameter.parsed != Parsing::Prefix => ValueCheck::Missing,
+        Value::Bool if parameter.parsed != Parsing::Module => ValueCheck::Missing,
+        Value::Number | Value::Size => ValueCheck::Missing,
+        _ => ValueCheck::Fits,
     }
 }
 
-fn among(value: &str, at: usize, choices: &[Choice], kernel: Option<KernelVersion>) -> Fit {
+fn among(value: &str, at: usize, choices: &[Choice], kernel: Option<KernelVersion>) -> ValueCheck {
     let is = |choice: &&Choice| {
         // auditing takes ON as well as on, the others do not: `audit` names both cases by kernel.
         value == choice.text || choice.prefix && value.starts_with(&choice.text)
@@ -60,16 +64,16 @@ fn among(value: &str, at: usize, choices: &[Choice], kernel: Option<KernelVersio
     let end = at + value.len();
     match choices.iter().find(is) {
         Some(Choice { since: Some(since), .. }) if kernel.is_some_and(|kernel| kernel < *since) => {
-            Fit::Later(at, end, *since)
+            ValueCheck::Later(at, end, *since)
         }
         Some(Choice { last: Some(last), .. }) if kernel.is_some_and(|kernel| kernel > *last) => {
-            Fit::Gone(at, end, *last)
+            ValueCheck::Gone(at, end, *last)
         }
-        Some(_) => Fit::Fits,
+        Some(_) => ValueCheck::Fits,
         None => {
             let texts = choices.iter().filter(|choice| !choice.prefix && choice.text != "-");
             let near = nearest(value, texts.map(|choice| choice.text.as_str()));
-            Fit::Wrong(at, end, near.map(str::to_owned).or_else(|| synonym(value, choices)))
+            ValueCheck::Wrong(at, end, near.map(str::to_owned).or_else(|| synonym(value, choices)))
         }
     }
 }
@@ -89,16 +93,16 @@ fn synonym(value: &str, choices: &[Choice]) -> Option<String> {
         .map(|word| (*word).to_owned())
 }
 
-fn several(value: &str, choices: &[Choice], kernel: Option<KernelVersion>) -> Fit {
+fn several(value: &str, choices: &[Choice], kernel: Option<KernelVersion>) -> ValueCheck {
     let mut at = 0;
     for part in value.split(',') {
-        let fit = if part.is_empty() { Fit::Fits } else { among(part, at, choices, kernel) };
-        if fit != Fit::Fits {
+        let fit = if part.is_empty() { ValueCheck::Fits } else { among(part, at, choices, kernel) };
+        if fit != ValueCheck::Fits {
             return fit;
         }
         at += part.len() + 1;
     }
-    Fit::Fits
+    ValueCheck::Fits
 }
 
 /// As `kstrtobool()`: the first letter, or the first two, count.
@@ -156,11 +160,11 @@ mod tests {
     use super::*;
     use tailtrim_host::BootLine;
 
-    fn of(text: &str) -> Fit {
+    fn of(text: &str) -> ValueCheck {
         let kernel = Some(KernelVersion::new(6, 1));
         let line = BootLine::parse(text);
         let word = &line.words()[0];
-        fit(word, TABLE.find(&word.name, kernel).unwrap(), kernel)
+        check_value(word, TABLE.find(&word.name, kernel).unwrap(), kernel)
     }
 
     #[test]
@@ -192,16 +196,16 @@ mod tests {
             "loglevel=3",
             "log_buf_len=16M",
         ] {
-            assert_eq!(of(text), Fit::Fits, "{text}");
+            assert_eq!(of(text), ValueCheck::Fits, "{text}");
         }
     }
 
     #[test]
     fn values_that_do_not() {
         let wrong = |at, end, near: &str| {
-            Fit::Wrong(at, end, Some(near.to_owned()).filter(|near| !near.is_empty()))
+            ValueCheck::Wrong(at, end, Some(near.to_owned()).filter(|near| !near.is_empty()))
         };
-        for (text, fit) in [
+        for (text, check) in [
             ("tsc=relaible", wrong(0, 8, "reliable")),
             ("mce=ignorece", wrong(0, 8, "ignore_ce")),
             ("transparent_hugepage=nevr", wrong(0, 4, "never")),
@@ -211,15 +215,15 @@ mod tests {
             ("iommu=pt,frce", wrong(3, 7, "force")),
             ("psi=disable", wrong(0, 7, "0")),
             ("hugepagesz=4M", wrong(0, 2, "")),
-            ("hugepagesz=1Gi", Fit::Fits),
-            ("amd_pstate=active", Fit::Later(0, 6, KernelVersion::new(6, 3))),
-            ("mitigations=auto,no_guest_host", Fit::Later(0, 18, KernelVersion::new(6, 17))),
-            ("nosoftlockup=0", Fit::Ignored),
-            ("isolcpus", Fit::Missing),
-            ("skew_tick", Fit::Missing),
+            ("hugepagesz=1Gi", ValueCheck::Fits),
+            ("amd_pstate=active", ValueCheck::Later(0, 6, KernelVersion::new(6, 3))),
+            ("mitigations=auto,no_guest_host", ValueCheck::Later(0, 18, KernelVersion::new(6, 17))),
+            ("nosoftlockup=0", ValueCheck::Ignored),
+            ("isolcpus", ValueCheck::Missing),
+            ("skew_tick", ValueCheck::Missing),
             ("skew_tick=yes", wrong(0, 3, "")),
         ] {
-            assert_eq!(of(text), fit, "{text}");
+            assert_eq!(of(text), check, "{text}");
         }
     }
 }

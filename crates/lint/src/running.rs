@@ -2,7 +2,7 @@
 
 use super::LintReport;
 use super::finding::{Finding, Kind, Severity};
-use super::table::{How, TABLE};
+use super::table::{Parsing, TABLE};
 use serde::Serialize;
 use tailtrim_host::{BootLine, Cpus, KernelVersion, LOG, Tree, Unread, Word};
 
@@ -222,7 +222,7 @@ fn unheard<'a>(
     // What is searched for in the whole line works although it is reported.
     let known = |word: &&Word| {
         let parameter = TABLE.find(&word.name, kernel);
-        parameter.is_some_and(|parameter| parameter.how != How::Scanned)
+        parameter.is_some_and(|parameter| parameter.parsed != Parsing::Scanned)
     };
     line.words().iter().filter(reported).filter(known).filter(|word| !told(word)).collect()
 }

@@ -1,6 +1,6 @@
 //! Who may run on isolated CPUs: tasks, kernel threads, interrupts, kernel work; and who has their cache.
 
-use super::{CPUS, Site, Steps, some};
+use super::{CPUS, HostContext, Steps, some};
 use crate::change::Step;
 use crate::form::Form;
 use crate::place::Place;
@@ -12,24 +12,24 @@ const RESCTRL: &str = "/sys/fs/resctrl";
 /// Name of our cgroup and of our resctrl group.
 const GROUP: &str = "tailtrim";
 
-pub(crate) fn cpuset(site: &Site<'_>) -> Steps {
-    site.housekeeping()?;
-    let isolated = &site.division.isolated;
-    let since_start = site.text(&format!("{CPUS}/isolated")).and_then(|text| text.parse().ok());
+pub(crate) fn cpuset(context: &HostContext<'_>) -> Steps {
+    context.housekeeping()?;
+    let isolated = &context.division.isolated;
+    let since_start = context.text(&format!("{CPUS}/isolated")).and_then(|text| text.parse().ok());
     if since_start.is_some_and(|cpus: Cpus| isolated.is_subset(&cpus)) {
         return Err("these CPUs are isolated since the start (isolcpus=)".to_owned());
     }
-    let offered = site.text(&format!("{CGROUP}/cgroup.controllers")).unwrap_or_default();
+    let offered = context.text(&format!("{CGROUP}/cgroup.controllers")).unwrap_or_default();
     if !offered.split_whitespace().any(|name| name == "cpuset") {
         return Err(format!("{CGROUP} is not a cgroup2 tree with the cpuset controller"));
     }
     let folder = format!("{CGROUP}/{GROUP}");
-    if site.host.list(&folder).is_ok() {
+    if context.host.list(&folder).is_ok() {
         return Err(format!("{folder} already exists and was made by another program"));
     }
     let control = format!("{CGROUP}/cgroup.subtree_control");
     let mut steps: Vec<Step> =
-        site.file(control, Form::Word("cpuset".into()), "cpuset").into_iter().collect();
+        context.file(control, Form::Word("cpuset".into()), "cpuset").into_iter().collect();
     steps.push(Step::new(Place::Directory { path: folder.clone() }, Form::Bytes, None, ""));
     let list = isolated.to_string();
     for (name, form, new) in [
@@ -41,17 +41,17 @@ pub(crate) fn cpuset(site: &Site<'_>) -> Steps {
     Ok(steps)
 }
 
-pub(crate) fn kernel_threads(site: &Site<'_>) -> Steps {
-    let housekeeping = site.housekeeping()?;
+pub(crate) fn kernel_threads(context: &HostContext<'_>) -> Steps {
+    let housekeeping = context.housekeeping()?;
     let mut steps = Vec::new();
-    for pid in site.names("/proc").iter().filter_map(|name| name.parse::<u32>().ok()) {
-        let Some((name, start)) = movable(site, pid) else { continue };
-        let allowed = site.text(&format!("/proc/{pid}/status")).and_then(|status| {
+    for pid in context.names("/proc").iter().filter_map(|name| name.parse::<u32>().ok()) {
+        let Some((name, start)) = movable(context, pid) else { continue };
+        let allowed = context.text(&format!("/proc/{pid}/status")).and_then(|status| {
             let line = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
             line.parse::<Cpus>().ok()
         });
         let Some(allowed) = allowed else { continue };
-        if allowed.intersection(&site.division.isolated).is_empty() {
+        if allowed.intersection(&context.division.isolated).is_empty() {
             continue;
         }
         let rest = allowed.intersection(housekeeping);
@@ -64,8 +64,8 @@ pub(crate) fn kernel_threads(site: &Site<'_>) -> Steps {
 }
 
 /// Name and start of a kernel thread whose CPUs can be changed.
-fn movable(site: &Site<'_>, pid: u32) -> Option<(String, u64)> {
-    let line = site.text(&format!("/proc/{pid}/stat"))?;
+fn movable(context: &HostContext<'_>, pid: u32) -> Option<(String, u64)> {
+    let line = context.text(&format!("/proc/{pid}/stat"))?;
     let stat = ProcessStat::parse(&line)?;
     let start = stat.start_ticks()?;
     let movable = stat.is_kernel_thread() && !stat.has_fixed_cpus()
@@ -74,82 +74,82 @@ fn movable(site: &Site<'_>, pid: u32) -> Option<(String, u64)> {
     movable.then(|| (stat.name().to_owned(), start))
 }
 
-pub(crate) fn workqueues(site: &Site<'_>) -> Steps {
-    let housekeeping = site.housekeeping()?;
+pub(crate) fn workqueues(context: &HostContext<'_>) -> Steps {
+    let housekeeping = context.housekeeping()?;
     let folder = "/sys/devices/virtual/workqueue";
     let mut paths = vec![format!("{folder}/cpumask")];
-    for name in site.names(folder) {
+    for name in context.names(folder) {
         let path = format!("{folder}/{name}/cpumask");
-        if site.host.read(&path).is_ok() {
+        if context.host.read(&path).is_ok() {
             paths.push(path);
         }
     }
-    let of = |path| site.within(path, Form::Mask, housekeeping);
+    let of = |path| context.within(path, Form::Mask, housekeeping);
     some(paths.into_iter().filter_map(of).collect(), &format!("{folder} is not there"))
 }
 
-pub(crate) fn default_interrupts(site: &Site<'_>) -> Steps {
+pub(crate) fn default_interrupts(context: &HostContext<'_>) -> Steps {
     let path = "/proc/irq/default_smp_affinity".to_owned();
-    let step = site.within(path, Form::Mask, site.housekeeping()?);
+    let step = context.within(path, Form::Mask, context.housekeeping()?);
     some(step.into_iter().collect(), "/proc/irq/default_smp_affinity is not there")
 }
 
-pub(crate) fn interrupts(site: &Site<'_>) -> Steps {
-    let housekeeping = site.housekeeping()?;
-    let own = own_interrupts(site);
-    let targets: Vec<u32> = site.division.application.iter().collect();
-    let keeps = site.request.workload == Workload::Interrupt && !targets.is_empty();
+pub(crate) fn interrupts(context: &HostContext<'_>) -> Steps {
+    let housekeeping = context.housekeeping()?;
+    let own = own_interrupts(context);
+    let targets: Vec<u32> = context.division.application.iter().collect();
+    let keeps = context.request.workload == Workload::Interrupt && !targets.is_empty();
     let (mut steps, mut queue) = (Vec::new(), 0);
     let mut numbers: Vec<u32> =
-        site.names("/proc/irq").iter().filter_map(|name| name.parse().ok()).collect();
+        context.names("/proc/irq").iter().filter_map(|name| name.parse().ok()).collect();
     numbers.sort_unstable();
     for number in numbers {
         let path = format!("/proc/irq/{number}/smp_affinity_list");
         let step = if keeps && own.contains(&number) {
             queue += 1;
-            site.file(path, Form::List, &targets[(queue - 1) % targets.len()].to_string())
+            context.file(path, Form::List, &targets[(queue - 1) % targets.len()].to_string())
         } else {
-            site.within(path, Form::List, housekeeping)
+            context.within(path, Form::List, housekeeping)
         };
         steps.extend(step.map(Step::optional));
     }
     some(steps, "/proc/irq has no interrupts")
 }
 
-fn own_interrupts(site: &Site<'_>) -> Vec<u32> {
+fn own_interrupts(context: &HostContext<'_>) -> Vec<u32> {
     let of = |nic: &String| {
         // A virtio interface's vectors are those of the PCI device above it.
         let device = format!("/sys/class/net/{nic}/device");
         [format!("{device}/msi_irqs"), format!("{device}/../msi_irqs")]
             .iter()
-            .flat_map(|folder| site.names(folder))
+            .flat_map(|folder| context.names(folder))
             .collect::<Vec<_>>()
     };
-    let names = site.request.nics.iter().flat_map(of);
+    let names = context.request.nics.iter().flat_map(of);
     names.filter_map(|name| name.parse().ok()).collect()
 }
 
-pub(crate) fn cache_ways(site: &Site<'_>) -> Steps {
-    site.housekeeping()?;
-    let Some(schemata) = site.text(&format!("{RESCTRL}/schemata")) else {
+pub(crate) fn cache_ways(context: &HostContext<'_>) -> Steps {
+    context.housekeeping()?;
+    let Some(schemata) = context.text(&format!("{RESCTRL}/schemata")) else {
         return Err(format!(
             "{RESCTRL} is not mounted: mount -t resctrl resctrl {RESCTRL}, where the CPU has it"
         ));
     };
-    let taken: Vec<String> = site
+    let taken: Vec<String> = context
         .names(RESCTRL)
         .into_iter()
-        .filter(|name| site.host.read(&format!("{RESCTRL}/{name}/schemata")).is_ok())
+        .filter(|name| context.host.read(&format!("{RESCTRL}/{name}/schemata")).is_ok())
         .collect();
     if !taken.is_empty() {
         return Err(format!("resctrl has groups of another program: {}", taken.join(", ")));
     }
-    let (rest, mine) = split_ways(site, &schemata)?;
+    let (rest, mine) = split_ways(context, &schemata)?;
     let group = format!("{RESCTRL}/{GROUP}");
     let mut steps: Vec<Step> =
-        site.file(format!("{RESCTRL}/schemata"), Form::Schemata, &rest).into_iter().collect();
+        context.file(format!("{RESCTRL}/schemata"), Form::Schemata, &rest).into_iter().collect();
     steps.push(Step::new(Place::Directory { path: group.clone() }, Form::Bytes, None, ""));
-    let cpus = site.division.application.to_string();
+    let cpus = context.division.application.to_string();
     for (name, form, new) in [
         ("schemata", Form::Schemata, mine.as_str()),
         ("cpus_list", Form::List, cpus.as_str()),
@@ -163,11 +163,11 @@ pub(crate) fn cache_ways(site: &Site<'_>) -> Steps {
 }
 
 /// The lower half of the ways for the application, without those that devices write to.
-fn split_ways(site: &Site<'_>, schemata: &str) -> Result<(String, String), String> {
+fn split_ways(context: &HostContext<'_>, schemata: &str) -> Result<(String, String), String> {
     let line = schemata.lines().map(str::trim).find_map(|line| line.strip_prefix("L3:"));
     let line = line.ok_or("resctrl does not divide the last-level cache (no L3 line)")?;
     let number = |name: &str| {
-        let text = site.text(&format!("{RESCTRL}/info/L3/{name}"))?;
+        let text = context.text(&format!("{RESCTRL}/info/L3/{name}"))?;
         u64::from_str_radix(text.trim_start_matches("0x"), 16).ok()
     };
     let all = number("cbm_mask").ok_or("resctrl does not say which ways there are")?;
@@ -190,9 +190,9 @@ fn split_ways(site: &Site<'_>, schemata: &str) -> Result<(String, String), Strin
     Ok((with(rest), with(mine)))
 }
 
-pub(crate) fn systemd(site: &Site<'_>) -> Steps {
-    let housekeeping = site.housekeeping()?;
-    if site.host.list("/etc/systemd").is_err() {
+pub(crate) fn systemd(context: &HostContext<'_>) -> Steps {
+    let housekeeping = context.housekeeping()?;
+    if context.host.list("/etc/systemd").is_err() {
         return Err("/etc/systemd is not there".to_owned());
     }
     let cpus: Vec<String> = housekeeping.iter().map(|cpu| cpu.to_string()).collect();
@@ -200,5 +200,5 @@ pub(crate) fn systemd(site: &Site<'_>) -> Steps {
         "# Written by tailtrim-agent tune; `tailtrim-agent tune revert` removes it.\n[Manager]\nCPUAffinity={}\n",
         cpus.join(" ")
     );
-    Ok(site.drop_in("/etc/systemd/system.conf.d", "50-tailtrim.conf", content))
+    Ok(context.drop_in("/etc/systemd/system.conf.d", "50-tailtrim.conf", content))
 }

@@ -1,7 +1,7 @@
 //! What a kernel takes a word for.
 
 use super::nearest::nearest;
-use super::table::{How, Parameter, TABLE, Value, key};
+use super::table::{Parameter, Parsing, TABLE, Value, key};
 use serde::Deserialize;
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -10,7 +10,7 @@ use tailtrim_host::{KernelVersion, Word};
 
 /// What a word is to the kernel.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Sort {
+pub(super) enum WordKind {
     /// A parameter.
     Known(&'static Parameter),
     /// Taken for another parameter, whose name it begins with. Behind it, the name that was meant.
@@ -61,33 +61,33 @@ struct Others {
     sysctls: Vec<String>,
 }
 
-static OTHERS: LazyLock<Others> = LazyLock::new(|| read(include_str!("words.json")));
+static OTHERS: LazyLock<Others> = LazyLock::new(|| read(include_str!("other_words.json")));
 
 /// Judge a word.
-pub(super) fn sort(word: &Word, kernel: Option<KernelVersion>) -> Sort {
+pub(super) fn classify(word: &Word, kernel: Option<KernelVersion>) -> WordKind {
     let name = word.name.as_str();
     if let Some(parameter) = TABLE.find(name, kernel) {
-        return Sort::Known(parameter);
+        return WordKind::Known(parameter);
     }
     if let Some(plain) = plain(&word.text()) {
-        return Sort::Typographic(plain);
+        return WordKind::Typographic(plain);
     }
     if let Some(foreign) = OTHERS.foreign.iter().find(|foreign| key(name) == foreign.name) {
-        return Sort::Foreign(foreign);
+        return WordKind::Foreign(foreign);
     }
     if let Some(flag) = TABLE.swallows(name, kernel) {
-        return Sort::Swallowed(flag, meant(name).filter(|meant| *meant != flag.name));
+        return WordKind::Swallowed(flag, meant(name).filter(|meant| *meant != flag.name));
     }
     if let Some(dot) = name.find('.') {
         return dotted(name, &name[..dot]);
     }
     if user_space(name) {
-        return Sort::UserSpace;
+        return WordKind::UserSpace;
     }
     if name.starts_with("CONFIG_") {
-        return Sort::BuildOption;
+        return WordKind::BuildOption;
     }
-    meant(name).map_or(Sort::Unknown, Sort::Near)
+    meant(name).map_or(WordKind::Unknown, WordKind::Near)
 }
 
 /// Names known in depth are meant rather than others as near.
@@ -96,15 +96,15 @@ fn meant(name: &str) -> Option<&'static str> {
         return Some(meant);
     }
     // Of other architectures and old drivers, short names are near to anything.
-    let likely = |parameter: &&Parameter| match parameter.how {
-        How::Documented => name.len() > 5,
-        how => how != How::Elsewhere,
+    let likely = |parameter: &&Parameter| match parameter.parsed {
+        Parsing::Documented => name.len() > 5,
+        parsed => parsed != Parsing::Elsewhere,
     };
     let names = TABLE.all().iter().filter(likely).map(|parameter| parameter.name);
     nearest(name, names)
 }
 
-fn dotted(name: &str, first: &str) -> Sort {
+fn dotted(name: &str, first: &str) -> WordKind {
     let variable = name.strip_prefix("sysctl.").unwrap_or(name);
     let with_dots = variable.replace('/', ".");
     let is_sysctl = matches!(
@@ -113,16 +113,18 @@ fn dotted(name: &str, first: &str) -> Sort {
     );
     if is_sysctl && !name.starts_with("net.ifnames") && !name.starts_with("net.naming") {
         return match nearest(&with_dots, OTHERS.sysctls.iter().map(String::as_str)) {
-            Some(near) if near != with_dots => Sort::NearSysctl(near),
-            _ if variable.len() == name.len() => Sort::Sysctl(format!("sysctl.{name}")),
-            _ => Sort::UserSpace,
+            Some(near) if near != with_dots => WordKind::NearSysctl(near),
+            _ if variable.len() == name.len() => WordKind::Sysctl(format!("sysctl.{name}")),
+            _ => WordKind::UserSpace,
         };
     }
     match first {
         // The rest of the name is a path, a host, or whatever the program makes of it.
         "systemd" | "rd" | "luks" | "udev" | "plymouth" | "inst" | "vconsole" | "locale"
-        | "fsck" => Sort::UserSpace,
-        _ => meant(name).or_else(|| of_another_module(name)).map_or(Sort::UserSpace, Sort::Near),
+        | "fsck" => WordKind::UserSpace,
+        _ => meant(name)
+            .or_else(|| of_another_module(name))
+            .map_or(WordKind::UserSpace, WordKind::Near),
     }
 }
 
@@ -164,30 +166,30 @@ mod tests {
     use super::*;
     use tailtrim_host::BootLine;
 
-    fn of(text: &str) -> Sort {
-        sort(&BootLine::parse(text).words()[0], Some(KernelVersion::new(6, 1)))
+    fn of(text: &str) -> WordKind {
+        classify(&BootLine::parse(text).words()[0], Some(KernelVersion::new(6, 1)))
     }
 
     #[test]
     fn what_words_are() {
-        assert!(matches!(of("nohz-full=1"), Sort::Known(_)));
-        assert_eq!(of("nosoftlookup"), Sort::Near("nosoftlockup"));
-        assert_eq!(of("intel_idle.max_cstat=0"), Sort::Near("intel_idle.max_cstate"));
+        assert!(matches!(of("nohz-full=1"), WordKind::Known(_)));
+        assert_eq!(of("nosoftlookup"), WordKind::Near("nosoftlockup"));
+        assert_eq!(of("intel_idle.max_cstat=0"), WordKind::Near("intel_idle.max_cstate"));
         assert!(
-            matches!(of("rcu_nocbs_poll"), Sort::Swallowed(flag, Some("rcu_nocb_poll")) if flag.name == "rcu_nocbs")
+            matches!(of("rcu_nocbs_poll"), WordKind::Swallowed(flag, Some("rcu_nocb_poll")) if flag.name == "rcu_nocbs")
         );
-        assert!(matches!(of("kthread_cpus=0"), Sort::Foreign(_)));
+        assert!(matches!(of("kthread_cpus=0"), WordKind::Foreign(_)));
         for legitimate in
             ["systemd.cpu_affinity=0", "splash", "BOOT_IMAGE=/vmlinuz", "mydriver.debug=1", "-b"]
         {
-            assert_eq!(of(legitimate), Sort::UserSpace, "{legitimate}");
+            assert_eq!(of(legitimate), WordKind::UserSpace, "{legitimate}");
         }
-        assert_eq!(of("vm.swappiness=1"), Sort::Sysctl("sysctl.vm.swappiness".to_owned()));
-        assert_eq!(of("sysctl.net.core.bus_poll=50"), Sort::NearSysctl("net.core.busy_poll"));
-        assert_eq!(of("sysctl.vm.swappiness=1"), Sort::UserSpace);
-        assert_eq!(of("CONFIG_RCU_NOCB_FULL"), Sort::BuildOption);
-        assert_eq!(of("frobnicate=1"), Sort::Unknown);
-        assert_eq!(of("\u{2013}d"), Sort::Typographic("-d".to_owned()));
+        assert_eq!(of("vm.swappiness=1"), WordKind::Sysctl("sysctl.vm.swappiness".to_owned()));
+        assert_eq!(of("sysctl.net.core.bus_poll=50"), WordKind::NearSysctl("net.core.busy_poll"));
+        assert_eq!(of("sysctl.vm.swappiness=1"), WordKind::UserSpace);
+        assert_eq!(of("CONFIG_RCU_NOCB_FULL"), WordKind::BuildOption);
+        assert_eq!(of("frobnicate=1"), WordKind::Unknown);
+        assert_eq!(of("\u{2013}d"), WordKind::Typographic("-d".to_owned()));
     }
 
     #[test]

@@ -147,7 +147,7 @@ pub(crate) fn ethtool(
 ) -> Result<Option<String>, Unread> {
     let folder = format!("{ETHTOOL}/{nic}");
     let path = format!("{folder}/{what}");
-    match f.key(&path, key) {
+    match f.keyed_value(&path, key) {
         // The interface was asked, and its driver has nothing to say of this.
         Err(Unread::Missing { .. }) if f.list(&folder).is_ok() => Ok(None),
         other => other,

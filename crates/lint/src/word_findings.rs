@@ -1,9 +1,9 @@
 //! Findings about one word: its name, its value, the kernel's version.
 
 use super::finding::{Context, Finding, Kind, Severity};
-use super::table::{How, Parameter, TABLE, Value, Wrong};
-use super::values::{Fit, fit};
-use super::words::{Sort, plain_value};
+use super::table::{Parameter, Parsing, TABLE, Value, Wrong};
+use super::value_check::{ValueCheck, check_value};
+use super::word_kinds::{WordKind, plain_value};
 use tailtrim_host::{Cpus, Word};
 
 const UNKNOWN: &str = "unknown_bootoption(), init/main.c";
@@ -14,16 +14,16 @@ const DOCUMENTED: &str = "kernel-parameters.txt";
 ///
 /// `lost` is the list of an earlier rcu_nocbs= that a swallowed word throws away, and the CPUs that are offloaded
 /// in the end.
-pub(super) fn judge(
+pub(super) fn finding(
     word: &Word,
-    sort: &Sort,
+    kind: &WordKind,
     context: &Context,
     lost: Option<(&Cpus, &Cpus)>,
 ) -> Option<Finding> {
-    match sort {
-        Sort::Known(parameter) => known(word, parameter, context),
-        Sort::Swallowed(flag, meant) => Some(swallowed(word, flag, *meant, context, lost)),
-        Sort::Foreign(foreign) => {
+    match kind {
+        WordKind::Known(parameter) => known(word, parameter, context),
+        WordKind::Swallowed(flag, meant) => Some(swallowed(word, flag, *meant, context, lost)),
+        WordKind::Foreign(foreign) => {
             let title = format!("{} is not a parameter of mainline Linux", word.name);
             let effect = format!(
                 "Only {} have it. {} Mainline does this otherwise: {}.",
@@ -38,15 +38,15 @@ pub(super) fn judge(
                 None => finding,
             })
         }
-        Sort::UserSpace => None,
-        Sort::Near(meant) => Some(near(word, meant, context)),
-        Sort::Sysctl(right) => Some(sysctl(word, with_value(right, word))),
-        Sort::NearSysctl(variable) => {
+        WordKind::UserSpace => None,
+        WordKind::Near(meant) => Some(near(word, meant, context)),
+        WordKind::Sysctl(right) => Some(sysctl(word, with_value(right, word))),
+        WordKind::NearSysctl(variable) => {
             Some(sysctl(word, with_value(&format!("sysctl.{variable}"), word)))
         }
-        Sort::BuildOption => Some(build_option(word, context)),
-        Sort::Typographic(plain) => Some(typographic(word, plain.clone())),
-        Sort::Unknown => {
+        WordKind::BuildOption => Some(build_option(word, context)),
+        WordKind::Typographic(plain) => Some(typographic(word, plain.clone())),
+        WordKind::Unknown => {
             let title = format!("unknown parameter {}", word.name);
             let effect = format!(
                 "{} A program in user space may look for it; the kernel does nothing with it.",
@@ -88,7 +88,7 @@ fn with_value(name: &str, word: &Word) -> String {
 }
 
 /// What is not done: a sentence, or nothing.
-fn so(remains: &str) -> String {
+fn consequence(remains: &str) -> String {
     if remains.is_empty() { String::new() } else { format!(" So {remains}.") }
 }
 
@@ -97,7 +97,7 @@ fn near(word: &Word, meant: &str, context: &Context) -> Finding {
     let title = format!("unknown parameter {}, did you mean {meant}", word.name);
     Finding::new(Severity::Error, Kind::NearMiss, word, title)
         .within_name(word)
-        .effect(format!("{}{}", handed_on(word, context), so(remains)))
+        .effect(format!("{}{}", handed_on(word, context), consequence(remains)))
         .right(with_value(meant, word))
         .source(UNKNOWN)
 }
@@ -131,7 +131,7 @@ fn swallowed(
     };
     Finding::new(Severity::Error, Kind::SwallowedPrefix, word, title)
         .within_name(word)
-        .effect(effect + &so(remains))
+        .effect(effect + &consequence(remains))
         .right(meant.unwrap_or(flag.name))
         .source(PREFIX)
 }
@@ -182,7 +182,7 @@ fn elsewhere(word: &Word, parameter: &Parameter, context: &Context) -> Finding {
 }
 
 fn known(word: &Word, parameter: &Parameter, context: &Context) -> Option<Finding> {
-    if parameter.how == How::Elsewhere {
+    if parameter.parsed == Parsing::Elsewhere {
         return Some(elsewhere(word, parameter, context));
     }
     if let Some(kernel) = context.kernel
@@ -193,7 +193,7 @@ fn known(word: &Word, parameter: &Parameter, context: &Context) -> Option<Findin
             "Mainline has it {}. {}{}",
             parameter.versions,
             handed_on(word, context),
-            so(parameter.remains)
+            consequence(parameter.remains)
         );
         let finding = Finding::new(Severity::Error, Kind::OtherVersion, word, title);
         return Some(finding.effect(effect).source(UNKNOWN));
@@ -204,17 +204,17 @@ fn known(word: &Word, parameter: &Parameter, context: &Context) -> Option<Findin
             with_value(&word.name, &Word { value: Some(plain), ..word.clone() }),
         ));
     }
-    match fit(word, parameter, context.kernel) {
-        Fit::Fits => None,
-        Fit::Missing => Some(missing(word, parameter, context)),
-        Fit::Ignored => ignored(word, parameter),
-        Fit::Later(at, end, since) => {
+    match check_value(word, parameter, context.kernel) {
+        ValueCheck::Fits => None,
+        ValueCheck::Missing => Some(missing(word, parameter, context)),
+        ValueCheck::Ignored => ignored(word, parameter),
+        ValueCheck::Later(at, end, since) => {
             let value = word.value.as_deref().unwrap_or_default();
             let title = format!("{} takes {} since {since} only", parameter.name, &value[at..end]);
             let finding = Finding::new(Severity::Error, Kind::OtherVersion, word, title);
             Some(finding.within(word, at, end).effect(rejected(word, parameter, context)))
         }
-        Fit::Gone(at, end, last) => {
+        ValueCheck::Gone(at, end, last) => {
             let value = word.value.as_deref().unwrap_or_default();
             let title = format!("{} takes {} until {last} only", parameter.name, &value[at..end]);
             let finding = Finding::new(Severity::Error, Kind::OtherVersion, word, title);
@@ -224,7 +224,9 @@ fn known(word: &Word, parameter: &Parameter, context: &Context) -> Option<Findin
                 None => finding,
             })
         }
-        Fit::Wrong(at, end, meant) => Some(wrong(word, parameter, context, (at, end), meant)),
+        ValueCheck::Wrong(at, end, meant) => {
+            Some(wrong(word, parameter, context, (at, end), meant))
+        }
     }
 }
 
@@ -237,12 +239,12 @@ fn newest<'a>(parameter: &'a Parameter, context: &Context) -> Option<&'a str> {
 
 fn missing(word: &Word, parameter: &Parameter, context: &Context) -> Finding {
     let title = format!("{} needs a value", parameter.name);
-    let effect = match parameter.how {
-        How::Setup => handed_on(word, context),
+    let effect = match parameter.parsed {
+        Parsing::Setup => handed_on(word, context),
         _ => "The kernel logs that the word is malformed or invalid.".to_owned(),
     };
     Finding::new(Severity::Error, Kind::BadValue, word, title)
-        .effect(effect + &so(parameter.remains))
+        .effect(effect + &consequence(parameter.remains))
         .right(format!("{}={}", parameter.name, example(parameter)))
 }
 
@@ -290,7 +292,7 @@ fn rejected(word: &Word, parameter: &Parameter, context: &Context) -> String {
         Wrong::Logged => "The value is ignored; the kernel log has a line about it.".to_owned(),
         Wrong::Passed => format!("The value is rejected. {}", handed_on(word, context)),
     };
-    heard + &so(parameter.remains)
+    heard + &consequence(parameter.remains)
 }
 
 fn wrong(

@@ -2,9 +2,9 @@
 //! (kernel/sched/isolation.c), `rcu_nocb_setup()` (kernel/rcu/tree_nocb.h) and `irq_affinity_setup()`
 //! (kernel/irq/irqdesc.c), for kernels that have these built in as distributions do.
 
+use super::cpu_list::{self, ListError, Words};
 use super::finding::Context;
-use super::list::{self, ListError, Words};
-use super::table::{How, TABLE, key};
+use super::table::{Parsing, TABLE, key};
 use serde::Serialize;
 use tailtrim_host::{BootLine, Cpus, Word};
 
@@ -41,7 +41,7 @@ pub struct Prediction {
 
 /// Something that happens to a word.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum ListEvent {
     /// The list is none, or has a CPU that is not there.
     Broken(ListError),
     /// A flag that is not known is skipped: these bytes.
@@ -69,7 +69,7 @@ pub(super) enum What {
 pub(super) struct Simulation {
     pub(super) prediction: Prediction,
     /// What happens, by place of the word.
-    pub(super) events: Vec<(usize, What)>,
+    pub(super) events: Vec<(usize, ListEvent)>,
     /// The list of each word that has one and keeps it.
     pub(super) lists: Vec<(usize, Cpus)>,
     /// Words that their functions return to the caller, who takes them for unknown.
@@ -125,7 +125,7 @@ impl Simulation {
             (name, _) => {
                 let poll = TABLE.find("rcu_nocb_poll", context.kernel);
                 let polls = name == "rcu_nocb_poll"
-                    || poll.is_some_and(|poll| poll.how == How::Prefix)
+                    || poll.is_some_and(|poll| poll.parsed == Parsing::Prefix)
                         && context.kernel.is_some()
                         && name.starts_with("rcu_nocb_poll");
                 self.prediction.rcu_poll |= polls;
@@ -133,7 +133,7 @@ impl Simulation {
         }
     }
 
-    fn say(&mut self, place: usize, what: What) {
+    fn say(&mut self, place: usize, what: ListEvent) {
         self.events.push((place, what));
     }
 
@@ -151,9 +151,9 @@ impl Simulation {
             if let Some(flag) = flag {
                 flags.push(flag);
             } else if value[at..end].chars().all(|sign| sign.is_ascii_alphabetic() || sign == '_') {
-                self.say(place, What::UnknownFlag(at, end));
+                self.say(place, ListEvent::UnknownFlag(at, end));
             } else {
-                self.say(place, What::IllegalFlag(at, end));
+                self.say(place, ListEvent::IllegalFlag(at, end));
                 self.rejected.push(place);
                 return;
             }
@@ -162,7 +162,7 @@ impl Simulation {
         if flags.is_empty() {
             flags.push(DOMAIN);
         } else if !flags.contains(&DOMAIN) {
-            self.say(place, What::NoDomain);
+            self.say(place, ListEvent::NoDomain);
         }
         flags.sort_unstable();
         flags.dedup();
@@ -170,11 +170,11 @@ impl Simulation {
     }
 
     fn housekeeping(&mut self, place: usize, text: &str, offset: usize, flags: &[usize]) {
-        let mut taken = match list::parse(text, self.bits, self.words) {
+        let mut taken = match cpu_list::parse(text, self.bits, self.words) {
             Ok(taken) => taken,
             Err(error) => {
                 let (at, end) = (error.at + offset, error.end + offset);
-                self.say(place, What::Broken(ListError { at, end, ..error }));
+                self.say(place, ListEvent::Broken(ListError { at, end, ..error }));
                 return self.rejected.push(place);
             }
         };
@@ -182,10 +182,10 @@ impl Simulation {
         if kept.is_empty() {
             kept = [BOOT_CPU].into_iter().collect();
             taken = taken.minus(&kept);
-            self.say(place, What::AllTaken);
+            self.say(place, ListEvent::AllTaken);
         }
         if taken.is_empty() {
-            self.say(place, What::Empty);
+            self.say(place, ListEvent::Empty);
             return self.rejected.push(place);
         }
         let clash = (0..self.masks.len()).find(|kind| {
@@ -193,12 +193,12 @@ impl Simulation {
                 && self.masks[*kind].as_ref().is_some_and(|mask| *mask != kept)
         });
         if let Some(kind) = clash {
-            self.say(place, What::MustMatch(self.owner[kind]));
+            self.say(place, ListEvent::MustMatch(self.owner[kind]));
             return self.rejected.push(place);
         }
         let same = flags.iter().find(|kind| self.masks[**kind].is_some());
         if let (Some(kind), true) = (same, self.second_never_fits) {
-            self.say(place, What::SameAgain(self.owner[*kind]));
+            self.say(place, ListEvent::SameAgain(self.owner[*kind]));
             return self.rejected.push(place);
         }
         for kind in flags {
@@ -215,10 +215,10 @@ impl Simulation {
             all: self.words.all || value.is_some_and(|value| value.eq_ignore_ascii_case("all")),
             ..self.words
         };
-        let list = match value.map(|value| list::parse(value, self.bits, words)) {
+        let list = match value.map(|value| cpu_list::parse(value, self.bits, words)) {
             Some(Ok(list)) => list,
             Some(Err(error)) => {
-                self.say(place, What::Broken(error));
+                self.say(place, ListEvent::Broken(error));
                 self.possible.clone()
             }
             None => Cpus::none(),
@@ -226,7 +226,7 @@ impl Simulation {
         if let Some((earlier, lost)) = self.rcu.take()
             && !lost.is_subset(&list)
         {
-            self.say(place, What::ForgetsRcu(earlier, lost));
+            self.say(place, ListEvent::ForgetsRcu(earlier, lost));
         }
         if value.is_some() {
             self.lists.push((place, list.clone()));
@@ -235,11 +235,11 @@ impl Simulation {
     }
 
     fn irqaffinity(&mut self, place: usize, value: &str) {
-        let list = match list::parse(value, self.bits, self.words) {
+        let list = match cpu_list::parse(value, self.bits, self.words) {
             Ok(list) => list,
             Err(error) => {
                 let before = error.before.clone();
-                self.say(place, What::Broken(error));
+                self.say(place, ListEvent::Broken(error));
                 before
             }
         };
@@ -255,7 +255,7 @@ impl Simulation {
         let isolated = without(&self.masks[DOMAIN]);
         let tickless = without(&self.masks[TICK]);
         if tickless.contains(BOOT_CPU) {
-            self.events.push((self.owner[TICK], What::BootCpu));
+            self.events.push((self.owner[TICK], ListEvent::BootCpu));
         }
         let tickless = tickless.minus(&boot);
         let offloaded = self.rcu.as_ref().map_or_else(Cpus::none, |(_, list)| list.clone());

@@ -18,7 +18,7 @@ use tailtrim_host::{Cpus, Topology};
 pub(crate) type Steps = Result<Vec<Step>, String>;
 
 /// The host, and what is wanted of it.
-pub(crate) struct Site<'a> {
+pub(crate) struct HostContext<'a> {
     pub(crate) host: &'a dyn Places,
     pub(crate) topology: &'a Topology,
     pub(crate) division: &'a Division,
@@ -31,7 +31,7 @@ pub(crate) struct Site<'a> {
 
 pub(crate) const CPUS: &str = "/sys/devices/system/cpu";
 
-impl Site<'_> {
+impl HostContext<'_> {
     /// A step for a place; `None` where there is no such place.
     pub(crate) fn look(&self, place: Place, form: Form, new: impl Into<Value>) -> Option<Step> {
         match self.host.place(&place) {
@@ -90,7 +90,7 @@ impl Site<'_> {
     }
 
     /// The CPUs whose power settings count: the isolated ones, all where none are.
-    pub(crate) fn powered(&self) -> Cpus {
+    pub(crate) fn power_managed(&self) -> Cpus {
         let all = self.topology.online().minus(&self.division.offline);
         if self.division.isolated.is_empty() { all } else { self.division.isolated.clone() }
     }
@@ -122,8 +122,8 @@ impl Site<'_> {
 }
 
 /// Whether the CPU says that a hypervisor is beneath it.
-pub(crate) fn is_guest(site: &Site<'_>) -> bool {
-    services::cpu_has(site, "flags", "hypervisor")
+pub(crate) fn is_guest(context: &HostContext<'_>) -> bool {
+    services::cpu_has(context, "flags", "hypervisor")
 }
 
 /// Steps, or that there is nothing of the kind.
