@@ -1,5 +1,5 @@
-//! What can be done about a problem that checks of the audit concern: what they look at, and what `tune plan` would
-//! change.
+//! Advice about a problem without a host: the checks that concern it, and the changes of `tune plan` that answer
+//! them.
 
 use serde::Serialize;
 use tailtrim_tune::{self as tune, When};
@@ -9,11 +9,11 @@ use tailtrim_tune::{self as tune, When};
 pub struct Advice {
     /// Its id.
     pub check: &'static str,
-    /// What it looks at.
+    /// Subject of the check.
     pub title: String,
-    /// What is good.
+    /// Wanted state.
     pub wanted: String,
-    /// What `tune plan` would change for it, in one profile or another.
+    /// Changes of `tune plan` that answer it, of all profiles.
     pub changes: Vec<Change>,
 }
 
@@ -22,13 +22,13 @@ pub struct Advice {
 pub struct Change {
     /// Its id.
     pub id: &'static str,
-    /// What it does.
+    /// Effect in a few words.
     pub title: &'static str,
     /// When it takes effect.
     pub when: When,
 }
 
-/// What these checks say without a host, in their order. Ids that the audit does not know give nothing.
+/// Advice of these checks, in their order. Ids that the audit does not know give nothing.
 #[must_use]
 pub fn advice<'a>(checks: impl IntoIterator<Item = &'a str>) -> Vec<Advice> {
     checks

@@ -1,4 +1,4 @@
-//! What a check answers, and with what evidence.
+//! Answers of checks, with their evidence.
 
 use serde::Serialize;
 use tailtrim_host::Unread;
@@ -38,7 +38,7 @@ impl CheckStatus {
     }
 }
 
-/// What the evidence is worth. Only what was seen is proof.
+/// Strength of the evidence. Only an observation is proof.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EvidenceLevel {
@@ -86,12 +86,12 @@ impl Evidence {
     }
 }
 
-/// What a check found.
+/// Result of a check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// The answer.
     pub verdict: CheckStatus,
-    /// What the evidence is worth; `None` without any.
+    /// Strength of the evidence; `None` without any.
     pub level: Option<EvidenceLevel>,
     /// The state that was found, or the reason why it is not known, in one line.
     pub said: String,
@@ -99,7 +99,7 @@ pub struct Finding {
     pub evidence: Vec<Evidence>,
 }
 
-/// What an evaluator returns: what it could not read makes its answer unknown.
+/// Result of an evaluator: a file that it could not read makes the answer unknown.
 pub type Answer = Result<Finding, Unread>;
 
 impl Finding {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use tailtrim_host::texts::{Text, list, read, text};
 use tailtrim_host::{KernelVersion, Workload};
 
-/// How much the answer matters for the tail.
+/// Influence of a check's subject on the tail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Importance {
@@ -76,7 +76,7 @@ pub struct Check {
     /// Subject.
     #[serde(deserialize_with = "text")]
     pub title: Text,
-    /// How much it matters.
+    /// Influence on the tail.
     pub importance: Importance,
     /// Why it costs latency.
     #[serde(deserialize_with = "text")]
@@ -85,23 +85,23 @@ pub struct Check {
     /// [`tailtrim_host::paths`].
     #[serde(deserialize_with = "list")]
     pub read_from: &'static [Text],
-    /// What is good.
+    /// Wanted state.
     #[serde(deserialize_with = "text")]
     pub wanted: Text,
-    /// What one pays for it; empty for nothing worth a word.
+    /// Cost; empty for nothing worth a word.
     #[serde(default, deserialize_with = "text")]
     pub cost: Text,
-    /// How to set it on the running host; empty where that is impossible. `{iso}`, `{hk}`, `{hkmask}` and
+    /// Command that sets it on the running host; empty where that is impossible. `{iso}`, `{hk}`, `{hkmask}` and
     /// `{nic}` stand for what is intended.
     #[serde(default, deserialize_with = "text")]
     pub set_now: Text,
-    /// What to add to the boot line, or to change in the firmware; empty where there is nothing.
+    /// Word to add to the boot line, or setting of the firmware; empty where there is none.
     #[serde(default, deserialize_with = "text")]
     pub set_boot: Text,
-    /// How to undo it; empty where there is nothing to undo.
+    /// Way to undo it; empty where there is nothing to undo.
     #[serde(default, deserialize_with = "text")]
     pub undo: Text,
-    /// Who recommends it; [`Check::references`] says where it is confirmed.
+    /// Source of the recommendation; [`Check::references`] has the documents that confirm it.
     #[serde(deserialize_with = "text")]
     pub source: Text,
     /// The kernel version that brought it; earlier kernels answer "n/a".
@@ -152,7 +152,7 @@ impl Check {
         &self.confirmed
     }
 
-    /// What of it no document says that was read.
+    /// Statements of the check that none of the documents read confirms.
     #[must_use]
     pub fn unconfirmed(&self) -> &'static [Text] {
         self.unconfirmed

@@ -14,14 +14,14 @@ pub(crate) struct Counters {
 /// One kind of event.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Row {
-    /// How many on each CPU.
+    /// Count of each CPU.
     pub(crate) counts: BTreeMap<u32, u64>,
-    /// What it says behind the counts.
+    /// Description behind the counts.
     pub(crate) label: String,
 }
 
 impl Row {
-    /// How many on these CPUs.
+    /// Sum over these CPUs.
     #[must_use]
     pub(crate) fn on(&self, cpus: &Cpus) -> u64 {
         self.counts.iter().filter(|(cpu, _)| cpus.contains(**cpu)).map(|(_, count)| count).sum()
@@ -55,7 +55,7 @@ impl Counters {
         Some(Self { rows })
     }
 
-    /// What was added since an earlier look; a counter that began anew counts from zero.
+    /// Growth since an earlier look; a counter that began anew counts from zero.
     #[must_use]
     pub(crate) fn since(mut self, earlier: &Self) -> Self {
         for (name, row) in &mut self.rows {
@@ -81,7 +81,7 @@ impl Counters {
 }
 
 impl Facts<'_> {
-    /// How long the counters were watched, in ms.
+    /// Duration of the observation of counters, in ms.
     pub(crate) fn observed_ms(&self) -> Result<u64, Unread> {
         let text = self.text(OBSERVED_MS)?;
         let wrong = || broken(OBSERVED_MS, &text, "a number of milliseconds above 0");
@@ -101,7 +101,7 @@ impl Facts<'_> {
         Ok(number(&after)?.saturating_sub(number(&before)?))
     }
 
-    /// What a table of counters gained.
+    /// Growth of a table of counters.
     pub(crate) fn counter_growth(&self, path: &str) -> Result<Counters, Unread> {
         let (before, after) = self.before_and_after(path)?;
         let table = |text: &str| {
@@ -110,7 +110,7 @@ impl Facts<'_> {
         Ok(table(&after)?.since(&table(&before)?))
     }
 
-    /// How often each kernel thread woke: those that did.
+    /// Number of wake-ups of each kernel thread that woke.
     pub(crate) fn thread_wakeups(&self) -> Result<Vec<(String, u64)>, Unread> {
         let (before, after) = self.before_and_after(KTHREADS)?;
         let old = switches(&before);

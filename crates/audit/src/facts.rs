@@ -1,4 +1,4 @@
-//! What checks look at: a tree, the intent, and a trail of everything that was read on the way.
+//! Facts about a host for checks: a tree, the intent, and a trail of everything that was read on the way.
 
 use super::answer::Evidence;
 use super::intent::{self, Intent};
@@ -18,7 +18,7 @@ pub struct Facts<'a> {
     info: OnceCell<Result<String, Unread>>,
 }
 
-/// What a check read and what it could not.
+/// Files that a check read, and those that it could not read.
 #[derive(Debug, Default)]
 pub(crate) struct Trail {
     pub(crate) read: Vec<Evidence>,
@@ -39,7 +39,7 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// What the host is meant for.
+    /// Purpose of the host.
     #[must_use]
     pub fn intent(&self) -> &'a Intent {
         self.intent
@@ -56,7 +56,7 @@ impl<'a> Facts<'a> {
         !cpus.intersection(self.iso()).is_empty()
     }
 
-    /// What the CPUs for the packets alone are called: only what is isolated, or is to be, is called so.
+    /// Name of the CPUs for the packets alone in answers: they are called isolated only if they are, or are to be.
     pub(crate) fn isolated_cpus(&self) -> &'static str {
         match self.intent.isolate_assumed {
             true => "CPUs assumed to be isolated",
@@ -213,7 +213,7 @@ impl<'a> Facts<'a> {
             .map(String::as_str)
     }
 
-    /// What the first CPU says of itself under a name such as `vendor_id`; `None` where it does not.
+    /// Field of the first CPU in `/proc/cpuinfo`, such as `vendor_id`; `None` without one.
     pub(crate) fn cpuinfo_field(&self, name: &str) -> Result<Option<String>, Unread> {
         let lines = self.cpuinfo()?.lines();
         let mut named = lines.filter_map(|line| line.split_once(':'));
@@ -232,7 +232,7 @@ impl<'a> Facts<'a> {
         self.has_flag("hypervisor")
     }
 
-    /// What something said under a key in a text of `key: value` lines; `None` where the key is not there.
+    /// Value of a key in a text of `key: value` lines; `None` where the key is not there.
     pub(crate) fn keyed_value(&self, path: &str, key: &str) -> Result<Option<String>, Unread> {
         let text = self.tree.text(path);
         let value = text.map(|text| {

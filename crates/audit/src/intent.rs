@@ -1,4 +1,4 @@
-//! What a host is meant for: "good" depends on it.
+//! Intent: the purpose of a host, on which the verdicts depend.
 
 use serde::Serialize;
 use tailtrim_host::{BootLine, Cpus, Topology, Tree, Unread, Workload};
@@ -12,7 +12,7 @@ pub struct Wish {
     pub housekeeping: Option<Cpus>,
     /// Interfaces that the packets use.
     pub nics: Option<Vec<String>>,
-    /// How packets are worked on.
+    /// Way in which packets are processed.
     pub workload: Option<Workload>,
 }
 
@@ -29,7 +29,7 @@ impl Wish {
     }
 }
 
-/// What a host is meant for.
+/// Purpose of a host: a wish, completed by inference.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Intent {
     /// CPUs for the packets alone.
@@ -40,9 +40,9 @@ pub struct Intent {
     pub housekeeping: Cpus,
     /// Interfaces that the packets use.
     pub nics: Vec<String>,
-    /// How packets are worked on.
+    /// Way in which packets are processed.
     pub workload: Workload,
-    /// What was not given, and from what it was inferred.
+    /// Inferred parts, each with its basis.
     pub inferred: Vec<String>,
 }
 
@@ -63,7 +63,7 @@ pub enum IntentError {
 }
 
 impl Intent {
-    /// What was wished, completed by what the host shows.
+    /// Complete a wish by the state of the host.
     ///
     /// # Errors
     ///
@@ -132,7 +132,7 @@ fn shown(cpus: &Cpus) -> String {
 
 const ASSUMED: &str = "no CPU is isolated: all but the first core are assumed";
 
-/// What is isolated, or was meant to be; else all but the first core.
+/// CPUs that are isolated, or were meant to be; else all but the first core.
 fn isolated(tree: &dyn Tree, topology: Option<&Topology>) -> (Cpus, &'static str) {
     let cpus = |path| tree.text(path).ok().and_then(|text| text.parse::<Cpus>().ok());
     let set = ["/sys/devices/system/cpu/isolated", "/sys/fs/cgroup/cpuset.cpus.isolated"]

@@ -141,7 +141,7 @@ fn locked_down(facts: &Facts<'_>) -> bool {
     ["[integrity]", "[confidentiality]"].iter().any(|level| state.contains(level))
 }
 
-/// What stands behind a path that is not a file on a host.
+/// Name for people of a path that is not a file on a host.
 fn path_in_words(path: &str) -> String {
     let known = match path {
         paths::LOG => "the kernel's log",

@@ -17,13 +17,13 @@ impl Log {
         Self { lines, whole }
     }
 
-    /// How many lines there are.
+    /// Number of lines.
     #[must_use]
     pub(crate) fn len(&self) -> usize {
         self.lines.len()
     }
 
-    /// What follows a text in the last line that has it.
+    /// Rest of the last line that has a text, after that text.
     #[must_use]
     pub(crate) fn after(&self, text: &str) -> Option<&str> {
         self.lines.iter().rev().find_map(|line| Some(line.split_once(text)?.1.trim()))

@@ -138,7 +138,7 @@ pub(crate) fn worst(mut answers: Vec<Finding>) -> Finding {
     first
 }
 
-/// What `ethtool` says of an interface under a key; `None` where the driver does not know it.
+/// Value that `ethtool` prints for an interface under a key; `None` where the driver does not know it.
 pub(crate) fn ethtool(
     f: &Facts<'_>,
     nic: &str,

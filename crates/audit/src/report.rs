@@ -14,7 +14,7 @@ pub struct Asked {
     pub check: &'static Check,
     /// Its answer.
     pub finding: Finding,
-    /// Who accepted it, and until when.
+    /// Waiver that accepts it.
     pub waived: Option<Waiver>,
 }
 
@@ -32,7 +32,7 @@ impl Asked {
     }
 }
 
-/// How many answered what.
+/// Number of answers by verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Counts {
     /// Not as wanted.
@@ -69,13 +69,13 @@ pub struct AuditReport {
     pub online: String,
     /// Whether the host is a virtual machine; `None` where that is not known.
     pub guest: Option<bool>,
-    /// How long counters were watched, in ms; `None` where they were not.
+    /// Duration of the observation of counters, in ms; `None` without one.
     pub observed_ms: Option<u64>,
-    /// What the host is for.
+    /// Purpose of the host.
     pub intent: Intent,
     /// The answers: the worst first, of these what matters most first.
     pub asked: Vec<Asked>,
-    /// What became of waivers that waive nothing.
+    /// Waivers that had no effect, and why.
     pub waivers: Vec<Waived>,
 }
 
@@ -128,7 +128,7 @@ impl AuditReport {
         self.asked.iter().filter(move |one| one.finding.verdict == verdict && one.waived.is_none())
     }
 
-    /// How many answered what.
+    /// Number of answers by verdict.
     #[must_use]
     pub fn counts(&self) -> Counts {
         let of = |verdict| self.of(verdict).count();

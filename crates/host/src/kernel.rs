@@ -28,7 +28,7 @@ impl KernelVersion {
     }
 }
 
-/// What follows the second number is not looked at: `uname -r` has the distribution's there.
+/// Text after the second number is ignored: `uname -r` has the distribution's version there.
 impl FromStr for KernelVersion {
     type Err = KernelVersionError;
 

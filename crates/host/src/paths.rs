@@ -28,7 +28,7 @@ pub const AFTER: &str = "/tailtrim/observation/after";
 /// In an observation: how often each kernel thread went to sleep.
 pub const KTHREADS: &str = "/tailtrim/kthread_switches";
 
-/// What a line of the kernel's log must contain to be kept.
+/// Texts of which a line of the kernel's log must contain one to be kept.
 pub const LOG_LINES: &[&str] = &[
     "Linux version ",
     "Unknown kernel command line parameters",
@@ -246,7 +246,7 @@ pub const FILES: &[Wanted] = &[
 pub const LINKS: &[&str] =
     &["/sys/class/net/*/device/driver", "/sys/class/net/*/device/virtfn#/driver"];
 
-/// What is looked for by its name only.
+/// Patterns of files of which only the names are read.
 pub const NAMES: &[&str] = &["/sys/bus/pci/drivers/igb_uio/*", "/sys/bus/pci/drivers/vfio-pci/*"];
 
 /// All patterns: files, links and names.

@@ -1,10 +1,10 @@
-//! How packets are worked on: what is good for a host depends on it.
+//! Ways to process packets: the right settings of a host depend on them.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// How packets are worked on.
+/// Way in which packets are processed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Workload {

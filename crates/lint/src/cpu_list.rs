@@ -23,7 +23,7 @@ pub(super) struct ListError {
     /// Bytes of the part that is wrong.
     pub(super) at: usize,
     pub(super) end: usize,
-    /// What stands before it.
+    /// CPUs listed before that part.
     pub(super) before: Cpus,
 }
 

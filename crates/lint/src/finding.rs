@@ -1,10 +1,10 @@
-//! What the linter says about a word.
+//! Findings about words, and the kernel and machine for which a line is read.
 
 use serde::{Deserialize, Serialize};
 use tailtrim_host::KernelVersion;
 use tailtrim_host::{Cpus, Word};
 
-/// How bad it is.
+/// Severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Severity {
@@ -12,11 +12,11 @@ pub enum Severity {
     Note,
     /// Does something, but perhaps not what was meant.
     Warning,
-    /// What is asked for does not happen.
+    /// The setting that the word asks for does not take effect.
     Error,
 }
 
-/// What is the matter.
+/// Kind of problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
@@ -53,9 +53,9 @@ pub enum Kind {
 /// Something about one word of a boot line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// How bad it is.
+    /// Severity of a finding.
     pub severity: Severity,
-    /// What is the matter.
+    /// Kind of problem.
     pub kind: Kind,
     /// The check of the audit that this belongs to.
     pub check: &'static str,
@@ -67,13 +67,13 @@ pub struct Finding {
     pub end: usize,
     /// One line: what is wrong.
     pub title: String,
-    /// What the kernel really does with it.
+    /// Actual effect of the word on the kernel.
     pub effect: String,
-    /// What should stand there; `None` where nothing can be proposed.
+    /// Correct word; `None` where nothing can be proposed.
     pub right: Option<String>,
     /// Where this is known from.
     pub source: &'static str,
-    /// What the running kernel says about it; `None` where it was not asked or says nothing.
+    /// Statement of the running kernel about it; `None` where it was not asked or says nothing.
     pub seen: Option<String>,
 }
 

@@ -31,7 +31,7 @@ use serde::Serialize;
 use tailtrim_host::{BootLine, Cpus, KernelVersion};
 use word_kinds::WordKind;
 
-/// What is to be said about a line.
+/// Findings about a line, with the kernel's predicted state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LintReport {
     /// The line.
@@ -42,14 +42,14 @@ pub struct LintReport {
     pub cpus: Option<Cpus>,
     /// In the order of the line.
     pub findings: Vec<Finding>,
-    /// What the kernel makes of it; where the machine is not known, of a very large one.
+    /// Predicted state of the kernel; where the machine is not known, on a very large one.
     pub prediction: Prediction,
-    /// What the running kernel shows; `None` where none was asked.
+    /// State of the running kernel; `None` where none was asked.
     pub running: Option<Running>,
 }
 
 impl LintReport {
-    /// How bad the worst finding is; `None` where there is none.
+    /// Severity of the worst finding; `None` without any.
     #[must_use]
     pub fn worst(&self) -> Option<Severity> {
         self.findings.iter().map(|finding| finding.severity).max()

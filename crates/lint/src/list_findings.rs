@@ -10,7 +10,7 @@ use tailtrim_host::{BootLine, Cpus, KernelVersion, Word};
 const HOUSEKEEPING: &str = "housekeeping_setup(), kernel/sched/isolation.c";
 const RCU: &str = "rcu_nocb_setup(), kernel/rcu/tree_nocb.h";
 
-/// What happened to the lists of a line.
+/// Findings about the events of the simulation.
 pub(super) fn events(line: &BootLine, run: &Simulation, context: &Context) -> Vec<Finding> {
     let known =
         run.events.iter().filter_map(|(place, what)| Some((line.words().get(*place)?, what)));

@@ -1,6 +1,6 @@
 //! Which name was meant.
 
-/// How many letters must be typed otherwise: inserted, left out, replaced, or swapped with the next one.
+/// Edit distance: letters inserted, left out, replaced, or swapped with the next one (Damerau).
 /// Case, `-` and `_` make no difference.
 pub(super) fn distance(left: &str, right: &str) -> usize {
     let (left, right) = (letters(left), letters(right));

@@ -1,4 +1,4 @@
-//! What a kernel makes of the CPU lists of a line: a model of `housekeeping_setup()`
+//! Simulation of a kernel that reads the CPU lists of a line: a model of `housekeeping_setup()`
 //! (kernel/sched/isolation.c), `rcu_nocb_setup()` (kernel/rcu/tree_nocb.h) and `irq_affinity_setup()`
 //! (kernel/irq/irqdesc.c), for kernels that have these built in as distributions do.
 
@@ -20,7 +20,7 @@ const TICK: usize = 2;
 /// Unbound work, timers, RCU, kernel threads: `nohz_full=` takes them together.
 const NOISE: usize = 3;
 
-/// What a kernel makes of a line.
+/// State of a kernel that booted with a line.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Prediction {
     /// `/sys/devices/system/cpu/isolated`.
@@ -64,11 +64,11 @@ pub(super) enum ListEvent {
     ForgetsRcu(usize, Cpus),
 }
 
-/// What happens to all words.
+/// Simulation of all words of a line.
 #[derive(Debug, Default)]
 pub(super) struct Simulation {
     pub(super) prediction: Prediction,
-    /// What happens, by place of the word.
+    /// Events, by place of the word.
     pub(super) events: Vec<(usize, ListEvent)>,
     /// The list of each word that has one and keeps it.
     pub(super) lists: Vec<(usize, Cpus)>,

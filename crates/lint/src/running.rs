@@ -9,7 +9,7 @@ use tailtrim_host::{BootLine, Cpus, KernelVersion, LOG, Tree, Unread, Word};
 const ISOLATED: &str = "/sys/devices/system/cpu/isolated";
 const NOHZ_FULL: &str = "/sys/devices/system/cpu/nohz_full";
 
-/// What a running kernel shows of its boot line. What could not be read is `None` here and named in
+/// State of a running kernel that its boot line controls. A file that could not be read is `None` here and named in
 /// [`Running::unread`].
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Running {
@@ -33,7 +33,7 @@ pub struct Running {
     pub init: Option<Vec<String>>,
     /// Environment of PID 1.
     pub environment: Option<Vec<String>>,
-    /// What could not be read, and why.
+    /// Files that could not be read, and why.
     pub unread: Vec<String>,
 }
 
@@ -68,7 +68,7 @@ impl Running {
 
     fn cpus(&mut self, tree: &dyn Tree, path: &str) -> Option<Cpus> {
         let text = self.keep(tree.text(path))?;
-        // What printk writes for no mask.
+        // Output of printk for no mask.
         if text == "(null)" {
             return Some(Cpus::none());
         }
@@ -149,7 +149,7 @@ impl LintReport {
     }
 }
 
-/// What of the running kernel bears a finding out.
+/// Observations on the running kernel that confirm a finding.
 fn confirmation(finding: &Finding, running: &Running) -> Option<String> {
     let is = |known: &&String| **known == finding.word;
     let has =
@@ -219,7 +219,7 @@ fn unheard<'a>(
         |word: &&Word| running.reported.iter().flatten().any(|known| *known == word.text());
     let told =
         |word: &Word| findings.iter().any(|finding| finding.at >= word.at && finding.at < word.end);
-    // What is searched for in the whole line works although it is reported.
+    // A parameter that is searched for in the whole line works although it is reported.
     let known = |word: &&Word| {
         let parameter = TABLE.find(&word.name, kernel);
         parameter.is_some_and(|parameter| parameter.parsed != Parsing::Scanned)

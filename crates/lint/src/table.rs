@@ -1,8 +1,8 @@
 //! The kernel's parameters as data: `parameters.json` has those that matter for latency (x86) and those beside which
 //! they stand on a boot line, `names.json` the names of all others.
 //!
-//! Facts of Linux 5.10.223, 6.1.192, 6.12.107 and 7.2.13, read in the sources that Debian has of them; versions from the
-//! kernel's history.
+//! Facts of Linux 5.10.223, 6.1.192, 6.12.107 and 7.2.13, read in the sources that Debian has of them; versions from
+//! the kernel's history.
 
 use super::version::Versions;
 use serde::Deserialize;
@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 use tailtrim_host::KernelVersion;
 use tailtrim_host::texts::{Text, read, text};
 
-/// How the kernel finds a parameter among the words.
+/// Method by which the kernel finds a parameter among the words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Parsing {
@@ -33,7 +33,7 @@ pub(super) enum Parsing {
     Module,
 }
 
-/// What becomes of a word whose value is wrong.
+/// Treatment of a word whose value is wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Wrong {
@@ -63,7 +63,7 @@ pub(super) struct Choice {
     pub(super) last: Option<KernelVersion>,
 }
 
-/// What a parameter takes.
+/// Type of a parameter's value.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Value {
@@ -73,7 +73,7 @@ pub(super) enum Value {
     One(Vec<Choice>),
     /// Several of these.
     Some(Vec<Choice>),
-    /// What `kstrtobool()` takes.
+    /// Boolean as `kstrtobool()` reads it.
     Bool,
     /// A number.
     Number,
@@ -102,10 +102,10 @@ pub(super) struct Parameter {
     pub(super) repeats: bool,
     #[serde(default)]
     pub(super) versions: Versions,
-    /// What stays as it was where the word is not heard; empty where there is nothing to say.
+    /// Setting that stays as it was where the word has no effect; empty where there is nothing to say.
     #[serde(default, deserialize_with = "text")]
     pub(super) remains: Text,
-    /// What a wrong value does, where that is not simply nothing.
+    /// Effect of a wrong value, where there is one.
     #[serde(default, deserialize_with = "text")]
     pub(super) wrong_does: Text,
 }

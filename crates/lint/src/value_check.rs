@@ -5,7 +5,7 @@ use super::table::{Choice, Parameter, Parsing, Value};
 use tailtrim_host::KernelVersion;
 use tailtrim_host::Word;
 
-/// How a value and its parameter go together.
+/// Result of comparing a value with its parameter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ValueCheck {
     /// The parameter takes it, or it is not known what it takes.

@@ -58,7 +58,7 @@ pub(super) fn finding(
     }
 }
 
-/// What the kernel does with a word that it does not know.
+/// Describe the kernel's treatment of a word that it does not know.
 pub(super) fn handed_on(word: &Word, context: &Context) -> String {
     if word.name.contains('.') {
         return "A name with a dot is kept for a module that may be loaded later, so nothing reports it."
@@ -87,7 +87,7 @@ fn with_value(name: &str, word: &Word) -> String {
     }
 }
 
-/// What is not done: a sentence, or nothing.
+/// Sentence about the setting that stays as it was; empty where nothing is known of it.
 fn consequence(remains: &str) -> String {
     if remains.is_empty() { String::new() } else { format!(" So {remains}.") }
 }
@@ -282,7 +282,7 @@ fn ignored(word: &Word, parameter: &Parameter) -> Option<Finding> {
     Some(if says_no { finding } else { finding.right(parameter.name) })
 }
 
-/// What becomes of a word whose value its function does not take.
+/// Describe the kernel's treatment of a value that the parameter does not take.
 fn rejected(word: &Word, parameter: &Parameter, context: &Context) -> String {
     if !parameter.wrong_does.is_empty() {
         return format!("With a value that it does not know, {}.", parameter.wrong_does);

@@ -1,4 +1,4 @@
-//! What a kernel takes a word for.
+//! Classification of words: parameters, words for user space, and mistakes.
 
 use super::nearest::nearest;
 use super::table::{Parameter, Parsing, TABLE, Value, key};
@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use tailtrim_host::texts::read;
 use tailtrim_host::{KernelVersion, Word};
 
-/// What a word is to the kernel.
+/// Meaning of a word to the kernel.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum WordKind {
     /// A parameter.
@@ -40,7 +40,7 @@ pub(super) struct Foreign {
     name: String,
     /// Where it comes from.
     pub(super) home: String,
-    /// What does its work in mainline.
+    /// Replacement in mainline.
     pub(super) instead: String,
     /// The word for that, where there is one.
     #[serde(default)]

@@ -32,7 +32,7 @@ pub(crate) struct CatalogueChange {
     pub(crate) method: Method,
 }
 
-/// What carries it out.
+/// Method that carries a change out.
 #[derive(Clone, Default)]
 pub(crate) enum Method {
     /// A file with one value.

@@ -23,22 +23,22 @@ pub enum When {
 pub struct Step {
     /// Where it stands.
     pub place: Place,
-    /// How it is written.
+    /// Form in which it is written.
     pub form: Form,
-    /// What it is now; `None` where there is nothing.
+    /// Present value; `None` where there is none.
     pub old: Option<Value>,
-    /// What it is to be.
+    /// Wanted value.
     pub new: Option<Value>,
-    /// What is known of it.
+    /// State of the value before anything is done.
     pub state: State,
     /// That the kernel refuses it is an answer, not a failure: interrupts that it manages itself, threads
     /// that it has bound.
     pub optional: bool,
-    /// What to run once it is written, and again once it is restored.
+    /// Program to run once it is written, and again once it is restored.
     pub then: Option<Command>,
 }
 
-/// What is known of a step before anything is done.
+/// State of a step before anything is done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
@@ -103,13 +103,13 @@ pub struct Change {
     pub id: String,
     /// The checks of the audit that it answers.
     pub checks: Vec<String>,
-    /// What is done, in a few words.
+    /// Effect, in a few words.
     pub title: String,
-    /// What it saves.
+    /// Reason: the latency that it saves.
     pub reason: String,
-    /// What it costs.
+    /// Cost.
     pub cost: String,
-    /// Who says so.
+    /// Source of the recommendation.
     pub source: String,
     /// When it takes effect.
     pub when: When,
@@ -117,7 +117,7 @@ pub struct Change {
     pub steps: Vec<Step>,
     /// The words for the boot line.
     pub words: Vec<String>,
-    /// What to mind on this host: a drop-in with another value, a word that is there already.
+    /// Warnings for this host: a drop-in with another value, a word that is there already.
     pub notes: Vec<String>,
     /// CPUs that no other program may use once it is applied.
     pub takes: Cpus,

@@ -1,4 +1,4 @@
-//! Who gets which CPU: the host, the virtual machine's system, the application.
+//! Division of CPUs between the host, the virtual machine's system and the application.
 //!
 //! The division of Figure 1 of "Ducked Tails": the host keeps the first core, the virtual machine's system
 //! gets the second, and the rest belongs to the application alone.
@@ -17,7 +17,7 @@ const BOOT_CPU: u32 = 0;
 pub struct Division {
     /// The host's: interrupts, daemons, shells.
     pub housekeeping: Cpus,
-    /// What the host leaves alone: [`Division::vm_os`] and [`Division::application`].
+    /// CPUs that the host leaves alone: [`Division::vm_os`] and [`Division::application`].
     pub isolated: Cpus,
     /// The virtual machine's own system.
     pub vm_os: Cpus,
@@ -39,11 +39,11 @@ pub enum DivisionError {
     /// A CPU that is not there.
     #[error("{part} CPUs {cpus} are not online here (online: {online})")]
     NotOnline {
-        /// What they were to be: isolated or housekeeping.
+        /// Intended use: isolated or housekeeping.
         part: &'static str,
         /// The CPUs.
         cpus: Cpus,
-        /// What is there.
+        /// Online CPUs.
         online: Cpus,
     },
     /// The boot CPU cannot be isolated.

@@ -1,11 +1,11 @@
-//! How a value is written, and when two of them mean the same.
+//! Forms of values: writing them, and comparing two for equal meaning.
 
 use super::place::Value;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use tailtrim_host::Cpus;
 
-/// What kind of text a place holds. Kernels do not give back what was written: masks come back in groups
+/// Kind of text that a place holds. Kernels do not give back what was written: masks come back in groups
 /// of eight digits, a choice with all its alternatives around it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -60,7 +60,7 @@ impl Form {
         }
     }
 
-    /// What to write so that the place has this value, which may be what was read from it.
+    /// Bytes to write so that the place has this value, which may be what was read from it.
     #[must_use]
     pub fn written(&self, value: &Value) -> Vec<u8> {
         let text = value.shown();

@@ -23,7 +23,7 @@ use xxhash_rust::xxh3::xxh3_64;
 /// is for whoever wrote it to say. It is refused, not converted.
 pub const FORMAT: u32 = 2;
 
-/// Who began, when and with what.
+/// Header of a journal: time, host, profile and command line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Begin {
     /// Version of the format.
@@ -46,7 +46,7 @@ enum Line {
     Begin {
         #[serde(flatten)]
         begin: Begin,
-        /// How many steps follow.
+        /// Number of steps that follow.
         steps: usize,
         /// XXH3-64 over their lines.
         checksum: String,
@@ -54,7 +54,7 @@ enum Line {
     Step(Recorded),
 }
 
-/// What is appended while a plan is carried out or taken back.
+/// Record appended while a plan is carried out or taken back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "record", rename_all = "lowercase")]
 pub enum Mark {
@@ -67,7 +67,7 @@ pub enum Mark {
     Done {
         /// Its number.
         number: usize,
-        /// What came of it.
+        /// Result of the step.
         outcome: Outcome,
     },
     /// All steps were carried out.
@@ -85,21 +85,21 @@ pub struct Recorded {
     pub change: String,
     /// Where.
     pub place: Place,
-    /// How values are written.
+    /// Form of the values.
     pub form: Form,
     /// The bytes before.
     pub old: Option<Value>,
-    /// What is wanted; `None` for a value that is not set, but may change with others.
+    /// Wanted value; `None` for a value that is not set, but may change with others.
     pub new: Option<Value>,
     /// Whether a refusal is an answer.
     #[serde(default)]
     pub optional: bool,
-    /// What to run once it is written or restored.
+    /// Program to run once it is written or restored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub then: Option<Command>,
 }
 
-/// What came of a step.
+/// Result of a step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
@@ -116,13 +116,13 @@ pub enum Outcome {
 /// A journal that was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Journal {
-    /// Who, when, what.
+    /// Header of the journal.
     pub begin: Begin,
     /// The steps, in the order in which they were to be carried out.
     pub steps: Vec<Recorded>,
     /// Numbers of steps that were begun.
     pub started: Vec<usize>,
-    /// What came of steps.
+    /// Results of steps, by number.
     pub outcomes: BTreeMap<usize, Outcome>,
     /// Whether all was carried out.
     pub applied: bool,
@@ -148,7 +148,7 @@ pub enum JournalError {
         "it is of format {found}, this program reads format {FORMAT}: revert with the version that wrote it"
     )]
     Format {
-        /// What it says.
+        /// Format that it names.
         found: u32,
     },
     /// Steps are missing at its end.
@@ -172,7 +172,7 @@ pub enum JournalError {
     Unknown {
         /// The line, from 1.
         line: usize,
-        /// What is not known.
+        /// Part of the step that is not known.
         why: String,
         /// Steps that it was written with.
         steps: usize,
@@ -300,7 +300,7 @@ fn header(first: &[u8], all: &[u8]) -> Result<(Begin, usize, String), JournalErr
     }
 }
 
-/// How a step begins.
+/// Beginning of a step's line.
 const STEP: &str = r#"{"record":"step","#;
 
 /// It becomes part of a file's name.

@@ -1,4 +1,4 @@
-//! What to change on a host for the sake of its tail, and how to take it back.
+//! Changes to a host for the sake of its tail, and the journal by which they are taken back.
 //!
 //! 1. a [`Request`] says which CPUs and interfaces the workload is to have, and by which [`Profile`],
 //! 2. [`divide`] gives each CPU to the host, to a virtual machine's system or to the application,

@@ -1,4 +1,4 @@
-//! Who else sets these values: daemons that run, files that are applied when the host starts.
+//! Other owners of these values: daemons that run, files that are applied when the host starts.
 
 use super::place::Places;
 use serde::Serialize;
@@ -11,9 +11,9 @@ pub struct Owner {
     pub service: String,
     /// Its process.
     pub pid: u32,
-    /// What it sets.
+    /// Settings that it controls.
     pub owns: String,
-    /// What to do about it.
+    /// Advice to the operator.
     pub way_out: String,
 }
 
@@ -66,7 +66,7 @@ pub(crate) fn owns(service: &str, change: &str) -> bool {
         "thermald" => change.starts_with("cpu.") && change.contains("freq"),
         "tlp" => matches!(change, "cpu.governor" | "cpu.epp" | "pcie.aspm" | "nic.runtime-pm"),
         "ksmtuned" => change == "mm.ksm",
-        // What tuned leaves alone today another of its profiles sets tomorrow.
+        // A value that tuned leaves alone today, another of its profiles sets tomorrow.
         _ => true,
     }
 }

@@ -12,18 +12,18 @@ use serde::Serialize;
 use tailtrim_host::{BootLine, Cpus, Topology, Unread};
 use thiserror::Error;
 
-/// What is to be changed on one host.
+/// Plan: the changes to one host.
 #[derive(Debug, Clone, Serialize)]
 pub struct Plan {
-    /// What was asked for.
+    /// Request.
     pub request: Request,
     /// Release of the running kernel.
     pub kernel: Option<String>,
-    /// Who gets which CPU.
+    /// Division of the CPUs.
     pub division: Division,
-    /// What is changed, in the order in which it is carried out.
+    /// Changes, in the order in which they are carried out.
     pub changes: Vec<Change>,
-    /// What the profile has and this host does not, or what was taken out.
+    /// Changes of the profile that do not apply to this host, or were taken out.
     pub absent: Vec<Absent>,
     /// Daemons that set some of these values themselves.
     pub owners: Vec<Owner>,
@@ -36,7 +36,7 @@ pub struct Absent {
     pub id: String,
     /// Checks of the audit.
     pub checks: Vec<String>,
-    /// What it would do.
+    /// Effect that it would have.
     pub title: String,
     /// Why it does not apply.
     pub why: String,
@@ -75,9 +75,9 @@ pub enum PlanError {
     /// No such interface.
     #[error("{name}: no such interface (there are: {known})")]
     NoInterface {
-        /// What was asked for.
+        /// Request.
         name: String,
-        /// What there is.
+        /// Interfaces of the host.
         known: String,
     },
     /// A name that means no change.
@@ -353,7 +353,7 @@ fn take_over(host: &impl Places, plan: &mut Plan) -> Result<(), PlanError> {
     Ok(())
 }
 
-/// What files and the running boot line say against a change.
+/// Note the files and words of the running boot line that contradict a change.
 fn note(host: &impl Places, plan: &mut Plan) {
     let files = owners::sysctl_files(host);
     let line = BootLine::parse(&host.text("/proc/cmdline").unwrap_or_default());

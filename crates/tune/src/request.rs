@@ -1,4 +1,4 @@
-//! What the operator wants.
+//! Request of the operator.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -45,7 +45,7 @@ impl Profile {
     }
 }
 
-/// What becomes of hardware threads.
+/// Treatment of hardware threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Default)]
 #[serde(rename_all = "kebab-case")]
 pub enum Smt {
@@ -71,7 +71,7 @@ pub enum Turbo {
     On,
 }
 
-/// What becomes of that which takes effect at the next start of the host.
+/// Treatment of changes that take effect at the next start of the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Default)]
 #[serde(rename_all = "kebab-case")]
 pub enum Boot {
@@ -87,7 +87,7 @@ pub enum Boot {
 pub struct HugePages {
     /// Size of one in KiB.
     pub kib: u64,
-    /// How many.
+    /// Number of pages.
     pub count: u64,
 }
 
@@ -130,12 +130,12 @@ impl fmt::Display for HugePages {
     }
 }
 
-/// What the operator wants: who is to have which CPUs, and how far to go.
+/// Request of the operator: the division of CPUs, and the changes to make.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Request {
     /// Set of changes.
     pub profile: Profile,
-    /// How packets come to the application.
+    /// Way in which packets come to the application.
     pub workload: Workload,
     /// CPUs for the workload; `None` chooses.
     pub isolate: Option<Cpus>,
@@ -153,11 +153,11 @@ pub struct Request {
     pub ring: Option<u32>,
     /// Queues to give the interfaces.
     pub queues: Option<u32>,
-    /// What becomes of hardware threads.
+    /// Treatment of hardware threads.
     pub smt: Smt,
-    /// What becomes of turbo.
+    /// Treatment of turbo.
     pub turbo: Turbo,
-    /// What becomes of the boot line.
+    /// Treatment of the boot line.
     pub boot: Boot,
     /// C-states with a longer exit latency are not used on the workload's CPUs.
     pub exit_latency_us: u64,
@@ -170,7 +170,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// What a profile means, with nothing else said.
+    /// Request of a profile with its defaults.
     #[must_use]
     pub fn new(profile: Profile) -> Self {
         let workload = match profile {

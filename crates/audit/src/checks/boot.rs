@@ -15,7 +15,7 @@ pub(super) const CHECKS: Topic = Topic {
     ],
 };
 
-/// What the linter has to say about the running line that belongs to a check.
+/// Findings of the linter about the running line that belong to a check.
 fn lint_findings(f: &Facts<'_>, check: &str) -> Result<Vec<lint::Finding>, Unread> {
     let line = f.text("/proc/cmdline")?;
     let kernel = f.kernel().ok();
@@ -190,7 +190,7 @@ fn next_boot(f: &Facts<'_>) -> Answer {
     judge(Asked, good, Warn, said)
 }
 
-/// What the boot loaders that this host has would give to the kernel.
+/// Boot lines in the configuration of this host's boot loaders.
 fn configured(f: &Facts<'_>) -> Result<Vec<String>, Unread> {
     let mut lines = Vec::new();
     let mut grub: Vec<(String, String)> = Vec::new();

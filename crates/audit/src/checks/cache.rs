@@ -75,7 +75,7 @@ fn bandwidth(f: &Facts<'_>) -> Answer {
     let mut ours = groups(f)?;
     ours.push((ROOT.to_owned(), f.cpus(&format!("{ROOT}/cpus_list"))?));
     let mut limited = Vec::new();
-    for (folder, cpus) in ours.iter().filter(|(_, cpus)| f.touches(&cpus)) {
+    for (folder, cpus) in ours.iter().filter(|(_, cpus)| f.touches(cpus)) {
         let text = f.text(&format!("{folder}/schemata"))?;
         let Some(line) = text.lines().find_map(|line| line.trim().strip_prefix("MB:")) else {
             continue;

@@ -110,7 +110,7 @@ fn held_latency(f: &Facts<'_>) -> Answer {
         return not_applicable("no idle state takes long to leave");
     }
     let latency = f.number(DMA_LATENCY)?;
-    // What the kernel gives if no process holds it: 2,000 s.
+    // Value of the kernel if no process holds it: 2,000 s.
     let said = match latency >= 2_000_000_000 {
         true => "no program holds /dev/cpu_dma_latency".to_owned(),
         false => format!("{latency} µs"),

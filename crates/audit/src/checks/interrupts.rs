@@ -68,7 +68,7 @@ fn affinity(f: &Facts<'_>, file: &str, does: &str, otherwise: CheckStatus) -> An
     let mut asked = 0;
     for (path, text) in &all {
         let number = path.split('/').nth(3).and_then(|number| number.parse::<u32>().ok());
-        // What no driver asked for cannot fire: it is in /proc/irq but not in /proc/interrupts.
+        // An interrupt that no driver asked for cannot fire: it is in /proc/irq but not in /proc/interrupts.
         let Some((number, label)) = number.and_then(|number| Some((number, labels.get(&number)?)))
         else {
             continue;

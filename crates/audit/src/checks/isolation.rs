@@ -19,7 +19,7 @@ pub(super) const CHECKS: Topic = Topic {
     ],
 };
 
-/// What the kernel's scheduler leaves alone, by boot line or by cpuset.
+/// CPUs that the scheduler leaves alone, by boot line or by cpuset.
 pub(super) fn isolated(f: &Facts<'_>) -> Result<Cpus, Unread> {
     let boot = f.cpus("/sys/devices/system/cpu/isolated")?;
     // Only what the boot line left is asked of cpusets.
@@ -106,7 +106,7 @@ fn programs_keep_off(f: &Facts<'_>) -> Answer {
     }
     let online = f.cpus("/sys/devices/system/cpu/online")?;
     let tasks = f.tasks()?;
-    // Who may run everywhere was not pinned here: ISO-001 answers for those.
+    // Threads that may run everywhere were not pinned here: ISO-001 answers for those.
     let pinned = tasks.iter().filter(|task| !task.kernel && task.allowed != online);
     let there: Vec<_> = pinned.filter(|task| f.iso().contains(task.last)).collect();
     let names: std::collections::BTreeSet<String> =

@@ -23,7 +23,7 @@ fn real_time(f: &Facts<'_>) -> Result<[Vec<String>; 2], Unread> {
     let watched = watched(f)?;
     let tasks = f.tasks()?.iter().filter(|task| !task.kernel && task.real_time());
     let there = tasks.filter(|task| !task.allowed.intersection(&watched).is_empty());
-    // Who polls is always found running; a daemon that waits for events is found asleep.
+    // A thread that polls is always found running; a daemon that waits for events is found asleep.
     let (poll, sleep): (Vec<_>, Vec<_>) = there.partition(|task| task.running);
     let told = |task: &Task| format!("{} ({})", task.name, task.tid);
     Ok([poll, sleep].map(|tasks| tasks.into_iter().map(told).collect()))

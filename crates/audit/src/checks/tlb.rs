@@ -38,7 +38,7 @@ fn locked(f: &Facts<'_>) -> Answer {
     none_of(Set, &loose, Warn, "locked")
 }
 
-/// How often a row of `/proc/interrupts` counted on isolated CPUs.
+/// A row of `/proc/interrupts` does not count on isolated CPUs.
 fn no_interrupts(f: &Facts<'_>, name: &str) -> Answer {
     let counters = f.counter_growth("/proc/interrupts")?;
     let ms = f.observed_ms()?;

@@ -1,4 +1,4 @@
-//! What every check says of itself, and how checks are selected and waived.
+//! Texts of every check, and their selection and waivers.
 
 use super::hosts::untuned;
 use super::{report, wish};

@@ -1,4 +1,4 @@
-//! What is said of servers, guests and a laptop.
+//! Verdicts about servers, guests and a laptop.
 
 use super::hosts::{changed, reference, untuned};
 use super::{expect, report, wish};

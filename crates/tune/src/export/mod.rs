@@ -14,7 +14,7 @@ pub use tuned::tuned;
 pub struct ExportedFile {
     /// Where it belongs, below the folder that the tool reads.
     pub path: String,
-    /// What is in it.
+    /// Text of the file.
     pub content: String,
 }
 

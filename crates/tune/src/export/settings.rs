@@ -1,4 +1,4 @@
-//! What a plan sets, by kind.
+//! Settings of a plan, by kind.
 
 use crate::change::{Change, State, Step, When};
 use crate::place::{NicGroup, Place};

@@ -17,8 +17,7 @@ pub fn systemd(plan: &Plan) -> Vec<ExportedFile> {
          \n\
          [Service]\n\
          Type=oneshot\n\
-         RemainAfterExit=yes\n\
-         # What an earlier start left behind ended with it.\n\
+         RemainAfterExit=yes\n# What an earlier start left behind ended with it.\n\
          ExecStartPre=/usr/bin/tailtrim-agent tune revert\n\
          ExecStart=/usr/bin/tailtrim-agent tune apply --yes {arguments}\n\
          ExecStop=/usr/bin/tailtrim-agent tune revert\n\

@@ -59,7 +59,7 @@ pub fn tuned(plan: &Plan) -> Vec<ExportedFile> {
 fn scheduler(text: &mut String, plan: &Plan) {
     let list = plan.division.isolated.to_string();
     let default = if plan.wants("irq.default") { "calc" } else { "ignore" };
-    // What stays where it is: what polls packets, or everything.
+    // Threads that stay where they are: those that poll packets, or all.
     let polls = ".*pmd.*;.*PMD.*;^DPDK;.*qemu-.*;^lcore-.*;^rte_mp_.*;^eal-.*";
     let stays = if plan.wants("isolation.kthreads") { polls } else { ".*" };
     let values = [
@@ -98,7 +98,7 @@ fn huge_pages<'a>(settings: &Settings<'a>) -> (Pairs<'a>, Pairs<'a>) {
     (vm, rest)
 }
 
-/// What other plugins set.
+/// Files that other plugins set.
 fn is_elsewhere(path: &str) -> bool {
     path.starts_with("/proc/irq/")
         || ["scaling_governor", "energy_performance_preference", "energy_perf_bias"]

@@ -1,4 +1,4 @@
-//! Who may run on isolated CPUs: tasks, kernel threads, interrupts, kernel work; and who has their cache.
+//! Steps that keep tasks, kernel threads, interrupts and kernel work off isolated CPUs, and others out of their cache.
 
 use super::{CPUS, HostContext, Steps, some};
 use crate::change::Step;

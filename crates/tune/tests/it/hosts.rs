@@ -2,7 +2,7 @@
 
 use tailtrim_host::Memory;
 
-/// What every kernel has.
+/// Files that every kernel has.
 fn common(release: &str, cpus: u32, line: &str) -> Memory {
     let last = cpus - 1;
     let all = format!("{:x}\n", (1_u64 << cpus) - 1);

@@ -207,7 +207,7 @@ fn json_has_every_value() {
     assert_eq!(thp["steps"][0]["new"], "never");
 }
 
-/// What a plan writes must be what a journal may name, or it could not be taken back.
+/// A place that a plan writes must be one that a journal may name, or it could not be taken back.
 #[test]
 fn the_journal_of_every_plan_can_be_read() {
     let profiles = [
