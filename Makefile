@@ -20,7 +20,7 @@ WORDED := crates $(addprefix python/tailtrim/,nodes queueing trim) fuzz packagin
 SUITES := lab faults reflectors guests simulations engines packages long
 # A lock names all that is needed. Modules are compiled when they are used first.
 LOCKED := --quiet --disable-pip-version-check --no-compile --no-deps --require-hashes
-RUST := .cargo/config.toml Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name '*.[ch]' -o -name Cargo.toml)
+RUST := .cargo/config.toml Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name '*.[ch]' -o -name '*.json' -o -name Cargo.toml)
 
 # Python packages are unpacked while cargo compiles. Cargo counts its own jobs.
 MAKEFLAGS += --jobs=2
