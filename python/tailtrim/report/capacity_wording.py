@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tailtrim.capacity import record
 from tailtrim.capacity.result import Ended
 from tailtrim.capacity.trial import Purpose
-from tailtrim.report import capacity_prediction
+from tailtrim.report import capacity_prediction, units
+from tailtrim.report.table import Column, Row, Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,42 +17,35 @@ if TYPE_CHECKING:
     from tailtrim.capacity.result import Found, FoundBound
     from tailtrim.experiment import RecordedExperiment
 
-_NONE = "–"  # noqa: RUF001 - a dash
 #: Loads of at least this are shown in thousands.
 _THOUSANDS = 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class GoalRow:
-    """A goal, its bounds, and how they were found."""
-
-    goal: str
-    lower: str
-    upper: str
-    throughput: str
-    width: str
-    trials: str
-
-
-def unit(capacity: Capacity) -> str:
-    """Return the unit of the loads that :func:`rows` has."""
-    return _scaled(capacity)[0]
-
-
-def rows(capacity: Capacity) -> list[GoalRow]:
-    """Return a row for each goal."""
-    _, scale = _scaled(capacity)
-    return [
-        GoalRow(
+def goals(capacity: Capacity) -> Table:
+    """Return a row for each goal: its bounds, and how they were found."""
+    unit, scale = _scaled(capacity)
+    columns = [
+        Column(unit, page="Goal", kind="left"),
+        Column("lower bound", label=f"Lower bound, {unit}", page=f"Lower bound\n{unit}"),
+        Column("upper bound", label=f"Upper bound, {unit}", page=f"Upper bound\n{unit}"),
+        Column("throughput", page=f"Conditional throughput\n{unit}"),
+        Column("width", page="Width"),
+        Column("trials at the bounds", "Trials at the bounds", "Trials", kind="text"),
+    ]
+    rows = [
+        Row(
             _named(capacity, one),
-            _load(one.lower, scale),
-            _load(one.upper, scale),
-            _NONE if one.throughput is None else _number(one.throughput, scale),
-            _NONE if one.width is None else f"{100 * one.width:.1f} %",
-            _trials(one),
+            [
+                _load(one.lower, scale),
+                _load(one.upper, scale),
+                units.NONE if one.throughput is None else _number(one.throughput, scale),
+                units.NONE if one.width is None else f"{100 * one.width:.1f} %",
+                _trials(one),
+            ],
         )
         for one in capacity.found
     ]
+    return Table(columns, rows)
 
 
 def notes(capacity: Capacity) -> list[str]:
@@ -67,12 +60,10 @@ def notes(capacity: Capacity) -> list[str]:
     return [*of_goals, *predicted, f"{len(done)} trials took {took_s / 60:,.1f} min.{told}"]
 
 
-@dataclass(frozen=True, slots=True)
-class CapacitySection:
-    """A table of goals with bounds in ``unit``, and sentences beneath it."""
+class CapacitySection(NamedTuple):
+    """A table of goals, and sentences beneath it."""
 
-    unit: str
-    rows: list[GoalRow]
+    table: Table
     notes: list[str]
 
     @classmethod
@@ -80,7 +71,7 @@ class CapacitySection:
         """Return the section; ``None`` where nothing was searched for, or nothing is found yet."""
         if capacity is None or not capacity.found:
             return None
-        return cls(unit(capacity), rows(capacity), notes(capacity))
+        return cls(goals(capacity), notes(capacity))
 
 
 def warm_ups(capacity: Capacity | None) -> list[str]:
@@ -103,9 +94,9 @@ def capacity_of(experiment: RecordedExperiment | None) -> Capacity | None:
 
 
 def _notes(capacity: Capacity, one: Found) -> Iterator[str]:
-    scale = _scaled(capacity)[1]
+    unit, scale = _scaled(capacity)
     lower = None if one.lower is None else _load(one.lower, scale)
-    at = f"{lower} {unit(capacity)}"
+    at = f"{lower} {unit}"
     if one.ended is Ended.GENERATOR:
         known = f"at least {at}" if lower else "not known"
         whose = "the generator's or the taps' limit, not the device's"
@@ -114,7 +105,7 @@ def _notes(capacity: Capacity, one: Found) -> Iterator[str]:
         yield f"{one.goal}: at least {at}: the highest load of the plan."
     elif one.ended is Ended.LOWEST:
         lowest = _number(capacity.search["smallest"], scale)
-        yield f"{one.goal}: not met at the lowest load, {lowest} {unit(capacity)}."
+        yield f"{one.goal}: not met at the lowest load, {lowest} {unit}."
     elif one.ended is Ended.BUDGET:
         yield f"{one.goal}: the budget ended before the bounds were near; go on with more."
     elif one.ended is Ended.NOT_DECIDED and one.not_decided:
@@ -122,12 +113,12 @@ def _notes(capacity: Capacity, one: Found) -> Iterator[str]:
         more = f" and {len(one.not_decided) - 3} more" if len(one.not_decided) > 3 else ""  # noqa: PLR2004
         yield (
             f"{one.goal}: loads between the bounds were measured and not decided"
-            f" ({loads}{more} {unit(capacity)}): the share of bad packets is too near to the limit,"
+            f" ({loads}{more} {unit}): the share of bad packets is too near to the limit,"
             " or bad packets come in clusters, so that few tell little."
         )
     for bound, which in ((one.lower, "lower"), (one.upper, "upper")):
         if bound is not None and bound.verified is False:
-            load = f"{_load(bound, scale)} {unit(capacity)}"
+            load = f"{_load(bound, scale)} {unit}"
             yield f"{one.goal}: measured again at the end, the {which} bound {load} was different."
 
 
@@ -137,7 +128,7 @@ def _trials(one: Found) -> str:
         for bound in (one.lower, one.upper)
         if bound is not None
     ]
-    return ", ".join(told) or _NONE
+    return ", ".join(told) or units.NONE
 
 
 def _named(capacity: Capacity, one: Found) -> str:
@@ -161,7 +152,7 @@ def _scaled(capacity: Capacity) -> tuple[str, float]:
 
 
 def _load(bound: FoundBound | None, scale: float) -> str:
-    return _NONE if bound is None else _number(bound.load, scale)
+    return units.NONE if bound is None else _number(bound.load, scale)
 
 
 def _number(load: float, scale: float) -> str:

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 from tailtrim.report import units
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from tailtrim.report.inputs.host_explanation import (
         AdvisedChange,
         CauseSignature,
@@ -112,16 +110,11 @@ def _causes(packet: WorstPacket) -> str:
     if not verdict.late:
         return "the trace has nothing that delayed it"
     (late,) = verdict.late
-    names = labels(verdict.causes)
-    parts = [(ns, names[place]) for place, ns in late.causes]
-    parts += [(late.queue_ns, "queueing behind packets"), (late.unknown_ns, "unknown")]
-    return ", ".join(_shares(parts, max(late.excess_ns, 1)))
-
-
-def _shares(parts: list[tuple[int, str]], excess_ns: int) -> Iterator[str]:
-    for ns, name in sorted(parts, key=lambda part: -part[0]):
-        if (ppm := ns * 1_000_000 // excess_ns) >= _LEAST_PPM:
-            yield f"{share(ppm)} {name}"
+    shares = [
+        (ns * 1_000_000 // max(late.excess_ns, 1), name)
+        for ns, name in late.parts(labels(verdict.causes))
+    ]
+    return ", ".join(f"{share(ppm)} {name}" for ppm, name in shares if ppm >= _LEAST_PPM)
 
 
 def _clock(ns: int) -> str:

@@ -13,8 +13,7 @@ from tailtrim.report import units
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from tailtrim.report.arrays import Floats
-    from tailtrim.report.inputs.run_tables import ReportedRun
+    from tailtrim.report.inputs.run_tables import Floats, ReportedRun
     from tailtrim.rundir.minutes import Counted, Minute
 
 #: The percentiles whose changes are told: higher ones of one minute are those of a few packets.

@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING
 from tailtrim.errors import ReportError
 from tailtrim.report import units
 from tailtrim.report.capacity_wording import CapacitySection, capacity_of, warm_ups
-from tailtrim.report.figures import distributions, drawing, minutes, percentiles, timelines, values
-from tailtrim.report.figures.appearance import looks_of
-from tailtrim.report.figures.capacity_lines import with_bounds
-from tailtrim.report.figures.objective_lines import with_objectives
-from tailtrim.report.figures.palette import distinct
+from tailtrim.report.figures import distributions, drawing, percentiles, timelines, values
+from tailtrim.report.figures.limit_lines import with_bounds, with_objectives
+from tailtrim.report.figures.looks import distinct, looks_of
 from tailtrim.report.figures.sweep import sweeps
 from tailtrim.report.inputs.combinations import floor_of
 from tailtrim.report.inputs.run_tables import ReportedRun
@@ -26,13 +24,13 @@ if TYPE_CHECKING:
 
     from tailtrim.experiment import RecordedExperiment
     from tailtrim.report.figures.figure import Figure
-    from tailtrim.report.figures.palette import Look
+    from tailtrim.report.figures.looks import Look
     from tailtrim.rundir import RunDirectory
     from tailtrim.slo import Objective
 
 _SERIES = (
     percentiles.percentiles,
-    minutes.minutes,
+    timelines.minutes,
     timelines.worst,
     distributions.histogram,
     distributions.cumulative,

@@ -8,18 +8,23 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tailtrim.report import cause_wording, units
-from tailtrim.report.figures.explained_run import CAUSES, LOOKS, MOST_CAUSES, OTHER, QUEUE
 from tailtrim.report.figures.figure import Axis, Bars, Figure, Line, Panel
-from tailtrim.report.figures.late_packets import lane_name
+from tailtrim.report.figures.late_packets import (
+    CAUSES,
+    LOOKS,
+    MOST_CAUSES,
+    OTHER,
+    QUEUE,
+    lane_name,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tailtrim.explain.host_events import HostEvents
-    from tailtrim.report.arrays import Floats, Integers
-    from tailtrim.report.figures.explained_run import ExplainedRun
+    from tailtrim.report.figures.late_packets import ExplainedRun
     from tailtrim.report.inputs.host_explanation import Key, LatePacket
-    from tailtrim.report.inputs.run_tables import ReportedRun
+    from tailtrim.report.inputs.run_tables import Floats, Integers, ReportedRun
 
 # Looks: the packet itself, then the run's costliest causes, then all others.
 _PACKET, _ELSE = OTHER, MOST_CAUSES + 1
@@ -183,10 +188,7 @@ def _name(explained: ExplainedRun, key: Key) -> str:
 
 def _caption(explained: ExplainedRun, late: LatePacket, at_s: float, left_out: int) -> str:
     verdict = explained.explanation.verdict
-    names = cause_wording.labels(verdict.causes)
-    parts = [(part_ns, names[place]) for place, part_ns in late.causes]
-    parts += [(late.queue_ns, "queueing behind packets"), (late.unknown_ns, "unknown")]
-    parts = sorted((part for part in parts if part[0] > 0), key=lambda part: -part[0])
+    parts = [part for part in late.parts(cause_wording.labels(verdict.causes)) if part[0] > 0]
     told = [f"{units.time(part_ns)} {name}" for part_ns, name in parts[:_PARTS]]
     rest_ns = sum(part_ns for part_ns, _ in parts[_PARTS:])
     if rest_ns:

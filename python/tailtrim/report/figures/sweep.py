@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from statistics import median_low
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from tailtrim.report import units, wording
-from tailtrim.report.figures.appearance import FLOOR_DASH
 from tailtrim.report.figures.figure import Axis, Figure, Interval, Line, Panel
-from tailtrim.report.figures.palette import MARKERS, Look, distinct, ordered
+from tailtrim.report.figures.looks import FLOOR_DASH, MARKERS, Look, distinct, ordered
 from tailtrim.report.inputs.combinations import series, series_name, variables
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator, Sequence
+    from collections.abc import Callable, Hashable, Sequence
 
     from tailtrim.report.inputs.combinations import Variable
     from tailtrim.report.inputs.run_tables import ReportedRun
@@ -222,33 +221,22 @@ def _panel(x: Axis, title: str, rows: _Rows, invalid: list[_Point], cross: int) 
     bounds = [ns for one in points for ns in (one.value_ns, one.low_ns, one.high_ns)]
     known = [ns for ns in bounds if ns is not None] or [0, 1]
     y = Axis.of_times("Latency", min(known), max(known))
-    lines = [
-        Line(
-            place,
-            np.array([point.x for point in row]),
-            np.array([point.value_ns / y.unit_ns for point in row]),
-            draw="line",
-        )
-        for place, row in rows
-        if row
-    ]
+    lines = [_line(place, row, y, "line") for place, row in rows if row]
     if invalid:
-        at = np.array([point.x for point in invalid])
-        value = np.array([point.value_ns / y.unit_ns for point in invalid])
-        lines.append(Line(cross, at, value, draw="points"))
+        lines.append(_line(cross, invalid, y, "points"))
     intervals = tuple(
-        Interval(
-            place,
-            point.x,
-            point.value_ns / y.unit_ns,
-            None if point.low_ns is None else point.low_ns / y.unit_ns,
-            None if point.high_ns is None else point.high_ns / y.unit_ns,
-            bars=point.bars,
+        Interval.of_times(
+            place, point.x, y, point.value_ns, point.low_ns, point.high_ns, bars=point.bars
         )
         for place, row in rows
         for point in row
     )
     return Panel(x, y, tuple(lines), intervals, title=title)
+
+
+def _line(run: int, points: list[_Point], y: Axis, draw: Literal["line", "points"]) -> Line:
+    x = np.array([point.x for point in points])
+    return Line(run, x, np.array([point.value_ns for point in points]) / y.unit_ns, draw=draw)
 
 
 def _lost(x: Axis, devices: Sequence[_Series], names: int) -> Panel | None:
@@ -272,12 +260,6 @@ def _share_lost(run: ReportedRun) -> float:
     return 100 * missing / max(known, 1)
 
 
-def _all_runs(devices: Sequence[_Series]) -> Iterator[tuple[float, ReportedRun]]:
-    for one in devices:
-        for value, runs in one.runs.items():
-            yield from ((value, run) for run in runs)
-
-
 def _caption(devices: Sequence[_Series], *, intervals: bool) -> str:
     repeated = any(len(runs) > 1 for one in devices for runs in one.runs.values())
     parts = []
@@ -286,7 +268,8 @@ def _caption(devices: Sequence[_Series], *, intervals: bool) -> str:
             "Where a value was run several times: the median of its runs, and their range."
         )
     if intervals:
-        confidence = wording.confidence(next(run for _, run in _every(devices)).summary)
+        every = [runs for one in devices for runs in (*one.runs.values(), *one.invalid.values())]
+        confidence = wording.confidence(every[0][0].summary)
         who = "of single runs " if repeated else ""
         parts.append(
             f"Bars {who}are {confidence} confidence intervals; a hollow marker has no upper bound."
@@ -296,10 +279,3 @@ def _caption(devices: Sequence[_Series], *, intervals: bool) -> str:
         noun = "run is" if invalid == 1 else "runs are"
         parts.append(f"{invalid} invalid {noun} shown as crosses and not joined.")
     return " ".join(parts)
-
-
-def _every(devices: Sequence[_Series]) -> Iterator[tuple[float, ReportedRun]]:
-    yield from _all_runs(devices)
-    for one in devices:
-        for value, runs in one.invalid.items():
-            yield from ((value, run) for run in runs)

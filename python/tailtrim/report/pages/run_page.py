@@ -7,18 +7,13 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tailtrim import slo
-from tailtrim.report import live_runs, units, wording
+from tailtrim.report import live_runs, wording
 from tailtrim.report.cause_wording import packet_sentences
 from tailtrim.report.latency_table import LatencyTable
 from tailtrim.report.over_time import over_time
-from tailtrim.report.pages import testbed_section
-from tailtrim.report.pages.assets import assets, policy
-from tailtrim.report.pages.cause_section import QUANTILES
-from tailtrim.report.pages.embedding import embedded
+from tailtrim.report.pages import page, page_tables, testbed_section
 from tailtrim.report.pages.provenance import provenance
 from tailtrim.report.pages.testbed_section import setting
-from tailtrim.rundir.summary import Spread
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -26,10 +21,10 @@ if TYPE_CHECKING:
     from tailtrim.experiment import RecordedExperiment
     from tailtrim.report.capacity_wording import CapacitySection
     from tailtrim.report.figures.figure import Figure
-    from tailtrim.report.figures.palette import Look
+    from tailtrim.report.figures.looks import Look
     from tailtrim.report.inputs.run_tables import ReportedRun
     from tailtrim.report.pages.cause_section import CauseSection
-    from tailtrim.rundir import Summary
+    from tailtrim.slo import Objective
 
 # More runs than these have no card each: the table says the same.
 _MOST_CARDS = 4
@@ -53,7 +48,7 @@ class Shown:
     figures: Sequence[Figure]
     sections: Sequence[CauseSection]
     experiment: RecordedExperiment | None = None
-    objectives: Sequence[slo.Objective] = ()
+    objectives: Sequence[Objective] = ()
     capacity: CapacitySection | None = None
     formats: Sequence[str] = ("svg",)
 
@@ -66,17 +61,20 @@ class Shown:
 
 def render(shown: Shown) -> bytes:
     """Return the page of runs as UTF-8."""
-    environment, scripts, styles = assets()
     runs = shown.runs
     names = [run.name for run in runs]
-    drawn = shown.all_figures
-    page = environment.get_template("report.html.j2").render(
-        policy=policy(scripts, styles),
-        scripts=scripts,
-        styles=styles,
+    table = LatencyTable.of([run.summary for run in runs], names)
+    named = [(run.name, run.directory) for run in runs]
+    return page.render(
+        "report.html.j2",
+        shown.all_figures,
+        subjects=list(zip(names, shown.looks, strict=True)),
+        formats=shown.formats,
         title=_title(shown),
+        subject="tail latency",
+        subtitle="Tail latency",
         setting=setting(runs, shown.experiment),
-        runs=[_Row.of(run) for run in runs],
+        runs=runs,
         cards=len(runs) <= _MOST_CARDS,
         problems=list(_problems(shown.experiment)),
         warned=_warnings(runs),
@@ -85,27 +83,20 @@ def render(shown: Shown) -> bytes:
             for run in runs
             if (told := over_time(run))
         ],
-        warmed=live_runs.warm_ups([(run.name, run.directory) for run in runs]),
-        objectives=_objectives(shown),
+        warmed=live_runs.warm_ups(named),
+        objectives=page_tables.objectives(runs, shown.objectives),
         capacity=shown.capacity,
-        confidence=", ".join(sorted({wording.confidence(run.summary) for run in runs})),
-        departures=live_runs.departure_rows([(run.name, run.directory) for run in runs]),
-        departures_columns=live_runs.COLUMNS,
-        departures_legend=live_runs.legend,
-        table=LatencyTable.of([run.summary for run in runs], names),
+        departures=live_runs.departures(named),
+        latency=page_tables.latency(table),
+        latency_notes=list(page_tables.latency_notes(table, told=len(runs) <= _MOST_CARDS)),
+        tables=page_tables,
         sweeps=[one for one in shown.figures if one.key.startswith(_SWEEP)],
         figures=[one for one in shown.figures if not one.key.startswith(_SWEEP)],
-        data=embedded(names, shown.looks, drawn),
-        formats=shown.formats,
-        places={figure.key: place for place, figure in enumerate(drawn)},
         sections=shown.sections,
-        quantiles=QUANTILES,
         testbed=testbed_section.picture(shown.experiment),
         provenance=provenance(runs),
         wording=wording,
-        units=units,
     )
-    return page.encode("utf-8")
 
 
 def _title(shown: Shown) -> str:
@@ -147,49 +138,3 @@ def _listed(names: list[str]) -> str:
     if len(names) <= _MOST_CARDS:
         return ", ".join(names)
     return f"{', '.join(names[:_MOST_NAMES])} and {len(names) - _MOST_NAMES} more"
-
-
-def _objectives(shown: Shown) -> list[tuple[str, list[tuple[str, list[slo.Verdict]]]]]:
-    """Return tables of verdicts: of each run but the floor, and on promises of runs together."""
-    measured = [
-        slo.Measured(
-            run.name,
-            run.directory,
-            run.recorded.outcome.label if run.recorded else run.name,
-            bool(run.recorded and run.recorded.outcome.invalid),
-        )
-        for run in shown.runs
-        if run.recorded is None or not run.recorded.outcome.floor
-    ]
-    single = [one for one in shown.objectives if one.promise is None]
-    tables = {
-        "Objectives": [(one.name, slo.verdicts(one.summary, single)) for one in measured if single],
-        "Promises": slo.promised(measured, shown.objectives),
-    }
-    return [(title, rows) for title, rows in tables.items() if rows]
-
-
-@dataclass(frozen=True, slots=True)
-class _Row:
-    """A run in the tables of the page."""
-
-    index: int
-    name: str
-    floor: bool
-    summary: Summary
-    latency: Spread
-
-    @classmethod
-    def of(cls, run: ReportedRun) -> _Row:
-        latency = run.summary.latency_ns
-        values = {quantile.p: quantile.value for quantile in latency.quantiles}
-        spread = Spread(
-            min=latency.min,
-            p50=values.get("0.5"),
-            p99=values.get("0.99"),
-            p999=values.get("0.999"),
-            max=latency.max,
-            iqr=latency.iqr,
-        )
-        floor = run.recorded is not None and run.recorded.outcome.floor
-        return cls(run.index, run.name, floor, run.summary, spread)
