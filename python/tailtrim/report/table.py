@@ -105,7 +105,7 @@ class Table(NamedTuple):
             table.add_row(*(_text(cell, row.kind) for cell in cells))
         return table
 
-    def lines(self) -> Iterator[str]:
+    def lines(self, *, gap: int = 2) -> Iterator[str]:
         """Yield lines of text, which are not broken where a terminal is narrow."""
         heads = [column.head.split("\n") for column in self.columns]
         rows = [list(line) for line in itertools.zip_longest(*heads, fillvalue="")]
@@ -116,7 +116,7 @@ class Table(NamedTuple):
                 text.ljust(width) if column.kind else text.rjust(width)
                 for text, width, column in zip(row, widths, self.columns, strict=True)
             ]
-            yield "  ".join(cells).rstrip()
+            yield (" " * gap).join(cells).rstrip()
 
 
 def _cell(cell: str | Cell) -> Cell:

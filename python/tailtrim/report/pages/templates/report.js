@@ -18,8 +18,8 @@
   let charts = [];
 
   const css = (name) => getComputedStyle(root).getPropertyValue(name).trim();
-  const dark = () => root.dataset.theme === "dark"
-    || (!root.dataset.theme && matchMedia("(prefers-color-scheme: dark)").matches);
+  // Paper is light.
+  const dark = () => !printing && matchMedia("(prefers-color-scheme: dark)").matches;
   const painter = ({ looks }) => (run) => looks[run][dark() ? "dark" : "light"];
 
   function scatter(u, index, from, to) {
@@ -294,39 +294,14 @@
   }
 
   function themes() {
-    const button = document.getElementById("theme");
-    const words = { "": "system", light: "light", dark: "dark" };
-    // Pages opened from disk may have no storage.
-    try { root.dataset.theme = localStorage.getItem("tailtrim-theme") || ""; } catch { root.dataset.theme = ""; }
-    const forced = new URLSearchParams(location.hash.slice(1)).get("theme");
-    if (forced in words) root.dataset.theme = forced;
-    const label = () => {
-      if (!root.dataset.theme) delete root.dataset.theme;
-      button.textContent = `Theme: ${words[root.dataset.theme || ""]}`;
-    };
-    button.hidden = false;
-    label();
-    button.addEventListener("click", () => {
-      const order = ["", "light", "dark"];
-      root.dataset.theme = order[(order.indexOf(root.dataset.theme || "") + 1) % 3];
-      label();
-      try { localStorage.setItem("tailtrim-theme", root.dataset.theme || ""); } catch { /* see above */ }
-      draw();
-    });
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
-    // Paper is light.
-    let before;
-    addEventListener("beforeprint", () => {
-      before = root.dataset.theme;
-      root.dataset.theme = "light";
-      printing = true;
-      draw();
-    });
-    addEventListener("afterprint", () => {
-      if (before) root.dataset.theme = before; else delete root.dataset.theme;
-      printing = false;
-      draw();
-    });
+    for (const event of ["beforeprint", "afterprint"]) {
+      addEventListener(event, () => {
+        printing = event === "beforeprint";
+        root.classList.toggle("paper", printing);
+        draw();
+      });
+    }
   }
 
   function legend() {
