@@ -36,11 +36,7 @@ def write(
     """See :func:`tailtrim.factors.write`."""
     figures = effect_figures.figures(effects)
     contents = {_PAGES[effects.kind]: effect_page.render(effects, experiment, figures, formats)}
-    contents |= _values(effects, figures)
-    for figure in figures:
-        for suffix, drawn in drawing.render(figure, (), formats=formats).items():
-            contents[f"{FIGURES}/{figure.key}.{suffix}"] = drawn
-    return store(out, contents)
+    return store(out, contents | drawing.files(figures, formats) | _values(effects, figures))
 
 
 def values(effects: Effects) -> dict[str, bytes]:

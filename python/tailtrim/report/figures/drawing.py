@@ -15,7 +15,9 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocat
 
 from tailtrim.report.figures.figure import MOST_BANDS, Line
 from tailtrim.report.figures.looks import dash, distinct
+from tailtrim.report.figures.values import csv
 from tailtrim.report.units import percent
+from tailtrim.report.write_files import FIGURES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -83,6 +85,21 @@ _MANY_BARS = 200
 # Dots across a figure, about; lanes.js has the same transparency for what is shorter than one.
 _DOTS = 1_000
 _SHORT_ALPHA = 0.4
+
+
+def files(
+    figures: Sequence[Figure],
+    formats: Sequence[str],
+    names: Sequence[str] = (),
+    looks: Sequence[Look] | None = None,
+) -> dict[str, bytes]:
+    """Return the files of figures and of their values, by their paths in the folder of a report."""
+    contents: dict[str, bytes] = {}
+    for figure in figures:
+        of = render(figure, names, looks, formats=formats) if formats else {}
+        of["csv"] = csv(figure, names)
+        contents |= {f"{FIGURES}/{figure.key}.{suffix}": data for suffix, data in of.items()}
+    return contents
 
 
 def render(

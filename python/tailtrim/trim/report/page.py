@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tailtrim.report import units
-from tailtrim.report.figures import drawing, values
+from tailtrim.report.figures import drawing
 from tailtrim.report.figures.figure import Axis, Bars, Figure, Line, Panel
 from tailtrim.report.figures.looks import Look
 from tailtrim.report.pages import page as frame
 from tailtrim.report.pages.testbed_section import Fact, setting
-from tailtrim.report.write_files import FIGURES, store
+from tailtrim.report.write_files import store
 from tailtrim.trim.report import table
 
 if TYPE_CHECKING:
@@ -41,11 +41,7 @@ def write(found: Findings, out: Path, formats: Sequence[str]) -> list[Path]:
         "report.html": render(found, drawn, formats),
         "findings.json": f"{told}\n".encode(),
     }
-    for figure in drawn:
-        for suffix, content in drawing.render(figure, (), formats=formats).items():
-            contents[f"{FIGURES}/{figure.key}.{suffix}"] = content
-        contents[f"{FIGURES}/{figure.key}.csv"] = values.csv(figure, ())
-    return store(out, contents, outdated=_OURS.fullmatch)
+    return store(out, contents | drawing.files(drawn, formats), outdated=_OURS.fullmatch)
 
 
 def figures(found: Findings) -> list[Figure]:
