@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import TYPE_CHECKING
 
 from tailtrim.factors import effect_table
 from tailtrim.report.pages import page
+from tailtrim.report.pages.provenance import software
 from tailtrim.report.pages.testbed_section import Fact, setting
 
 if TYPE_CHECKING:
@@ -43,9 +43,5 @@ def render(
 
 
 def _facts(experiment: RecordedExperiment) -> Iterator[Fact]:
-    if experiment.command:
-        yield Fact("Command", shlex.join(map(str, experiment.command)))
-    if experiment.versions:
-        told = ", ".join(f"{name} {one}" for name, one in experiment.versions.items())
-        yield Fact("Versions", text=told)
+    yield from software(experiment.command, experiment.versions)
     yield Fact("Directory", str(experiment.path))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _PERCENTILES = ("p50", "p99", "p99.9")
 _MINUTE_NS = 60 * 10**9
 _COUNTERS = {"smi": "SMIs", "throttled": "thermal throttling", "steal_ms": "ms of steal"}
-#: What the agent calls them where it cannot read them.
+#: Names of counters by which the agent says why it cannot read them.
 _UNREAD = {"smi": "SMI", "throttled": "throttling"}
 
 

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 _PACKET, _ELSE = OTHER, MOST_CAUSES + 1
 _MOST_LANES = 7
 _MOST_BARS = 300
-# Of the queue as many points as an axis has dots.
+# Most points of the line of the queue: as many as an axis has dots.
 _MOST_STEPS = 1_500
-# What is left of the window on either side, as a share of it.
+# Margin on either side of the axis, as a share of what it shows.
 _MARGIN = 0.03
 _PARTS = 4
 

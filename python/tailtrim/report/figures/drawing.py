@@ -67,14 +67,14 @@ _PANEL_IN, _LANE_IN, _AROUND_LANES_IN = 1.6, 0.17, 0.5
 # A decade or two have room for labels at 1, 2 and 5.
 _FEW_DECADES = 2.6
 _MANY_POINTS, _FEW_POINTS = 2_000, 50
-# Of the legend: height of a row, and how many leave the figure its usual height.
+# Height of a row of the legend, and the rows for which the figure has room.
 _KEY_IN, _FEW_KEYS, _COLUMNS = 0.17, 3, 2
 # Translucent, so that bands of several runs show through each other.
 _BAND_ALPHA = 0.2
-# How far a band without a bound goes on, as a share of the axis; intervals.js has the same.
+# Length over which a band without a bound fades, as a share of the axis; intervals.js has the same.
 _FADE = 0.12
 _FADE_STEPS = 12
-# What an SVG has as pixels: sharp in print.
+# Resolution of clouds of points, which an SVG has as pixels: sharp in print.
 _DOTS_PER_INCH = 300
 _CLOUD = "cloud"
 # The line of a limit; rules.js has the same.
@@ -127,7 +127,7 @@ def render(
             file = io.BytesIO()
             canvas.savefig(file, format=suffix, metadata=_METADATA[suffix], dpi=_DOTS_PER_INCH)
             contents[suffix] = file.getvalue()
-            # What the first found for the places of things holds for the second.
+            # The second format keeps the layout that was found for the first.
             canvas.set_layout_engine("none")
     return contents
 

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 # Places among the names of a figure, and so the looks; the costliest causes are 1, 2, …
 OTHER, QUEUE, UNKNOWN = 0, 5, 6
 MOST_CAUSES = 4
-#: How the costliest causes look, in every figure of a run.
+#: Looks of the costliest causes, in every figure of a run.
 CAUSES = tuple(Look(LIGHT[place], DARK[place], MARKERS[place + 1]) for place in range(MOST_CAUSES))
-#: What is known but shares a look, and what is not known, are as far apart as can be.
+#: Looks of all places; other causes and unknown ones differ as much as looks can.
 LOOKS = (
     Look("#8A6D00", "#F0D264", "v"),
     *CAUSES,

@@ -42,7 +42,7 @@ def with_objectives(figure: Figure, objectives: Sequence[Objective]) -> Figure:
 
     The line of a percentile ends at it: a run that meets it stays below the line up to there.
     """
-    # What follows a sweep is the name of its variable.
+    # The key of a sweep ends with the name of its variable.
     kind = figure.key.partition("-")[0]
     upwards, across = _UPWARDS.get(kind, ()), _ACROSS.get(kind, ())
     wanted = [one for one in objectives if one.what in (*upwards, *across)]

@@ -43,7 +43,7 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 # Of matplotlib's plasma as much as stands out from white, and from the page's dark ground.
 _RAMP = "plasma"
 _RAMP_LIGHT, _RAMP_DARK = (0.02, 0.68), (0.42, 0.97)
-# How much black and white the darkest and the lightest shade of a colour have.
+# Shares of black and white in the darkest and the lightest shade of a colour.
 _MOST_BLACK, _MOST_WHITE = 0.45, 0.4
 # On a dark ground the darkest shade has to stand out, too.
 _MOST_BLACK_ON_DARK = 0.25

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 EXPLANATION = "explanation.json"
 
-# What explanations had before they named their quantiles.
+# Quantiles of explanations by versions that did not name them.
 _QUANTILES = ("0.5", "0.99", "0.999", "0.9999")
 
 _LARGEST = 2**63

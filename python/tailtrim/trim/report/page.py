@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +13,7 @@ from tailtrim.report.figures import drawing
 from tailtrim.report.figures.figure import Axis, Bars, Figure, Line, Panel
 from tailtrim.report.figures.looks import Look
 from tailtrim.report.pages import page as frame
+from tailtrim.report.pages.provenance import software
 from tailtrim.report.pages.testbed_section import Fact, setting
 from tailtrim.report.write_files import store
 from tailtrim.trim.report import table
@@ -113,11 +113,8 @@ def render(found: Findings, figures: Sequence[Figure], formats: Sequence[str]) -
 
 def _facts(search: RecordedSearch) -> Iterator[Fact]:
     experiment = search.experiment
-    if experiment and experiment.command:
-        yield Fact("Command", shlex.join(map(str, experiment.command)))
-    if experiment and experiment.versions:
-        told = ", ".join(f"{name} {one}" for name, one in experiment.versions.items())
-        yield Fact("Versions", text=told)
+    if experiment:
+        yield from software(experiment.command, experiment.versions)
     settings = search.settings
     yield Fact(
         "Search",
