@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from tailtrim.report import ReportError
-from tailtrim.report.terminal.run_table import render
+from tailtrim.report.terminal.run_text import render
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -127,7 +127,7 @@ def test_names_and_summaries_are_as_many(testpmd: RunDirectory) -> None:
 
 
 def test_importing_it_brings_nothing_heavy() -> None:
-    code = "import sys, tailtrim.report.terminal.run_table; print(*sys.modules)"
+    code = "import sys, tailtrim.report.terminal.run_text; print(*sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", code], check=True, capture_output=True, encoding="utf-8"
     )

@@ -5,7 +5,7 @@
     runs = [tailtrim.RunDirectory("results/hw"), tailtrim.RunDirectory("results/vm")]
     tailtrim.report.write(runs, "report")
 
-:mod:`tailtrim.report.terminal.run_table` prints the same numbers in a terminal.
+:mod:`tailtrim.report.terminal.run_text` prints the same numbers in a terminal.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ def write(
     from tailtrim.report import report_files  # noqa: PLC0415 - brings matplotlib, which takes long
 
     names = names_of(runs) if names is None else names
-    shown = report_files.of_runs(runs, names, objectives, write_files.formats(pdf=pdf))
-    return report_files.write(shown, out)
+    contents = report_files.of_runs(runs, names, objectives, write_files.formats(pdf=pdf))
+    return report_files.write(contents, out)
 
 
 def write_experiment(
@@ -97,8 +97,8 @@ def write_experiment(
 
     if not experiment.complete:
         raise ReportError(f"{experiment.path}: no run of the experiment is complete")
-    shown = report_files.of_experiment(experiment, objectives, write_files.formats(pdf=pdf))
-    return report_files.write(shown, out)
+    contents = report_files.of_experiment(experiment, objectives, write_files.formats(pdf=pdf))
+    return report_files.write(contents, out)
 
 
 def values_of_experiment(experiment: RecordedExperiment) -> dict[str, bytes]:

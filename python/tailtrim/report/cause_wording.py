@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING
 from tailtrim.report import units
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tailtrim.report.inputs.host_explanation import (
         AdvisedChange,
         CauseSignature,
         HostCause,
+        HostExplanation,
         HostVerdict,
         Key,
         WorstExplained,
@@ -73,6 +76,15 @@ def sentence(verdict: HostVerdict, *, most: int = 3) -> str:
         f"Of the excess of packets from {units.time(verdict.late_from_ns)} on:"
         f" {', '.join(parts)} ({null}; timing error at most {units.time(verdict.error_ns)})."
     )
+
+
+def gaps(explained: HostExplanation) -> Iterator[str]:
+    """Yield sentences on what the trace lacks."""
+    if explained.holes:
+        holes = "1 hole" if explained.holes == 1 else f"{units.count(explained.holes)} holes"
+        yield f"The trace has {holes}, where events were lost."
+    if explained.missing:
+        yield f"This kernel lacks the events {units.printable(', '.join(explained.missing))}."
 
 
 def when(change: AdvisedChange) -> str:

@@ -13,7 +13,7 @@ from tailtrim.report.figures import distributions, drawing, percentiles, timelin
 from tailtrim.report.figures.limit_lines import with_bounds, with_objectives
 from tailtrim.report.figures.looks import distinct, looks_of
 from tailtrim.report.figures.sweep import sweeps
-from tailtrim.report.inputs.combinations import floor_of
+from tailtrim.report.inputs.run_groups import floor_of
 from tailtrim.report.inputs.run_tables import ReportedRun
 from tailtrim.report.pages import cause_section, run_page
 from tailtrim.report.write_files import store
@@ -62,7 +62,7 @@ def of_runs(
     names: Sequence[str],
     objectives: Sequence[Objective] = (),
     formats: Sequence[str] = ("svg",),
-) -> run_page.Shown:
+) -> run_page.Contents:
     """Return the contents of the report of runs.
 
     Raises:
@@ -77,17 +77,17 @@ def of_runs(
         ReportedRun(index, units.printable(name), directory)
         for index, (directory, name) in enumerate(zip(directories, names, strict=True))
     ]
-    return _shown(runs, distinct(len(runs)), None, objectives, formats)
+    return _contents(runs, distinct(len(runs)), None, objectives, formats)
 
 
 def of_experiment(
     experiment: RecordedExperiment,
     objectives: Sequence[Objective] = (),
     formats: Sequence[str] = (),
-) -> run_page.Shown:
+) -> run_page.Contents:
     """Return the contents of the report of an experiment."""
     looks = looks_of([run for run, _ in experiment.complete])
-    return _shown(runs_of(experiment), looks, experiment, objectives, formats)
+    return _contents(runs_of(experiment), looks, experiment, objectives, formats)
 
 
 def runs_of(experiment: RecordedExperiment) -> list[ReportedRun]:
@@ -104,29 +104,29 @@ def runs_of(experiment: RecordedExperiment) -> list[ReportedRun]:
     return runs
 
 
-def _shown(
+def _contents(
     runs: Sequence[ReportedRun],
     looks: Sequence[Look],
     experiment: RecordedExperiment | None,
     objectives: Sequence[Objective],
     formats: Sequence[str],
-) -> run_page.Shown:
+) -> run_page.Contents:
     capacity = capacity_of(experiment)
     figures = series(runs, warm_ups(capacity))
     drawn = [with_bounds(with_objectives(figure, objectives), capacity) for figure in figures]
     sections = cause_section.sections(runs)
     found = CapacitySection.of(capacity)
-    return run_page.Shown(runs, looks, drawn, sections, experiment, objectives, found, formats)
+    return run_page.Contents(runs, looks, drawn, sections, experiment, objectives, found, formats)
 
 
-def write(shown: run_page.Shown, out: str | os.PathLike[str]) -> list[Path]:
+def write(report: run_page.Contents, out: str | os.PathLike[str]) -> list[Path]:
     """Write the page and the figures, and return their paths."""
-    names = [run.name for run in shown.runs]
-    contents = {"report.html": run_page.render(shown)}
-    contents |= drawing.files(shown.all_figures, shown.formats, names, shown.looks)
-    return store(Path(out), contents, outdated=_OURS.fullmatch)
+    names = [run.name for run in report.runs]
+    files = {"report.html": run_page.render(report)}
+    files |= drawing.files(report.all_figures, report.formats, names, report.looks)
+    return store(Path(out), files, outdated=_OURS.fullmatch)
 
 
-def csv_files(shown: run_page.Shown) -> dict[str, bytes]:
+def csv_files(report: run_page.Contents) -> dict[str, bytes]:
     """Return the CSV of each figure, by its path in the folder of the report."""
-    return drawing.files(shown.all_figures, (), [run.name for run in shown.runs])
+    return drawing.files(report.all_figures, (), [run.name for run in report.runs])

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 import matplotlib as mpl
 from matplotlib.colors import to_hex, to_rgb
 
-from tailtrim.report.inputs.combinations import floor_of, series, variables
+from tailtrim.report.inputs.run_groups import floor_of, series, variables
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
     from tailtrim.experiment import RecordedRun
-    from tailtrim.report.inputs.combinations import Variable
+    from tailtrim.report.inputs.run_groups import Variable
 
 LIGHT = ("#0072B2", "#D55E00", "#009E73", "#A6548A", "#8A6D00", "#3A3A3A", "#3E8FC4")
 DARK = ("#56B4E9", "#F28E4B", "#35C99B", "#E08FC0", "#F0D264", "#D8D8D8", "#9BD0F5")

@@ -83,13 +83,15 @@ def _section(explained: ExplainedRun, events: int, packets: int) -> CauseSection
         without_causes(explained),
         *busy_period.packets(explained, packets),
     ]
+    untraced = ["The run keeps no trace, so that the host's events are not shown."]
+    untraced *= explained.events is None
     return CauseSection(
         explained.run,
         _headline(explained),
         cause_wording.sentence(verdict),
         _table(explained.explanation),
         _advice(verdict.advice),
-        _notes(explained),
+        [*cause_wording.gaps(explained.explanation), *untraced],
         tuple(figure for figure in drawn if figure is not None),
     )
 
@@ -212,15 +214,3 @@ def _kind(kind: str) -> str:
         "hole": "the trace lost events here",
     }
     return known.get(kind, units.printable(kind))
-
-
-def _notes(explained: ExplainedRun) -> list[str]:
-    found = explained.explanation
-    notes = []
-    if found.holes:
-        notes.append(f"The trace has {units.count(found.holes)} holes, where events were lost.")
-    if found.missing:
-        notes.append(f"This kernel lacks the events {units.printable(', '.join(found.missing))}.")
-    if explained.events is None:
-        notes.append("The run keeps no trace, so that the host's events are not shown.")
-    return notes

@@ -94,9 +94,8 @@ def _quantile(of: Quantile | None) -> Cell:
 
 
 def _mean(of: Mean | None) -> Cell:
-    if of is None:
-        return Cell(units.NONE, kind="none")
-    return Cell(units.microseconds(of.value), "" if of.low is None else _bounds(of))
+    bounds = "" if of is None or of.low is None else _bounds(of)
+    return Cell(_us(of.value if of else None), bounds, "" if of else "none")
 
 
 def _bounds(of: Quantile | Mean) -> str:

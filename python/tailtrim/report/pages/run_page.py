@@ -35,7 +35,7 @@ _SWEEP = "sweep-"
 
 
 @dataclass(frozen=True)
-class Shown:
+class Contents:
     """Contents of a page: ``figures`` are of all runs, ``sections`` of one each.
 
     With an ``experiment``, the page has its name, says where and when it was run, and what became
@@ -59,24 +59,24 @@ class Shown:
         return [figure for one in first for figure in (one, *one.others)]
 
 
-def render(shown: Shown) -> bytes:
+def render(report: Contents) -> bytes:
     """Return the page of runs as UTF-8."""
-    runs = shown.runs
+    runs = report.runs
     names = [run.name for run in runs]
     table = LatencyTable.of([run.summary for run in runs], names)
     named = [(run.name, run.directory) for run in runs]
     return page.render(
         "report.html.j2",
-        shown.all_figures,
-        subjects=list(zip(names, shown.looks, strict=True)),
-        formats=shown.formats,
-        title=_title(shown),
+        report.all_figures,
+        subjects=list(zip(names, report.looks, strict=True)),
+        formats=report.formats,
+        title=_title(report),
         subject="tail latency",
         subtitle="Tail latency",
-        setting=setting(runs, shown.experiment),
+        setting=setting(runs, report.experiment),
         runs=runs,
         cards=len(runs) <= _MOST_CARDS,
-        problems=list(_problems(shown.experiment)),
+        problems=list(_problems(report.experiment)),
         warned=_warnings(runs),
         over_time=[
             (run.name, told, packet_sentences(run.worst_packets))
@@ -84,25 +84,25 @@ def render(shown: Shown) -> bytes:
             if (told := over_time(run))
         ],
         warmed=live_runs.warm_ups(named),
-        objectives=page_tables.objectives(runs, shown.objectives),
-        capacity=shown.capacity,
+        objectives=page_tables.objectives(runs, report.objectives),
+        capacity=report.capacity,
         departures=live_runs.departures(named),
         latency=page_tables.latency(table),
         latency_notes=list(page_tables.latency_notes(table, told=len(runs) <= _MOST_CARDS)),
         tables=page_tables,
-        sweeps=[one for one in shown.figures if one.key.startswith(_SWEEP)],
-        figures=[one for one in shown.figures if not one.key.startswith(_SWEEP)],
-        sections=shown.sections,
-        testbed=testbed_section.picture(shown.experiment),
+        sweeps=[one for one in report.figures if one.key.startswith(_SWEEP)],
+        figures=[one for one in report.figures if not one.key.startswith(_SWEEP)],
+        sections=report.sections,
+        testbed=testbed_section.picture(report.experiment),
         provenance=provenance(runs),
         wording=wording,
     )
 
 
-def _title(shown: Shown) -> str:
-    if shown.experiment is not None:
-        return shown.experiment.name
-    names = [run.name for run in shown.runs]
+def _title(report: Contents) -> str:
+    if report.experiment is not None:
+        return report.experiment.name
+    names = [run.name for run in report.runs]
     return ", ".join(names) if len(names) <= _MOST_NAMES else f"{len(names)} runs"
 
 

@@ -142,11 +142,7 @@ def _of_host(host: HostExplanation) -> Iterator[str]:
     columns = [Column("cause", kind="left"), *numbers, Column("checks", kind="left")]
     yield from Table(columns, rows).lines()
     yield from _advised(verdict.advice)
-    if host.holes:
-        holes = "1 hole" if host.holes == 1 else f"{units.count(host.holes)} holes"
-        yield f"The trace has {holes}, where it is not known what happened."
-    if host.missing:
-        yield f"This kernel lacks {', '.join(host.missing)}."
+    yield from cause_wording.gaps(host)
 
 
 def _advised(advice: Iterable[Advice]) -> Iterator[str]:
