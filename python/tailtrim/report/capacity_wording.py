@@ -8,6 +8,7 @@ from tailtrim.capacity import record
 from tailtrim.capacity.result import Ended
 from tailtrim.capacity.trial import Purpose
 from tailtrim.report import capacity_prediction, units
+from tailtrim.report.capacity_prediction import LoadUnit
 from tailtrim.report.table import Column, Row, Table
 
 if TYPE_CHECKING:
@@ -17,18 +18,15 @@ if TYPE_CHECKING:
     from tailtrim.capacity.result import Found, FoundBound
     from tailtrim.experiment import RecordedExperiment
 
-#: Loads of at least this are shown in thousands.
-_THOUSANDS = 10_000
-
 
 def goals(capacity: Capacity) -> Table:
     """Return a row for each goal: its bounds, and how they were found."""
-    unit, scale = _scaled(capacity)
+    unit = LoadUnit.of(capacity)
     columns = [
-        Column(unit, page="Goal", kind="left"),
-        Column("lower bound", label=f"Lower bound, {unit}", page=f"Lower bound\n{unit}"),
-        Column("upper bound", label=f"Upper bound, {unit}", page=f"Upper bound\n{unit}"),
-        Column("throughput", page=f"Conditional throughput\n{unit}"),
+        Column(unit.name, page="Goal", kind="left"),
+        Column("lower bound", label=f"Lower bound, {unit.name}", page=f"Lower bound\n{unit.name}"),
+        Column("upper bound", label=f"Upper bound, {unit.name}", page=f"Upper bound\n{unit.name}"),
+        Column("throughput", page=f"Conditional throughput\n{unit.name}"),
         Column("width", page="Width"),
         Column("trials at the bounds", "Trials at the bounds", "Trials", kind="text"),
     ]
@@ -36,9 +34,9 @@ def goals(capacity: Capacity) -> Table:
         Row(
             _named(capacity, one),
             [
-                _load(one.lower, scale),
-                _load(one.upper, scale),
-                units.NONE if one.throughput is None else _number(one.throughput, scale),
+                _load(one.lower, unit),
+                _load(one.upper, unit),
+                units.NONE if one.throughput is None else unit.text(one.throughput),
                 units.NONE if one.width is None else f"{100 * one.width:.1f} %",
                 _trials(one),
             ],
@@ -55,8 +53,7 @@ def notes(capacity: Capacity) -> list[str]:
     invalid = sum(seen.invalid is not None for seen in done)
     took_s = sum(seen.took_s for seen in done)
     told = f" {invalid} of them invalid: repeated, and not counted." if invalid else ""
-    named, scale = _scaled(capacity)
-    predicted = capacity_prediction.sentences(capacity, unit=named, scale=scale)
+    predicted = capacity_prediction.sentences(capacity)
     return [*of_goals, *predicted, f"{len(done)} trials took {took_s / 60:,.1f} min.{told}"]
 
 
@@ -94,9 +91,9 @@ def capacity_of(experiment: RecordedExperiment | None) -> Capacity | None:
 
 
 def _notes(capacity: Capacity, one: Found) -> Iterator[str]:
-    unit, scale = _scaled(capacity)
-    lower = None if one.lower is None else _load(one.lower, scale)
-    at = f"{lower} {unit}"
+    unit = LoadUnit.of(capacity)
+    lower = None if one.lower is None else _load(one.lower, unit)
+    at = f"{lower} {unit.name}"
     if one.ended is Ended.GENERATOR:
         known = f"at least {at}" if lower else "not known"
         whose = "the generator's or the taps' limit, not the device's"
@@ -104,21 +101,21 @@ def _notes(capacity: Capacity, one: Found) -> Iterator[str]:
     elif one.ended is Ended.HIGHEST:
         yield f"{one.goal}: at least {at}: the highest load of the plan."
     elif one.ended is Ended.LOWEST:
-        lowest = _number(capacity.search["smallest"], scale)
-        yield f"{one.goal}: not met at the lowest load, {lowest} {unit}."
+        lowest = unit.text(capacity.search["smallest"])
+        yield f"{one.goal}: not met at the lowest load, {lowest} {unit.name}."
     elif one.ended is Ended.BUDGET:
         yield f"{one.goal}: the budget ended before the bounds were near; go on with more."
     elif one.ended is Ended.NOT_DECIDED and one.not_decided:
-        loads = ", ".join(_number(load, scale) for load in one.not_decided[:3])
+        loads = ", ".join(unit.text(load) for load in one.not_decided[:3])
         more = f" and {len(one.not_decided) - 3} more" if len(one.not_decided) > 3 else ""  # noqa: PLR2004
         yield (
             f"{one.goal}: loads between the bounds were measured and not decided"
-            f" ({loads}{more} {unit}): the share of bad packets is too near to the limit,"
+            f" ({loads}{more} {unit.name}): the share of bad packets is too near to the limit,"
             " or bad packets come in clusters, so that few tell little."
         )
     for bound, which in ((one.lower, "lower"), (one.upper, "upper")):
         if bound is not None and bound.verified is False:
-            load = f"{_load(bound, scale)} {unit}"
+            load = f"{_load(bound, unit)} {unit.name}"
             yield f"{one.goal}: measured again at the end, the {which} bound {load} was different."
 
 
@@ -141,19 +138,5 @@ def _named(capacity: Capacity, one: Found) -> str:
     return one.goal
 
 
-def _scaled(capacity: Capacity) -> tuple[str, float]:
-    """Return the unit of loads, and how many of the search's unit one of it is."""
-    name, largest = capacity.search["unit"], capacity.search["largest"]
-    if name == "packets/s" and largest >= _THOUSANDS:
-        return "kpkt/s", 1e3
-    if name == "bit/s" and largest >= _THOUSANDS:
-        return "Mbit/s", 1e6
-    return name, 1.0
-
-
-def _load(bound: FoundBound | None, scale: float) -> str:
-    return units.NONE if bound is None else _number(bound.load, scale)
-
-
-def _number(load: float, scale: float) -> str:
-    return f"{load / scale:,.{0 if scale == 1 else 1}f}"
+def _load(bound: FoundBound | None, unit: LoadUnit) -> str:
+    return units.NONE if bound is None else unit.text(bound.load)
