@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tailtrim.capacity.trial import Purpose
 from tailtrim.errors import RunDirectoryError
 from tailtrim.queueing import Estimate
+from tailtrim.report import units
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -86,9 +87,11 @@ class LoadUnit(NamedTuple):
             return cls("Mbit/s", 1e6)
         return cls(name, 1.0)
 
-    def text(self, load: float) -> str:
-        """Return a load of the search as a number of this unit."""
-        return f"{load / self.scale:,.{0 if self.scale == 1 else 1}f}"
+    def text(self, load: float | None) -> str:
+        """Return a load of the search as a number of this unit; a dash where it is not known."""
+        return (
+            units.NONE if load is None else f"{load / self.scale:,.{0 if self.scale == 1 else 1}f}"
+        )
 
 
 def sentences(capacity: Capacity) -> Iterator[str]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tailtrim.capacity.record import Capacity
-    from tailtrim.capacity.result import Found, FoundBound
+    from tailtrim.capacity.result import Found
     from tailtrim.experiment import RecordedExperiment
 
 
@@ -34,9 +34,9 @@ def goals(capacity: Capacity) -> Table:
         Row(
             _named(capacity, one),
             [
-                _load(one.lower, unit),
-                _load(one.upper, unit),
-                units.NONE if one.throughput is None else unit.text(one.throughput),
+                unit.text(one.lower.load if one.lower else None),
+                unit.text(one.upper.load if one.upper else None),
+                unit.text(one.throughput),
                 units.NONE if one.width is None else f"{100 * one.width:.1f} %",
                 _trials(one),
             ],
@@ -92,10 +92,9 @@ def capacity_of(experiment: RecordedExperiment | None) -> Capacity | None:
 
 def _notes(capacity: Capacity, one: Found) -> Iterator[str]:
     unit = LoadUnit.of(capacity)
-    lower = None if one.lower is None else _load(one.lower, unit)
-    at = f"{lower} {unit.name}"
+    at = f"{unit.text(one.lower.load if one.lower else None)} {unit.name}"
     if one.ended is Ended.GENERATOR:
-        known = f"at least {at}" if lower else "not known"
+        known = f"at least {at}" if one.lower else "not known"
         whose = "the generator's or the taps' limit, not the device's"
         yield f"{one.goal}: {known}: {whose} ({one.limit})."
     elif one.ended is Ended.HIGHEST:
@@ -115,7 +114,7 @@ def _notes(capacity: Capacity, one: Found) -> Iterator[str]:
         )
     for bound, which in ((one.lower, "lower"), (one.upper, "upper")):
         if bound is not None and bound.verified is False:
-            load = f"{_load(bound, unit)} {unit.name}"
+            load = f"{unit.text(bound.load)} {unit.name}"
             yield f"{one.goal}: measured again at the end, the {which} bound {load} was different."
 
 
@@ -136,7 +135,3 @@ def _named(capacity: Capacity, one: Found) -> str:
         if goal["name"] == one.goal:
             return f"{one.goal} ({100 * goal['confidence']:g} % confidence)"
     return one.goal
-
-
-def _load(bound: FoundBound | None, unit: LoadUnit) -> str:
-    return units.NONE if bound is None else unit.text(bound.load)

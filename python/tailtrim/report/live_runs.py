@@ -78,14 +78,15 @@ def _cells(generator: dict[str, Any], summary: Summary) -> tuple[list[str], str 
     if supported and summary.departed_late is not None:
         p = supported[0]
         changed = (
-            f"p{units.percent(p)} {_us(known[p].value)}",
-            _us(summary.departed_late.without_ns.get(p)),
+            f"p{units.percent(p)} {units.microseconds(known[p].value)}",
+            units.microseconds(summary.departed_late.without_ns.get(p)),
         )
-    return [*map(_us, times), share, *changed, units.count(summary.ingress.stalled)], note
-
-
-def _us(ns: int | None) -> str:
-    return units.NONE if ns is None else units.microseconds(ns)
+    return [
+        *map(units.microseconds, times),
+        share,
+        *changed,
+        units.count(summary.ingress.stalled),
+    ], note
 
 
 def _note(stalls: dict[str, dict[str, int]], *, shared: bool) -> str | None:

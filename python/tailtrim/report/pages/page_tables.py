@@ -78,9 +78,11 @@ def latency(table: LatencyTable) -> Table:
 def _latencies(row: LatencyRow, table: LatencyTable) -> Iterator[Row]:
     found = row.summary.latency_ns
     copies = [units.count(row.copies)] if table.duplicated else []
-    ends = _us(found.min), _mean(found.mean)
+    ends = units.microseconds(found.min), _mean(found.mean)
     quantiles = map(_quantile, row.quantiles)
-    yield Row(row.name, [row.rate, row.loss, *copies, *ends, *quantiles, _us(row.max_ns)])
+    yield Row(
+        row.name, [row.rate, row.loss, *copies, *ends, *quantiles, units.microseconds(row.max_ns)]
+    )
     if row.adjusted is not None:
         empty = [""] * (4 + len(copies))
         yield Row("delivery-adjusted", [*empty, *map(_quantile, row.adjusted), "∞"], "part")
@@ -95,7 +97,7 @@ def _quantile(of: Quantile | None) -> Cell:
 
 def _mean(of: Mean | None) -> Cell:
     bounds = "" if of is None or of.low is None else _bounds(of)
-    return Cell(_us(of.value if of else None), bounds, "" if of else "none")
+    return Cell(units.microseconds(of.value if of else None), bounds, "" if of else "none")
 
 
 def _bounds(of: Quantile | Mean) -> str:
@@ -103,10 +105,6 @@ def _bounds(of: Quantile | Mean) -> str:
     if low is None:
         return "open" if high is None else f"≤ {high}"
     return f"≥ {low}" if high is None else f"{low} {units.NONE} {high}"
-
-
-def _us(ns: int | None, places: int = 1) -> str:
-    return units.NONE if ns is None else units.microseconds(ns, places=places)
 
 
 def latency_notes(table: LatencyTable, *, told: bool) -> Iterator[str]:
@@ -175,4 +173,4 @@ def _spread_columns() -> Iterator[Column]:
 
 
 def _spread(spread: Spread, places: int) -> list[str]:
-    return [_us(getattr(spread, field), places) for field in _SPREAD]
+    return [units.microseconds(getattr(spread, field), places=places) for field in _SPREAD]

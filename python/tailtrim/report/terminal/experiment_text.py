@@ -138,5 +138,4 @@ def _cells(summary: Summary, *, copies: bool) -> list[str]:
         else:
             mark = "" if quantile.supported else _MARK
             cells.append(units.microseconds(quantile.value) + mark)
-    largest = summary.latency_ns.max
-    return [*cells, units.NONE if largest is None else units.microseconds(largest)]
+    return [*cells, units.microseconds(summary.latency_ns.max)]
