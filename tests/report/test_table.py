@@ -16,7 +16,7 @@ TABLE = Table(
     ],
     [
         Row("wire", ["10.0", Cell("2.3", "2.1 to 2.4"), "9.5", Cell("better", kind="better")]),
-        Row(Cell("[b]\x1b[31m", "of two"), ["1,000.0", "12.3", "–", "not better"], "part"),
+        Row(Cell("[b]\x1b[31m", "of two"), ["1,000.0", "12.3", "-", "not better"], "part"),
     ],
 )
 
