@@ -36,7 +36,11 @@ def write(
     """See :func:`tailtrim.factors.write`."""
     figures = effect_figures.figures(effects)
     contents = {_PAGES[effects.kind]: effect_page.render(effects, experiment, figures, formats)}
-    return store(out, contents | drawing.files(figures, formats) | _values(effects, figures))
+    contents |= _values(effects, figures)
+    drawn = drawing.files(figures, formats)
+    # The CSV beside a figure is that of the effects.
+    contents |= {name: file for name, file in drawn.items() if name not in contents}
+    return store(out, contents)
 
 
 def values(effects: Effects) -> dict[str, bytes]:

@@ -5,6 +5,7 @@ Imports nothing that takes long: ``tailtrim analyze`` prints this and starts in 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from rich.table import Table as Grid
@@ -68,14 +69,31 @@ class TerminalReport:
 def _latencies(table: LatencyTable, width: int) -> Iterator[RenderableType]:
     """Yield the tables, across as the papers print them or, where one is too wide, down."""
     across = [(row, _across(row, table)) for row in table.rows]
-    fits = all(len(line) <= width for _, one in across for line in one.lines(gap=1))
-    for row, one in across:
+    lines = [list(_aligned(one).lines(gap=1)) for _, one in across]
+    fits = max(len(line) for one in lines for line in one) <= width
+    for (row, one), of_run in zip(across, lines, strict=True):
         copies = f", {units.count(row.copies)} copies" if table.duplicated else ""
         rest = "" if fits else f": {row.rate} kpkt/s, loss % {row.loss}{copies}"
         if rest or len(across) > 1:
             yield Text(f"{row.name}{rest}", overflow="fold", style="bold" if rest else "")
-        yield one.terminal(gap=1) if fits else _down(row, one)
+        if fits:
+            styles = ("bold", "", "dim", "dim", "")
+            yield from map(partial(Text, no_wrap=True), of_run, styles)
+        else:
+            yield _down(row, one)
     yield _legend(table)
+
+
+def _aligned(table: Table) -> Table:
+    """Return the table with room for the mark in those columns that have one."""
+    heads = [column.head for column in table.columns]
+    lines = [heads, *([row.title, *map(str, row.cells)] for row in table.rows)]
+    marked = {at for line in lines for at, cell in enumerate(line) if cell.endswith(_MARK)}
+    heads, *rows = (
+        [f"{cell} " if at in marked and not cell.endswith(_MARK) else cell for at, cell in of]
+        for of in map(enumerate, lines)
+    )
+    return Table([*map(Column, heads)], [Row(name, cells) for name, *cells in rows])
 
 
 def _across(row: LatencyRow, table: LatencyTable) -> Table:
