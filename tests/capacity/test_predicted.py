@@ -18,9 +18,9 @@ from tailtrim.capacity.trial import LOST, Count, Purpose, Seen, Trial
 from tailtrim.errors import RunDirectoryError
 from tailtrim.report import capacity_wording
 from tailtrim.report.capacity_wording import warm_ups
-from tailtrim.report.figures.capacity_lines import with_bounds
 from tailtrim.report.figures.figure import Axis, Figure, Line, Panel
-from tailtrim.report.figures.palette import distinct
+from tailtrim.report.figures.limit_lines import with_bounds
+from tailtrim.report.figures.looks import distinct
 from tailtrim.report.inputs.predicted_capacity import prediction_of
 from tailtrim.rundir import RunDirectory
 

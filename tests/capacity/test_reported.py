@@ -52,10 +52,10 @@ def notes(found: Found) -> list[str]:
 
 
 def test_bounds_are_told_in_thousands() -> None:
-    (row,) = capacity_wording.rows(Capacity(SEARCH, (), (FOUND,)))
-    assert (row.goal, row.lower, row.upper) == ("NDR (none lost)", "120.0", "122.4")
-    assert (row.throughput, row.width) == ("120.0", "2.0 %")
-    lower, upper = row.trials.split(", ")
+    (row,) = capacity_wording.goals(Capacity(SEARCH, (), (FOUND,))).rows
+    *bounds, trials = row.cells
+    assert (row.name, *bounds) == ("NDR (none lost)", "120.0", "122.4", "120.0", "2.0 %")
+    lower, upper = str(trials).split(", ")
     for told, good in ((lower, 3), (upper, 0)):
         assert told.startswith(f"{good} of 3 good")
         assert "6 s" in told

@@ -6,7 +6,7 @@ import pytest
 
 from tailtrim.energy import LOADED, READY, Cost, Measured, RunEnergy, State, costs
 from tailtrim.experiment.costs import ExperimentCosts
-from tailtrim.report.terminal.energy_table import lines
+from tailtrim.report.energy_wording import lines
 
 
 def measured(label: str, loaded_w: float) -> list[tuple[str, RunEnergy]]:

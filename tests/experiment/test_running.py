@@ -17,7 +17,7 @@ from tailtrim.errors import HostError, PlanError
 from tailtrim.experiment.measure import Measured
 from tailtrim.experiment.tap_clocks import TapClocks
 from tailtrim.report import units
-from tailtrim.report.terminal import experiment_table
+from tailtrim.report.terminal import experiment_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -148,7 +148,7 @@ def printed(experiment: Experiment) -> str:
 
     console = Console(width=100, no_color=True)
     with console.capture() as captured:
-        console.print(experiment_table.render(experiment.complete()))
+        console.print(experiment_text.render(experiment.complete()))
     return captured.get()
 
 

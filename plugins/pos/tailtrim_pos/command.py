@@ -259,7 +259,7 @@ def _report(folder: Path) -> None:
     from tailtrim.cli.terminal import Terminal  # noqa: PLC0415 - not where nothing was captured
     from tailtrim.experiment import recorded  # noqa: PLC0415
     from tailtrim.report import write_experiment  # noqa: PLC0415
-    from tailtrim.report.terminal.run_table import render  # noqa: PLC0415
+    from tailtrim.report.terminal.run_text import render  # noqa: PLC0415
 
     experiment = recorded(folder)
     complete = experiment.complete

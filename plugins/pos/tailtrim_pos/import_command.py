@@ -13,7 +13,7 @@ from tailtrim.cli.terminal import Terminal
 from tailtrim.errors import ExitCode
 from tailtrim.experiment import recorded
 from tailtrim.report import units
-from tailtrim.report.terminal.run_table import render
+from tailtrim.report.terminal.run_text import render
 from tailtrim_pos.results import import_pos
 
 EXAMPLES = """\b

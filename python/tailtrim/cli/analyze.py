@@ -182,7 +182,7 @@ def _in_one_pass(captures: list[str], matching: dict[str, Any]) -> tailtrim.Anal
 
 def _print(summary: Summary, *, name: str, out: Path | None) -> None:
     from tailtrim.cli.terminal import Terminal  # noqa: PLC0415 - not for --json
-    from tailtrim.report.terminal.run_table import render  # noqa: PLC0415
+    from tailtrim.report.terminal.run_text import render  # noqa: PLC0415
 
     console = Terminal()
     console.print(render([summary], [name]))

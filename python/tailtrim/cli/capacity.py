@@ -165,10 +165,9 @@ def _finish(capacity: Capacity, place: Path, *, json: bool) -> None:
         say_json(capacity.as_json())
     else:
         from tailtrim.cli.terminal import Terminal  # noqa: PLC0415 - not for --json
-        from tailtrim.report.capacity_wording import notes  # noqa: PLC0415
-        from tailtrim.report.terminal.experiment_table import goals  # noqa: PLC0415
+        from tailtrim.report.capacity_wording import goals, notes  # noqa: PLC0415
 
-        Terminal().print(goals(capacity))
+        Terminal().print(goals(capacity).terminal())
         for line in notes(capacity):
             say(units.printable(line))
         _report(place)

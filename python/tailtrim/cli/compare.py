@@ -11,7 +11,7 @@ from tailtrim.cli import options
 from tailtrim.cli.console import say_json
 from tailtrim.cli.objectives import judged, needed_quantiles, read_asserts
 from tailtrim.errors import ExitCode
-from tailtrim.report import pictures
+from tailtrim.report import write_files
 
 if TYPE_CHECKING:
     from tailtrim.compare import Comparison
@@ -86,7 +86,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     """Compare runs, quantile by quantile: ratio, confidence interval and verdict."""
     objectives = read_asserts(asserts, junit)
     if html is not None or figure is not None:
-        pictures.require()
+        write_files.require_pictures()
     if objectives and halves:
         raise ValueError("--assert is for the runs of B, and with --halves there is no B")
     compared = _compare(

@@ -32,7 +32,7 @@ def command(
 ) -> None:
     """Say what packets cost: watts of each state, joules a packet, with their uncertainty."""
     from tailtrim.experiment.costs import costs_of  # noqa: PLC0415 - the help does without
-    from tailtrim.report.terminal.energy_table import lines  # noqa: PLC0415
+    from tailtrim.report.energy_wording import lines  # noqa: PLC0415
 
     found = costs_of(directory)
     if json:

@@ -67,6 +67,6 @@ def command(
 
 def _print(summaries: list[Summary], names: list[str]) -> None:
     from tailtrim.cli.terminal import Terminal  # noqa: PLC0415 - not for --json
-    from tailtrim.report.terminal.run_table import render  # noqa: PLC0415
+    from tailtrim.report.terminal.run_text import render  # noqa: PLC0415
 
     Terminal().print(render(summaries, names))

@@ -11,7 +11,7 @@ import typer
 
 from tailtrim.cli import options
 from tailtrim.cli.console import say, say_json
-from tailtrim.report import pictures, units, write_files
+from tailtrim.report import units, write_files
 
 if TYPE_CHECKING:
     from tailtrim.queueing import Prediction
@@ -102,7 +102,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     from tailtrim.queueing.run_selection import chosen  # noqa: PLC0415
 
     if out is not None:
-        pictures.require()
+        write_files.require_pictures()
     source, others = chosen(runs)
     found = predicted(
         source,

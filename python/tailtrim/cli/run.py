@@ -213,7 +213,7 @@ def _finish(experiment: Experiment, objectives: list[Objective], *, json: bool) 
         from tailtrim.cli.terminal import Terminal  # noqa: PLC0415 - not for --json
         from tailtrim.experiment import recorded  # noqa: PLC0415 - the help does without
         from tailtrim.report import write_experiment  # noqa: PLC0415
-        from tailtrim.report.terminal import experiment_table as overview  # noqa: PLC0415
+        from tailtrim.report.terminal import experiment_text as overview  # noqa: PLC0415
 
         console = Terminal()
         console.print(overview.render(complete))

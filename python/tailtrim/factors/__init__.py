@@ -15,7 +15,7 @@ from tailtrim.factors.boot_effects import boots_of, has_boots
 from tailtrim.factors.effect_table import markdown, render
 from tailtrim.factors.effects import Case, Effect, Effects, effects_of, has_factors
 from tailtrim.factors.slope import Slope
-from tailtrim.report import pictures
+from tailtrim.report import write_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,10 +54,10 @@ def write(
         PicturesError: what makes pages and figures is not installed.
 
     """
-    pictures.require()
+    write_files.require_pictures()
     from tailtrim.factors import effect_files  # noqa: PLC0415 - brings matplotlib, which takes long
 
-    return effect_files.write(effects, experiment, out, pictures.formats(pdf=pdf))
+    return effect_files.write(effects, experiment, out, write_files.formats(pdf=pdf))
 
 
 def values(effects: Effects) -> dict[str, bytes]:
@@ -69,7 +69,7 @@ def values(effects: Effects) -> dict[str, bytes]:
         PicturesError: what makes pages and figures is not installed.
 
     """
-    pictures.require()
+    write_files.require_pictures()
     from tailtrim.factors import effect_files  # noqa: PLC0415 - brings matplotlib, which takes long
 
     return effect_files.values(effects)

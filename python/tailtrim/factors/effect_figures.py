@@ -9,7 +9,7 @@ import numpy as np
 from tailtrim.compare import BETTER, WORSE
 from tailtrim.report import units
 from tailtrim.report.figures.figure import Axis, Bars, Figure, Line, Panel, Rule
-from tailtrim.report.figures.palette import Look
+from tailtrim.report.figures.looks import Look
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

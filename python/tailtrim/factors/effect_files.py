@@ -37,9 +37,9 @@ def write(
     figures = effect_figures.figures(effects)
     contents = {_PAGES[effects.kind]: effect_page.render(effects, experiment, figures, formats)}
     contents |= _values(effects, figures)
-    for figure in figures:
-        for suffix, drawn in drawing.render(figure, (), formats=formats).items():
-            contents[f"{FIGURES}/{figure.key}.{suffix}"] = drawn
+    drawn = drawing.files(figures, formats)
+    # The CSV beside a figure is that of the effects.
+    contents |= {name: file for name, file in drawn.items() if name not in contents}
     return store(out, contents)
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import TYPE_CHECKING
 
 from tailtrim.factors import effect_table
-from tailtrim.report.pages.assets import assets, policy
-from tailtrim.report.pages.embedding import embedded
+from tailtrim.report.pages import page
+from tailtrim.report.pages.provenance import software
 from tailtrim.report.pages.testbed_section import Fact, setting
 
 if TYPE_CHECKING:
@@ -25,39 +24,24 @@ def render(
     formats: Sequence[str],
 ) -> bytes:
     """Return the page as UTF-8: the table of effects and the figures."""
-    environment, scripts, styles = assets()
-    page = environment.get_template("factors.html.j2").render(
+    return page.render(
+        "factors.html.j2",
+        figures,
         formats=formats,
-        policy=policy(scripts, styles),
-        scripts=scripts,
-        styles=styles,
         title=effects.name,
-        kind=effects.kind,
-        measured=effects.measured,
-        each=effects.each,
+        subject=f"effects of {effects.kind}",
+        subtitle=f"{effects.measured} for each {effects.each}",
         setting=setting([], experiment),
-        loops=[
-            (loop, [case for case in effects.of(loop) if case.quantiles_ns is not None])
-            for loop in effects.loops
-        ],
-        head=effect_table.HEAD,
-        cells=effect_table.cells,
+        tables=[effect_table.table(effects, loop) for loop in effects.loops],
         legend=effect_table.legend(effects),
         tail=effect_table.TAIL,
         slopes=list(effect_table.slope_lines(effects)),
         skipped=list(effect_table.skipped(effects)),
         figures=figures,
-        data=embedded((), (), figures),
-        places={figure.key: place for place, figure in enumerate(figures)},
         facts_of_all=list(_facts(experiment)),
     )
-    return page.encode("utf-8")
 
 
 def _facts(experiment: RecordedExperiment) -> Iterator[Fact]:
-    if experiment.command:
-        yield Fact("Command", shlex.join(map(str, experiment.command)))
-    if experiment.versions:
-        told = ", ".join(f"{name} {one}" for name, one in experiment.versions.items())
-        yield Fact("Versions", text=told)
+    yield from software(experiment.command, experiment.versions)
     yield Fact("Directory", str(experiment.path))

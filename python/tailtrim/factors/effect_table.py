@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from rich.console import Group
-from rich.table import Table
 from rich.text import Text
 
 from tailtrim.report import units
 from tailtrim.report.comparison_wording import VERDICTS
+from tailtrim.report.table import Cell, Column, Row, Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -23,6 +23,12 @@ HEAD_80 = ("µs", "p50", "IQR", "p99", "change", "from", "to", "verdict")
 _SHORT = {VERDICTS["no_difference_shown"]: "none", VERDICTS["not_supported"]: ""}
 TAIL = "Tail: the highest percentile that both sides support."
 HEAD = ("", "p50 µs", "IQR", "p99", "max", "p50: change µs", "from", "to", "verdict", "tail")
+_COLUMNS = (
+    Column("", page="Case", kind="left"),
+    *map(Column, HEAD[1:-2]),
+    Column("verdict", kind="left"),
+    Column("tail", label="tail", kind="text"),
+)
 #: Runs that do not count, each with its reason.
 _LISTED = 3
 _MINUS = "\N{MINUS SIGN}"
@@ -32,22 +38,35 @@ def render(effects: Effects) -> Group:
     """Return what ``rich`` prints."""
     parts: list[RenderableType] = []
     for loop in effects.loops:
-        table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
-        for index, name in enumerate(HEAD_80):
-            ends = index in {0, len(HEAD_80) - 1}
-            # Boot lines are long; numbers are not cut.
-            wraps = index == 0
-            justify: Literal["left", "right"] = "left" if ends else "right"
-            table.add_column(name, justify=justify, no_wrap=not wraps, overflow="fold")
-        for case in effects.of(loop):
-            if case.quantiles_ns is not None:
-                row = cells(case)
-                # Eighty columns: the maximum and the tail's verdict are in the file.
-                table.add_row(*row[:4], *row[5:8], _SHORT.get(row[8], row[8]))
-        parts += [*([Text(loop, style="bold")] if loop else []), table, Text()]
+        found = table(effects, loop)
+        # Eighty columns: the maximum and the tail's verdict are in the file.
+        heads = zip(HEAD_80, (*found.columns[:4], *found.columns[5:9]), strict=True)
+        columns = [column._replace(head=head) for head, column in heads]
+        rows = [
+            row._replace(cells=(*row.cells[:3], *row.cells[4:7], _short(row.cells[7])))
+            for row in found.rows
+        ]
+        parts += [*([Text(loop, style="bold")] if loop else [])]
+        parts += [Table(columns, rows).terminal(gap=1), Text()]
     parts += [Text(line) for line in (*slope_lines(effects), *skipped(effects))]
     parts.append(Text(legend(effects), style="dim"))
     return Group(*parts)
+
+
+def table(effects: Effects, loop: str) -> Table:
+    """Return the table of the cases with a value of the loop variables."""
+    rows = []
+    for case in effects.of(loop):
+        if case.quantiles_ns is not None:
+            name, *cells = _cells(case)
+            kind = case.median.verdict if case.median else ""
+            rows.append(Row(name, [*cells[:7], Cell(cells[7], kind=kind), cells[8]]))
+    return Table(_COLUMNS, rows, caption=loop)
+
+
+def _short(cell: str | Cell) -> str:
+    text = cell if isinstance(cell, str) else cell.text
+    return _SHORT.get(text, text)
 
 
 def markdown(effects: Effects) -> str:
@@ -59,7 +78,7 @@ def markdown(effects: Effects) -> str:
         lines.append(f"| {' | '.join(HEAD)} |")
         lines.append("|---" + "|--:" * (len(HEAD) - 3) + "|---|---|")
         lines += [
-            f"| {' | '.join(cells(case))} |"
+            f"| {' | '.join(_cells(case))} |"
             for case in effects.of(loop)
             if case.quantiles_ns is not None
         ]
@@ -87,7 +106,7 @@ def legend(effects: Effects) -> str:
     return text
 
 
-def cells(case: Case) -> list[str]:
+def _cells(case: Case) -> list[str]:
     """Return a row."""
     known = case.quantiles_ns or {}
     micros = [

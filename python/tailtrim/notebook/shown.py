@@ -16,6 +16,7 @@ from tailtrim.explain import Explanation
 from tailtrim.report import cause_wording, comparison_wording, units, wording
 from tailtrim.report.inputs.host_explanation import of_host
 from tailtrim.report.latency_table import LatencyTable
+from tailtrim.report.table import Cell, Column, Row, Table
 from tailtrim.report.terminal import explanation_text
 from tailtrim.rundir import RunDirectory
 
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from tailtrim.rundir import Summary
     from tailtrim.rundir.summary import Quantile
 
-_COMPARED = ("%", "A µs", "B µs", "B/A", "from", "to", "verdict", "\N{MINUS SIGN}", "+")
 # Events of a trace in its figure, the longest of each cause.
 _MOST_EVENTS = 5_000
 _NAMES_LEFT = ' style="text-align:left"'
@@ -83,7 +83,7 @@ def _(result: Comparisons) -> str:
     parts = []
     for one in result:
         parts.append(f"<p>A: {_text(one.a.name)}<br>B: {_text(one.b.name)}</p>")
-        parts.append(_table(_COMPARED, [comparison_wording.cells_of(row) for row in one.quantiles]))
+        parts.append(_table(comparison_wording.quantiles(one)))
         told = [comparison_wording.maxima(one), comparison_wording.losses(one)]
         parts.append(_listed([*filter(None, told), *comparison_wording.notes(one)]))
     return "".join(parts) + _improvement(result)
@@ -96,24 +96,27 @@ def _causes(found: Explanation) -> str:
         verdict = of_host(found.host).verdict
         named = zip(cause_wording.labels(verdict.causes), verdict.causes, strict=True)
         rows = [
-            (name, units.count(cause.late_packets), cause_wording.share(cause.share_ppm))
+            Row(name, [units.count(cause.late_packets), cause_wording.share(cause.share_ppm)])
             for name, cause in named
             if cause.late_packets
         ]
-        parts.append(_table(("cause", "late packets", "share of the excess"), rows))
+        columns = map(Column, ("cause", "late packets", "share of the excess"))
+        parts.append(_table(Table(list(columns), rows)))
     if found.periodic:
-        head = ("periodic cause", "above the median", "mean excess", "late packets", "vectors")
+        heads = ("periodic cause", "above the median", "mean excess", "late packets", "vectors")
         recurring = [
-            (
+            Row(
                 f"{cause.frequency_hz:,.2f} Hz",
-                units.time(cause.delay_ns),
-                units.time(round(cause.excess.value_ns)),
-                f"{100 * cause.late_share:.0f} %",
-                ", ".join(map(units.printable, cause.vectors)) or units.NONE,
+                [
+                    units.time(cause.delay_ns),
+                    units.time(round(cause.excess.value_ns)),
+                    f"{100 * cause.late_share:.0f} %",
+                    ", ".join(map(units.printable, cause.vectors)) or units.NONE,
+                ],
             )
             for cause in found.periodic
         ]
-        parts.append(_table(head, recurring))
+        parts.append(_table(Table(list(map(Column, heads)), recurring)))
     return "".join(parts)
 
 
@@ -130,24 +133,26 @@ def _of_runs(summaries: Sequence[Summary], names: Sequence[str]) -> str:
         style = wording.times(row.summary)
         largest = units.NONE if row.max_ns is None else style.text(row.max_ns)
         cells = [_cell(quantile, style) for quantile in row.quantiles]
-        rows.append([row.name, row.rate, row.loss, *cells, largest])
+        rows.append(Row(row.name, [row.rate, row.loss, *cells, largest]))
     warnings = [notice.text for summary in summaries for notice in summary.warnings]
-    return "".join(verdicts) + _table(head, rows) + _listed(warnings)
+    shown = _table(Table(list(map(Column, head)), rows))
+    return "".join(verdicts) + shown + _listed(warnings)
 
 
-def _cell(quantile: Quantile | None, style: units.Times) -> str:
+def _cell(quantile: Quantile | None, style: units.Times) -> Cell:
     """Return a latency and its interval below it."""
     if quantile is None or quantile.value is None:
-        return units.NONE
-    return f"{style.text(quantile.value)}\n{wording.interval(quantile, style)}"
+        return Cell(units.NONE)
+    return Cell(style.text(quantile.value), wording.interval(quantile, style))
 
 
-def _table(head: Iterable[str], rows: Iterable[Sequence[str]]) -> str:
-    names = "".join(f"<th>{escape(name)}</th>" for name in head)
+def _table(table: Table) -> str:
+    names = "".join(f"<th>{escape(column.head)}</th>" for column in table.columns)
     lines = []
-    for first, *others in rows:
-        cells = "".join(f"<td>{escape(cell).replace(chr(10), '<br>')}</td>" for cell in others)
-        lines.append(f"<tr><th{_NAMES_LEFT}>{escape(first)}</th>{cells}</tr>")
+    for row in table.rows:
+        texts = ([cell.text, cell.below] for _, cell in table.cells(row))
+        cells = "".join(f"<td>{'<br>'.join(map(escape, filter(None, of)))}</td>" for of in texts)
+        lines.append(f"<tr><th{_NAMES_LEFT}>{escape(row.title)}</th>{cells}</tr>")
     return f"<table><thead><tr>{names}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
 
 
@@ -183,8 +188,7 @@ def _late_packets(found: Explanation) -> str:
     if find_spec("matplotlib") is None:
         return ""
     from tailtrim.explain import host_events  # noqa: PLC0415
-    from tailtrim.report.figures.explained_run import ExplainedRun  # noqa: PLC0415 - brings numpy
-    from tailtrim.report.figures.late_packets import late_packets  # noqa: PLC0415
+    from tailtrim.report.figures.late_packets import ExplainedRun, late_packets  # noqa: PLC0415
     from tailtrim.report.figures.timelines import worst  # noqa: PLC0415
     from tailtrim.report.inputs.run_tables import ReportedRun  # noqa: PLC0415
 

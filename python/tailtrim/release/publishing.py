@@ -39,7 +39,7 @@ from tailtrim.release.layout import (
 )
 from tailtrim.release.redaction import Redaction
 from tailtrim.release.verifying import verify
-from tailtrim.report import pictures
+from tailtrim.report import write_files
 from tailtrim.rundir.drafts import draft_folder, settle
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def release(
         OutputError: ``out`` exists, or cannot be written.
 
     """
-    pictures.require()
+    write_files.require_pictures()
     _require()
     recorded(experiment)
     authored = documents.found(experiment, wanted.license, wanted.citation, wanted.claims)

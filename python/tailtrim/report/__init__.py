@@ -5,7 +5,7 @@
     runs = [tailtrim.RunDirectory("results/hw"), tailtrim.RunDirectory("results/vm")]
     tailtrim.report.write(runs, "report")
 
-:mod:`tailtrim.report.terminal.run_table` prints the same numbers in a terminal.
+:mod:`tailtrim.report.terminal.run_text` prints the same numbers in a terminal.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tailtrim.errors import PicturesError, ReportError
-from tailtrim.report import pictures
+from tailtrim.report import write_files
 
 if TYPE_CHECKING:
     import os
@@ -61,16 +61,17 @@ def write(
 
     Raises:
         ReportError: there is no run, or there are not as many names as runs.
-        PicturesError: what makes pages and figures is not installed.
+        PicturesError: a package for pages and figures is not installed.
         RunDirectoryError: a run directory lacks a table, or it is damaged.
         OutputError: ``out`` cannot be written.
 
     """
-    pictures.require()
+    write_files.require_pictures()
     from tailtrim.report import report_files  # noqa: PLC0415 - brings matplotlib, which takes long
 
     names = names_of(runs) if names is None else names
-    return report_files.write(runs, out, names, objectives, pictures.formats(pdf=pdf))
+    contents = report_files.of_runs(runs, names, objectives, write_files.formats(pdf=pdf))
+    return report_files.write(contents, out)
 
 
 def write_experiment(
@@ -86,15 +87,18 @@ def write_experiment(
 
     Raises:
         ReportError: no run is complete.
-        PicturesError: what makes pages and figures is not installed.
+        PicturesError: a package for pages and figures is not installed.
         RunDirectoryError: a run directory lacks a table, or it is damaged.
         OutputError: ``out`` cannot be written.
 
     """
-    pictures.require()
+    write_files.require_pictures()
     from tailtrim.report import report_files  # noqa: PLC0415 - brings matplotlib, which takes long
 
-    return report_files.write_experiment(experiment, out, objectives, pictures.formats(pdf=pdf))
+    if not experiment.complete:
+        raise ReportError(f"{experiment.path}: no run of the experiment is complete")
+    contents = report_files.of_experiment(experiment, objectives, write_files.formats(pdf=pdf))
+    return report_files.write(contents, out)
 
 
 def values_of_experiment(experiment: RecordedExperiment) -> dict[str, bytes]:
@@ -103,14 +107,16 @@ def values_of_experiment(experiment: RecordedExperiment) -> dict[str, bytes]:
     Each is a CSV, by its path in the folder of the report; none where no run is complete.
 
     Raises:
-        PicturesError: what makes pages and figures is not installed.
+        PicturesError: a package for pages and figures is not installed.
         RunDirectoryError: a run directory lacks a table, or it is damaged.
 
     """
-    pictures.require()
+    write_files.require_pictures()
     from tailtrim.report import report_files  # noqa: PLC0415 - brings matplotlib, which takes long
 
-    return report_files.values_of_experiment(experiment)
+    if not experiment.complete:
+        return {}
+    return report_files.csv_files(report_files.of_experiment(experiment))
 
 
 def names_of(runs: Sequence[RunDirectory]) -> list[str]:

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tailtrim.capacity.trial import Purpose
 from tailtrim.errors import RunDirectoryError
 from tailtrim.queueing import Estimate
+from tailtrim.report import units
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from tailtrim.capacity.record import Capacity
     from tailtrim.capacity.result import Found
 
 _BURST = "packets in a burst"
 _PDR = "PDR"
+#: Loads of at least this are shown in thousands, or millions.
+_THOUSANDS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,35 +71,55 @@ def largest_burst(prediction: dict[str, Any] | None) -> float | None:
     return promise["burst"]["value"] if promise is not None else None
 
 
-def sentences(capacity: Capacity, *, unit: str, scale: float) -> Iterator[str]:
-    """Yield predictions beside results, and the device's own counters.
+class LoadUnit(NamedTuple):
+    """Unit in which the loads of a search are told; ``scale`` is one of it in the search's unit."""
 
-    Args:
-        capacity: the search.
-        unit: of the loads that are told.
-        scale: how many of the search's unit one of it is.
+    name: str
+    scale: float
 
-    """
+    @classmethod
+    def of(cls, capacity: Capacity) -> LoadUnit:
+        """Return the unit that fits the largest load."""
+        name, largest = capacity.search["unit"], capacity.search["largest"]
+        if name == "packets/s" and largest >= _THOUSANDS:
+            return cls("kpkt/s", 1e3)
+        if name == "bit/s" and largest >= _THOUSANDS:
+            return cls("Mbit/s", 1e6)
+        return cls(name, 1.0)
+
+    def text(self, load: float | None) -> str:
+        """Return a load of the search as a number of this unit; a dash where it is not known."""
+        return (
+            units.NONE if load is None else f"{load / self.scale:,.{0 if self.scale == 1 else 1}f}"
+        )
+
+
+def sentences(capacity: Capacity) -> Iterator[str]:
+    """Yield predictions beside results, and the device's own counters."""
     prediction = capacity.prediction
     if prediction is not None and "problem" in prediction:
         yield f"Not predicted: {prediction['problem']}."
     curve, of_burst = PredictedCurve.of(prediction), capacity.search["unit"] == _BURST
     if curve is not None:
-        factor = per_packet(capacity) / scale
+        unit = LoadUnit.of(capacity)
+        factor = per_packet(capacity) / unit.scale
         if of_burst:
             yield f"Predicted from {curve.run}, at {curve.rate_pps / 1e3:,.1f} kpkt/s."
         else:
-            found = _found(_of(capacity, _PDR), scale)
+            pdr = [one for one in capacity.found if one.goal == _PDR]
+            r_max = curve.r_max_pps.scaled(factor)
+            value, low, high = (f"{one:,.1f}" for one in (r_max.value, r_max.low, r_max.high))
             yield (
-                f"R_max: predicted {_told(curve.r_max_pps.scaled(factor))} from {curve.run} at"
-                f" {_number(curve.rate_pps * factor)} {unit}, found {found} {unit} ({_PDR})."
+                f"R_max: predicted {value} ({low} to {high}) from {curve.run} at"
+                f" {curve.rate_pps * factor:,.1f} {unit.name}, found {_found(pdr, unit)}"
+                f" {unit.name} ({_PDR})."
             )
-        yield from _promise(capacity, prediction or {}, unit, scale, of_burst=of_burst)
+        yield from _promise(capacity, prediction or {}, unit, of_burst=of_burst)
     yield from _own(capacity)
 
 
 def _promise(
-    capacity: Capacity, prediction: dict[str, Any], unit: str, scale: float, *, of_burst: bool
+    capacity: Capacity, prediction: dict[str, Any], unit: LoadUnit, *, of_burst: bool
 ) -> Iterator[str]:
     """Yield the prediction of the promise: the highest rate, or the largest burst."""
     if problem := prediction.get("promise_problem"):
@@ -105,16 +128,16 @@ def _promise(
     if promise is None:
         return
     named = [one for one in capacity.found if one.goal not in {"NDR", _PDR}]
-    found = _found(named[0] if named else None, scale)
     most = promise["burst" if of_burst else "rate"]
-    factor = 1.0 if of_burst else per_packet(capacity) / scale
+    factor = 1.0 if of_burst else per_packet(capacity) / unit.scale
     value, low, high = (
-        "none" if most[edge] is None else _number(most[edge] * factor, whole=of_burst)
+        "none" if most[edge] is None else f"{most[edge] * factor:,.{0 if of_burst else 1}f}"
         for edge in ("value", "surely", "perhaps")
     )
     more = " or more" if most["beyond"] else ""
     yield (
-        f"{promise['text']}: predicted up to {value}{more} ({low} to {high}), found {found} {unit}."
+        f"{promise['text']}: predicted up to {value}{more} ({low} to {high}), found"
+        f" {_found(named, unit)} {unit.name}."
     )
 
 
@@ -141,29 +164,14 @@ def _own(capacity: Capacity) -> Iterator[str]:
         )
 
 
-def _of(capacity: Capacity, goal: str) -> Found | None:
-    return next((one for one in capacity.found if one.goal == goal), None)
-
-
-def _found(one: Found | None, scale: float) -> str:
-    if one is None or (one.lower is None and one.upper is None):
-        return "nothing"
-    if one.upper is None and one.lower is not None:
-        return f"at least {_number(one.lower.load / scale, whole=scale == 1)}"
-    if one.upper is None:
-        return "nothing"
-    upper = _number(one.upper.load / scale, whole=scale == 1)
-    if one.lower is None:
-        return f"less than {upper}"
-    return f"{_number(one.lower.load / scale, whole=scale == 1)} to {upper}"
-
-
-def _told(one: Estimate) -> str:
-    return f"{_number(one.value)} ({_number(one.low)} to {_number(one.high)})"
-
-
-def _number(value: float, *, whole: bool = False) -> str:
-    return f"{value:,.{0 if whole else 1}f}"
+def _found(goals: Sequence[Found], unit: LoadUnit) -> str:
+    """Return the bounds of the first of the goals."""
+    lower, upper = (goals[0].lower, goals[0].upper) if goals else (None, None)
+    if lower is not None and upper is not None:
+        return f"{unit.text(lower.load)} to {unit.text(upper.load)}"
+    if lower is not None:
+        return f"at least {unit.text(lower.load)}"
+    return "nothing" if upper is None else f"less than {unit.text(upper.load)}"
 
 
 def _estimate(data: dict[str, Any]) -> Estimate:

@@ -2,57 +2,48 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tailtrim.capacity import record
 from tailtrim.capacity.result import Ended
 from tailtrim.capacity.trial import Purpose
-from tailtrim.report import capacity_prediction
+from tailtrim.report import capacity_prediction, units
+from tailtrim.report.capacity_prediction import LoadUnit
+from tailtrim.report.table import Column, Row, Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tailtrim.capacity.record import Capacity
-    from tailtrim.capacity.result import Found, FoundBound
+    from tailtrim.capacity.result import Found
     from tailtrim.experiment import RecordedExperiment
 
-_NONE = "–"  # noqa: RUF001 - a dash
-#: Loads of at least this are shown in thousands.
-_THOUSANDS = 10_000
 
-
-@dataclass(frozen=True, slots=True)
-class GoalRow:
-    """A goal, its bounds, and how they were found."""
-
-    goal: str
-    lower: str
-    upper: str
-    throughput: str
-    width: str
-    trials: str
-
-
-def unit(capacity: Capacity) -> str:
-    """Return the unit of the loads that :func:`rows` has."""
-    return _scaled(capacity)[0]
-
-
-def rows(capacity: Capacity) -> list[GoalRow]:
-    """Return a row for each goal."""
-    _, scale = _scaled(capacity)
-    return [
-        GoalRow(
+def goals(capacity: Capacity) -> Table:
+    """Return a row for each goal: its bounds, and how they were found."""
+    unit = LoadUnit.of(capacity)
+    columns = [
+        Column(unit.name, page="Goal", kind="left"),
+        Column("lower bound", label=f"Lower bound, {unit.name}", page=f"Lower bound\n{unit.name}"),
+        Column("upper bound", label=f"Upper bound, {unit.name}", page=f"Upper bound\n{unit.name}"),
+        Column("throughput", page=f"Conditional throughput\n{unit.name}"),
+        Column("width", page="Width"),
+        Column("trials at the bounds", "Trials at the bounds", "Trials", kind="text"),
+    ]
+    rows = [
+        Row(
             _named(capacity, one),
-            _load(one.lower, scale),
-            _load(one.upper, scale),
-            _NONE if one.throughput is None else _number(one.throughput, scale),
-            _NONE if one.width is None else f"{100 * one.width:.1f} %",
-            _trials(one),
+            [
+                unit.text(one.lower.load if one.lower else None),
+                unit.text(one.upper.load if one.upper else None),
+                unit.text(one.throughput),
+                units.NONE if one.width is None else f"{100 * one.width:.1f} %",
+                _trials(one),
+            ],
         )
         for one in capacity.found
     ]
+    return Table(columns, rows)
 
 
 def notes(capacity: Capacity) -> list[str]:
@@ -62,17 +53,14 @@ def notes(capacity: Capacity) -> list[str]:
     invalid = sum(seen.invalid is not None for seen in done)
     took_s = sum(seen.took_s for seen in done)
     told = f" {invalid} of them invalid: repeated, and not counted." if invalid else ""
-    named, scale = _scaled(capacity)
-    predicted = capacity_prediction.sentences(capacity, unit=named, scale=scale)
+    predicted = capacity_prediction.sentences(capacity)
     return [*of_goals, *predicted, f"{len(done)} trials took {took_s / 60:,.1f} min.{told}"]
 
 
-@dataclass(frozen=True, slots=True)
-class CapacitySection:
-    """A table of goals with bounds in ``unit``, and sentences beneath it."""
+class CapacitySection(NamedTuple):
+    """A table of goals, and sentences beneath it."""
 
-    unit: str
-    rows: list[GoalRow]
+    table: Table
     notes: list[str]
 
     @classmethod
@@ -80,7 +68,7 @@ class CapacitySection:
         """Return the section; ``None`` where nothing was searched for, or nothing is found yet."""
         if capacity is None or not capacity.found:
             return None
-        return cls(unit(capacity), rows(capacity), notes(capacity))
+        return cls(goals(capacity), notes(capacity))
 
 
 def warm_ups(capacity: Capacity | None) -> list[str]:
@@ -103,31 +91,30 @@ def capacity_of(experiment: RecordedExperiment | None) -> Capacity | None:
 
 
 def _notes(capacity: Capacity, one: Found) -> Iterator[str]:
-    scale = _scaled(capacity)[1]
-    lower = None if one.lower is None else _load(one.lower, scale)
-    at = f"{lower} {unit(capacity)}"
+    unit = LoadUnit.of(capacity)
+    at = f"{unit.text(one.lower.load if one.lower else None)} {unit.name}"
     if one.ended is Ended.GENERATOR:
-        known = f"at least {at}" if lower else "not known"
+        known = f"at least {at}" if one.lower else "not known"
         whose = "the generator's or the taps' limit, not the device's"
         yield f"{one.goal}: {known}: {whose} ({one.limit})."
     elif one.ended is Ended.HIGHEST:
         yield f"{one.goal}: at least {at}: the highest load of the plan."
     elif one.ended is Ended.LOWEST:
-        lowest = _number(capacity.search["smallest"], scale)
-        yield f"{one.goal}: not met at the lowest load, {lowest} {unit(capacity)}."
+        lowest = unit.text(capacity.search["smallest"])
+        yield f"{one.goal}: not met at the lowest load, {lowest} {unit.name}."
     elif one.ended is Ended.BUDGET:
         yield f"{one.goal}: the budget ended before the bounds were near; go on with more."
     elif one.ended is Ended.NOT_DECIDED and one.not_decided:
-        loads = ", ".join(_number(load, scale) for load in one.not_decided[:3])
+        loads = ", ".join(unit.text(load) for load in one.not_decided[:3])
         more = f" and {len(one.not_decided) - 3} more" if len(one.not_decided) > 3 else ""  # noqa: PLR2004
         yield (
             f"{one.goal}: loads between the bounds were measured and not decided"
-            f" ({loads}{more} {unit(capacity)}): the share of bad packets is too near to the limit,"
+            f" ({loads}{more} {unit.name}): the share of bad packets is too near to the limit,"
             " or bad packets come in clusters, so that few tell little."
         )
     for bound, which in ((one.lower, "lower"), (one.upper, "upper")):
         if bound is not None and bound.verified is False:
-            load = f"{_load(bound, scale)} {unit(capacity)}"
+            load = f"{unit.text(bound.load)} {unit.name}"
             yield f"{one.goal}: measured again at the end, the {which} bound {load} was different."
 
 
@@ -137,7 +124,7 @@ def _trials(one: Found) -> str:
         for bound in (one.lower, one.upper)
         if bound is not None
     ]
-    return ", ".join(told) or _NONE
+    return ", ".join(told) or units.NONE
 
 
 def _named(capacity: Capacity, one: Found) -> str:
@@ -148,21 +135,3 @@ def _named(capacity: Capacity, one: Found) -> str:
         if goal["name"] == one.goal:
             return f"{one.goal} ({100 * goal['confidence']:g} % confidence)"
     return one.goal
-
-
-def _scaled(capacity: Capacity) -> tuple[str, float]:
-    """Return the unit of loads, and how many of the search's unit one of it is."""
-    name, largest = capacity.search["unit"], capacity.search["largest"]
-    if name == "packets/s" and largest >= _THOUSANDS:
-        return "kpkt/s", 1e3
-    if name == "bit/s" and largest >= _THOUSANDS:
-        return "Mbit/s", 1e6
-    return name, 1.0
-
-
-def _load(bound: FoundBound | None, scale: float) -> str:
-    return _NONE if bound is None else _number(bound.load, scale)
-
-
-def _number(load: float, scale: float) -> str:
-    return f"{load / scale:,.{0 if scale == 1 else 1}f}"

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         AdvisedChange,
         CauseSignature,
         HostCause,
+        HostExplanation,
         HostVerdict,
         Key,
         WorstExplained,
@@ -77,6 +78,15 @@ def sentence(verdict: HostVerdict, *, most: int = 3) -> str:
     )
 
 
+def gaps(explained: HostExplanation) -> Iterator[str]:
+    """Yield sentences on what the trace lacks."""
+    if explained.holes:
+        holes = "1 hole" if explained.holes == 1 else f"{units.count(explained.holes)} holes"
+        yield f"The trace has {holes}, where events were lost."
+    if explained.missing:
+        yield f"This kernel lacks {units.printable(', '.join(explained.missing))}."
+
+
 def when(change: AdvisedChange) -> str:
     """Return when a change takes effect."""
     known = {"now": "at once", "next-boot": "at the next boot", "by-hand": "by hand"}
@@ -112,16 +122,11 @@ def _causes(packet: WorstPacket) -> str:
     if not verdict.late:
         return "the trace has nothing that delayed it"
     (late,) = verdict.late
-    names = labels(verdict.causes)
-    parts = [(ns, names[place]) for place, ns in late.causes]
-    parts += [(late.queue_ns, "queueing behind packets"), (late.unknown_ns, "unknown")]
-    return ", ".join(_shares(parts, max(late.excess_ns, 1)))
-
-
-def _shares(parts: list[tuple[int, str]], excess_ns: int) -> Iterator[str]:
-    for ns, name in sorted(parts, key=lambda part: -part[0]):
-        if (ppm := ns * 1_000_000 // excess_ns) >= _LEAST_PPM:
-            yield f"{share(ppm)} {name}"
+    shares = [
+        (ns * 1_000_000 // max(late.excess_ns, 1), name)
+        for ns, name in late.parts(labels(verdict.causes))
+    ]
+    return ", ".join(f"{share(ppm)} {name}" for ppm, name in shares if ppm >= _LEAST_PPM)
 
 
 def _clock(ns: int) -> str:

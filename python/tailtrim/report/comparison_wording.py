@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from tailtrim.compare import BETTER, NO_DIFFERENCE, NOT_SUPPORTED, WORSE, SentRow
 from tailtrim.report import units
+from tailtrim.report.table import Cell, Column, Table
+from tailtrim.report.table import Row as TableRow
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -35,27 +37,51 @@ def legend(comparisons: Sequence[Comparison]) -> str:
     )
 
 
-#: Columns of a table of quantiles, as a terminal shows them: :func:`cells_of` has their cells.
-COLUMNS = ("%", "A µs", "B µs", "B / A", "from", "to", "verdict")
-#: Further columns where all packets were delivered: the minimum detectable effect.
-DETECTABLE = ("\N{MINUS SIGN}", "+")
+def quantiles(comparison: Comparison) -> Table:
+    """Return the table of quantiles, with the minimum detectable effects."""
+    interval = f"{units.percent(comparison.confidence)} % interval"
+    detectable = "Minimum detectable"
+    columns = [
+        *_columns(interval),
+        Column("\N{MINUS SIGN}", "better", "Detectable: better", group=detectable),
+        Column("+", "worse", "Detectable: worse", group=detectable),
+    ]
+    return Table(columns, [_row(row) for row in comparison.quantiles])
 
 
-def cells_of(row: Row | SentRow) -> list[str]:
-    """Return a row of a table of quantiles, for terminal and page alike."""
+def sent(comparison: Comparison) -> Table:
+    """Return the table of quantiles of all packets sent, lost ones infinitely late."""
+    return Table(_columns(""), [_row(row) for row in comparison.sent])
+
+
+def _columns(group: str) -> list[Column]:
+    return [
+        Column("%", "Percentile"),
+        Column("A µs"),
+        Column("B µs"),
+        Column("B / A"),
+        Column("from", label="B / A from", group=group),
+        Column("to", label="B / A to", group=group),
+        Column("verdict", "Verdict", kind="left"),
+    ]
+
+
+def _row(row: Row | SentRow) -> TableRow:
     missing = "lost" if isinstance(row, SentRow) else units.NONE
-    value = [missing if ns is None else units.microseconds(ns) for ns in (row.a_ns, row.b_ns)]
+    values = [missing if ns is None else units.microseconds(ns) for ns in (row.a_ns, row.b_ns)]
     tested = row.verdict != NOT_SUPPORTED
     bounds = [
         units.NONE if not tested else "open" if bound is None else f"{bound:.3f}"
         for bound in (row.low, row.high)
     ]
     ratio = units.NONE if row.ratio is None else f"{row.ratio:.3f}"
-    shown = [
+    detectable = [
         units.NONE if not tested else "none" if limit is None else _change(limit)
         for limit in (() if isinstance(row, SentRow) else (row.better_from, row.worse_from))
     ]
-    return [units.percent(row.p), *value, ratio, *bounds, VERDICTS[row.verdict], *shown]
+    kind = "none" if not tested else row.verdict if row.verdict in {BETTER, WORSE} else ""
+    verdict = Cell(VERDICTS[row.verdict], kind=kind)
+    return TableRow(units.percent(row.p), [*values, ratio, *bounds, verdict, *detectable])
 
 
 def _change(ratio: float) -> str:

@@ -6,14 +6,27 @@ import math
 from typing import TYPE_CHECKING
 
 from tailtrim.compare.energy import ABOVE_READY, LESS, MORE, NOT_KNOWN, NOT_RESOLVED, WHOLE
+from tailtrim.energy import IDLE, LOADED, READY
 from tailtrim.report import units
+from tailtrim.report.table import Column, Row, Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tailtrim.compare import Energy, EnergyRow, Price
+    from tailtrim.energy import Cost, Estimate
+    from tailtrim.experiment.costs import ExperimentCosts
 
-HEAD = ("", "A", "B", "B \N{MINUS SIGN} A", "from", "to", "verdict")
+_COLUMNS = (
+    Column("", kind="left"),
+    *map(Column, ("A", "B", "B \N{MINUS SIGN} A", "from", "to")),
+    Column("verdict", "Verdict", kind="left"),
+)
+_COSTS = (
+    Column("", kind="left"),
+    *map(Column, ("Node", "Blocks", "kpkt/s", "Idle\nW", "Ready\nW", "Loaded\nW")),
+    *map(Column, ("Above ready\na packet", "Whole\na packet", "p99.9\nµs")),
+)
 VERDICTS = {MORE: "more", LESS: "less", NOT_RESOLVED: "not resolved", NOT_KNOWN: "not known"}
 LEGEND = (
     "Above ready and whole are joules a packet, the others watts; ± is the expanded uncertainty"
@@ -24,10 +37,18 @@ _KINDS = {ABOVE_READY: "above ready", WHOLE: "whole"}
 _PREFIXES = ((1.0, "J"), (1e-3, "mJ"), (1e-6, "µJ"), (1e-9, "nJ"))
 
 
-def energy_cells(row: EnergyRow) -> list[str]:
-    """Return a row of the table, for terminal and page alike; all of it in one unit."""
+def tables(energy: Energy) -> list[tuple[str, Table]]:
+    """Return a table of each node."""
+    return [
+        (node, Table(_COLUMNS, [_row(row) for row in energy.rows if row.node == node]))
+        for node in dict.fromkeys(row.node for row in energy.rows)
+    ]
+
+
+def _row(row: EnergyRow) -> Row:
+    """Return a row, all of it in one unit."""
     largest = max(abs(one) for one in (row.a_value or 0.0, row.b_value or 0.0))
-    size, unit = (1.0, "W") if row.unit == "W" else prefix(largest)
+    size, unit = (1.0, "W") if row.unit == "W" else _prefix(largest)
     known = [abs(one) for one in (row.a_expanded, row.b_expanded) if one]
     if row.difference is not None and row.high is not None:
         known.append(row.high - row.difference)
@@ -37,12 +58,12 @@ def energy_cells(row: EnergyRow) -> list[str]:
         for value, wide in ((row.a_value, row.a_expanded), (row.b_value, row.b_expanded))
     ]
     change = [
-        units.NONE if value is None else f"{value / size:+,.{digits(finest)}f}"
+        units.NONE if value is None else f"{value / size:+,.{_digits(finest)}f}"
         for value in (row.difference, row.low, row.high)
     ]
     what = f"{_KINDS.get(row.what, row.what)}, {unit}"
     told = [one.replace("-", "\N{MINUS SIGN}") for one in change]
-    return [what, *sides, *told, VERDICTS[row.verdict]]
+    return Row(what, [*sides, *told, VERDICTS[row.verdict]])
 
 
 def energy_notes(energy: Energy) -> Iterator[str]:
@@ -54,6 +75,61 @@ def energy_notes(energy: Energy) -> Iterator[str]:
             what = _KINDS.get(row.what, row.what)
             yield f"{row.node}, {what}: {VERDICTS[row.verdict]} ({row.why})"
     yield from energy.remarks
+
+
+def lines(found: ExperimentCosts) -> Iterator[str]:
+    """Yield a table of the configurations of an experiment, what is missing, and why."""
+    rows = [_costs(cost, found.p999_us.get(cost.label)) for cost in found.costs]
+    yield from Table(_COSTS, rows).lines()
+    yield "±: expanded uncertainty, k = 2 (95 %): blocks, resolution and accuracy of the meter."
+    for cost in found.costs:
+        for what, why in cost.refused.items():
+            named = "above ready" if what.startswith("above") else "whole"
+            yield f"{cost.label} ({cost.node}), {named}: {why}"
+    for trade in found.trades:
+        if trade.us_per_watt is None:
+            told = f"{_pm(trade.watts)} W, which is not resolved"
+        else:
+            shorter = f"{trade.us_per_watt:,.3g} µs of p99.9 a watt"
+            told = f"{_pm(trade.watts)} W for {trade.p999_us:+,.1f} µs of p99.9: {shorter}"
+        yield f"{trade.label} against {trade.baseline} ({trade.node}): {told}"
+    yield from dict.fromkeys(
+        f"{cost.node}: {remark}" for cost in found.costs for remark in cost.remarks
+    )
+    for left_out in found.left_out:
+        yield f"left out: {left_out}"
+
+
+def joules(found: Estimate) -> str:
+    """Return an energy with its uncertainty, in the unit that fits.
+
+    >>> from tailtrim.energy import Estimate
+    >>> joules(Estimate(4.5e-3, 0, 0.5e-4, 3))
+    '4.5 ± 0.1 mJ'
+
+    """
+    size, unit = _prefix(found.value)
+    return f"{_pm(found, size)} {unit}"
+
+
+def _costs(cost: Cost, p999_us: float | None) -> Row:
+    watts = [_watts(cost, state) for state in (IDLE, READY, LOADED)]
+    packet = [
+        units.NONE if one is None else joules(one) for one in (cost.above_ready_j, cost.whole_j)
+    ]
+    tail = units.NONE if p999_us is None else f"{p999_us:,.1f}"
+    rate = units.rate(cost.packets_per_s)
+    return Row(cost.label, [cost.node, units.count(cost.blocks), rate, *watts, *packet, tail])
+
+
+def _watts(cost: Cost, state: str) -> str:
+    if state in cost.uncertain:
+        return _pm(cost.uncertain[state])
+    return f"{cost.watts[state]:,.1f}" if state in cost.watts else units.NONE
+
+
+def _pm(found: Estimate, unit: float = 1.0) -> str:
+    return uncertain(found.value / unit, found.expanded / unit)
 
 
 def _price(price: Price) -> str:
@@ -69,7 +145,7 @@ def _price(price: Price) -> str:
     )
 
 
-def prefix(joules: float) -> tuple[float, str]:
+def _prefix(joules: float) -> tuple[float, str]:
     """Return the unit that fits an energy: how many joules, and its name."""
     return next((one for one in _PREFIXES if abs(joules) >= one[0]), _PREFIXES[-1])
 
@@ -85,10 +161,10 @@ def uncertain(value: float, expanded: float | None) -> str:
         return f"{value:,.1f}"
     if expanded == 0:
         return f"{value:,.3g} ± 0"
-    places = digits(expanded)
+    places = _digits(expanded)
     return f"{value:,.{places}f} ± {expanded:,.{places}f}"
 
 
-def digits(expanded: float) -> int:
+def _digits(expanded: float) -> int:
     """Return how many decimals an uncertainty leaves."""
     return max(-math.floor(math.log10(expanded)), 0) if expanded else 1

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tailtrim.report import units
+from tailtrim.report.table import Column, Row, Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from tailtrim.rundir import RunDirectory
+    from tailtrim.rundir import RunDirectory, Summary
 
-#: Names of the columns, in two lines of a table's head and in one line; times are in µs.
-COLUMNS = (
-    (("Late", "50"), "Late p50, µs"),
-    (("", "99"), "Late p99, µs"),
-    (("", "Max"), "Late max, µs"),
-    (("Sent", "late, %"), "Sent late, %"),
-    (("Latency", "of all"), "Latency of all"),
-    (("", "on time"), "Latency, on time"),
-    (("Set", "aside"), "Set aside"),
+_COLUMNS = (
+    Column("\nDepartures", page="Run", kind="left"),
+    Column("Late\n50", label="Late p50, µs"),
+    Column("\n99", label="Late p99, µs"),
+    Column("\nMax", label="Late max, µs"),
+    Column("Sent\nlate, %"),
+    Column("Latency\nof all"),
+    Column("\non time", label="Latency, on time"),
+    Column("Set\naside"),
 )
 #: The highest of these that the samples support shows what late departures changed.
 _SHOWN = ("0.9999", "0.999", "0.99", "0.5")
@@ -28,50 +28,65 @@ _COUNTS = {"page_faults": "page faults", "shootdowns": "TLB shootdowns"}
 _LATENCIES = {"p50_ns": "p50", "p99_ns": "p99"}
 
 
-@dataclass(frozen=True, slots=True)
-class DepartureRow:
-    """Departure lateness of a run: the cells of a table, see :data:`COLUMNS`.
+class Departures(NamedTuple):
+    """Lateness of the departures of runs; ``notes`` say what else a reader must know."""
 
-    ``note`` says what else a reader must know, if anything.
-    """
-
-    name: str
-    cells: tuple[str, ...]
-    note: str | None
+    table: Table
+    legend: str
+    notes: list[str]
 
 
-def departure_rows(runs: Sequence[tuple[str, RunDirectory]]) -> list[DepartureRow]:
-    """Return a row for each run whose generator told how late it sent."""
-    return [row for name, run in runs if (row := _row(name, run)) is not None]
-
-
-def _row(name: str, run: RunDirectory) -> DepartureRow | None:
-    generator, summary = run.generator(), run.summary
-    try:
-        lateness, stalls = generator["lateness_ns"], generator.get("stalls")
-        late = {quantile["p"]: quantile["value"] for quantile in lateness["quantiles"]}
-        times = [late.get("0.5"), late.get("0.99"), lateness["max"]]
-        share, note = units.NONE, None
-        if stalls is not None:
-            share = units.loss(stalls["departed_late"], generator["sent"])
-            note = _note(stalls, shared=generator.get("shares_cpu", False))
-    except (KeyError, TypeError):
+def departures(runs: Sequence[tuple[str, RunDirectory]]) -> Departures | None:
+    """Return a row for each run whose generator told how late it sent; ``None`` without any."""
+    rows, notes = [], []
+    for name, run in runs:
+        generator = run.generator()
+        try:
+            cells, note = _cells(generator, run.summary)
+        except (KeyError, TypeError):
+            continue
+        rows.append(Row(name, cells))
+        notes += [f"{name}: {note}."] if note else []
+    if not rows:
         return None
+    legend = (
+        "How late packets were sent in µs; sent late: by more than 20 µs. Latency: of all samples,"
+        " and of those sent on time."
+    )
+    if any(row.cells[-1] != "0" for row in rows):
+        legend += " Set aside: the generator stood still while it sent them."
+    return Departures(Table(_COLUMNS, rows), legend, notes)
+
+
+def _cells(generator: dict[str, Any], summary: Summary) -> tuple[list[str], str | None]:
+    """Return the cells of a row, and a note.
+
+    Raises:
+        KeyError, TypeError: the record of the generator has none of this.
+
+    """
+    lateness, stalls = generator["lateness_ns"], generator.get("stalls")
+    late = {quantile["p"]: quantile["value"] for quantile in lateness["quantiles"]}
+    times = [late.get("0.5"), late.get("0.99"), lateness["max"]]
+    share, note = units.NONE, None
+    if stalls is not None:
+        share = units.loss(stalls["departed_late"], generator["sent"])
+        note = _note(stalls, shared=generator.get("shares_cpu", False))
     changed = (units.NONE, units.NONE)
     known = {quantile.p: quantile for quantile in summary.latency_ns.quantiles}
     supported = [p for p in _SHOWN if p in known and known[p].supported]
     if supported and summary.departed_late is not None:
         p = supported[0]
         changed = (
-            f"p{units.percent(p)} {_us(known[p].value)}",
-            _us(summary.departed_late.without_ns.get(p)),
+            f"p{units.percent(p)} {units.microseconds(known[p].value)}",
+            units.microseconds(summary.departed_late.without_ns.get(p)),
         )
-    aside = units.count(summary.ingress.stalled)
-    return DepartureRow(name, (*(_us(ns) for ns in times), share, *changed, aside), note)
-
-
-def _us(ns: int | None) -> str:
-    return units.NONE if ns is None else units.microseconds(ns)
+    return [
+        *map(units.microseconds, times),
+        share,
+        *changed,
+        units.count(summary.ingress.stalled),
+    ], note
 
 
 def _note(stalls: dict[str, dict[str, int]], *, shared: bool) -> str | None:
@@ -88,17 +103,6 @@ def _note(stalls: dict[str, dict[str, int]], *, shared: bool) -> str | None:
     if shared and sending["count"]:
         told += "; that CPU serves the device, too, so no packet is set aside"
     return told
-
-
-def legend(rows: Sequence[DepartureRow]) -> str:
-    """Explain the columns."""
-    text = (
-        "How late packets were sent in µs; sent late: by more than 20 µs. Latency: of all samples,"
-        " and of those sent on time."
-    )
-    if any(row.cells[-1] != "0" for row in rows):
-        text += " Set aside: the generator stood still while it sent them."
-    return text
 
 
 def warm_ups(runs: Iterable[tuple[str, RunDirectory]]) -> list[tuple[str, str]]:

@@ -13,15 +13,14 @@ from tailtrim.report import units
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from tailtrim.report.arrays import Floats
-    from tailtrim.report.inputs.run_tables import ReportedRun
+    from tailtrim.report.inputs.run_tables import Floats, ReportedRun
     from tailtrim.rundir.minutes import Counted, Minute
 
 #: The percentiles whose changes are told: higher ones of one minute are those of a few packets.
 _PERCENTILES = ("p50", "p99", "p99.9")
 _MINUTE_NS = 60 * 10**9
 _COUNTERS = {"smi": "SMIs", "throttled": "thermal throttling", "steal_ms": "ms of steal"}
-#: What the agent calls them where it cannot read them.
+#: Names of counters by which the agent says why it cannot read them.
 _UNREAD = {"smi": "SMI", "throttled": "throttling"}
 
 

@@ -9,16 +9,14 @@ from typing import TYPE_CHECKING
 from tailtrim.errors import ReportError
 from tailtrim.report import units
 from tailtrim.report.capacity_wording import CapacitySection, capacity_of, warm_ups
-from tailtrim.report.figures import distributions, drawing, minutes, percentiles, timelines, values
-from tailtrim.report.figures.appearance import looks_of
-from tailtrim.report.figures.capacity_lines import with_bounds
-from tailtrim.report.figures.objective_lines import with_objectives
-from tailtrim.report.figures.palette import distinct
+from tailtrim.report.figures import distributions, drawing, percentiles, timelines
+from tailtrim.report.figures.limit_lines import with_bounds, with_objectives
+from tailtrim.report.figures.looks import distinct, looks_of
 from tailtrim.report.figures.sweep import sweeps
-from tailtrim.report.inputs.combinations import floor_of
+from tailtrim.report.inputs.run_groups import floor_of
 from tailtrim.report.inputs.run_tables import ReportedRun
 from tailtrim.report.pages import cause_section, run_page
-from tailtrim.report.write_files import FIGURES, store
+from tailtrim.report.write_files import store
 
 if TYPE_CHECKING:
     import os
@@ -26,13 +24,13 @@ if TYPE_CHECKING:
 
     from tailtrim.experiment import RecordedExperiment
     from tailtrim.report.figures.figure import Figure
-    from tailtrim.report.figures.palette import Look
+    from tailtrim.report.figures.looks import Look
     from tailtrim.rundir import RunDirectory
     from tailtrim.slo import Objective
 
 _SERIES = (
     percentiles.percentiles,
-    minutes.minutes,
+    timelines.minutes,
     timelines.worst,
     distributions.histogram,
     distributions.cumulative,
@@ -40,7 +38,7 @@ _SERIES = (
     timelines.seconds,
     timelines.bursts,
 )
-# What an earlier report may have left.
+# Files that an earlier report may have left.
 _OURS = re.compile(
     r"(hdr(-above-floor)?|worst|histogram|cdf|gaps|minutes|seconds|burst|sweep-.+"
     r"|(late|without|packet)-\d+(-\d+)?)\.(svg|pdf|csv)"
@@ -59,14 +57,18 @@ def series(runs: Sequence[ReportedRun], warm_ups: Sequence[str] = ()) -> list[Fi
     return [*sweeps(counted), *(figure for figure in found if figure is not None)]
 
 
-def write(
+def of_runs(
     directories: Sequence[RunDirectory],
-    out: str | os.PathLike[str],
     names: Sequence[str],
     objectives: Sequence[Objective] = (),
     formats: Sequence[str] = ("svg",),
-) -> list[Path]:
-    """See :func:`tailtrim.report.write`."""
+) -> run_page.Contents:
+    """Return the contents of the report of runs.
+
+    Raises:
+        ReportError: there is no run, or there are not as many names as runs.
+
+    """
     if not directories:
         raise ReportError("there is no run to report on")
     if len(directories) != len(names):
@@ -75,32 +77,17 @@ def write(
         ReportedRun(index, units.printable(name), directory)
         for index, (directory, name) in enumerate(zip(directories, names, strict=True))
     ]
-    return _write(runs, distinct(len(runs)), Path(out), None, objectives, formats)
+    return _contents(runs, distinct(len(runs)), None, objectives, formats)
 
 
-def write_experiment(
+def of_experiment(
     experiment: RecordedExperiment,
-    out: str | os.PathLike[str],
-    objectives: Sequence[Objective],
-    formats: Sequence[str],
-) -> list[Path]:
-    """See :func:`tailtrim.report.write_experiment`."""
-    if not experiment.complete:
-        raise ReportError(f"{experiment.path}: no run of the experiment is complete")
-    runs, looks = _of_experiment(experiment)
-    return _write(runs, looks, Path(out), experiment, objectives, formats)
-
-
-def values_of_experiment(experiment: RecordedExperiment) -> dict[str, bytes]:
-    """See :func:`tailtrim.report.values_of_experiment`."""
-    if not experiment.complete:
-        return {}
-    runs, looks = _of_experiment(experiment)
-    return _values(_shown(runs, looks, experiment, (), ()))
-
-
-def _of_experiment(experiment: RecordedExperiment) -> tuple[list[ReportedRun], Sequence[Look]]:
-    return runs_of(experiment), looks_of([run for run, _ in experiment.complete])
+    objectives: Sequence[Objective] = (),
+    formats: Sequence[str] = (),
+) -> run_page.Contents:
+    """Return the contents of the report of an experiment."""
+    looks = looks_of([run for run, _ in experiment.complete])
+    return _contents(runs_of(experiment), looks, experiment, objectives, formats)
 
 
 def runs_of(experiment: RecordedExperiment) -> list[ReportedRun]:
@@ -117,43 +104,29 @@ def runs_of(experiment: RecordedExperiment) -> list[ReportedRun]:
     return runs
 
 
-def _write(  # noqa: PLR0913, PLR0917 - all that a report is of
-    runs: Sequence[ReportedRun],
-    looks: Sequence[Look],
-    out: Path,
-    experiment: RecordedExperiment | None,
-    objectives: Sequence[Objective],
-    formats: Sequence[str],
-) -> list[Path]:
-    shown = _shown(runs, looks, experiment, objectives, formats)
-    contents = {"report.html": run_page.render(shown)}
-    names, values_of = [run.name for run in runs], _values(shown)
-    for figure in shown.all_figures:
-        for suffix, content in drawing.render(figure, names, looks, formats=formats).items():
-            contents[f"{FIGURES}/{figure.key}.{suffix}"] = content
-        name = f"{FIGURES}/{figure.key}.csv"
-        contents[name] = values_of[name]
-    return store(out, contents, outdated=_OURS.fullmatch)
-
-
-def _shown(
+def _contents(
     runs: Sequence[ReportedRun],
     looks: Sequence[Look],
     experiment: RecordedExperiment | None,
     objectives: Sequence[Objective],
     formats: Sequence[str],
-) -> run_page.Shown:
+) -> run_page.Contents:
     capacity = capacity_of(experiment)
     figures = series(runs, warm_ups(capacity))
     drawn = [with_bounds(with_objectives(figure, objectives), capacity) for figure in figures]
     sections = cause_section.sections(runs)
     found = CapacitySection.of(capacity)
-    return run_page.Shown(runs, looks, drawn, sections, experiment, objectives, found, formats)
+    return run_page.Contents(runs, looks, drawn, sections, experiment, objectives, found, formats)
 
 
-def _values(shown: run_page.Shown) -> dict[str, bytes]:
+def write(report: run_page.Contents, out: str | os.PathLike[str]) -> list[Path]:
+    """Write the page and the figures, and return their paths."""
+    names = [run.name for run in report.runs]
+    files = {"report.html": run_page.render(report)}
+    files |= drawing.files(report.all_figures, report.formats, names, report.looks)
+    return store(Path(out), files, outdated=_OURS.fullmatch)
+
+
+def csv_files(report: run_page.Contents) -> dict[str, bytes]:
     """Return the CSV of each figure, by its path in the folder of the report."""
-    names = [run.name for run in shown.runs]
-    return {
-        f"{FIGURES}/{figure.key}.csv": values.csv(figure, names) for figure in shown.all_figures
-    }
+    return drawing.files(report.all_figures, (), [run.name for run in report.runs])

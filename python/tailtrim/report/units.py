@@ -102,13 +102,17 @@ def time(ns: int) -> str:
     return Times.of((ns,)).text(ns)
 
 
-def microseconds(ns: int, *, places: int = 1) -> str:
+def microseconds(ns: int | None, *, places: int = 1) -> str:
     """Return µs, with one decimal unless told otherwise, thousands apart as in :func:`count`.
+
+    Of a time that is not known, return a dash.
 
     >>> microseconds(30609512)
     '30,609.5'
 
     """
+    if ns is None:
+        return NONE
     whole, _, rest = fixed(abs(ns), MICROSECOND, places).partition(".")
     sign = "\N{MINUS SIGN}" if ns < 0 and (whole + rest).strip("0") else ""
     return f"{sign}{int(whole):,}.{rest}"

@@ -39,11 +39,6 @@ _ENOUGH_EPISODES = 30
 _ALWAYS = ("matched", "lost", "unmatched")
 
 
-def outcomes(side: Ingress | Egress, words: dict[str, str]) -> tuple[tuple[str, int], ...]:
-    """Return every outcome and its count; they add up to ``side.packets``."""
-    return tuple((word, getattr(side, field)) for field, word in words.items())
-
-
 def sum_of(side: Ingress | Egress, words: dict[str, str]) -> str:
     """Return the outcomes as a sum, without those that do not occur."""
     terms = [

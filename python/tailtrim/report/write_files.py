@@ -1,18 +1,40 @@
-"""Writing of reports: their folders, and single files that users name."""
+"""Writing of reports: the packages it takes, folders, and single files that users name."""
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from tailtrim.errors import OutputError
+from tailtrim.errors import OutputError, PicturesError
 from tailtrim.rundir.drafts import replacing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-#: Where figures are.
+#: Folder of the figures.
 FIGURES = "figures"
+
+
+def require_pictures() -> None:
+    """Check that pages and figures can be made; their packages are the extra ``pictures``.
+
+    Raises:
+        PicturesError: a package is missing; the note says how to install it.
+
+    """
+    missing = [name for name in ("jinja2", "matplotlib") if find_spec(name) is None]
+    if missing:
+        verb = "is" if len(missing) == 1 else "are"
+        named = " and ".join(missing)
+        failure = PicturesError(f"pages and figures need {named}, which {verb} not installed")
+        failure.add_note("pip install 'tailtrim[pictures]'")
+        raise failure
+
+
+def formats(*, pdf: bool) -> tuple[str, ...]:
+    """Return the formats of each figure of a report."""
+    return ("svg", "pdf") if pdf else ("svg",)
 
 
 def store(

@@ -8,26 +8,31 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tailtrim.report import cause_wording, units
-from tailtrim.report.figures.explained_run import CAUSES, LOOKS, MOST_CAUSES, OTHER, QUEUE
 from tailtrim.report.figures.figure import Axis, Bars, Figure, Line, Panel
-from tailtrim.report.figures.late_packets import lane_name
+from tailtrim.report.figures.late_packets import (
+    CAUSES,
+    LOOKS,
+    MOST_CAUSES,
+    OTHER,
+    QUEUE,
+    lane_name,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tailtrim.explain.host_events import HostEvents
-    from tailtrim.report.arrays import Floats, Integers
-    from tailtrim.report.figures.explained_run import ExplainedRun
+    from tailtrim.report.figures.late_packets import ExplainedRun
     from tailtrim.report.inputs.host_explanation import Key, LatePacket
-    from tailtrim.report.inputs.run_tables import ReportedRun
+    from tailtrim.report.inputs.run_tables import Floats, Integers, ReportedRun
 
 # Looks: the packet itself, then the run's costliest causes, then all others.
 _PACKET, _ELSE = OTHER, MOST_CAUSES + 1
 _MOST_LANES = 7
 _MOST_BARS = 300
-# Of the queue as many points as an axis has dots.
+# Most points of the line of the queue: as many as an axis has dots.
 _MOST_STEPS = 1_500
-# What is left of the window on either side, as a share of it.
+# Margin on either side of the axis, as a share of what it shows.
 _MARGIN = 0.03
 _PARTS = 4
 
@@ -35,11 +40,15 @@ _PARTS = 4
 def packets(explained: ExplainedRun, most: int) -> Iterator[Figure]:
     """Yield a figure for each of the worst packets, no two of one busy period."""
     verdict = explained.explanation.verdict
-    busy_ns = _busy_since(explained.run, verdict.service.base_ns, verdict.service.service_ns)
+    came_ns, left_ns = explained.run.samples
+    busy_ns = _busy_since(explained.run, verdict.service.base_ns - verdict.service.service_ns)
     seen: set[int] = set()
     for late in sorted(verdict.late, key=lambda late: (-late.latency_ns, late.arrival_ns)):
-        since_ns = busy_ns.get((late.arrival_ns, late.arrival_ns + late.latency_ns))
-        if since_ns is None or since_ns in seen:
+        # By departure the samples are in order.
+        out_ns = late.arrival_ns + late.latency_ns
+        low, high = np.searchsorted(left_ns, [out_ns, out_ns + 1])
+        same = low + np.flatnonzero(came_ns[low:high] == late.arrival_ns)
+        if not same.size or (since_ns := int(busy_ns[same[0]])) in seen:
             continue
         seen.add(since_ns)
         yield _figure(explained, late, since_ns, len(seen))
@@ -47,28 +56,16 @@ def packets(explained: ExplainedRun, most: int) -> Iterator[Figure]:
             return
 
 
-class _Busy:
-    """Since when the device was busy when a packet left, found by the packet's stamps."""
+def _busy_since(run: ReportedRun, transport_ns: int) -> Integers:
+    """Return since when the device was busy as each packet left.
 
-    def __init__(self, came_ns: Integers, left_ns: Integers, since_ns: Integers) -> None:
-        self._came_ns, self._left_ns, self._since_ns = came_ns, left_ns, since_ns
-
-    def get(self, stamps: tuple[int, int]) -> int | None:
-        """Return the time; ``None`` where no sample has these stamps."""
-        came_ns, left_ns = stamps
-        low, high = np.searchsorted(self._left_ns, [left_ns, left_ns + 1])
-        same = low + np.flatnonzero(self._came_ns[low:high] == came_ns)
-        return int(self._since_ns[same[0]]) if same.size else None
-
-
-def _busy_since(run: ReportedRun, base_ns: int, service_ns: int) -> _Busy:
-    """Find when each busy period began: a packet came after the one ahead had been served."""
+    A busy period begins where a packet came after the one ahead had been served.
+    """
     came_ns, left_ns = run.samples
-    served_ns = left_ns - (base_ns - service_ns)
     begins = np.ones(came_ns.size, dtype=bool)
-    begins[1:] = came_ns[1:] >= served_ns[:-1]
+    begins[1:] = came_ns[1:] >= left_ns[:-1] - transport_ns
     first = np.maximum.accumulate(np.where(begins, np.arange(came_ns.size), 0))
-    return _Busy(came_ns, left_ns, np.minimum(came_ns[first], came_ns))
+    return np.minimum(came_ns[first], came_ns)
 
 
 def _figure(explained: ExplainedRun, late: LatePacket, since_ns: int, number: int) -> Figure:
@@ -183,10 +180,7 @@ def _name(explained: ExplainedRun, key: Key) -> str:
 
 def _caption(explained: ExplainedRun, late: LatePacket, at_s: float, left_out: int) -> str:
     verdict = explained.explanation.verdict
-    names = cause_wording.labels(verdict.causes)
-    parts = [(part_ns, names[place]) for place, part_ns in late.causes]
-    parts += [(late.queue_ns, "queueing behind packets"), (late.unknown_ns, "unknown")]
-    parts = sorted((part for part in parts if part[0] > 0), key=lambda part: -part[0])
+    parts = [part for part in late.parts(cause_wording.labels(verdict.causes)) if part[0] > 0]
     told = [f"{units.time(part_ns)} {name}" for part_ns, name in parts[:_PARTS]]
     rest_ns = sum(part_ns for part_ns, _ in parts[_PARTS:])
     if rest_ns:

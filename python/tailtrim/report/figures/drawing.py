@@ -14,9 +14,10 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from tailtrim.report.figures.figure import MOST_BANDS, Line
-from tailtrim.report.figures.palette import dash, distinct
-from tailtrim.report.figures.rule_lines import draw_rules
+from tailtrim.report.figures.looks import dash, distinct
+from tailtrim.report.figures.values import csv
 from tailtrim.report.units import percent
+from tailtrim.report.write_files import FIGURES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,16 +26,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis as Ticked
 
-    from tailtrim.report.arrays import Flags, Floats
-    from tailtrim.report.figures.figure import (
-        Axis,
-        Band,
-        Bars,
-        Figure,
-        Interval,
-        Scale,
-    )
-    from tailtrim.report.figures.palette import Look
+    from tailtrim.report.figures.figure import Axis, Band, Bars, Figure, Interval, Panel
+    from tailtrim.report.figures.looks import Look
+    from tailtrim.report.inputs.run_tables import Flags, Floats
 
 # Text stays text: it can be searched, and edited in an SVG; PDFs carry their fonts as TrueType,
 # which publishers ask for. The salt makes ids in SVG a function of the content.
@@ -65,15 +59,7 @@ _STYLE: dict[Any, Any] = {
     "pdf.fonttype": 42,
     "pdf.compression": 9,
 }
-_METADATA: dict[str, dict[str, Any]] = {
-    "svg": {"Date": None},
-    "pdf": {"CreationDate": None},
-}
-_SCALES: dict[Scale, Literal["linear", "log"]] = {
-    "linear": "linear",
-    "log": "log",
-    "nines": "log",
-}
+_METADATA: dict[str, dict[str, Any]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
 _WIDTH_IN = 6.0
 _HEIGHT_IN = {1: 3.3, 2: 4.0, 3: 5.2, 4: 6.4}
 # Of one of more panels, of a lane where all panels have them, and of what is around those.
@@ -81,22 +67,39 @@ _PANEL_IN, _LANE_IN, _AROUND_LANES_IN = 1.6, 0.17, 0.5
 # A decade or two have room for labels at 1, 2 and 5.
 _FEW_DECADES = 2.6
 _MANY_POINTS, _FEW_POINTS = 2_000, 50
-# Of the legend: height of a row, and how many leave the figure its usual height.
+# Height of a row of the legend, and the rows for which the figure has room.
 _KEY_IN, _FEW_KEYS, _COLUMNS = 0.17, 3, 2
 # Translucent, so that bands of several runs show through each other.
 _BAND_ALPHA = 0.2
-# How far a band without a bound goes on, as a share of the axis; intervals.js has the same.
+# Length over which a band without a bound fades, as a share of the axis; intervals.js has the same.
 _FADE = 0.12
 _FADE_STEPS = 12
-# What an SVG has as pixels: sharp in print.
+# Resolution of clouds of points, which an SVG has as pixels: sharp in print.
 _DOTS_PER_INCH = 300
 _CLOUD = "cloud"
+# The line of a limit; rules.js has the same.
+_LIMIT: Any = (0, (4, 3))
 # Share of its lane that a bar fills; lanes.js has the same.
 _BAR = 0.64
 _MANY_BARS = 200
 # Dots across a figure, about; lanes.js has the same transparency for what is shorter than one.
 _DOTS = 1_000
 _SHORT_ALPHA = 0.4
+
+
+def files(
+    figures: Sequence[Figure],
+    formats: Sequence[str],
+    names: Sequence[str] = (),
+    looks: Sequence[Look] | None = None,
+) -> dict[str, bytes]:
+    """Return the files of figures and of their values, by their paths in the folder of a report."""
+    contents: dict[str, bytes] = {}
+    for figure in figures:
+        of = render(figure, names, looks, formats=formats) if formats else {}
+        of["csv"] = csv(figure, names)
+        contents |= {f"{FIGURES}/{figure.key}.{suffix}": data for suffix, data in of.items()}
+    return contents
 
 
 def render(
@@ -124,7 +127,7 @@ def render(
             file = io.BytesIO()
             canvas.savefig(file, format=suffix, metadata=_METADATA[suffix], dpi=_DOTS_PER_INCH)
             contents[suffix] = file.getvalue()
-            # What the first found for the places of things holds for the second.
+            # The second format keeps the layout that was found for the first.
             canvas.set_layout_engine("none")
     return contents
 
@@ -139,25 +142,23 @@ def _draw(figure: Figure, names: Sequence[str], looks: Sequence[Look]) -> Canvas
     for axes, panel in zip(grid, figure.panels, strict=True):
         axes.set_axisbelow(True)
         axes.grid(visible=True)
-        draw_rules(axes, panel)
+        _rules(axes, panel)
         for band in panel.bands if len(panel.bands) <= MOST_BANDS else ():
             _band(axes, band, panel.y, looks[band.run])
         for line in panel.lines:
             _line(axes, line, panel.y, looks[line.run])
         for interval in panel.intervals:
-            if interval.bars:
-                _bar(axes, interval, panel.y, looks[interval.run])
-            _mark(axes, interval, looks[interval.run])
+            _interval(axes, interval, panel.y, looks[interval.run])
         for bars in panel.bars:
             _bars(axes, bars, panel.x, looks[bars.run])
-        axes.set_yscale(_SCALES[panel.y.scale])
+        axes.set_yscale(_scale(panel.y))
         _ticks(axes.yaxis, panel.y)
         axes.set_ylim(panel.y.low, panel.y.high)
         axes.set_ylabel(panel.y.label)
         if panel.title:
             axes.set_title(panel.title, loc="left", fontsize=8.5, pad=3)
     x = figure.panels[-1].x
-    grid[-1].set_xscale(_SCALES[x.scale])
+    grid[-1].set_xscale(_scale(x))
     _ticks(grid[-1].xaxis, x)
     grid[-1].set_xlim(x.low, x.high)
     grid[-1].set_xlabel(x.label)
@@ -171,6 +172,31 @@ def _height_in(lanes: Sequence[int]) -> float:
     if all(lanes):
         return _AROUND_LANES_IN * (1 + len(lanes)) + _LANE_IN * sum(lanes)
     return _HEIGHT_IN.get(len(lanes), _PANEL_IN * len(lanes))
+
+
+def _rules(axes: Axes, panel: Panel) -> None:
+    """Draw the rules and uprights of a panel, beneath its lines."""
+    for rule in panel.rules:
+        end = panel.x.high if rule.until is None else rule.until
+        corner = ([panel.x.low, end], [rule.at, rule.at])
+        if rule.until is not None:
+            corner = ([*corner[0], end], [*corner[1], panel.y.low])
+        style: Any = _LIMIT if rule.label else "solid"
+        axes.plot(*corner, color="black", linewidth=0.8, linestyle=style, zorder=1.4)
+        _label(axes, rule.label, (panel.x.low, rule.at), (3, 2))
+    for rule in panel.uprights:
+        axes.axvline(rule.at, color="black", linewidth=0.8, linestyle=_LIMIT, zorder=1.4)
+        _label(axes, rule.label, (rule.at, panel.y.high), (3, -8))
+
+
+def _label(axes: Axes, text: str, at: tuple[float, float], away: tuple[float, float]) -> None:
+    if text:
+        shown = axes.annotate(
+            text, at, xytext=away, textcoords="offset points", fontsize=7, parse_math=False
+        )
+        shown.set_zorder(5)
+        # A halo keeps it readable where lines cross.
+        shown.set_bbox({"facecolor": "white", "alpha": 0.8, "linewidth": 0, "pad": 0.6})
 
 
 def _is_cloud(artist: Artist) -> bool:
@@ -250,45 +276,22 @@ def _shifted(values: Floats, share: float, axis: Axis) -> Floats:
     return values * float((axis.high / axis.low) ** share)
 
 
-def _bar(axes: Axes, interval: Interval, y_axis: Axis, look: Look) -> None:
-    colour = look.light
-    low = y_axis.low if interval.low is None else interval.low
-    axes.errorbar(
-        interval.x,
-        interval.value,
-        yerr=[
-            [max(interval.value - low, 0)],
-            [max((interval.high or interval.value) - interval.value, 0)],
-        ],
-        fmt="none",
-        ecolor=colour,
-        elinewidth=0.9,
-        capsize=2.2,
-        zorder=4,
-    )
-    if interval.high is None:
-        axes.annotate(
-            "",
-            (interval.x, interval.value),
-            xytext=(0, 15),
-            textcoords="offset points",
-            arrowprops={"arrowstyle": "<-", "color": colour, "linewidth": 0.8, "shrinkB": 1},
-            annotation_clip=False,
-        )
-
-
-def _mark(axes: Axes, interval: Interval, look: Look) -> None:
-    colour = look.light
-    axes.plot(
-        interval.x,
-        interval.value,
-        look.marker,
-        color=colour,
-        markersize=3.6,
-        markerfacecolor=colour if interval.high is not None else "white",
-        markeredgewidth=0.8,
-        zorder=4.5,
-    )
+def _interval(axes: Axes, interval: Interval, y_axis: Axis, look: Look) -> None:
+    """Mark a value, hollow where there is no upper bound, with its bars or an arrow."""
+    colour, at, open_above = look.light, (interval.x, interval.value), interval.high is None
+    if interval.bars:
+        low = y_axis.low if interval.low is None else interval.low
+        high = interval.high or interval.value
+        ends = [[max(interval.value - low, 0)], [max(high - interval.value, 0)]]
+        style: dict[str, Any] = {"ecolor": colour, "elinewidth": 0.9, "capsize": 2.2}
+        axes.errorbar(*at, yerr=ends, fmt="none", zorder=4, **style)
+    if interval.bars and open_above:
+        arrow = {"arrowstyle": "<-", "color": colour, "linewidth": 0.8, "shrinkB": 1}
+        place: dict[str, Any] = {"xytext": (0, 15), "textcoords": "offset points"}
+        axes.annotate("", at, arrowprops=arrow, annotation_clip=False, **place)
+    face = "white" if open_above else colour
+    width: dict[str, Any] = {"markersize": 3.6, "markeredgewidth": 0.8, "zorder": 4.5}
+    axes.plot(*at, look.marker, color=colour, markerfacecolor=face, **width)
 
 
 def _bars(axes: Axes, bars: Bars, x: Axis, look: Look) -> None:
@@ -310,6 +313,10 @@ def _bars(axes: Axes, bars: Bars, x: Axis, look: Look) -> None:
                 alpha=alpha,
                 gid=_CLOUD if long.size > _MANY_BARS else None,
             )
+
+
+def _scale(axis: Axis) -> Literal["linear", "log"]:
+    return "linear" if axis.scale == "linear" else "log"
 
 
 def _ticks(axis: Ticked, model: Axis) -> None:
@@ -361,7 +368,7 @@ def _legend(canvas: Canvas, figure: Figure, names: Sequence[str], looks: Sequenc
     handles = [
         _key(lines.get(run, _MARK), looks[run], marked=marked)
         if run in lines or run in marks
-        else _patch(looks[run])
+        else Patch(color=looks[run].light, linewidth=0)
         for run in shown
     ]
     labels = [names[run] for run in shown]
@@ -389,7 +396,3 @@ def _key(line: Line, look: Look, *, marked: bool) -> Line2D:
         markersize=4,
         markeredgewidth=0,
     )
-
-
-def _patch(look: Look) -> Patch:
-    return Patch(color=look.light, linewidth=0)

@@ -1,7 +1,7 @@
 """Figures as values, apart from their drawing.
 
-The static figures (:mod:`.drawing`) and the interactive ones (:mod:`tailtrim.report.pages`) are
-drawn from the same values of this module, so that they cannot differ.
+The static figures (:mod:`.drawing`), their CSV (:mod:`.values`) and the interactive figures
+(:mod:`tailtrim.report.pages.page`) are made from the same values, so that they cannot differ.
 """
 
 from __future__ import annotations
@@ -10,9 +10,11 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
+
 if TYPE_CHECKING:
-    from tailtrim.report.arrays import Floats
-    from tailtrim.report.figures.palette import Look
+    from tailtrim.report.figures.looks import Look
+    from tailtrim.report.inputs.run_tables import Floats
 
 Scale = Literal["linear", "log", "nines"]
 
@@ -27,6 +29,9 @@ MOST_BANDS = 4
 
 #: More digits than a screen has pixels.
 DIGITS = 7
+
+#: Cells of a band between points.
+_CELLS = 200
 
 _MICROSECOND = 1_000
 _MILLISECOND = 1_000_000
@@ -53,6 +58,11 @@ class Axis:
     def of_lanes(cls, names: tuple[str, ...]) -> Axis:
         """Return an axis of lanes, the first of them at the foot."""
         return cls("", "linear", -0.6, len(names) - 0.4, names=names)
+
+    @classmethod
+    def of_percentiles(cls, most: float) -> Axis:
+        """Return the axis of percentiles for at most so many samples."""
+        return cls("Percentile", "nines", 1.0, 1.25 * max(most, 10.0))
 
     @classmethod
     def of_times(
@@ -122,6 +132,22 @@ class Interval:
     high: float | None
     bars: bool = True
 
+    @classmethod
+    def of_times(  # noqa: PLR0913, PLR0917 - its fields
+        cls,
+        run: int,
+        x: float,
+        y_axis: Axis,
+        value_ns: float,
+        low_ns: float | None,
+        high_ns: float | None,
+        *,
+        bars: bool = True,
+    ) -> Interval:
+        """Return the interval of a time on an axis of times."""
+        low, high = (None if ns is None else ns / y_axis.unit_ns for ns in (low_ns, high_ns))
+        return cls(run, x, value_ns / y_axis.unit_ns, low, high, bars=bars)
+
 
 @dataclass(frozen=True, slots=True)
 class Band:
@@ -136,6 +162,14 @@ class Band:
     low: Floats
     high: Floats
     value: Floats
+
+    @classmethod
+    def along(cls, run: int, x: Floats, value: Floats, low: Floats, high: Floats) -> Band:
+        """Return a band between points, in cells so narrow that its edges look like lines."""
+        edges = np.linspace(x[0], x[-1], _CELLS + 1)
+        middles = (edges[1:] + edges[:-1]) / 2
+        low, high = np.interp(middles, x, low), np.interp(middles, x, high)
+        return cls(run, edges, low, high, np.interp(edges, x, value))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tailtrim.report import units
-from tailtrim.report.figures.binning import thinned
-from tailtrim.report.figures.distributions import latency_axis, measured
+from tailtrim.report.figures.distributions import latency_axis, measured, thinned
 from tailtrim.report.figures.figure import (
     MOST_BANDS,
     Axis,
@@ -23,9 +22,7 @@ from tailtrim.report.figures.figure import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from tailtrim.report.arrays import Floats, Integers
-    from tailtrim.report.inputs.run_tables import ReportedRun
-
+    from tailtrim.report.inputs.run_tables import Floats, Integers, ReportedRun
 
 #: Points of a line in a decade.
 _FINE = 120
@@ -65,7 +62,7 @@ def _above_floor(runs: Sequence[ReportedRun]) -> Figure | None:
         max(float(values.max()) for _, _, values in rows),
         typical_ns=max(min(float(np.median(values)) for _, _, values in rows), 1.0),
     )
-    x = Axis("Percentile", "nines", 1.0, 1.25 * max(float(at[-1]) for _, at, _ in rows))
+    x = Axis.of_percentiles(max(float(at[-1]) for _, at, _ in rows))
     return Figure(
         key="hdr-above-floor",
         title="Latency above the floor by percentile",
@@ -81,9 +78,8 @@ def _above_floor(runs: Sequence[ReportedRun]) -> Figure | None:
 
 def panel(runs: Sequence[ReportedRun]) -> Panel:
     """Return the panel of runs that have samples."""
-    most = max(run.summary.samples for run in runs)
     y = latency_axis(runs)
-    x = Axis("Percentile", "nines", 1.0, 1.25 * max(most, 10))
+    x = Axis.of_percentiles(max(run.summary.samples for run in runs))
     bands = {run.index: band for run in runs if (band := _band(run, y)) is not None}
     return Panel(
         x,
@@ -183,14 +179,8 @@ def _intervals(run: ReportedRun, y: Axis, *, bars: bool) -> Iterator[Interval]:
     for quantile in run.summary.latency_ns.quantiles:
         at = reciprocal(quantile.p)
         if quantile.value is not None and at <= run.summary.samples:
-            yield Interval(
-                run.index,
-                at,
-                quantile.value / y.unit_ns,
-                None if quantile.low is None else quantile.low / y.unit_ns,
-                None if quantile.high is None else quantile.high / y.unit_ns,
-                bars=bars,
-            )
+            told = quantile.value, quantile.low, quantile.high
+            yield Interval.of_times(run.index, at, y, *told, bars=bars)
 
 
 def reciprocal(p: str) -> float:

@@ -8,17 +8,13 @@ import numpy as np
 
 from tailtrim.report import units
 from tailtrim.report.figures.figure import Axis, Band, Figure, Interval, Line, Panel, Rule
-from tailtrim.report.figures.palette import distinct
+from tailtrim.report.figures.looks import distinct
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from tailtrim.queueing import PredictedQuantile, Prediction
-    from tailtrim.report.arrays import Floats
+    from tailtrim.queueing import Prediction
 
 _SHOWN = ("0.5", "0.99", "0.999", "0.9999")
 _KILO = 1_000
-_CELLS = 200
 
 
 def predicted_load(found: Prediction) -> Figure | None:
@@ -40,28 +36,27 @@ def predicted_load(found: Prediction) -> Figure | None:
     x = Axis("Load (kpkt/s)", "linear", 0.0, 1.05 * most / _KILO, unit="kpkt/s")
     lines: list[Line] = []
     bands: list[Band] = []
-    intervals: list[Interval] = []
     for place, p in enumerate(_SHOWN):
-        curve = [
-            (point.rate_pps / _KILO, one)
-            for point in known
-            for one in point.quantiles
-            if one.p == p
-        ]
+        curve = [(point.rate_pps, one) for point in known for one in point.quantiles if one.p == p]
         if len(curve) > 1:
-            lines.append(_line(place, curve, y))
-            bands.append(_band(place, curve, y))
-        intervals.extend(
-            Interval(
-                place,
-                one.rate_pps / _KILO,
-                one.measured_ns / y.unit_ns,
-                _edge(one.measured_low_ns, y),
-                _edge(one.measured_high_ns, y),
-            )
-            for one in measured
-            if one.p == p
+            at = np.array([rate for rate, _ in curve]) / _KILO
+            told = [
+                np.array([getattr(one, end) for _, one in curve]) / y.unit_ns
+                for end in ("value_ns", "low_ns", "high_ns")
+            ]
+            lines.append(Line(place, at, told[0], draw="line"))
+            bands.append(Band.along(place, at, *told))
+    intervals = [
+        Interval.of_times(
+            _SHOWN.index(one.p),
+            one.rate_pps / _KILO,
+            y,
+            one.measured_ns,
+            one.measured_low_ns,
+            one.measured_high_ns,
         )
+        for one in measured
+    ]
     r_max = units.rate(found.r_max_pps.value)
     changed = "".join(f"\n{units.printable(one)}" for one in found.changes)
     return Figure(
@@ -97,34 +92,3 @@ _FAR = 20
 
 def _near(measured_ns: int, ends_ns: list[float]) -> bool:
     return measured_ns < _FAR * max(ends_ns)
-
-
-def _edge(ns: int | None, y: Axis) -> float | None:
-    return None if ns is None else ns / y.unit_ns
-
-
-def _line(place: int, curve: list[tuple[float, PredictedQuantile]], y: Axis) -> Line:
-    at, values = zip(*((rate, one.value_ns / y.unit_ns) for rate, one in curve), strict=True)
-    return Line(place, np.array(at), np.array(values), draw="line")
-
-
-def _band(place: int, curve: list[tuple[float, PredictedQuantile]], y: Axis) -> Band:
-    told = tuple(
-        np.array([getattr(one, edge) for _, one in curve]) / y.unit_ns
-        for edge in ("value_ns", "low_ns", "high_ns")
-    )
-    return band(place, np.array([rate for rate, _ in curve]), told)
-
-
-def band(place: int, at: Floats, told: Sequence[Floats]) -> Band:
-    """Return value, low and high along an axis, in cells so narrow that edges look like lines."""
-    value, low, high = told
-    edges = np.linspace(at[0], at[-1], _CELLS + 1)
-    middles = (edges[1:] + edges[:-1]) / 2
-    return Band(
-        place,
-        edges,
-        np.interp(middles, at, low),
-        np.interp(middles, at, high),
-        np.interp(edges, at, value),
-    )

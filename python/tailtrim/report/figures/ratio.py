@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tailtrim.report import units
 from tailtrim.report.figures.figure import Axis, Band, Figure, Line, Panel, Rule
-from tailtrim.report.figures.palette import DARK, LIGHT, MARKERS, Look
+from tailtrim.report.figures.looks import DARK, LIGHT, MARKERS, Look
 from tailtrim.report.figures.percentiles import places, quantiles, reciprocal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tailtrim.compare import Comparison, Repetition
-    from tailtrim.report.arrays import Floats, Integers
+    from tailtrim.report.inputs.run_tables import Floats, Integers
 
 _A, _B, _RATIO = range(3)
 _LOOKS = (
@@ -43,7 +42,7 @@ def ratios(comparisons: Sequence[Comparison]) -> Figure | None:
         key="ratio",
         title="Ratio B / A by percentile",
         caption=_CAPTION,
-        panels=(_ratio(drawn, _percentiles(most)),),
+        panels=(_ratio(drawn, Axis.of_percentiles(most)),),
     )
 
 
@@ -52,7 +51,7 @@ def tails(comparison: Comparison, number: int) -> Figure | None:
     sides = [_latencies(group.repetitions) for group in comparison.groups]
     if not all(values.size for values, _ in sides):
         return None
-    x = _percentiles(max(float(up_to[-1]) for _, up_to in sides))
+    x = Axis.of_percentiles(max(float(up_to[-1]) for _, up_to in sides))
     medians = [float(quantiles(np.array([2.0]), *side)[0]) for side in sides]
     y = Axis.of_times(
         "Latency",
@@ -78,10 +77,6 @@ def tails(comparison: Comparison, number: int) -> Figure | None:
     )
 
 
-def _percentiles(most: float) -> Axis:
-    return Axis("Percentile", "nines", 1.0, 1.25 * max(most, 10.0))
-
-
 def _ratio(drawn: Sequence[tuple[int, Comparison]], x: Axis) -> Panel:
     lines = [line for index, one in drawn for line in _split(index, *_curve(one), _supported(one))]
     bands = tuple(_band(index, one) for index, one in drawn)
@@ -101,7 +96,7 @@ def _split(index: int, x: Floats, y: Floats, limit: float) -> list[Line]:
     if split == x.size:
         return solid
     first = max(split - 1, 0)
-    return [*solid, replace(Line(index, x[first:], y[first:]), faded=True)]
+    return [*solid, Line(index, x[first:], y[first:], faded=True)]
 
 
 def _axis(low: float, high: float) -> Axis:
@@ -139,14 +134,8 @@ def _band(index: int, comparison: Comparison) -> Band:
     between = np.sqrt(at[1:] * at[:-1])
     edges = np.concatenate([[1.0], between, at[-1:] * 1.05])
 
-    def known(values: list[float | None]) -> Floats:
-        return np.array([np.nan if value is None else value for value in values], dtype=float)
-
-    value = known([point.ratio for point in points])
-    return Band(
-        index,
-        edges,
-        known([point.low for point in points]),
-        known([point.high for point in points]),
-        np.append(value, value[-1:]),
+    value, low, high = (
+        np.array([getattr(point, name) for point in points], dtype=float)
+        for name in ("ratio", "low", "high")
     )
+    return Band(index, edges, low, high, np.append(value, value[-1:]))

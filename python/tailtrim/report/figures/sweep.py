@@ -4,22 +4,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from statistics import median_low
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
 from tailtrim.report import units, wording
-from tailtrim.report.figures.appearance import FLOOR_DASH
 from tailtrim.report.figures.figure import Axis, Figure, Interval, Line, Panel
-from tailtrim.report.figures.palette import MARKERS, Look, distinct, ordered
-from tailtrim.report.inputs.combinations import series, series_name, variables
+from tailtrim.report.figures.looks import FLOOR_DASH, MARKERS, Look, distinct, ordered
+from tailtrim.report.inputs.run_groups import series, series_name, variables
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator, Sequence
+    from collections.abc import Callable, Hashable, Sequence
 
-    from tailtrim.report.inputs.combinations import Variable
+    from tailtrim.report.inputs.run_groups import Variable
     from tailtrim.report.inputs.run_tables import ReportedRun
     from tailtrim.rundir.summary import Quantile
+
+    # Returns the interval of a quantile of runs in ns at a place of x, if it is known.
+    _Told: TypeAlias = Callable[[float, Sequence[ReportedRun], str], Interval | None]
+    _Rows: TypeAlias = list[tuple[int, list[Interval]]]
 
 _PERCENTILES = ("0.5", "0.99", "0.999", "0.9999")
 #: Of several devices each percentile has a panel of its own.
@@ -87,26 +90,17 @@ def _sweep(variable: Variable, runs: Sequence[ReportedRun]) -> Figure:
     return replace(figure, choice="as measured", others=(other,))
 
 
-@dataclass(frozen=True, slots=True)
-class _Point:
-    x: float
-    value_ns: int
-    low_ns: int | None
-    high_ns: int | None
-    bars: bool
-
-
-def _measured(at: float, runs: Sequence[ReportedRun], p: str) -> _Point | None:
+def _measured(at: float, runs: Sequence[ReportedRun], p: str) -> Interval | None:
     known = [one for run in runs if (one := _quantile(run, p)) is not None]
     values = [one.value for one in known if one.value is not None]
     if not values:
         return None
     if len(runs) > 1:
-        return _Point(at, median_low(values), min(values), max(values), bars=True)
-    return _Point(at, values[0], known[0].low, known[0].high, bars=True)
+        return Interval(0, at, median_low(values), min(values), max(values))
+    return Interval(0, at, values[0], known[0].low, known[0].high)
 
 
-def _above_floor(at: float, runs: Sequence[ReportedRun], p: str) -> _Point | None:
+def _above_floor(at: float, runs: Sequence[ReportedRun], p: str) -> Interval | None:
     values = []
     for run in runs:
         mine = _quantile(run, p)
@@ -115,7 +109,7 @@ def _above_floor(at: float, runs: Sequence[ReportedRun], p: str) -> _Point | Non
             values.append(mine.value - floor.value)
     if not values:
         return None
-    return _Point(at, median_low(values), min(values), max(values), bars=len(values) > 1)
+    return Interval(0, at, median_low(values), min(values), max(values), bars=len(values) > 1)
 
 
 def _quantile(run: ReportedRun, p: str) -> Quantile | None:
@@ -124,9 +118,7 @@ def _quantile(run: ReportedRun, p: str) -> Quantile | None:
     return next((one for one in run.summary.latency_ns.quantiles if one.p == p), None)
 
 
-def _points(
-    runs: dict[float, list[ReportedRun]], p: str, told: Callable[..., _Point | None]
-) -> list[_Point]:
+def _points(runs: dict[float, list[ReportedRun]], p: str, told: _Told) -> list[Interval]:
     found = (told(value, runs[value], p) for value in sorted(runs))
     return [point for point in found if point is not None]
 
@@ -135,14 +127,14 @@ def _one_device(
     variable: Variable,
     devices: Sequence[_Series],
     floors: Sequence[_Series],
-    told: Callable[..., _Point | None],
+    told: _Told,
 ) -> Figure:
     """Draw all percentiles in one panel: colours in their order, the floor's dashed."""
     shown = [p for p in _PERCENTILES if any(_points(one.runs, p, told) for one in devices)] or list(
         _PERCENTILES[:3]
     )
-    rows: list[tuple[int, list[_Point]]] = []
-    invalid: list[_Point] = []
+    rows: _Rows = []
+    invalid: list[Interval] = []
     names: list[str] = []
     looks: list[Look] = []
     for kind in (devices, floors):
@@ -161,7 +153,7 @@ def _several_devices(
     variable: Variable,
     devices: Sequence[_Series],
     floors: Sequence[_Series],
-    told: Callable[..., _Point | None],
+    told: _Told,
 ) -> Figure:
     """Draw a panel for each percentile, and a line for each device."""
     lines = [*devices, *floors]
@@ -176,13 +168,10 @@ def _several_devices(
     return _figure(variable, devices, panels, [one.name for one in lines], looks)
 
 
-_Rows = list[tuple[int, list[_Point]]]
-
-
 def _figure(
     variable: Variable,
     devices: Sequence[_Series],
-    panels: Sequence[tuple[str, _Rows, list[_Point]]],
+    panels: Sequence[tuple[str, _Rows, list[Interval]]],
     names: Sequence[str],
     looks: Sequence[Look],
 ) -> Figure:
@@ -217,38 +206,25 @@ def _x_axis(variable: Variable) -> Axis:
     return Axis(variable.label, "linear", foot, high + 0.05 * (high - foot), unit=variable.unit)
 
 
-def _panel(x: Axis, title: str, rows: _Rows, invalid: list[_Point], cross: int) -> Panel:
+def _panel(x: Axis, title: str, rows: _Rows, invalid: list[Interval], cross: int) -> Panel:
     points = [point for _, row in rows for point in row] + invalid
-    bounds = [ns for one in points for ns in (one.value_ns, one.low_ns, one.high_ns)]
+    bounds = [ns for one in points for ns in (one.value, one.low, one.high)]
     known = [ns for ns in bounds if ns is not None] or [0, 1]
     y = Axis.of_times("Latency", min(known), max(known))
-    lines = [
-        Line(
-            place,
-            np.array([point.x for point in row]),
-            np.array([point.value_ns / y.unit_ns for point in row]),
-            draw="line",
-        )
-        for place, row in rows
-        if row
-    ]
+    lines = [_line(place, row, y, "line") for place, row in rows if row]
     if invalid:
-        at = np.array([point.x for point in invalid])
-        value = np.array([point.value_ns / y.unit_ns for point in invalid])
-        lines.append(Line(cross, at, value, draw="points"))
+        lines.append(_line(cross, invalid, y, "points"))
     intervals = tuple(
-        Interval(
-            place,
-            point.x,
-            point.value_ns / y.unit_ns,
-            None if point.low_ns is None else point.low_ns / y.unit_ns,
-            None if point.high_ns is None else point.high_ns / y.unit_ns,
-            bars=point.bars,
-        )
+        Interval.of_times(place, one.x, y, one.value, one.low, one.high, bars=one.bars)
         for place, row in rows
-        for point in row
+        for one in row
     )
     return Panel(x, y, tuple(lines), intervals, title=title)
+
+
+def _line(run: int, points: list[Interval], y: Axis, draw: Literal["line", "points"]) -> Line:
+    x = np.array([point.x for point in points])
+    return Line(run, x, np.array([point.value for point in points]) / y.unit_ns, draw=draw)
 
 
 def _lost(x: Axis, devices: Sequence[_Series], names: int) -> Panel | None:
@@ -272,12 +248,6 @@ def _share_lost(run: ReportedRun) -> float:
     return 100 * missing / max(known, 1)
 
 
-def _all_runs(devices: Sequence[_Series]) -> Iterator[tuple[float, ReportedRun]]:
-    for one in devices:
-        for value, runs in one.runs.items():
-            yield from ((value, run) for run in runs)
-
-
 def _caption(devices: Sequence[_Series], *, intervals: bool) -> str:
     repeated = any(len(runs) > 1 for one in devices for runs in one.runs.values())
     parts = []
@@ -286,7 +256,8 @@ def _caption(devices: Sequence[_Series], *, intervals: bool) -> str:
             "Where a value was run several times: the median of its runs, and their range."
         )
     if intervals:
-        confidence = wording.confidence(next(run for _, run in _every(devices)).summary)
+        every = [runs for one in devices for runs in (*one.runs.values(), *one.invalid.values())]
+        confidence = wording.confidence(every[0][0].summary)
         who = "of single runs " if repeated else ""
         parts.append(
             f"Bars {who}are {confidence} confidence intervals; a hollow marker has no upper bound."
@@ -296,10 +267,3 @@ def _caption(devices: Sequence[_Series], *, intervals: bool) -> str:
         noun = "run is" if invalid == 1 else "runs are"
         parts.append(f"{invalid} invalid {noun} shown as crosses and not joined.")
     return " ".join(parts)
-
-
-def _every(devices: Sequence[_Series]) -> Iterator[tuple[float, ReportedRun]]:
-    yield from _all_runs(devices)
-    for one in devices:
-        for value, runs in one.invalid.items():
-            yield from ((value, run) for run in runs)

@@ -1,8 +1,8 @@
-"""Figures over time and over the position in a burst."""
+"""Figures over time, by second or minute, and over the position in a burst."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
@@ -10,17 +10,28 @@ from tailtrim.report import units
 from tailtrim.report.figures.figure import Axis, Figure, Line, Panel
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Literal
+    from collections.abc import Callable, Sequence
 
-    from tailtrim.report.arrays import Floats, Integers
-    from tailtrim.report.inputs.run_tables import ReportedRun
+    from tailtrim.report.inputs.run_tables import Floats, Integers, ReportedRun
+    from tailtrim.rundir.minutes import Counted, Minute
 
-Columns = dict[str, np.ndarray[Any, np.dtype[np.int64]]]
+    Values: TypeAlias = Sequence[float | int | None] | Integers | Floats
+    Part: TypeAlias = Literal["", "p50", "p99", "max", "ingress", "egress"]
+    # A run, the part that the line is of where it has several, x and y.
+    Row: TypeAlias = tuple[int, Part, Values, Values]
 
 # Points of a figure, over all runs: more make a page slow and hide each other.
 _MOST_WORST = 20_000
 _TIME = "Time since the first ingress packet (s)"
+_MINUTE_NS = 60 * units.SECOND
+_SPREAD: tuple[Part, ...] = ("p50", "p99", "max")
+_SPREAD_TOLD = "Median (solid), 99th percentile (dashed) and maximum (dotted)"
+#: Counters of the device's CPUs, by the names of their panels.
+_COUNTERS: dict[str, Callable[[Counted], int | None]] = {
+    "SMIs": lambda one: one.smi,
+    "Throttled": lambda one: one.throttled,
+    "Steal (ms)": lambda one: one.steal_ms,
+}
 
 
 def worst(runs: Sequence[ReportedRun]) -> Figure | None:
@@ -41,6 +52,7 @@ def worst(runs: Sequence[ReportedRun]) -> Figure | None:
     x = time_axis(max(float(at[-1]) for _, at, _ in points))
     limits = min(int(y.min()) for _, _, y in points), max(int(y.max()) for _, _, y in points)
     y = Axis.of_times("Latency", *limits)
+    lines = [Line(run, at, latency / y.unit_ns, draw="points") for run, at, latency in points]
     shown = max(at.size for _, at, _ in points)
     return Figure(
         key="worst",
@@ -53,15 +65,7 @@ def worst(runs: Sequence[ReportedRun]) -> Figure | None:
             + " Slanted lines point to a periodic cause that the packets sample at a rate of their"
             " own (aliasing)."
         ),
-        panels=(
-            Panel(
-                x,
-                y,
-                tuple(
-                    Line(run, at, latency / y.unit_ns, draw="points") for run, at, latency in points
-                ),
-            ),
-        ),
+        panels=(Panel(x, y, tuple(lines)),),
     )
 
 
@@ -72,20 +76,72 @@ def seconds(runs: Sequence[ReportedRun]) -> Figure | None:
     if not columns:
         return None
     x = time_axis(max(float(column["second"][-1]) + 1 for column in columns.values()))
-    panels = [_packets(columns, x)]
-    if any(column["lost"].any() for column in columns.values()):
-        panels.append(_lost(columns, x))
-    if any(column["samples"].any() for column in columns.values()):
-        panels.append(_maxima(columns, x))
+    alone = len(columns) == 1
+    taps: tuple[Part, ...] = ("ingress", "egress") if alone else ("ingress",)
+    packets = [
+        _held(run, of, of[f"{tap}_packets"], tap if alone else "")
+        for run, of in columns.items()
+        for tap in taps
+    ]
+    panels = [_counts(x, "Packets/s", packets)]
+    if any(of["lost"].any() for of in columns.values()):
+        lost = [_held(run, of, of["lost"]) for run, of in columns.items()]
+        panels.append(_counts(x, "Lost/s", lost))
+    if any(of["samples"].any() for of in columns.values()):
+        maxima = [
+            _held(run, of, np.where(of["samples"] > 0, of["max_latency_ns"], np.nan))
+            for run, of in columns.items()
+        ]
+        panels.append(_times(x, "Max. latency", maxima, draw="steps"))
     return Figure(
         key="seconds",
         title="Seconds",
         caption=(
             "Packets"
-            + (" (dotted: egress)" if len(columns) == 1 else " at the ingress tap")
+            + (" (dotted: egress)" if alone else " at the ingress tap")
             + ", lost packets where there are any, and the maximum latency of each second since"
             " the first ingress packet. The first and the last second may be partial; a second"
             " whose packets are all trimmed has no latency."
+        ),
+        panels=tuple(panels),
+    )
+
+
+def minutes(runs: Sequence[ReportedRun]) -> Figure | None:
+    """Latencies, losses and what slowed the CPUs down, in each minute."""
+    runs = [run for run in runs if run.minutes]
+    if not runs:
+        return None
+    at = {run.index: _minutes(run, run.minutes) for run in runs}
+    last = max(of[-1] for of in at.values())
+    x = Axis("Time (min)", "linear", 0.0, 1.02 * (last + 1), unit="min")
+    panels = []
+    if any(minute.samples for run in runs for minute in run.minutes):
+        spread = [
+            (run.index, part, at[run.index], [one.latency_ns.get(part) for one in run.minutes])
+            for run in runs
+            for part in _SPREAD
+        ]
+        panels.append(_times(x, "Latency", spread))
+    if any(minute.lost for run in runs for minute in run.minutes):
+        lost: list[Row] = [
+            (run.index, "", at[run.index], [one.lost for one in run.minutes]) for run in runs
+        ]
+        panels.append(_counts(x, "Lost", lost))
+    for name, of in _COUNTERS.items():
+        if any(of(one) for run in runs for one in run.counted):
+            counted: list[Row] = [
+                (run.index, "", _minutes(run, run.counted), list(map(of, run.counted)))
+                for run in runs
+            ]
+            panels.append(_counts(x, name, counted))
+    return Figure(
+        key="minutes",
+        title="Minutes",
+        caption=(
+            f"{_SPREAD_TOLD} of each minute, as packets left. Lost packets, and what the device's"
+            " CPUs counted (the CPU with most), where there were any. The first and the last minute"
+            " may be partial."
         ),
         panels=tuple(panels),
     )
@@ -97,76 +153,56 @@ def bursts(runs: Sequence[ReportedRun]) -> Figure | None:
     known = [(run, positions) for run, positions in known if positions]
     if not known:
         return None
-    spreads = [row.latency_ns for _, positions in known for row in positions]
-    y = Axis.of_times(
-        "Latency",
-        min(spread.p50 for spread in spreads if spread.p50 is not None),
-        max(spread.max for spread in spreads if spread.max is not None),
-    )
     last = max(row.position for _, positions in known for row in positions)
-    parts: tuple[Literal["p50", "p99", "max"], ...] = ("p50", "p99", "max")
-    lines = tuple(
-        Line(
-            run,
-            np.asarray([row.position for row in positions], dtype=float),
-            np.asarray([getattr(row.latency_ns, part) for row in positions], float) / y.unit_ns,
-            draw="line",
-            part=part,
-        )
-        for run, positions in known
-        for part in parts
-    )
+    spread = [
+        (run, part, [row.position for row in of], [getattr(row.latency_ns, part) for row in of])
+        for run, of in known
+        for part in _SPREAD
+    ]
+    x = Axis("Position in the burst", "linear", 0.0, last + 1.0)
     return Figure(
         key="burst",
         title="Latency by position in the burst",
-        caption="Median (solid), 99th percentile (dashed) and maximum (dotted).",
-        panels=(Panel(Axis("Position in the burst", "linear", 0.0, last + 1.0), y, lines),),
+        caption=f"{_SPREAD_TOLD}.",
+        panels=(_times(x, "Latency", spread),),
     )
-
-
-def _packets(columns: dict[int, Columns], x: Axis) -> Panel:
-    taps: tuple[Literal["ingress", "egress"], ...] = ("ingress", "egress")
-    if len(columns) > 1:
-        taps = ("ingress",)
-    most = max(int(column[f"{tap}_packets"].max()) for column in columns.values() for tap in taps)
-    lines = tuple(
-        Line(
-            run,
-            *_per_second(column["second"], column[f"{tap}_packets"].astype(float)),
-            part=tap if len(columns) == 1 else "",
-        )
-        for run, column in columns.items()
-        for tap in taps
-    )
-    return Panel(x, Axis.of_counts("Packets/s", most, unit="packets/s"), lines)
-
-
-def _lost(columns: dict[int, Columns], x: Axis) -> Panel:
-    most = max(int(column["lost"].max()) for column in columns.values())
-    lines = tuple(
-        Line(run, *_per_second(column["second"], column["lost"].astype(float)))
-        for run, column in columns.items()
-    )
-    return Panel(x, Axis.of_counts("Lost/s", most, unit="lost/s"), lines)
-
-
-def _maxima(columns: dict[int, Columns], x: Axis) -> Panel:
-    known = np.concatenate(
-        [column["max_latency_ns"][column["samples"] > 0] for column in columns.values()]
-    )
-    y = Axis.of_times("Max. latency", int(known.min()), int(known.max()), from_zero=True)
-    lines = []
-    for run, column in columns.items():
-        maxima = np.where(column["samples"] > 0, column["max_latency_ns"] / y.unit_ns, np.nan)
-        lines.append(Line(run, *_per_second(column["second"], maxima)))
-    return Panel(x, y, tuple(lines))
-
-
-def _per_second(second: Integers, values: Floats) -> tuple[Floats, Floats]:
-    """Let the value of the last second hold for that second."""
-    return np.append(second, second[-1] + 1).astype(float), np.append(values, values[-1])
 
 
 def time_axis(last: float) -> Axis:
     """Return the axis of times in s since the first ingress packet."""
     return Axis(_TIME, "linear", 0.0, max(1.02 * last, 1e-6), unit="s")
+
+
+def _counts(x: Axis, label: str, rows: Sequence[Row]) -> Panel:
+    lines = _lines(rows, 1, "steps")
+    most = np.nanmax(np.concatenate([line.y for line in lines]), initial=0.0)
+    return Panel(x, Axis.of_counts(label, int(most), unit=label.lower()), lines)
+
+
+def _times(
+    x: Axis, label: str, rows: Sequence[Row], draw: Literal["steps", "line"] = "line"
+) -> Panel:
+    """Return a panel of times in ns, of which some may be unknown."""
+    values = np.concatenate([np.asarray(one, float) for *_, one in rows])
+    limits = float(np.nanmin(values)), float(np.nanmax(values))
+    y = Axis.of_times(label, *limits, from_zero=draw == "steps")
+    return Panel(x, y, _lines(rows, y.unit_ns, draw))
+
+
+def _lines(rows: Sequence[Row], unit: int, draw: Literal["steps", "line"]) -> tuple[Line, ...]:
+    return tuple(
+        Line(run, np.asarray(at, float), np.asarray(values, float) / unit, draw=draw, part=part)
+        for run, part, at, values in rows
+    )
+
+
+def _held(
+    run: int, columns: dict[str, Integers], values: Integers | Floats, part: Part = ""
+) -> Row:
+    """Let the value of the last second hold for that second."""
+    second, values = columns["second"], np.asarray(values, float)
+    return run, part, np.append(second, second[-1] + 1), np.append(values, values[-1])
+
+
+def _minutes(run: ReportedRun, of: Sequence[Counted | Minute]) -> list[float]:
+    return [(one.begin_ns - run.minutes[0].begin_ns) / _MINUTE_NS for one in of]

@@ -11,6 +11,7 @@ from tailtrim.report import units
 from tailtrim.rundir.layout import WORST_EXPLAINED
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from tailtrim.explain import WorstPackets
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 EXPLANATION = "explanation.json"
 
-# What explanations had before they named their quantiles.
+# Quantiles of explanations by versions that did not name them.
 _QUANTILES = ("0.5", "0.99", "0.999", "0.9999")
 
 _LARGEST = 2**63
@@ -100,6 +101,12 @@ class LatePacket(Data):
     queue_ns: Whole
     unknown_ns: Whole
 
+    def parts(self, names: Sequence[str]) -> list[tuple[int, str]]:
+        """Return the parts of the excess in ns, the largest first, by the names of the causes."""
+        parts = [(part_ns, names[place]) for place, part_ns in self.causes]
+        parts += [(self.queue_ns, "queueing behind packets"), (self.unknown_ns, "unknown")]
+        return sorted(parts, key=lambda part: -part[0])
+
 
 class Service(Data):
     """The device as the stamps show it."""
@@ -131,6 +138,11 @@ class HostVerdict(Data):
                 if not 0 <= place < len(self.causes):
                     raise ValueError(f"a packet names cause {place} of {len(self.causes)}")
         return self
+
+    @property
+    def rest(self) -> list[tuple[int, str]]:
+        """Parts of the excess that no cause has, in ns, with their names."""
+        return [(self.queue_ns, "queueing behind packets"), (self.unknown_ns, "unknown")]
 
     def ppm(self, part_ns: int) -> int:
         """Return which part of the excess a time is, in millionths."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 #: Predictions are best from half of the highest rate (docs/predict.md): there packets wait, and
 #: others find the device idle.
 _BEST = 0.5
-#: What a search keeps of a prediction.
+#: Keys of a prediction that the record of a search keeps.
 _KEPT = (
     "run",
     "basis",

@@ -4,23 +4,28 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tailtrim.errors import RunDirectoryError
 from tailtrim.report.inputs.host_explanation import worst_packets_of
 from tailtrim.rundir.minutes import counted, minutes
+from tailtrim.rundir.summary import Spread
 from tailtrim.rundir.typed_json import parsed
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from tailtrim.experiment import RecordedRun
-    from tailtrim.report.arrays import Floats, Integers
     from tailtrim.report.inputs.host_explanation import WorstExplained
     from tailtrim.rundir import RunDirectory, Summary
     from tailtrim.rundir.minutes import Counted, Minute
+
+Flags: TypeAlias = NDArray[np.bool_]
+Floats: TypeAlias = NDArray[np.float64]
+Integers: TypeAlias = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +63,25 @@ class ReportedRun:
     def summary(self) -> Summary:
         """The numbers of the run."""
         return self.directory.summary
+
+    @property
+    def is_floor(self) -> bool:
+        """True where the wire is in the device's place."""
+        return self.recorded is not None and self.recorded.outcome.floor
+
+    @property
+    def spread(self) -> Spread:
+        """The spread of latencies."""
+        latency = self.summary.latency_ns
+        values = {quantile.p: quantile.value for quantile in latency.quantiles}
+        return Spread(
+            min=latency.min,
+            p50=values.get("0.5"),
+            p99=values.get("0.99"),
+            p999=values.get("0.999"),
+            max=latency.max,
+            iqr=latency.iqr,
+        )
 
     def tap_drops(self, side: str) -> int | None:
         """Return the frames that a tap dropped: as the capture says, or the run's own record."""

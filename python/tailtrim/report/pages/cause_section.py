@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from markupsafe import Markup
+
 from tailtrim.explain import host_events
 from tailtrim.report import cause_wording, units
 from tailtrim.report.figures import busy_period
-from tailtrim.report.figures.explained_run import ExplainedRun, without_causes
-from tailtrim.report.figures.late_packets import late_packets
+from tailtrim.report.figures.late_packets import ExplainedRun, late_packets, without_causes
 from tailtrim.report.inputs import host_explanation
+from tailtrim.report.table import Cell, Column, Row, Table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     )
     from tailtrim.report.inputs.run_tables import ReportedRun
 
-#: The quantiles that the table shows without each cause.
+#: Quantiles that the table shows without each cause.
 QUANTILES = ("0.99", "0.999", "0.9999")
 
 _MOST_ROWS = 12
@@ -34,21 +36,8 @@ _LEAST_PPM = 500
 _MOST_EVENTS, _MOST_OF_RUN = 20_000, 5_000
 # Zoomed packets of a run; where many runs are explained, one of each.
 _PACKETS, _FEW_RUNS = 3, 3
-
-
-@dataclass(frozen=True, slots=True)
-class CauseRow:
-    """A row of the table of causes; ``None`` where the question does not arise."""
-
-    name: str
-    what: str = ""
-    events: int | None = None
-    packets: int | None = None
-    excess_ns: int = 0
-    share: str = ""
-    without_ns: tuple[int | None, ...] = (None,) * len(QUANTILES)
-    checks: tuple[str, ...] = ()
-    whole: bool = False
+# The name of a check is not broken at its hyphen.
+_WORD = Markup('<span class="word">{}</span>')
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +47,9 @@ class CauseSection:
     run: ReportedRun
     headline: str
     sentence: str
-    rows: tuple[CauseRow, ...]
-    advice: tuple[Advice, ...]
-    notes: tuple[str, ...]
+    table: Table
+    advice: Table
+    notes: list[str]
     figures: tuple[Figure, ...]
 
 
@@ -94,14 +83,15 @@ def _section(explained: ExplainedRun, events: int, packets: int) -> CauseSection
         without_causes(explained),
         *busy_period.packets(explained, packets),
     ]
-    rows = tuple(_rows(explained.explanation))
+    untraced = ["The run keeps no trace, so that the host's events are not shown."]
+    untraced *= explained.events is None
     return CauseSection(
         explained.run,
         _headline(explained),
         cause_wording.sentence(verdict),
-        rows,
-        verdict.advice,
-        tuple(_notes(explained)),
+        _table(explained.explanation),
+        _advice(verdict.advice),
+        [*cause_wording.gaps(explained.explanation), *untraced],
         tuple(figure for figure in drawn if figure is not None),
     )
 
@@ -111,12 +101,12 @@ def _headline(explained: ExplainedRun) -> str:
     verdict = explained.explanation.verdict
     costly = zip(explained.causes, explained.labels, strict=True)
     parts = [(cause.excess_ns, label) for cause, label in costly]
-    parts += [(verdict.queue_ns, "queueing behind packets"), (verdict.unknown_ns, "unknown")]
-    part_ns, label = max(parts, key=lambda part: part[0])
+    part_ns, label = max(parts + verdict.rest, key=lambda part: part[0])
     return f"above all {label} ({cause_wording.share(verdict.ppm(part_ns))})" if part_ns > 0 else ""
 
 
-def _rows(explained: HostExplanation) -> list[CauseRow]:
+def _table(explained: HostExplanation) -> Table:
+    """Return the causes, the queue, what is unknown, and all late packets."""
     verdict = explained.verdict
     costly = [
         (name, cause)
@@ -126,57 +116,91 @@ def _rows(explained: HostExplanation) -> list[CauseRow]:
     shown = sum(cause.share_ppm >= _LEAST_PPM for _, cause in costly[:_MOST_ROWS])
     # A row that stands for one cause had better be that cause's own.
     shown += len(costly) - shown == 1
-    rows = [_row(explained, name, cause) for name, cause in costly[:shown]]
-    rest = [cause for _, cause in costly[shown:]]
-    if rest:
-        rows.append(_others(verdict, rest))
+    rows = [_cause(explained, name, cause) for name, cause in costly[:shown]]
+    if rest := [cause for _, cause in costly[shown:]]:
+        places = {place for place, cause in enumerate(verdict.causes) if cause in rest}
+        touched = sum(any(place in places for place, _ in late.causes) for late in verdict.late)
+        name = f"{len(rest)} other cause{'s' if len(rest) > 1 else ''}"
+        events = units.count(sum(cause.events for cause in rest))
+        part_ns = sum(cause.excess_ns for cause in rest)
+        rows.append(_row(verdict, name, "", events, touched, part_ns))
     queued = sum(late.queue_ns > 0 for late in verdict.late)
     unknown = sum(late.unknown_ns > 0 for late in verdict.late)
-    parts = (
+    for name, what, packets, part_ns in (
         ("Queueing behind packets", "the load's own queue", queued, verdict.queue_ns),
         ("Unknown", "nothing in the trace accounts for it", unknown, verdict.unknown_ns),
-    )
-    for name, what, packets, part_ns in parts:
-        share = cause_wording.share(verdict.ppm(part_ns))
-        rows.append(CauseRow(name, what, packets=packets, excess_ns=part_ns, share=share))
-    rows.append(
-        CauseRow(
-            "All late packets",
-            f"from {units.time(verdict.late_from_ns)} on; percentiles as measured",
-            packets=len(verdict.late),
-            excess_ns=verdict.excess_ns,
-            share=cause_wording.share(1_000_000 if verdict.excess_ns else 0),
-            without_ns=tuple(explained.at(p, verdict.quantiles_ns) for p in QUANTILES),
-            whole=True,
-        )
-    )
-    return rows
+    ):
+        rows.append(_row(verdict, name, what, "", packets, part_ns))
+    since = f"from {units.time(verdict.late_from_ns)} on; percentiles as measured"
+    every = len(verdict.late), verdict.excess_ns
+    measured = explained, verdict.quantiles_ns
+    rows.append(_row(verdict, "All late packets", since, "", *every, measured, kind="whole"))
+    group = "Without it, percentiles in µs"
+    columns = [
+        Column("Cause", kind="left"),
+        Column("What it is", kind="text"),
+        Column("Events"),
+        Column("Late\npackets"),
+        Column("Excess\nµs", label="Excess, µs"),
+        Column("Share"),
+        *(
+            Column(units.percent(p), label=f"p{units.percent(p)} without", group=group)
+            for p in QUANTILES
+        ),
+        Column("Checks", kind="text"),
+    ]
+    return Table(columns, rows, kind="causes")
 
 
-def _row(explained: HostExplanation, name: str, cause: HostCause) -> CauseRow:
-    return CauseRow(
+def _cause(explained: HostExplanation, name: str, cause: HostCause) -> Row:
+    return _row(
+        explained.verdict,
         name,
         cause.signature.what if cause.signature else _kind(cause.kind),
-        cause.events,
+        units.count(cause.events),
         cause.late_packets,
         cause.excess_ns,
-        cause_wording.share(cause.share_ppm),
-        tuple(explained.at(p, cause.without_ns) for p in QUANTILES),
-        cause.signature.checks if cause.signature else (),
+        (explained, cause.without_ns),
+        checks=cause.signature.checks if cause.signature else (),
     )
 
 
-def _others(verdict: HostVerdict, rest: Sequence[HostCause]) -> CauseRow:
-    part_ns = sum(cause.excess_ns for cause in rest)
-    places = {place for place, cause in enumerate(verdict.causes) if cause in rest}
-    touched = sum(any(place in places for place, _ in late.causes) for late in verdict.late)
-    return CauseRow(
-        f"{len(rest)} other cause{'s' if len(rest) > 1 else ''}",
-        events=sum(cause.events for cause in rest),
-        packets=touched,
-        excess_ns=part_ns,
-        share=cause_wording.share(verdict.ppm(part_ns)),
+def _row(  # noqa: PLR0913, PLR0917 - the cells of a row
+    verdict: HostVerdict,
+    name: str,
+    what: str,
+    events: str,
+    packets: int,
+    part_ns: int,
+    without: tuple[HostExplanation, tuple[int, ...]] | None = None,
+    checks: Sequence[str] = (),
+    kind: str = "",
+) -> Row:
+    known = [without[0].at(p, without[1]) if without else None for p in QUANTILES]
+    return Row(
+        name,
+        [
+            what,
+            events,
+            units.count(packets),
+            units.microseconds(part_ns),
+            cause_wording.share(verdict.ppm(part_ns)),
+            *("" if ns is None else units.microseconds(ns) for ns in known),
+            Cell(Markup(" ").join(_WORD.format(check) for check in checks)),
+        ],
+        kind,
     )
+
+
+def _advice(found: Sequence[Advice]) -> Table:
+    """Return what each check asks, and what would be changed for it."""
+    rows = []
+    for one in found:
+        changes = [f"{change.title} ({cause_wording.when(change)})" for change in one.changes]
+        rows.append(Row(one.check, [one.title, one.wanted, "; ".join(changes) or "none"]))
+    heads = ("It asks", "Wanted", "Changes")
+    columns = [Column("Check", kind="left"), *(Column(head, kind="text") for head in heads)]
+    return Table(columns, rows, kind="causes")
 
 
 def _kind(kind: str) -> str:
@@ -190,15 +214,3 @@ def _kind(kind: str) -> str:
         "hole": "the trace lost events here",
     }
     return known.get(kind, units.printable(kind))
-
-
-def _notes(explained: ExplainedRun) -> list[str]:
-    found = explained.explanation
-    notes = []
-    if found.holes:
-        notes.append(f"The trace has {units.count(found.holes)} holes, where events were lost.")
-    if found.missing:
-        notes.append(f"This kernel lacks the events {units.printable(', '.join(found.missing))}.")
-    if explained.events is None:
-        notes.append("The run keeps no trace, so that the host's events are not shown.")
-    return notes

@@ -1,18 +1,17 @@
-"""The page of comparisons: as offline and as distrusting as the report's (:mod:`.assets`)."""
+"""The page of comparisons, and their figure as a file."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tailtrim.errors import OutputError
 from tailtrim.report import comparison_wording as told
 from tailtrim.report import energy_wording, units, write_files
 from tailtrim.report.figures import drawing, values
-from tailtrim.report.figures.objective_lines import with_objectives
-from tailtrim.report.figures.palette import distinct
+from tailtrim.report.figures.limit_lines import with_objectives
 from tailtrim.report.figures.ratio import ratios, tails
-from tailtrim.report.pages.assets import assets, policy
-from tailtrim.report.pages.embedding import embedded
+from tailtrim.report.pages import page
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,29 +33,27 @@ def names_of(comparisons: Sequence[Comparison]) -> list[str]:
 
 def render(comparisons: Sequence[Comparison], objectives: Sequence[Objective] = ()) -> bytes:
     """Return the page of comparisons as UTF-8, with lines at the limits of the objectives."""
-    environment, scripts, styles = assets()
     names = names_of(comparisons)
     together = ratios(comparisons) if len(comparisons) > 1 else None
+    if together is not None:
+        together = replace(together, names=tuple(names))
     each = [
         figure and with_objectives(figure, objectives)
         for number, one in enumerate(comparisons, start=1)
         for figure in (tails(one, number),)
     ]
-    drawn = [figure for figure in (together, *each) if figure is not None]
-    text = environment.get_template("comparison.html.j2").render(
-        policy=policy(scripts, styles),
-        scripts=scripts,
-        styles=styles,
+    return page.render(
+        "comparison.html.j2",
+        [figure for figure in (together, *each) if figure is not None],
         title=_title(comparisons, names),
+        subject="comparison of tail latency",
+        subtitle="Comparison of tail latency: B with A, the baseline",
+        setting="",
         comparisons=list(zip(names, comparisons, each, strict=True)),
         together=together,
-        places={figure.key: place for place, figure in enumerate(drawn)},
-        data=embedded(names, distinct(len(names)), drawn),
         told=told,
         energy=energy_wording,
-        units=units,
     )
-    return text.encode("utf-8")
 
 
 def _title(comparisons: Sequence[Comparison], names: Sequence[str]) -> str:

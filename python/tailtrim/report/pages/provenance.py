@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -37,14 +38,19 @@ def provenance(runs: Sequence[ReportedRun]) -> Provenance:
     return Provenance(shared, own)
 
 
+def software(command: Any, versions: Any) -> Iterator[Fact]:
+    """Yield the command that was run and the versions of its programs, as far as recorded."""
+    if command:
+        words = isinstance(command, list | tuple)
+        yield Fact("Command", shlex.join(map(str, command)) if words else str(command))
+    if versions and isinstance(versions, Mapping):
+        yield Fact("Versions", text=", ".join(f"{name} {one}" for name, one in versions.items()))
+
+
 def _facts(run: ReportedRun) -> Iterator[Fact]:
     told = run.directory.provenance()
-    command, versions, inputs = (told.get(key) for key in ("command", "versions", "inputs"))
-    if command is not None:
-        words = isinstance(command, list)
-        yield Fact("Command", shlex.join(map(str, command)) if words else str(command))
-    if isinstance(versions, dict):
-        yield Fact("Versions", text=", ".join(f"{name} {one}" for name, one in versions.items()))
+    inputs = told.get("inputs")
+    yield from software(told.get("command"), told.get("versions"))
     yield from _analysis(run.summary)
     yield from testbed_section.facts(run)
     yield Fact("Directory", str(run.directory.path))

@@ -7,18 +7,13 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tailtrim import slo
-from tailtrim.report import live_runs, units, wording
+from tailtrim.report import live_runs, wording
 from tailtrim.report.cause_wording import packet_sentences
 from tailtrim.report.latency_table import LatencyTable
 from tailtrim.report.over_time import over_time
-from tailtrim.report.pages import testbed_section
-from tailtrim.report.pages.assets import assets, policy
-from tailtrim.report.pages.cause_section import QUANTILES
-from tailtrim.report.pages.embedding import embedded
+from tailtrim.report.pages import page, page_tables, testbed_section
 from tailtrim.report.pages.provenance import provenance
 from tailtrim.report.pages.testbed_section import setting
-from tailtrim.rundir.summary import Spread
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -26,10 +21,10 @@ if TYPE_CHECKING:
     from tailtrim.experiment import RecordedExperiment
     from tailtrim.report.capacity_wording import CapacitySection
     from tailtrim.report.figures.figure import Figure
-    from tailtrim.report.figures.palette import Look
+    from tailtrim.report.figures.looks import Look
     from tailtrim.report.inputs.run_tables import ReportedRun
     from tailtrim.report.pages.cause_section import CauseSection
-    from tailtrim.rundir import Summary
+    from tailtrim.slo import Objective
 
 # More runs than these have no card each: the table says the same.
 _MOST_CARDS = 4
@@ -40,7 +35,7 @@ _SWEEP = "sweep-"
 
 
 @dataclass(frozen=True)
-class Shown:
+class Contents:
     """Contents of a page: ``figures`` are of all runs, ``sections`` of one each.
 
     With an ``experiment``, the page has its name, says where and when it was run, and what became
@@ -53,7 +48,7 @@ class Shown:
     figures: Sequence[Figure]
     sections: Sequence[CauseSection]
     experiment: RecordedExperiment | None = None
-    objectives: Sequence[slo.Objective] = ()
+    objectives: Sequence[Objective] = ()
     capacity: CapacitySection | None = None
     formats: Sequence[str] = ("svg",)
 
@@ -64,54 +59,50 @@ class Shown:
         return [figure for one in first for figure in (one, *one.others)]
 
 
-def render(shown: Shown) -> bytes:
+def render(report: Contents) -> bytes:
     """Return the page of runs as UTF-8."""
-    environment, scripts, styles = assets()
-    runs = shown.runs
+    runs = report.runs
     names = [run.name for run in runs]
-    drawn = shown.all_figures
-    page = environment.get_template("report.html.j2").render(
-        policy=policy(scripts, styles),
-        scripts=scripts,
-        styles=styles,
-        title=_title(shown),
-        setting=setting(runs, shown.experiment),
-        runs=[_Row.of(run) for run in runs],
+    table = LatencyTable.of([run.summary for run in runs], names)
+    named = [(run.name, run.directory) for run in runs]
+    return page.render(
+        "report.html.j2",
+        report.all_figures,
+        subjects=list(zip(names, report.looks, strict=True)),
+        formats=report.formats,
+        title=_title(report),
+        subject="tail latency",
+        subtitle="Tail latency",
+        setting=setting(runs, report.experiment),
+        runs=runs,
         cards=len(runs) <= _MOST_CARDS,
-        problems=list(_problems(shown.experiment)),
+        problems=list(_problems(report.experiment)),
         warned=_warnings(runs),
         over_time=[
             (run.name, told, packet_sentences(run.worst_packets))
             for run in runs
             if (told := over_time(run))
         ],
-        warmed=live_runs.warm_ups([(run.name, run.directory) for run in runs]),
-        objectives=_objectives(shown),
-        capacity=shown.capacity,
-        confidence=", ".join(sorted({wording.confidence(run.summary) for run in runs})),
-        departures=live_runs.departure_rows([(run.name, run.directory) for run in runs]),
-        departures_columns=live_runs.COLUMNS,
-        departures_legend=live_runs.legend,
-        table=LatencyTable.of([run.summary for run in runs], names),
-        sweeps=[one for one in shown.figures if one.key.startswith(_SWEEP)],
-        figures=[one for one in shown.figures if not one.key.startswith(_SWEEP)],
-        data=embedded(names, shown.looks, drawn),
-        formats=shown.formats,
-        places={figure.key: place for place, figure in enumerate(drawn)},
-        sections=shown.sections,
-        quantiles=QUANTILES,
-        testbed=testbed_section.picture(shown.experiment),
+        warmed=live_runs.warm_ups(named),
+        objectives=page_tables.objectives(runs, report.objectives),
+        capacity=report.capacity,
+        departures=live_runs.departures(named),
+        latency=page_tables.latency(table),
+        latency_notes=list(page_tables.latency_notes(table, told=len(runs) <= _MOST_CARDS)),
+        tables=page_tables,
+        sweeps=[one for one in report.figures if one.key.startswith(_SWEEP)],
+        figures=[one for one in report.figures if not one.key.startswith(_SWEEP)],
+        sections=report.sections,
+        testbed=testbed_section.picture(report.experiment),
         provenance=provenance(runs),
         wording=wording,
-        units=units,
     )
-    return page.encode("utf-8")
 
 
-def _title(shown: Shown) -> str:
-    if shown.experiment is not None:
-        return shown.experiment.name
-    names = [run.name for run in shown.runs]
+def _title(report: Contents) -> str:
+    if report.experiment is not None:
+        return report.experiment.name
+    names = [run.name for run in report.runs]
     return ", ".join(names) if len(names) <= _MOST_NAMES else f"{len(names)} runs"
 
 
@@ -147,49 +138,3 @@ def _listed(names: list[str]) -> str:
     if len(names) <= _MOST_CARDS:
         return ", ".join(names)
     return f"{', '.join(names[:_MOST_NAMES])} and {len(names) - _MOST_NAMES} more"
-
-
-def _objectives(shown: Shown) -> list[tuple[str, list[tuple[str, list[slo.Verdict]]]]]:
-    """Return tables of verdicts: of each run but the floor, and on promises of runs together."""
-    measured = [
-        slo.Measured(
-            run.name,
-            run.directory,
-            run.recorded.outcome.label if run.recorded else run.name,
-            bool(run.recorded and run.recorded.outcome.invalid),
-        )
-        for run in shown.runs
-        if run.recorded is None or not run.recorded.outcome.floor
-    ]
-    single = [one for one in shown.objectives if one.promise is None]
-    tables = {
-        "Objectives": [(one.name, slo.verdicts(one.summary, single)) for one in measured if single],
-        "Promises": slo.promised(measured, shown.objectives),
-    }
-    return [(title, rows) for title, rows in tables.items() if rows]
-
-
-@dataclass(frozen=True, slots=True)
-class _Row:
-    """A run in the tables of the page."""
-
-    index: int
-    name: str
-    floor: bool
-    summary: Summary
-    latency: Spread
-
-    @classmethod
-    def of(cls, run: ReportedRun) -> _Row:
-        latency = run.summary.latency_ns
-        values = {quantile.p: quantile.value for quantile in latency.quantiles}
-        spread = Spread(
-            min=latency.min,
-            p50=values.get("0.5"),
-            p99=values.get("0.99"),
-            p999=values.get("0.999"),
-            max=latency.max,
-            iqr=latency.iqr,
-        )
-        floor = run.recorded is not None and run.recorded.outcome.floor
-        return cls(run.index, run.name, floor, run.summary, spread)

@@ -5,30 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rich.console import Group
-from rich.table import Table
 from rich.text import Text
 
 from tailtrim.compare import BETTER, NO_DIFFERENCE, NOT_SUPPORTED, WORSE
+from tailtrim.report import comparison_wording as wording
 from tailtrim.report import energy_wording, units
-from tailtrim.report.comparison_wording import (
-    COLUMNS,
-    DETECTABLE,
-    cells_of,
-    difference,
-    extremes,
-    legend,
-    losses,
-    maxima,
-    no_difference,
-    notes,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rich.console import RenderableType
 
-    from tailtrim.compare import Comparison, Length, Row, SentRow
+    from tailtrim.compare import Comparison, Length
 
 _STYLES = {BETTER: "green", WORSE: "bold red", NO_DIFFERENCE: "", NOT_SUPPORTED: "dim"}
 _HOUR = 3_600
@@ -44,7 +32,7 @@ def render(comparisons: Sequence[Comparison], *, all_in: str = "as_json()") -> G
         parts += [*_parts(comparison, all_in), Text()]
     if any(comparison.energy.rows for comparison in comparisons):
         parts.append(Text(energy_wording.LEGEND, style="dim"))
-    return Group(*parts, Text(legend(comparisons), style="dim"))
+    return Group(*parts, Text(wording.legend(comparisons), style="dim"))
 
 
 def _parts(comparison: Comparison, all_in: str) -> Iterator[RenderableType]:
@@ -52,56 +40,33 @@ def _parts(comparison: Comparison, all_in: str) -> Iterator[RenderableType]:
         runs = f"{len(one.runs)} run{'s' * (len(one.runs) > 1)}"
         text = f"{side}  {units.printable(one.name)} ({units.count(one.samples)} samples, {runs})"
         yield Text(text, style="bold")
-    yield _table(comparison.quantiles, (*COLUMNS, *DETECTABLE))
-    if text := extremes(comparison):
+    yield wording.quantiles(comparison).terminal()
+    if text := wording.extremes(comparison):
         yield Text(text)
-    yield Text(maxima(comparison))
+    yield Text(wording.maxima(comparison))
     if comparison.sent:
         yield Text("Of all packets sent, lost ones infinitely late:")
-        yield _table(comparison.sent, COLUMNS)
-    if text := losses(comparison):
+        yield wording.sent(comparison).terminal()
+    if text := wording.losses(comparison):
         yield Text(text, style=_STYLES[comparison.losses.verdict] if comparison.losses else "")
-    yield from _energy(comparison)
-    for note in notes(comparison):
-        yield Text(f"note: {note}")
-    yield from _differences(comparison, all_in)
-
-
-def _table(rows: Sequence[Row | SentRow], columns: Sequence[str]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in columns:
-        # Where the line is too short, words are broken, and not numbers.
-        text = name == "verdict"
-        table.add_column(name, justify="left" if text else "right", no_wrap=not text)
-    for row in rows:
-        cells = cells_of(row)
-        table.add_row(*cells[:6], Text(cells[6], style=_STYLES[row.verdict]), *cells[7:])
-    return table
-
-
-def _energy(comparison: Comparison) -> Iterator[RenderableType]:
-    for node in dict.fromkeys(row.node for row in comparison.energy.rows):
+    for node, table in energy_wording.tables(comparison.energy):
         yield Text(f"Power and energy of {units.printable(node)}:")
-        table = Table(box=None, pad_edge=False, header_style="bold")
-        for name in energy_wording.HEAD:
-            left = name in ("", "verdict")
-            table.add_column(name, justify="left" if left else "right", no_wrap=name != "")
-        for row in comparison.energy.rows:
-            if row.node == node:
-                table.add_row(*energy_wording.energy_cells(row))
-        yield table
+        yield table.terminal()
     for note in energy_wording.energy_notes(comparison.energy):
         yield Text(units.printable(note))
+    for note in wording.notes(comparison):
+        yield Text(f"note: {note}")
+    yield from _differences(comparison, all_in)
 
 
 def _differences(comparison: Comparison, all_in: str) -> Iterator[RenderableType]:
     found = comparison.differences
     if not found:
-        yield Text(no_difference(comparison))
+        yield Text(wording.no_difference(comparison))
         return
     yield Text("What was set up differently:")
     for one in found[:_LISTED]:
-        yield Text(f"  {difference(one)}")
+        yield Text(f"  {wording.difference(one)}")
     if len(found) > _LISTED:
         yield Text(f"  and {len(found) - _LISTED} more, which {all_in} lists")
 

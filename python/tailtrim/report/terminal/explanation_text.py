@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from tailtrim.report import cause_wording, units
 from tailtrim.report.inputs.host_explanation import of_host
+from tailtrim.report.table import Column, Row, Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -126,24 +127,22 @@ def _of_host(host: HostExplanation) -> Iterator[str]:
     verdict = host.verdict
     yield cause_wording.sentence(verdict)
     yield ""
-    yield f"{'cause':<40}{'packets':>9}{'share':>8}{'p99.9 without':>15}  checks"
+    rows = []
     for name, cause in zip(cause_wording.labels(verdict.causes), verdict.causes, strict=True):
-        if not cause.late_packets:
-            continue
-        checks = cause.signature.checks if cause.signature else ()
-        without_ns = host.at("0.999", cause.without_ns)
-        yield (
-            f"{name:<40.40}{units.count(cause.late_packets):>9}"
-            f"{cause_wording.share(cause.share_ppm):>8}"
-            f"{units.NONE if without_ns is None else units.time(without_ns):>15}"
-            f"  {' '.join(checks)}"
-        )
+        if cause.late_packets:
+            without_ns = host.at("0.999", cause.without_ns)
+            cells = [
+                units.count(cause.late_packets),
+                cause_wording.share(cause.share_ppm),
+                units.NONE if without_ns is None else units.time(without_ns),
+                " ".join(cause.signature.checks if cause.signature else ()),
+            ]
+            rows.append(Row(name, cells))
+    numbers = map(Column, ("packets", "share", "p99.9 without"))
+    columns = [Column("cause", kind="left"), *numbers, Column("checks", kind="left")]
+    yield from Table(columns, rows).lines()
     yield from _advised(verdict.advice)
-    if host.holes:
-        holes = "1 hole" if host.holes == 1 else f"{units.count(host.holes)} holes"
-        yield f"The trace has {holes}, where it is not known what happened."
-    if host.missing:
-        yield f"This kernel lacks {', '.join(host.missing)}."
+    yield from cause_wording.gaps(host)
 
 
 def _advised(advice: Iterable[Advice]) -> Iterator[str]:

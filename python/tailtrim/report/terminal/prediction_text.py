@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tailtrim.report import units
+from tailtrim.report.table import Column, Row, Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tailtrim.queueing import Compared, Most, PredictedQuantile, Prediction, Promise
+    from tailtrim.queueing import Most, PredictedQuantile, Prediction, Promise
 
 _SHOWN = ("0.5", "0.99", "0.999", "0.9999")
-_WIDTH = 28
+_RATE = Column("kpkt/s")
 # Causes that are listed in text; the JSON form has all.
 _CAUSES = 8
 _BASIS = {
@@ -64,63 +65,68 @@ def lines(found: Prediction) -> Iterator[str]:
 
 
 def _points(found: Prediction) -> Iterator[str]:
-    heads = [f"{units.percent(p)} %" for p in _SHOWN]
     burst = f" in bursts of {found.burst}" if found.burst > 1 else ""
-    yield f"{'kpkt/s':>8}  {''.join(f'{cell:<{_WIDTH}}' for cell in heads)}".rstrip()
+    rows = []
     for point in found.points:
         known = {one.p: one for one in point.quantiles}
-        without = "too few stalls" if point.state == "fits" else point.state
-        cells = [_cell(known.get(p)) for p in _SHOWN] if known else [without]
-        more = f"  {point.state}" if known and point.state != "fits" else ""
-        row = "".join(f"{cell:<{_WIDTH}}" for cell in cells).rstrip()
-        yield f"{units.rate(point.rate_pps):>8}  {row}{more}"
+        state = "" if point.state == "fits" else point.state
+        cells = [_quantile(known.get(p)) for p in _SHOWN]
+        shown = [*cells, state] if known else [state or "too few stalls", *[""] * len(_SHOWN)]
+        rows.append(Row(units.rate(point.rate_pps), shown))
+    heads = [*(f"{units.percent(p)} %" for p in _SHOWN), ""]
+    yield from Table([_RATE, *(Column(head, kind="left") for head in heads)], rows).lines()
     yield f"Percentiles of latency in µs{burst}, with their 95 % bands."
 
 
-def _cell(one: PredictedQuantile | None) -> str:
+def _quantile(one: PredictedQuantile | None) -> str:
     if one is None:
         return units.NONE
-    value, low, high = (
-        units.microseconds(round(ns)) for ns in (one.value_ns, one.low_ns, one.high_ns)
-    )
+    return _span(*(round(ns) for ns in (one.value_ns, one.low_ns, one.high_ns)))
+
+
+def _span(value_ns: int, low_ns: int | None, high_ns: int | None) -> str:
+    if low_ns is None or high_ns is None:
+        return units.microseconds(value_ns)
+    value, low, high = map(units.microseconds, (value_ns, low_ns, high_ns))
     return f"{value} ({low} to {high})"
 
 
 def _positions(found: Prediction) -> Iterator[str]:
-    yield f"{'kpkt/s':>8}  {'position':>8}  {'50 %':<{_WIDTH}}99 %"
-    for one in found.positions:
-        rate = units.rate(one.rate_pps)
-        yield f"{rate:>8}  {one.position:>8}  {_cell(one.p50):<{_WIDTH}}{_cell(one.p99)}"
+    rows = [
+        Row(units.rate(one.rate_pps), [str(one.position), _quantile(one.p50), _quantile(one.p99)])
+        for one in found.positions
+    ]
+    columns = [_RATE, Column("position"), *(Column(p, kind="left") for p in ("50 %", "99 %"))]
+    yield from Table(columns, rows).lines()
     yield "Latency by position in the burst in µs."
 
 
 def _compared(found: Prediction) -> Iterator[str]:
     as_it_was = " as it was" if found.changes else ""
-    yield f"{'kpkt/s':>8}  {'loss %':>6}  {'':>7}  {'predicted':<{_WIDTH}}measured{as_it_was}"
-    for one in found.compared:
-        if one.p not in _SHOWN:
-            continue
-        loss = units.NONE if one.loss is None else units.about(one.loss)
-        share = f"{units.percent(one.p)} %"
-        told = _cell(one.predicted) if one.predicted is not None else "overload or too few stalls"
-        rate = units.rate(one.rate_pps)
-        yield f"{rate:>8}  {loss:>6}  {share:>7}  {told:<{_WIDTH}}{_measured(one)}"
+    rows = [
+        Row(
+            units.rate(one.rate_pps),
+            [
+                units.NONE if one.loss is None else units.about(one.loss),
+                f"{units.percent(one.p)} %",
+                _quantile(one.predicted) if one.predicted else "overload or too few stalls",
+                _span(one.measured_ns, one.measured_low_ns, one.measured_high_ns),
+            ],
+        )
+        for one in found.compared
+        if one.p in _SHOWN
+    ]
+    heads = ("predicted", f"measured{as_it_was}")
+    columns = [_RATE, Column("loss %"), Column(""), *(Column(head, kind="left") for head in heads)]
+    yield from Table(columns, rows).lines()
     low, high = found.found_pps
     begun = "more than" if high is None else "up to"
-    # What was found is not with the changes.
+    # The highest rate that was found is that of the device as it was.
     if not found.changes and (low is not None or high is not None):
         span = [units.rate(rate) for rate in (low, high) if rate is not None]
         told = f"{begun} {span[0]}" if len(span) == 1 else " to ".join(span)
         predicted = units.rate(found.r_max_pps.value)
         yield f"R_max: predicted {predicted}, found {told} kpkt/s (0.5 % loss)"
-
-
-def _measured(one: Compared) -> str:
-    value = units.microseconds(one.measured_ns)
-    if one.measured_low_ns is None or one.measured_high_ns is None:
-        return value
-    low, high = (units.microseconds(ns) for ns in (one.measured_low_ns, one.measured_high_ns))
-    return f"{value} ({low} to {high})"
 
 
 def _promise(promise: Promise) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from tailtrim.report import pictures
+from tailtrim.report import write_files
 from tailtrim.trim.report.costs import Costs, costs_of
 from tailtrim.trim.report.path import Step, path
 
@@ -64,7 +64,7 @@ def write(found: Findings, out: Path, *, pdf: bool = False) -> list[Path]:
         OutputError: ``out`` cannot be written.
 
     """
-    pictures.require()
+    write_files.require_pictures()
     from tailtrim.trim.report import page  # noqa: PLC0415 - brings matplotlib, which takes long
 
-    return page.write(found, out, pictures.formats(pdf=pdf))
+    return page.write(found, out, write_files.formats(pdf=pdf))

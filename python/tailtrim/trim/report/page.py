@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tailtrim.report import units
-from tailtrim.report.figures import drawing, values
+from tailtrim.report.figures import drawing
 from tailtrim.report.figures.figure import Axis, Bars, Figure, Line, Panel
-from tailtrim.report.figures.palette import Look
-from tailtrim.report.pages.assets import assets, policy
-from tailtrim.report.pages.embedding import embedded
+from tailtrim.report.figures.looks import Look
+from tailtrim.report.pages import page as frame
+from tailtrim.report.pages.provenance import software
 from tailtrim.report.pages.testbed_section import Fact, setting
-from tailtrim.report.write_files import FIGURES, store
+from tailtrim.report.write_files import store
 from tailtrim.trim.report import table
 
 if TYPE_CHECKING:
@@ -42,11 +41,7 @@ def write(found: Findings, out: Path, formats: Sequence[str]) -> list[Path]:
         "report.html": render(found, drawn, formats),
         "findings.json": f"{told}\n".encode(),
     }
-    for figure in drawn:
-        for suffix, content in drawing.render(figure, (), formats=formats).items():
-            contents[f"{FIGURES}/{figure.key}.{suffix}"] = content
-        contents[f"{FIGURES}/{figure.key}.csv"] = values.csv(figure, ())
-    return store(out, contents, outdated=_OURS.fullmatch)
+    return store(out, contents | drawing.files(drawn, formats), outdated=_OURS.fullmatch)
 
 
 def figures(found: Findings) -> list[Figure]:
@@ -97,38 +92,29 @@ def _ends(step: Step) -> tuple[float, float]:
 
 def render(found: Findings, figures: Sequence[Figure], formats: Sequence[str]) -> bytes:
     """Return the page as UTF-8."""
-    environment, scripts, styles = assets()
     search, experiment = found.search, found.search.experiment
-    page = environment.get_template("trim.html.j2").render(
+    return frame.render(
+        "trim.html.j2",
+        figures,
         formats=formats,
-        policy=policy(scripts, styles),
-        scripts=scripts,
-        styles=styles,
         title=experiment.name if experiment else search.path.resolve().name,
-        quantile=units.percent(search.quantile),
+        subject="changes that cut the tail",
+        subtitle=f"Changes that cut the p{units.percent(search.quantile)} of all packets",
         setting=setting([], experiment) if experiment else "",
         headline=table.headline(search),
         notices=search.result.notices if search.result else (),
-        rows=table.rows(found),
-        metered=table.metered(found),
+        changes=table.changes(found),
         legend=table.LEGEND,
         notes=list(table.notes(found)),
         figures=figures,
-        data=embedded((), (), figures),
-        places={figure.key: place for place, figure in enumerate(figures)},
         facts_of_all=list(_facts(search)),
-        units=units,
     )
-    return page.encode("utf-8")
 
 
 def _facts(search: RecordedSearch) -> Iterator[Fact]:
     experiment = search.experiment
-    if experiment and experiment.command:
-        yield Fact("Command", shlex.join(map(str, experiment.command)))
-    if experiment and experiment.versions:
-        told = ", ".join(f"{name} {one}" for name, one in experiment.versions.items())
-        yield Fact("Versions", text=told)
+    if experiment:
+        yield from software(experiment.command, experiment.versions)
     settings = search.settings
     yield Fact(
         "Search",

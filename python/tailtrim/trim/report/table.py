@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from rich.console import Group
-from rich.table import Table
 from rich.text import Text
 
 from tailtrim.report import units
+from tailtrim.report.table import Cell, Column, Row, Table
 from tailtrim.trim.tree import duration
 from tailtrim.trim.verdict import Verdict
 
@@ -28,28 +28,7 @@ LEGEND = (
     " with intervals of 95 %."
 )
 _POWER_UNKNOWN = "Power: not known, no meter was read (docs/energy.md)"
-_STYLES = {"better": "green", "worse": "bold red"}
-
-
-class Cell(NamedTuple):
-    """A number, and its interval where there is one."""
-
-    value: str = units.NONE
-    interval: str = ""
-
-
-class Row(NamedTuple):
-    """A change, or all that are kept together; ``values`` are those of a change of the plan."""
-
-    change: str
-    values: str
-    verdict: str
-    good: str
-    effect: Cell
-    throughput: Cell
-    power: Cell
-    cpus: str
-    why: str
+_UNKNOWN = Cell(units.NONE, kind="none")
 
 
 def progress(trial: Trial, seen: Observation, left: int) -> str:
@@ -72,36 +51,38 @@ def headline(search: RecordedSearch) -> str:
     took = f"{result.trials} trials in {duration(result.seconds)}"
     if result.total is None:
         return f"Nothing is kept: no gain is proven at {p} ({took})"
-    value, span = _gain(result.total)
-    return f"{p} of all packets: {value} ({span}, {_confidence(result.total)}), {took}"
+    gain = _gain(result.total)
+    return f"{p} of all packets: {gain.text} ({gain.below}, {_confidence(result.total)}), {took}"
 
 
-def rows(found: Findings) -> list[Row]:
+def changes(found: Findings) -> Table:
     """Return a row for each change, those that are kept first, and one for these together."""
+    power = ("Power",) if metered(found) else ()
+    effect = f"p{units.percent(found.search.quantile)}"
+    columns = [
+        *(Column(head, kind="left") for head in ("Change", "Verdict")),
+        *map(Column, (effect, "Throughput", *power)),
+        *(Column(head, label=head, kind="text") for head in ("CPUs taken", "Why")),
+    ]
+    return Table(columns, _rows(found, measured=bool(power)))
+
+
+def _rows(found: Findings, *, measured: bool) -> list[Row]:
     result, costs = found.search.result, found.costs
     if result is None:
         return []
     taken = costs.processors.taken if costs.processors else {}
-    changes = [
-        _row(one, found.search, costs.each.get(one.name), taken.get(one.name, ""))
+    rows = [
+        _row(one, found.search, costs.each.get(one.name), taken.get(one.name, ""), measured)
         for verdict in Verdict
         for one in result.found
         if one.verdict is verdict
     ]
-    if result.total is None or costs.together is None or costs.processors is None:
-        return changes
-    together = Row(
-        "all that is kept",
-        "",
-        "",
-        "better",
-        _gain(result.total),
-        _throughput(costs.together.delivered_pps),
-        _watts(costs.together.watts),
-        _cpus(costs.processors),
-        f"compared with the baseline in new runs; interval with {_confidence(result.total)}",
-    )
-    return [*changes, together]
+    if result.total is not None and costs.together is not None and costs.processors is not None:
+        sure = f"compared with the baseline in new runs; interval with {_confidence(result.total)}"
+        cells: list[str | Cell] = ["", _gain(result.total), *_costs(costs.together, measured)]
+        rows.append(Row(Cell("all that is kept"), [*cells, _cpus(costs.processors), sure]))
+    return rows
 
 
 def notes(found: Findings) -> Iterator[str]:
@@ -121,47 +102,41 @@ def metered(found: Findings) -> bool:
 
 def render(found: Findings) -> Group:
     """Return the table as ``rich`` prints it, with the headline and the reasons."""
-    shown = rows(found)
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    power = ("Power",) if metered(found) else ()
-    effect = f"p{units.percent(found.search.quantile)}"
-    for head in ("Change", "Verdict", effect, "Throughput", *power, "CPUs taken"):
-        table.add_column(head, overflow="fold")
-    for row in shown:
-        costs = (row.effect, row.throughput, *([row.power] if power else []))
-        table.add_row(
-            Text("\n".join(filter(None, (row.change, row.values)))),
-            Text(row.verdict, style=_STYLES.get(row.good, "")),
-            *(Text("\n".join(filter(None, cell))) for cell in costs),
-            Text(row.cpus),
-        )
+    shown = changes(found)
+    rows = [row._replace(cells=row.cells[:-1]) for row in shown.rows]
     parts: list[RenderableType] = [Text(headline(found.search))]
-    if shown:
-        parts += [Text(), table, Text()]
-        parts += [Text(f"{row.change}: {row.why}") for row in shown]
+    if rows:
+        parts += [Text(), Table(shown.columns[:-1], rows).terminal(), Text()]
+        parts += [Text(f"{row.title}: {row.cells[-1]}") for row in shown.rows]
         parts += [Text(), *map(Text, notes(found)), Text(LEGEND, style="dim")]
     return Group(*parts)
 
 
-def _row(one: Found, search: RecordedSearch, cost: Cost | None, cpus: str) -> Row:
+def _row(one: Found, search: RecordedSearch, cost: Cost | None, cpus: str, measured: bool) -> Row:
     of_group = f" (all of {one.group} together)" if one.of_group else ""
     sure = f"; interval with {_confidence(one.gain)}" if one.gain else ""
+    kind = {Verdict.KEPT: "better", Verdict.WORSE: "worse"}.get(one.verdict, "")
+    values = units.printable(" → ".join(search.values(one.name) or ()))
     return Row(
-        units.printable(one.name),
-        units.printable(" → ".join(search.values(one.name) or ())),
-        str(one.verdict),
-        {Verdict.KEPT: "better", Verdict.WORSE: "worse"}.get(one.verdict, ""),
-        _gain(one.gain),
-        _throughput(cost.delivered_pps if cost else None),
-        _watts(cost.watts if cost else None),
-        units.printable(cpus) or units.NONE,
-        units.printable(f"{one.reason}{of_group}{sure}"),
+        Cell(units.printable(one.name), values),
+        [
+            Cell(str(one.verdict), kind=kind),
+            _gain(one.gain),
+            *_costs(cost, measured),
+            units.printable(cpus) or units.NONE,
+            units.printable(f"{one.reason}{of_group}{sure}"),
+        ],
     )
+
+
+def _costs(cost: Cost | None, measured: bool) -> list[Cell]:
+    watts = [_watts(cost.watts if cost else None)] if measured else []
+    return [_throughput(cost.delivered_pps if cost else None), *watts]
 
 
 def _gain(gain: Gain | None) -> Cell:
     if gain is None:
-        return Cell()
+        return _UNKNOWN
     low, high = sorted((-100 * gain.low, -100 * gain.high))
     return Cell(f"{-100 * gain.share:+.1f} %", f"{low:+.1f} to {high:+.1f} %")
 
@@ -171,11 +146,13 @@ def _confidence(gain: Gain) -> str:
 
 
 def _throughput(found: Shift | None) -> Cell:
-    return Cell() if found is None else Cell(f"{100 * found.change:+.2f} %", _span(found, 100, "%"))
+    if found is None:
+        return _UNKNOWN
+    return Cell(f"{100 * found.change:+.2f} %", _span(found, 100, "%"))
 
 
 def _watts(found: Shift | None) -> Cell:
-    return Cell() if found is None else Cell(f"{found.change:+,.2f} W", _span(found, 1, "W"))
+    return _UNKNOWN if found is None else Cell(f"{found.change:+,.2f} W", _span(found, 1, "W"))
 
 
 def _span(found: Shift, scale: int, unit: str) -> str:

@@ -67,25 +67,17 @@ const intervals = (() => {
   }
 
   function bands(u, panel, hidden, colour, alpha) {
-    const { ctx, bbox } = u;
     const shown = panel.filter(({ run }) => !hidden.has(run));
     if (shown.length > MOST) return;
-    ctx.save();
-    ctx.beginPath();
-    ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
-    ctx.clip();
-    ctx.setLineDash([]);
-    for (const band of shown) {
+    marks.clipped(u, (ctx, { height }, pixel) => shown.forEach((band) => {
       const all = cells(u, band);
-      ctx.fillStyle = colour(band.run);
-      shade(ctx, all, bbox.height, alpha);
+      ctx.fillStyle = ctx.strokeStyle = colour(band.run);
+      shade(ctx, all, height, alpha);
       ctx.globalAlpha = .6;
-      ctx.lineWidth = .75 * devicePixelRatio;
-      ctx.strokeStyle = colour(band.run);
+      ctx.lineWidth = .75 * pixel;
       outline(ctx, all, "low");
       outline(ctx, all, "high");
-    }
-    ctx.restore();
+    }));
   }
 
   // A whisker to each bound, and an arrow where there is no upper one.
@@ -101,31 +93,24 @@ const intervals = (() => {
   }
 
   function bars(u, panel, hidden, look, paper) {
-    const { ctx, bbox } = u;
-    const pixel = devicePixelRatio;
-    ctx.save();
-    ctx.beginPath();
-    ctx.rect(bbox.left, bbox.top - 6 * pixel, bbox.width + 6 * pixel, bbox.height + 6 * pixel);
-    ctx.clip();
-    ctx.lineWidth = 1.3 * pixel;
-    ctx.setLineDash([]);
-    for (const interval of panel) {
-      if (hidden.has(interval.run)) continue;
+    const shown = panel.filter(({ run }) => !hidden.has(run));
+    marks.clipped(u, (ctx, { top, height }, pixel) => shown.forEach((interval) => {
+      const { colour, marker } = look(interval.run);
       const x = u.valToPos(interval.x, "x", true);
       const y = u.valToPos(interval.value, "y", true);
-      ctx.strokeStyle = look(interval.run).colour;
+      ctx.lineWidth = 1.3 * pixel;
+      ctx.strokeStyle = colour;
       if (interval.bars) {
-        const foot = interval.low === null ? bbox.top + bbox.height : u.valToPos(interval.low, "y", true);
+        const foot = interval.low === null ? top + height : u.valToPos(interval.low, "y", true);
         const head = interval.high === null ? y - 20 * pixel : u.valToPos(interval.high, "y", true);
         bar(ctx, x, foot, head, interval);
       }
       const path = new Path2D();
-      SHAPES[look(interval.run).marker](path, x, y, 3.6 * pixel);
-      ctx.fillStyle = interval.high === null ? paper : look(interval.run).colour;
+      SHAPES[marker](path, x, y, 3.6 * pixel);
+      ctx.fillStyle = interval.high === null ? paper : colour;
       ctx.fill(path);
       ctx.stroke(path);
-    }
-    ctx.restore();
+    }), 6);
   }
 
   // The interval at x in words, in brackets.

@@ -9,15 +9,9 @@ const lanes = (() => {
   const NEAR = 4;
 
   function draw(u, panel, hidden, colour) {
-    const { ctx, bbox } = u;
-    if (!panel.bars.length) return;
     const tall = Math.abs(u.valToPos(0, "y", true) - u.valToPos(1, "y", true)) * BAR;
-    ctx.save();
-    ctx.beginPath();
-    ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
-    ctx.clip();
-    for (const { run, lane, start, long } of panel.bars) {
-      if (hidden.has(run)) continue;
+    marks.clipped(u, (ctx, bbox, pixel) => panel.bars.forEach(({ run, lane, start, long }) => {
+      if (hidden.has(run)) return;
       const top = u.valToPos(lane, "y", true) - tall / 2;
       const [full, short] = [new Path2D(), new Path2D()];
       start.forEach((from, i) => {
@@ -25,7 +19,7 @@ const lanes = (() => {
         const right = u.valToPos(from + long[i], "x", true);
         if (right < bbox.left || left > bbox.left + bbox.width) return;
         // What is shorter than a pixel is seen, too, but paler.
-        const wide = Math.max(right - left, devicePixelRatio);
+        const wide = Math.max(right - left, pixel);
         (wide > right - left ? short : full).rect(left, top, wide, tall);
       });
       ctx.fillStyle = colour(run);
@@ -33,8 +27,7 @@ const lanes = (() => {
       ctx.fill(short);
       ctx.globalAlpha = 1;
       ctx.fill(full);
-    }
-    ctx.restore();
+    }));
   }
 
   function duration(ns) {

@@ -17,6 +17,19 @@ const marks = (() => {
     return `${Number((100 * (1 - 1 / x)).toFixed(Math.min(digits, 12)))} %`;
   }
 
+  // Paints what is within a chart, or so many CSS pixels above and beside it.
+  function clipped(u, paint, beyond = 0) {
+    const { ctx, bbox: { left, top, width, height } } = u;
+    const more = beyond * devicePixelRatio;
+    ctx.save();
+    ctx.beginPath();
+    ctx.rect(left, top - more, width + more, height + more);
+    ctx.clip();
+    ctx.setLineDash([]);
+    paint(ctx, u.bbox, devicePixelRatio);
+    ctx.restore();
+  }
+
   const SHAPES = {
     o: (p, x, y, r) => { p.moveTo(x + r, y); p.arc(x, y, r, 0, 2 * Math.PI); },
     s: (p, x, y, r) => p.rect(x - r * .88, y - r * .88, r * 1.76, r * 1.76),
@@ -68,5 +81,5 @@ const marks = (() => {
     return line.y[x - line.x[low] <= line.x[after] - x ? low : after];
   }
 
-  return { SHAPES, measure, merge, nines, number, rounded, valueAt };
+  return { SHAPES, clipped, measure, merge, nines, number, rounded, valueAt };
 })();

@@ -11,56 +11,35 @@
     const figure = element.closest("[data-of]");
     return figure ? subjects[figure.dataset.of] : runs;
   };
-  const { SHAPES, measure, merge, nines, number, rounded, valueAt } = marks;
+  const { SHAPES, clipped, measure, merge, nines, number, rounded, valueAt } = marks;
   // The width of a chart on paper, A4 or letter, in CSS pixels.
   const PAPER = 680;
   let printing = false;
   let charts = [];
 
   const css = (name) => getComputedStyle(root).getPropertyValue(name).trim();
-  const dark = () => root.dataset.theme === "dark"
-    || (!root.dataset.theme && matchMedia("(prefers-color-scheme: dark)").matches);
+  // Paper is light.
+  const dark = () => !printing && matchMedia("(prefers-color-scheme: dark)").matches;
   const painter = ({ looks }) => (run) => looks[run][dark() ? "dark" : "light"];
 
-  function scatter(u, index, from, to) {
-    const line = u.lines[index - 1];
-    const shape = SHAPES[u.subject.looks[line.run].marker];
-    const path = new Path2D();
-    const radius = (line.x.length > 2000 ? 1.3 : u.subject.own ? 3 : 2.2) * devicePixelRatio;
-    const { left, top, width, height } = u.bbox;
-    for (let i = from; i <= to; i++) {
-      const value = u.data[index][i];
-      if (value === null || value === undefined) continue;
-      const x = u.valToPos(u.data[0][i], "x", true);
-      const y = u.valToPos(value, "y", true);
-      if (x >= left && x <= left + width && y >= top && y <= top + height) shape(path, x, y, radius);
-    }
-    u.ctx.save();
-    u.ctx.fillStyle = painter(u.subject)(line.run);
-    u.ctx.globalAlpha = .8;
-    u.ctx.fill(path);
-    u.ctx.restore();
-    return null;
-  }
-
-  // The run's marker at each point of the lines that have few.
-  function markers(u) {
-    const { hidden, looks } = u.subject;
-    const { left, top, width, height: tall } = u.bbox;
-    u.ctx.save();
+  // Markers: at each point of lines that have few, and of clouds of points.
+  function points(u) {
+    const { hidden, looks, own } = u.subject;
     for (const line of u.lines) {
-      if (line.draw !== "line" || hidden.has(line.run)) continue;
+      if (line.draw === "steps" || hidden.has(line.run)) continue;
+      const cloud = line.draw === "points";
+      const radius = !cloud ? 2.8 : line.x.length > 2000 ? 1.3 : own ? 3 : 2.2;
       const path = new Path2D();
       line.x.forEach((value, i) => {
-        const x = u.valToPos(value, "x", true);
-        const y = u.valToPos(line.y[i], "y", true);
-        if (x < left || x > left + width || y < top || y > top + tall) return;
-        SHAPES[looks[line.run].marker](path, x, y, 2.8 * devicePixelRatio);
+        if (line.y[i] === null) return;
+        SHAPES[looks[line.run].marker](path, u.valToPos(value, "x", true), u.valToPos(line.y[i], "y", true), radius * devicePixelRatio);
       });
-      u.ctx.fillStyle = painter(u.subject)(line.run);
-      u.ctx.fill(path);
+      clipped(u, (ctx) => {
+        ctx.fillStyle = painter(u.subject)(line.run);
+        ctx.globalAlpha = cloud ? .8 : 1;
+        ctx.fill(path);
+      });
     }
-    u.ctx.restore();
   }
 
   const STEPS = Array.from({ length: 16 }, (_, n) => [1, 2, 5].map((s) => Number(`${s}e${n - 6}`))).flat();
@@ -176,7 +155,7 @@
         width: 1.6,
         alpha: line.faded ? .6 : 1,
         dash: line.dash.map((d) => d * 1.2),
-        paths: line.draw === "points" ? scatter : line.draw === "steps" ? stepped : undefined,
+        paths: line.draw === "points" ? () => null : line.draw === "steps" ? stepped : undefined,
         points: { show: false },
       }))],
       hooks: {
@@ -188,7 +167,7 @@
           intervals.bands(self, panel.bands, hidden, colour, dark() ? .28 : .2);
         }],
         draw: [(self) => {
-          markers(self);
+          points(self);
           intervals.bars(self, panel.intervals, hidden, look, css("--paper"));
           rules.labels(self, panel, css("--ink"), css("--paper"));
           self.root.dataset.drawn = "";
@@ -198,8 +177,7 @@
       },
     };
     // A panel of bars alone has no points: its ends stand for them.
-    const points = lines.length ? merge(lines) : [[panel.x.low, panel.x.high]];
-    const u = new uPlot(options, points, box);
+    const u = new uPlot(options, lines.length ? merge(lines) : [[panel.x.low, panel.x.high]], box);
     return { u, holder, panel };
   }
 
@@ -294,39 +272,14 @@
   }
 
   function themes() {
-    const button = document.getElementById("theme");
-    const words = { "": "system", light: "light", dark: "dark" };
-    // Pages opened from disk may have no storage.
-    try { root.dataset.theme = localStorage.getItem("tailtrim-theme") || ""; } catch { root.dataset.theme = ""; }
-    const forced = new URLSearchParams(location.hash.slice(1)).get("theme");
-    if (forced in words) root.dataset.theme = forced;
-    const label = () => {
-      if (!root.dataset.theme) delete root.dataset.theme;
-      button.textContent = `Theme: ${words[root.dataset.theme || ""]}`;
-    };
-    button.hidden = false;
-    label();
-    button.addEventListener("click", () => {
-      const order = ["", "light", "dark"];
-      root.dataset.theme = order[(order.indexOf(root.dataset.theme || "") + 1) % 3];
-      label();
-      try { localStorage.setItem("tailtrim-theme", root.dataset.theme || ""); } catch { /* see above */ }
-      draw();
-    });
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
-    // Paper is light.
-    let before;
-    addEventListener("beforeprint", () => {
-      before = root.dataset.theme;
-      root.dataset.theme = "light";
-      printing = true;
-      draw();
-    });
-    addEventListener("afterprint", () => {
-      if (before) root.dataset.theme = before; else delete root.dataset.theme;
-      printing = false;
-      draw();
-    });
+    for (const event of ["beforeprint", "afterprint"]) {
+      addEventListener(event, () => {
+        printing = event === "beforeprint";
+        root.classList.toggle("paper", printing);
+        draw();
+      });
+    }
   }
 
   function legend() {

@@ -3,18 +3,8 @@
 const rules = (() => {
   const DASH = [5, 3];
 
-  function clipped(u, paint) {
-    const { ctx, bbox } = u;
-    ctx.save();
-    ctx.beginPath();
-    ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
-    ctx.clip();
-    paint(ctx, bbox, devicePixelRatio);
-    ctx.restore();
-  }
-
   function draw(u, panel, ink) {
-    clipped(u, (ctx, { left, top, width, height }, pixel) => {
+    marks.clipped(u, (ctx, { left, top, width, height }, pixel) => {
       const line = (...points) => {
         ctx.beginPath();
         points.forEach(([x, y], i) => (i ? ctx.lineTo(x, y) : ctx.moveTo(x, y)));
@@ -39,14 +29,13 @@ const rules = (() => {
 
   // Above all else; a halo keeps them readable where lines cross.
   function labels(u, panel, ink, paper) {
-    clipped(u, (ctx, { left, top, width }, pixel) => {
+    marks.clipped(u, (ctx, { left, top, width }, pixel) => {
       ctx.font = `${11 * pixel}px system-ui, sans-serif`;
       ctx.textAlign = "left";
       ctx.textBaseline = "alphabetic";
       ctx.fillStyle = ink;
       ctx.strokeStyle = paper;
       ctx.lineWidth = 4 * pixel;
-      ctx.setLineDash([]);
       const write = (label, x, y) => {
         ctx.strokeText(label, x, y);
         ctx.fillText(label, x, y);

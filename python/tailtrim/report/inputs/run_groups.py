@@ -20,11 +20,11 @@ class Variable:
     """A loop variable whose values are numbers: ``values`` are all, ascending."""
 
     name: str
-    #: What the axis is called, and what a value read off it is followed by.
+    #: Label of the axis, and the unit of a value that is read off it.
     label: str
     unit: str
     values: tuple[float, ...]
-    #: One on the axis in the unit of the plan.
+    #: Length of one unit of the axis in the unit of the plan.
     scale: float = 1.0
 
     def of(self, run: RecordedRun) -> float | None:

@@ -1,4 +1,4 @@
-"""Experiments and searches of capacity for a terminal: a line for each run, or for each goal.
+"""Experiments for a terminal: a line for each run.
 
 The wire's line is beside those of the runs that it is the floor of.
 """
@@ -9,16 +9,17 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from rich.console import Group
-from rich.table import Table
 from rich.text import Text
 
 from tailtrim.plan import COUNTED, TRACED
-from tailtrim.report import capacity_wording, live_runs, units, wording
+from tailtrim.report import live_runs, units, wording
+from tailtrim.report.table import Cell, Column, Row, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
-    from tailtrim.capacity.record import Capacity
+    from rich.console import RenderableType
+
     from tailtrim.experiment import Outcome
     from tailtrim.plan import Run
     from tailtrim.rundir import RunDirectory, Summary
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 #: Quantiles that the table has; those in between are in the report.
 _SHOWN = ("0.5", "0.99", "0.999", "0.9999")
 _MARK = "*"
-_BOUNDS = ("lower bound", "upper bound", "throughput", "width", "trials at the bounds")
 
 
 def render(complete: Sequence[Complete]) -> Group:
@@ -36,55 +36,33 @@ def render(complete: Sequence[Complete]) -> Group:
 
     Runs with the same traffic are together, the wire first: what it takes is the testbed's own.
     """
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("", no_wrap=False, overflow="fold")
     # A column that is empty mostly is there only where a device sent packets more than once.
     copies = any(result.summary.egress.copy for _, _, result in complete)
-    counts = ("kpkt/s", "loss %", *(("copies",) if copies else ()))
-    for name in (*counts, *(units.percent(p) for p in _SHOWN), "Max"):
-        table.add_column(name, justify="right", no_wrap=True)
+    heads = ("kpkt/s", "loss %", *(("copies",) if copies else ()))
     groups: dict[str, list[Complete]] = {}
     for one in complete:
         groups.setdefault(_traffic(one[0]), []).append(one)
-    unsupported = False
+    rows: list[Row] = []
     for group in groups.values():
         variables = _variables(group)
         if len(groups) > 1 and variables:
-            table.add_row(Text(variables, style="dim"))
+            rows.append(Row(variables, [""] * (len(heads) + len(_SHOWN) + 1), "none"))
         for run, outcome, result in sorted(group, key=_order):
-            cells = _cells(result.summary, copies=copies)
-            unsupported |= any(cell.endswith(_MARK) for cell in cells)
-            style = "dim" if run.dut.preset == "wire" else ""
-            table.add_row(Text(_name(run, outcome, variables), style=style), *cells)
-    legend = "Percentiles of latency in µs." + (
-        f" {_MARK}: not supported by so few samples." if unsupported else ""
-    )
-    cost = _cost_of_tracing(complete)
-    parts: list[Table | Text] = [table, Text(legend, style="dim"), *_departures(complete)]
-    warmed = live_runs.warm_ups(
-        [(_name(run, outcome, ""), result) for run, outcome, result in complete]
-    )
-    parts += [Text(units.printable(f"{device}: {told}")) for device, told in warmed]
-    return Group(*parts, *([Text(cost)] if cost else []))
-
-
-def _departures(complete: Sequence[Complete]) -> Iterator[Table | Text]:
-    """Yield how late the generator sent in each run, and what that changed."""
+            name = Cell(_name(run, outcome, variables), kind="none" * (run.dut.preset == "wire"))
+            rows.append(Row(name, _cells(result.summary, copies=copies)))
+    heads = (*heads, *(units.percent(p) for p in _SHOWN), "Max")
+    table = Table([Column("", kind="left"), *map(Column, heads)], rows)
+    legend = "Percentiles of latency in µs."
+    if any(str(cell).endswith(_MARK) for row in rows for cell in row.cells):
+        legend += f" {_MARK}: not supported by so few samples."
     named = [(_name(run, outcome, ""), result) for run, outcome, result in complete]
-    rows = live_runs.departure_rows(named)
-    if not rows:
-        return
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("\nDepartures", min_width=len("Departures"), overflow="fold")
-    for lines, _ in live_runs.COLUMNS:
-        table.add_column("\n".join(lines), justify="right", no_wrap=True)
-    for row in rows:
-        table.add_row(Text(row.name), *row.cells)
-    yield table
-    yield Text(live_runs.legend(rows), style="dim")
-    for row in rows:
-        if row.note is not None:
-            yield Text(f"{row.name}: {row.note}.")
+    parts: list[RenderableType] = [table.terminal(), Text(legend, style="dim")]
+    if (late := live_runs.departures(named)) is not None:
+        parts += [late.table.terminal(), Text(late.legend, style="dim"), *map(Text, late.notes)]
+    warmed = live_runs.warm_ups(named)
+    parts += [Text(units.printable(f"{device}: {told}")) for device, told in warmed]
+    cost = _cost_of_tracing(complete)
+    return Group(*parts, *([Text(cost)] if cost else []))
 
 
 def _cost_of_tracing(complete: Sequence[Complete]) -> str | None:
@@ -160,17 +138,4 @@ def _cells(summary: Summary, *, copies: bool) -> list[str]:
         else:
             mark = "" if quantile.supported else _MARK
             cells.append(units.microseconds(quantile.value) + mark)
-    largest = summary.latency_ns.max
-    return [*cells, units.NONE if largest is None else units.microseconds(largest)]
-
-
-def goals(capacity: Capacity) -> Table:
-    """Return the goals of a search for ``rich``."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column(capacity_wording.unit(capacity), overflow="fold")
-    for name in _BOUNDS:
-        table.add_column(name, justify="right", no_wrap=name == "width")
-    for row in capacity_wording.rows(capacity):
-        cells = (row.lower, row.upper, row.throughput, row.width, row.trials)
-        table.add_row(Text(units.printable(row.goal)), *cells)
-    return table
+    return [*cells, units.microseconds(summary.latency_ns.max)]

@@ -1,4 +1,4 @@
-"""Looks of lines: told apart by colour, dash and marker.
+"""Looks of lines: told apart by colour, dash and marker; of the runs of an experiment, in order.
 
 The first seven colours are those of Okabe and Ito, which people with any colour vision tell apart;
 on a dark ground the darker ones are lightened. Beyond seven, and for values in an order, they are
@@ -7,10 +7,19 @@ mixed with black or white: no two of a figure are the same.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import matplotlib as mpl
 from matplotlib.colors import to_hex, to_rgb
+
+from tailtrim.report.inputs.run_groups import floor_of, series, variables
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Sequence
+
+    from tailtrim.experiment import RecordedRun
+    from tailtrim.report.inputs.run_groups import Variable
 
 LIGHT = ("#0072B2", "#D55E00", "#009E73", "#A6548A", "#8A6D00", "#3A3A3A", "#3E8FC4")
 DARK = ("#56B4E9", "#F28E4B", "#35C99B", "#E08FC0", "#F0D264", "#D8D8D8", "#9BD0F5")
@@ -24,13 +33,17 @@ PARTS: dict[str, tuple[float, ...]] = {
     "without": (4, 2),
 }
 
+#: Of the wire, which is the floor of what has the same colour.
+FLOOR_DASH = (3.5, 2)
+_GREY = "#5A6068", "#A9B0B7"
+
 # Names of matplotlib's markers; the page draws the same shapes.
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
 # Of matplotlib's plasma as much as stands out from white, and from the page's dark ground.
 _RAMP = "plasma"
 _RAMP_LIGHT, _RAMP_DARK = (0.02, 0.68), (0.42, 0.97)
-# How much black and white the darkest and the lightest shade of a colour have.
+# Shares of black and white in the darkest and the lightest shade of a colour.
 _MOST_BLACK, _MOST_WHITE = 0.45, 0.4
 # On a dark ground the darkest shade has to stand out, too.
 _MOST_BLACK_ON_DARK = 0.25
@@ -88,3 +101,68 @@ def shade(colour: str, place: int, count: int, most_black: float = _MOST_BLACK) 
 def dash(look: Look, part: str) -> tuple[float, ...]:
     """Return the dash of a line: by its part where a run has several, else by its look."""
     return PARTS.get(part, ()) if part else look.dash
+
+
+def looks_of(runs: Sequence[RecordedRun]) -> list[Look]:
+    """Return a look for each run.
+
+    Where a loop variable has numbers, colours are in its order: of one device those of a ramp, of
+    several the shades of a colour each. The floor is dashed: in its device's colour, or grey where
+    it is that of several. Repetitions differ in their markers.
+    """
+    if not runs:
+        return []
+    swept = next(iter(variables(runs)), None)
+    groups = list(dict.fromkeys(_group(run, swept) for run in runs if not run.outcome.floor))
+    plain = distinct(len(groups))
+    found: list[Look | None] = [
+        None if run.outcome.floor else _device_look(run, swept, groups, plain) for run in runs
+    ]
+    for place, run in enumerate(runs):
+        if found[place] is None:
+            found[place] = _floor_look(run, runs, found, swept)
+    return [look for look in found if look is not None]
+
+
+def _group(run: RecordedRun, swept: Variable | None) -> Hashable:
+    if swept is None:
+        return run.traced, tuple((name, str(value)) for name, value in run.loop.items())
+    return series(run, swept)
+
+
+def _device_look(
+    run: RecordedRun, swept: Variable | None, groups: list[Hashable], plain: Sequence[Look]
+) -> Look:
+    group = groups.index(_group(run, swept))
+    marker = MARKERS[(group + run.repetition) % len(MARKERS)]
+    value = None if swept is None else swept.of(run)
+    if swept is None or value is None:
+        return replace(plain[group], dash=(), marker=marker)
+    rank, count = swept.values.index(value), len(swept.values)
+    if len(groups) == 1:
+        return Look(*ordered(rank, count), MARKERS[(rank + run.repetition) % len(MARKERS)])
+    return _shaded((plain[group].light, plain[group].dark), rank, count, marker)
+
+
+def _shaded(colours: tuple[str, str], rank: int, count: int, marker: str) -> Look:
+    return Look(*shaded(colours, rank, count), marker)
+
+
+def _floor_look(
+    run: RecordedRun,
+    runs: Sequence[RecordedRun],
+    found: Sequence[Look | None],
+    swept: Variable | None,
+) -> Look:
+    mine = [
+        look
+        for one, look in zip(runs, found, strict=True)
+        if look is not None and floor_of(one, runs) is not None and one.traffic == run.traffic
+    ]
+    if len({(look.light, look.dark) for look in mine}) == 1:
+        return replace(mine[0], dash=FLOOR_DASH)
+    value = None if swept is None else swept.of(run)
+    if swept is None or value is None:
+        return Look(*_GREY, "s", FLOOR_DASH)
+    look = _shaded(_GREY, swept.values.index(value), len(swept.values), "s")
+    return replace(look, dash=FLOOR_DASH)
