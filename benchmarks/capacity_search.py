@@ -57,7 +57,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Row:
-    """What one search did: its bounds by goal; a bound that it does not have is ``None``."""
+    """Result of one search: its bounds by goal; a bound that it does not have is ``None``."""
 
     trials: int
     time_s: float
@@ -172,7 +172,7 @@ def cases() -> list[Case]:
     both = (NDR, PDR)
 
     def known(served: float) -> tuple[float, ...]:
-        # What the buffer holds is not lost within a trial of 1 s.
+        # Packets in the buffer are not lost within a trial of 1 s.
         return served + 20, (served + 20) / (1 - PDR.loss_ratio)
 
     @cache

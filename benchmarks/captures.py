@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 FILE_HEADER_BYTES = 24
 RECORD_HEADER_BYTES = 16
 SIDES = ("ingress", "egress")
-#: What makes the program that makes them.
+#: Command that builds the generator of captures.
 BUILT_BY = "cargo build --release -p tailtrim-tail --example synthesize"
 
 # Runs a command with its output to a pipe. The shell opens the pipe, since whoever does waits there

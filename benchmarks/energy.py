@@ -1,8 +1,8 @@
-"""How often the intervals of watts and joules a packet contain the truth: ``docs/energy.md``.
+"""Coverage of the intervals of watts and joules a packet: ``docs/energy.md``.
 
 Experiments with a known truth are simulated: power that is correlated from second to second and
 drifts from run to run, and a meter that cuts it into steps and has an error of its class at each
-power. What is asked for is what ``tailtrim energy`` prints.
+power. The intervals are those that ``tailtrim energy`` prints.
 
     python benchmarks/energy.py [EXPERIMENTS]
 """

@@ -12,7 +12,7 @@ LEVELS = ("0.5", "0.9", "0.99", "0.999", "0.9999", "0.99999", "0.999999")
 
 @dataclass(frozen=True, slots=True)
 class Integers:
-    """How many samples, and nanoseconds: ``min``, ``max`` and quantiles by nearest rank."""
+    """Number of samples, and nanoseconds: ``min``, ``max`` and quantiles by nearest rank."""
 
     samples: int
     values: dict[str, int | None]

@@ -1,4 +1,4 @@
-"""What a record says about machine and versions; nothing that names the host or its user."""
+"""Facts on machine and versions for a record; nothing that names the host or its user."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class ProgramError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """What a process took. With a server, CPU time and memory are those of both together."""
+    """Resources that a process used. With a server, CPU time and memory are those of both."""
 
     wall_s: float
     user_s: float
@@ -49,7 +49,7 @@ class Measurement:
     ru_maxrss_kib: int
     #: Blocks of 512 bytes that came from the disk: not 0 means that the page cache was not warm.
     read_blocks: int
-    #: How often something else took the core.
+    #: Number of times that another thread took the core (involuntary context switches).
     involuntary_switches: int
     #: CPU time that the hypervisor took from the whole machine meanwhile.
     steal_s: float

@@ -35,10 +35,10 @@ NOISIER = 1.25
 #: As ``tailtrim noise --fifo``.
 PRIORITY = "50"
 INTERVAL_US = 1_000
-#: Gaps from here up are counted. oslat tells times apart by whole µs; below 2 µs the host of a
+#: Gaps from here up are counted. oslat distinguishes times by whole µs; below 2 µs the host of a
 #: virtual machine has hundreds of gaps in one second and none in the next.
 THRESHOLD = "2us"
-#: What is compared: lower is quieter.
+#: Numbers that are compared: lower is quieter.
 COMPARED = ("p50", "p99", "at least 2 µs", "at least 10 µs", "at least 100 µs")
 
 

@@ -1,9 +1,9 @@
-"""How often verdicts on promises are wrong: ``docs/promises.md``.
+"""Error rates of verdicts on promises: ``docs/promises.md``.
 
 Runs whose share of bad packets is known are simulated: independent ones, ones that are correlated
 from packet to packet, stalls that make successive packets late, packets that are lost in bursts,
-and runs that differ. What is asked for is what ``--assert`` tells of a run directory, so that lost
-packets are known by the second only.
+and runs that differ. The verdicts are those of ``--assert`` on a run directory, in which the times
+of lost packets are known by the second only.
 
     python benchmarks/promise_errors.py [RUNS [FIRST_SEED [NAME]]]
 

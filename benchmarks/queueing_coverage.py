@@ -1,10 +1,10 @@
-"""How often predictions contain the truth: simulated devices, whose truth is known.
+"""Coverage of predictions: simulated devices, whose truth is known.
 
     python benchmarks/queueing_coverage.py [WORLDS [FIRST_SEED]]
 
 Each world has one run at 30 to 50 % of its highest rate, 4 s long, with a trace. From that, its
 latency is predicted at other rates, without its tick, and on a CPU that is 20 % faster. The truth
-is simulated: another run as long as a replay (which a band is for), and one of 40 s.
+is simulated: another run as long as a replay (the target of a band), and one of 40 s.
 """
 
 from __future__ import annotations

@@ -232,7 +232,7 @@ def offer(node: Namespace, rate: int) -> tuple[float, float, float]:
     before = received(node)
     output = node.run("setsid", "--wait", "sh", "-c", peers.FIRST, "sh", *asked)
     ended = last = time.monotonic()
-    # What still waits is answered.
+    # Requests that still wait are answered.
     replies = 0
     while (now := received(node) - before) > replies:
         replies, last = now, time.monotonic()

@@ -47,15 +47,15 @@ ALONE = "user to user, one probe at a time"
 #: The payload of an echo probe of ours, and of all others.
 BYTES = 24
 START_S = 0.5
-#: What iputils ping has a schedule for.
+#: Highest rate that iputils ping can schedule.
 PING_PPS = 1_000
 #: A probe of ours that leaves later has missed its time.
 LATE_NS = 5_000_000
-#: What HiPerConTracer 1.6 keeps up with.
+#: Shortest interval in ms that HiPerConTracer 1.6 keeps up with.
 HPCT_MS = 10
-#: At which latencies are compared.
+#: Rate at which latencies are compared.
 LATENCY_PPS = 1_000
-#: All in sessions of their own and before whatever else runs: the scheduler shares a CPU out among
+#: All run in sessions of their own and before other programs: the scheduler shares a CPU out among
 #: sessions first (autogroup), then within one (nice).
 FIRST = """echo -20 >/proc/self/autogroup 2>/dev/null; exec nice -n -20 "$@" """
 
@@ -111,12 +111,12 @@ def our_reflectors() -> list[Reflector]:
 
 
 def clients() -> list[Client]:
-    """Return everybody who measures, each with whom it can ask."""
+    """Return all clients, each with a reflector that it can ask."""
     found = []
     for reflector in (KERNEL_ICMP, *our_reflectors()):
         for level, name in (("application", "tailtrim"), ("software", "tailtrim, all stamped")):
             found.append(our_client(name, reflector, level))
-    # What these two measure, and nothing more.
+    # With the same stamps as the next two programs, and no others.
     found += [our_client("tailtrim, replies stamped", KERNEL_ICMP, "arrival")]
     found += [ping(), hipercontracer()]
     found += [sockperf("sockperf"), sockperf("sockperf, polling", "--nonblocked"), irtt()]

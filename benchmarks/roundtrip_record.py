@@ -14,7 +14,7 @@ from roundtrip_peers import ALONE, HALF, KERNEL, LATENCY_PPS, USER
 
 from tailtrim.nodes.agent import program
 
-#: What is told of a reflector.
+#: Numbers that are reported of a reflector.
 SUSTAINED, MOST = "replies/s, 99.9 % answered", "replies/s"
 QUANTILES = {"min": 0.0, "p50": 0.5, "p99": 0.99, "p99.9": 0.999}
 

@@ -1,4 +1,4 @@
-"""What each engine costs by the number of pairs, up to a billion, in bounded memory.
+"""Cost of each engine by the number of pairs, up to a billion, in bounded memory.
 
     python benchmarks/scale.py --pairs 1M --pairs 10M --memory 2
     python benchmarks/scale.py --pairs 1000M --scratch /large/disk    # the scale proof
@@ -7,9 +7,9 @@
 
 Captures are MoonSniff's (stamp and identifier of a packet). They come through named pipes while
 they are made: nothing of them lies on a disk. Each stage is a process of its own, which may not
-have more than ``--memory`` (a control group's limit, files in the page cache among it; RLIMIT_DATA
-for who is not root); servers may, and count with their clients. All engines must give the bytes of
-the native matcher, or the script fails.
+have more than ``--memory`` (a control group's limit, which includes files in the page cache;
+RLIMIT_DATA without root); servers may, and count with their clients. All engines must give the
+bytes of the native matcher, or the script fails.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ PRINTED = ("--skip", "0", "--json")
 PACKETS_OF_BUCKET, MOST_BUCKETS = 1 << 21, 512
 #: Engines that are servers.
 SERVED = ("postgres", "spark")
-#: What DuckDB may take of the memory of its process; the rest is for rows on their way.
+#: Share of its process's memory that DuckDB may take; the rest is for rows on their way.
 DUCKDB_SHARE = 0.6
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """What a process took; ``parts`` are seconds of its parts, as far as it tells them."""
+    """Resources that a process used; ``parts`` are seconds of its parts, where it reports them."""
 
     pairs: int
     stage: str
@@ -64,7 +64,7 @@ class Stage:
     #: Largest sum of what the process and its server allocated, of 20 samples a second.
     anonymous_mib: float
     high_water_mib: float
-    #: What lies on the disk behind it.
+    #: Size of the files that it leaves on the disk.
     left_mib: float
     steal_s: float
     parts: str
@@ -246,7 +246,7 @@ def main() -> None:
     parser.add_argument("--record", type=Path, metavar="CSV", help="add the rows to this file")
     parser.add_argument("--scratch", type=Path, default=Path(tempfile.gettempdir()))
     options = parser.parse_args()
-    # Who is ended takes generators, servers and captures along.
+    # On a signal it ends its generators and servers, and removes its captures.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     engines = [
         (engine, None if engine == "duckdb" else options.server)

@@ -29,13 +29,14 @@ CAPTURES = [f"examples/testpmd/{side}.pcap.zst" for side in ("ingress", "egress"
 PYTHON = "python -c pass"
 #: Commands of Python whose work needs most modules: their help does without.
 HEAVY = ("compare", "run", "selftest")
-#: What the first command of a session, and one in a loop of a script, may take.
+#: Time limits: for help, often the first command of a session, and for an analysis, which scripts
+#: run in loops.
 SHORT_S, ANALYSIS_S = 0.15, 0.25
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A command and what it may take: in all, or more than Python alone in the same turn."""
+    """A command and its time limit: in all, or more than Python alone in the same turn."""
 
     name: str
     command: list[str]
@@ -62,7 +63,7 @@ def cases() -> list[Case]:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What a command took from start to exit: time on the wall, and of processors."""
+    """Time of a command from start to exit: on the wall, and of processors."""
 
     wall_s: float
     cpu_s: float

@@ -1,4 +1,4 @@
-"""What it costs to match captures on a Spark cluster, beside one process and the lean C peer.
+"""Cost of matching captures on a Spark cluster, compared with one process and the lean C peer.
 
     cargo build --release -p tailtrim-agent
     cargo build --release -p tailtrim-tail --example synthesize
@@ -50,7 +50,7 @@ TRIM_S = 0.1
 
 @dataclass(frozen=True)
 class Took:
-    """What an analysis took."""
+    """Time of an analysis, and the bytes that came back."""
 
     wall_s: float
     cpu_s: float
@@ -103,7 +103,7 @@ def compare(pairs: int, repeat: int, packets: int, folder: Path, agent: Path) ->
         # It computes the histogram alone.
         process("lean C, one core", [str(peer), *map(str, paths)], folder / "peer.json")
     command = [str(agent), "analyze", *map(str, paths), "--skip", f"{TRIM_S}s"]
-    # What two cores of this machine can do at most.
+    # The most that two cores of this machine can do.
     one = [*command, "--jobs", "1"]
     row("two processes at once, --jobs 1 each", Took(at_once(one, repeat, folder), math.nan))
     for jobs in (1, 2):
@@ -119,7 +119,7 @@ def compare(pairs: int, repeat: int, packets: int, folder: Path, agent: Path) ->
         row("Spark, two workers", took_again)
         killing = threading.Timer(took_again.wall_s / 3, cluster.kill, [cluster.workers.pop()])
         killing.start()
-        # What the killed one took is not known.
+        # The CPU time of the killed worker is not known.
         row("Spark, one worker killed after a third", replace(on(cluster, at), cpu_s=math.nan))
         killing.join()
 

@@ -49,7 +49,7 @@ _PROGRAMS = Path(sys.executable).parent
 
 
 class World(NamedTuple):
-    """What a search might leave changed, or behind."""
+    """Settings and objects of this host that a search might leave changed, or behind."""
 
     values: dict[str, bytes]
     interfaces: set[str]

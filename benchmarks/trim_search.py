@@ -1,4 +1,4 @@
-"""How often a search keeps exactly what helps, in worlds whose truth is known.
+"""Rate at which a search keeps exactly the changes that help, in worlds whose truth is known.
 
     python benchmarks/trim_search.py --searches 1000
 

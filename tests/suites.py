@@ -122,7 +122,7 @@ SUITES: dict[str, tuple[Step, ...]] = {
     ),
     "long": (TOOLS, pytest("long", "long", *FILES)),
 }
-#: What continuous integration runs one of, each within 12 minutes.
+#: Parts for continuous integration: each commit runs one of them, within 12 minutes.
 SHARDS = (
     *(("lab", f"{part}/3") for part in (1, 2, 3)),
     *((name,) for name in SUITES if name not in {"test", "lab"}),

@@ -1,4 +1,4 @@
-"""What systemd says of the unit of the reflector, and that it fits what the reflector does."""
+"""Check of the reflector's unit by systemd, and of the rights that the reflector needs."""
 
 from __future__ import annotations
 

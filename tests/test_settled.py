@@ -15,7 +15,7 @@ from tailtrim.experiment.record import write_json
 from tailtrim.rundir import drafts
 from tailtrim.rundir.drafts import replacing, settle
 
-#: What a disk that loses its power still has: contents that were synced, under names that were.
+#: Content of a disk after a loss of power: contents that were synced, under names that were.
 Disk = dict[Path, bytes]
 
 

@@ -59,7 +59,7 @@ __all__ = [
 
 
 class Remedy(str):
-    """What to do about an error, as a note: which arguments of the call to give, and why.
+    """Advice on an error, added as a note: the arguments to give to the call, and why.
 
     As text it has the arguments by their own names; a command line, where they are called
     otherwise, has its own with :meth:`typed`.

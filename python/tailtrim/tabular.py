@@ -1,4 +1,4 @@
-"""What results have in common: they are tables, which leave for Arrow, pandas and polars.
+"""Base of all results: tables, which can be converted to Arrow, pandas and polars.
 
 >>> import tailtrim
 >>> analysis = tailtrim.analyze("examples/testpmd/ingress.pcap.zst",

@@ -135,13 +135,13 @@ def test_what_is_unknown_counts_for_neither_side_of_a_promise() -> None:
 
     assert bound(0, 500, 0) is Bound.LOWER
     assert bound(0, 550, 50) is Bound.LOWER
-    # What is known is too little.
+    # Too few packets have a known outcome.
     assert bound(0, 550, 350) is None
     assert bound(40, 550, 50) is Bound.UPPER
 
 
 class Run:
-    """What :func:`late_spans` takes of a run directory."""
+    """The part of a run directory that :func:`late_spans` uses."""
 
     def __init__(self, path: Path, stamps: str) -> None:
         self.path, self.stamps = path, stamps

@@ -1,4 +1,4 @@
-"""What the model of one trial predicts stands beside what the search found."""
+"""Prediction by the model of one trial, shown next to the result of the search."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Run:
 
 @dataclass
 class Experiment:
-    """What :func:`prediction_of` takes of an experiment."""
+    """The part of an experiment that :func:`prediction_of` uses."""
 
     complete: list[tuple[Run, RunDirectory]]
 

@@ -1,4 +1,4 @@
-"""What proves a promise, and how often it is wrong."""
+"""Proof of a promise by trials, and its rate of errors."""
 
 from __future__ import annotations
 

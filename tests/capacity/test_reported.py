@@ -1,4 +1,4 @@
-"""What a search found, on the page of its experiment and in a terminal."""
+"""Result of a search on the page of its experiment and in a terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a plan and options ask of a search."""
+"""Request for a search, made of a plan and options."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def test_a_search_that_was_killed_goes_on_as_if_it_had_not_been(
     device = Simulated()
     searching(device, resume=True)
     assert trials(tmp_path / "out") == expected
-    # What was complete is not measured again.
+    # Complete trials are not measured again.
     assert device.ran[0] == f"run-{breaks + late:03d}"
 
 

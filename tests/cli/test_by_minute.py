@@ -101,7 +101,7 @@ def _fed(path: Path, source: Path, held: threading.Event) -> threading.Thread:
     """Write a capture into a pipe, which stays open."""
 
     def feed() -> None:
-        # Who reads is killed, at times before it has read all.
+        # The reader is killed, at times before it has read all.
         with path.open("wb", buffering=0) as pipe, suppress(BrokenPipeError):
             pipe.write(source.read_bytes())
             held.wait(60)

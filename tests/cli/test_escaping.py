@@ -1,4 +1,4 @@
-"""What files are called and what is in them is text on a terminal: it moves no cursor."""
+"""Names and contents of files are text on a terminal: they move no cursor."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CLI = Path(tailtrim.__file__).parent / "cli"
 #: Names a window, colours, goes up a line, and says an error of its own.
 HOSTILE = "a\x1b]0;named\x07\x1b[31mb\x1b[Ac\nerror: d\x9b1me"
 SHOWN = r"a\x1b]0;named\x07\x1b[31mb\x1b[Ac\nerror: d\x9b1me"
-#: What rich colours with.
+#: Sequences with which rich sets colours.
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 

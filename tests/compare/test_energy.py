@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _METER = {"kind": "hwmon", "chip": "power_meter", "sensor": "power1_average", "resolution_w": 0.1}
-#: How a block differs from the others, in W.
+#: Differences of the blocks from their mean, in W.
 _DRIFTS_W = (-0.3, 0.0, 0.3)
 _RATE = 10_000.0
 
@@ -107,7 +107,7 @@ def test_watts_and_joules_of_both_sides_differ(slow: Path, fast: Path) -> None:
     assert ready.verdict == "not_resolved"
     assert ready.low is not None
     assert ready.low < 0
-    # What drifts from block to block is not in the power above ready.
+    # Drift from block to block is not in the power above ready.
     assert rows["above_ready"].difference == pytest.approx(10 / _RATE)
     assert rows["above_ready"].verdict == "more"
     assert rows["whole"].a_value == pytest.approx(45 / _RATE)

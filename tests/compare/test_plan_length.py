@@ -1,4 +1,4 @@
-"""How many packets a quantile takes: ``plan_length``."""
+"""Number of packets that a quantile needs: ``plan_length``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is written to a run directory is what ``schema/`` says."""
+"""Tables of run directories are as ``schema/`` describes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``tailtrim energy`` prints: configurations beside each other, and what watts buy."""
+"""Output of ``tailtrim energy``: a row for each configuration, and µs gained for each watt."""
 
 from __future__ import annotations
 

@@ -177,7 +177,7 @@ def test_a_load_does_not_wait_for_a_slow_meter() -> None:
         recorder.read()
         begin_s = time.monotonic()
         with recorder.state("loaded", settle_s=0.1, most_s=0.3):
-            # What a generator needs that does not wait.
+            # Waits for the rest of 0.3 s: the time of a generator that does not wait for readings.
             time.sleep(max(begin_s + 0.3 - time.monotonic(), 0))
     (stretch,) = recorder.stretches
     assert 0 < stretch.end_s - stretch.begin_s <= 0.2 + 1e-9

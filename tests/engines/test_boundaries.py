@@ -85,7 +85,7 @@ CASES = {
 
 
 def captures(folder: Path, case: Case) -> tuple[Path, Path]:
-    # What entered and what left within the trim have different numbers.
+    # Packets that enter and packets that leave within the trim have different numbers.
     left_number = 1_001 if case.trim_ns else 1_000
     sides = []
     for name, delay_ns, added, number in (
@@ -157,8 +157,8 @@ def matched_alike(
 
 @pytest.mark.parametrize("skip_s", ["0", "1"])
 def test_nothing_matches(engine: Engine, tmp_path: Path, skip_s: str) -> None:
-    # What left no later than the first packet entered may have entered before: natively only
-    # without a trim, once.
+    # Packets that left no later than the first packet entered may have entered before the capture:
+    # the native engine once assumed so only without a trim.
     sides = (
         write(tmp_path / "ingress.pcap", [(START_NS, 1), (START_NS + 1_000, 2)]),
         write(tmp_path / "egress.pcap", [(START_NS - 1, 3), (START_NS, 4), (START_NS + 1, 5)]),

@@ -135,7 +135,7 @@ def test_what_is_no_table_of_the_directories_is_refused(in_folder: Path, text: s
         notes = raised.value.__notes__
         assert len(notes) == 1
         assert "nothing else" in notes[0]
-        # What was refused loosened nothing.
+        # The refused statement has not loosened the confinement.
         with pytest.raises(EngineError, match="operations are disabled"):
             list(at.sql("SELECT * FROM read_text('/etc/passwd')"))
 

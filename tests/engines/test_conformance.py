@@ -174,9 +174,9 @@ def test_published_captures_on_the_spark_cluster(
 def test_spark_is_asked_for_a_bucket_at_a_time(
     spark_cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # It collects a result in its driver's memory, for which 10 million pairs were too many.
+    # Spark collects a result in its driver's memory, which was too small for 10 million pairs.
     buckets = 8
-    # What is kept of buckets is joined two by two, and that again.
+    # The tables of buckets are joined two by two, and their results again.
     monkeypatch.setattr("tailtrim.engines.spark.FEW", 2)
     captures = pair(tmp_path, 5, TROUBLES["everything"])
     decoded = decode(captures, tmp_path / "decoded", buckets=buckets)

@@ -1,4 +1,4 @@
-"""What goes wrong at an engine is one clear error, and nothing half-done is left."""
+"""Failures of an engine give one clear error, and leave nothing half-done."""
 
 from __future__ import annotations
 

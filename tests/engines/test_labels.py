@@ -24,7 +24,7 @@ pytest.importorskip("ibis", reason="engines need ibis-framework")
 
 FLOWS = 7
 PACKETS = 2_000
-#: What never left: of flow 3 more than of the others.
+#: Packets that never left: of flow 3 more than of the others.
 LOST = {number for number in range(PACKETS) if number % 101 == 0 or number % 70 == 3}
 LOSS_OF_FLOWS = """
     SELECT flow, count(*) AS lost FROM packet AS entered

@@ -93,7 +93,7 @@ def test_pipes_are_left_to_one_host(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("lost", "foreign", "counted_again"),
     [
-        # How many samples come before a stretch is known from the length of the captures.
+        # The number of samples before a stretch is known from the length of the captures.
         (0.0, 0.0, 0),
         # A stretch may have the pair of a packet that was lost before it.
         (0.001, 0.0, STRETCHES),

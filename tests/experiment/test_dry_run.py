@@ -1,4 +1,4 @@
-"""What an experiment would do to each node, told without doing it."""
+"""Steps of an experiment on each node, told without doing them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long runs will take: boots and warm-ups are counted where they begin, and learned from."""
+"""Estimated time of runs: boots and warm-ups count where they begin, and correct the estimate."""
 
 from __future__ import annotations
 

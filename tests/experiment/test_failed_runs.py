@@ -1,4 +1,4 @@
-"""What a run of hours has measured is kept, however the run ends."""
+"""Minutes of a run of hours are kept, however the run ends."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 PLAN = "dut: {preset: bridge}\nfloor: false\nby_minute: true\n"
 LINE = '{"begin_ns": 0}\n'
-#: What the agents leave of a run of which the minutes and one of the worst packets are there.
+#: Files that the agents leave of a run with minutes and with one of the worst packets.
 LEFT = ("minute.jsonl", "minute.hlog", "around/7-egress.pcap.zst", "around/7-ingress.pcap.zst")
 KEPT = {*LEFT, "counter.jsonl"}
 

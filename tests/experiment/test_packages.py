@@ -16,7 +16,7 @@ from tailtrim.nodes.environment import environment, package_list, sum_of
 if TYPE_CHECKING:
     from pathlib import Path
 
-#: What the shell calls; no package manager is among it.
+#: Programs that the shell calls; no package manager is among them.
 _PROGRAMS = ("sh", "sed", "sort", "sha256sum", "cut", "cat", "tr", "head", "uname", "pgrep")
 
 

@@ -59,7 +59,7 @@ class Fake:
 
 
 class Bench:
-    """What happens to devices, and how to have it happen."""
+    """Fake devices: it records their events, and tests change their behaviour through it."""
 
     def __init__(self) -> None:
         self.events: list[str] = []
@@ -197,7 +197,7 @@ def test_a_device_that_died_in_a_run_fails_that_run_alone(
     assert second.failed is None
     assert recorded(made, "run-001/device.json")["device"] == "device-001"
     assert [run.folder for run in made.missing()] == ["run-000"]
-    # What there is of it tells why.
+    # The files that are left of it show why.
     place = made.path / "failed" / "run-000"
     assert {path.relative_to(place).as_posix() for path in place.rglob("*.log")} == {
         "dut.log",

@@ -1,4 +1,4 @@
-"""What becomes of runs, without a testbed: what is decided before and after a measurement."""
+"""Outcomes of runs, without a testbed: decisions before and after a measurement."""
 
 from __future__ import annotations
 

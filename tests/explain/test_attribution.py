@@ -1,4 +1,4 @@
-"""How explanations are scored."""
+"""Scores of explanations: recall and precision of the causes that they name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What made packets late: the published captures, made-up traces, and simulated interrupts."""
+"""Causes of late packets: in published captures, made-up traces, and simulated interrupts."""
 
 from __future__ import annotations
 

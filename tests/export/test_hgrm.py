@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 LATENCIES = [*[0] * 2, *[1500] * 3, 1501, *[250_000] * 4, 5_000_001]
 
-# What HdrHistogram 2.2.2 (Java) prints for these latencies with outputPercentileDistribution.
+# Output of HdrHistogram 2.2.2 (Java), outputPercentileDistribution, for these latencies.
 JAVA = """\
        Value     Percentile TotalCount 1/(1-Percentile)
 

@@ -1,4 +1,4 @@
-"""What factors make of round trips: from run directories with known effects."""
+"""Effects of factors on round trips, from run directories with known effects."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ def test_a_full_disk(line: str, tmp_path: Path) -> None:
         assert failed.stderr.count("error: ") == 1, failed.stderr
         assert "cannot be written" in failed.stderr
         for name, size in (found.rsplit(" ", 1) for found in failed.stdout.splitlines()):
-            # What a decoder has done so far, it goes on with.
+            # A decoder goes on with the parts that it has done so far.
             if "/." not in name:
                 assert name in whole
                 assert size == whole[name] or Path(name).name in DIFFERING, name

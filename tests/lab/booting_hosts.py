@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from hosts import Hosts
 
 RELEASE = platform.release()
-#: What the testbed file says that each boot line begins with.
+#: Begin of each boot line, as the testbed file says it.
 LINE = "root=/dev/sda1 ro"
 OLD = f"BOOT_IMAGE=/boot/vmlinuz {LINE} old"
 _SET_UP = """
@@ -59,7 +59,7 @@ class BootingHost:
     def __init__(self, hosts: Hosts, name: str) -> None:
         self._hosts, self._name = hosts, name
         self._host = hosts.hosts[name]
-        #: How often its power was taken away.
+        #: Number of times that its power was taken away.
         self.cycles = 0
         #: Whether it stays away when it has power again.
         self.broken = False
@@ -67,7 +67,7 @@ class BootingHost:
 
     @property
     def line(self) -> str:
-        """What /proc/cmdline says."""
+        """Content of /proc/cmdline."""
         return self._host.run("cat", "/proc/cmdline").strip()
 
     def hangs_after_kexec(self) -> None:
@@ -106,7 +106,7 @@ class Plug(Emulator):
 
     @property
     def said(self) -> dict[str, Any]:
-        """What a testbed file says of it."""
+        """Entry of a testbed file for it."""
         login = {"user": USER, "password": {"environment": "OUTLET_PASSWORD"}}
         return {"kind": "outlet", "model": "netio", "url": self.url, "outlet": 1, **login} | {
             "off_s": 0.1

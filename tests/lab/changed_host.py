@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-#: What files of the kernel this machine's plans may touch: all of them are compared.
+#: Files of the kernel that this machine's plans may change: all of them are compared.
 WATCHED = (
     "/proc/sys/kernel/*",
     "/proc/sys/vm/*",
@@ -28,7 +28,7 @@ WATCHED = (
     "/sys/devices/system/cpu/cpu*/cpufreq/scaling_*",
     "/sys/devices/system/clocksource/clocksource0/current_clocksource",
 )
-#: What counts by itself.
+#: Files whose values change by themselves.
 MOVING = (
     "random",
     "pages_collapsed",

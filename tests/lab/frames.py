@@ -45,7 +45,7 @@ class Datagram:
     extensions: tuple[tuple[int, bytes], ...] = ()
     tag: int | None = None
     padding: bytes = b""
-    #: What is left of the frame.
+    #: Bytes of the frame that are left after it is cut.
     cut_to: int | None = None
     #: Bytes of UDP in the first of two fragments.
     first_fragment: int | None = None

@@ -157,7 +157,7 @@ def test_limits_are_set_seen_and_counted(lab: Lab) -> None:
     assert ended.returncode == 0, ended.stderr
     runs = json.loads(ended.stdout)["runs"]
     assert [passed(run["summary"]) for run in runs[:2]] == [2_500] * 2
-    # What waits for CPU time may fill a queue: every packet passed or was counted as lost.
+    # A device that waits for CPU time may lose packets to a full queue, but each one is accounted.
     slow = runs[2]["summary"]
     outcomes = dict(slow["ingress"])
     assert outcomes.pop("packets") == sum(outcomes.values()) == 2_500
@@ -346,7 +346,7 @@ def test_limits_of_cgroup_v2(tmp_path: Path) -> None:
 
 
 def test_without_root_what_is_bare_is_done_and_the_rest_skipped_with_the_reason(lab: Lab) -> None:
-    # What tailtrim itself sets where it is root of a user namespace only.
+    # tailtrim sets this itself where it is root of a user namespace only.
     lab.environment["TAILTRIM_USER_NAMESPACE"] = "1"
     dut = CONTAINED | {"node": "$where"}
     plan = lab.plan(dut=dut, loop={"where": ["bare", "container"]})

@@ -1,4 +1,4 @@
-"""What ``tailtrim doctor`` says is what commands then do, and nothing of its attempts is left."""
+"""Findings of ``tailtrim doctor`` agree with what commands can do; it leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def checks(ended: subprocess.CompletedProcess[str]) -> dict[tuple[str, str], Any
 
 
 def traces() -> list[Path]:
-    """Return what it may leave; what others remove meanwhile is passed over."""
+    """Return the files that it may leave; those that others remove meanwhile are passed over."""
     places = ("/sys/fs/cgroup", "/sys/kernel/tracing/instances", tempfile.gettempdir())
     return sorted(
         Path(folder, name)

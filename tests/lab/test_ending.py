@@ -98,7 +98,7 @@ def test_told_to_end(lab: Lab, number: signal.Signals) -> None:
     assert "Traceback" not in told
     # Where others have the CPUs, the run of half a second may have ended meanwhile.
     assert re.search("interrupted: [12] of 3", told)
-    # What was just being started ends by the death of its parent, a moment later.
+    # A program that was just being started ends by the death of its parent, a moment later.
     wait_until(lambda: not lab.left())
     assert list(out.glob(".run-*")) == []
 

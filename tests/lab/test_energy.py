@@ -93,7 +93,7 @@ def test_a_testbed_reads_its_meters(lab: Lab, three_hosts: Hosts, outlet: Emulat
         [one["what"] for one in json.loads(ended.stdout)["findings"]]
     )
     if not COUNTERS.exists():
-        # What reads them was started there, and says that there are none.
+        # The reader of powercap was started there, and says that there are no counters.
         assert found["gen", "fault"]["what"].startswith("powercap of the node: no zones")
 
 

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.packages
 
 UNPACKED_NOWHERE = 77
 PROJECT = Path(__file__).parents[2]
-#: What is left out of ``make setup``: the call of cargo.
+#: Files made by the step of ``make setup`` that is left out: the call of cargo.
 COMPILED = """
 mkdir -p target/release
 cp /exchange/tailtrim-agent target/release/

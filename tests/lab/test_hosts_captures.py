@@ -146,7 +146,7 @@ def test_a_file_arrives_whole_although_the_connection_is_lost_on_the_way(
         assert fetched is not None
         assert hashlib.sha256(fetched.read_bytes()).hexdigest() == digest
         assert _sent(host) - before < 8_000_000 + 3_000_000
-        # What follows comes by the new connection.
+        # Further transfers use the new connection.
         assert node.get("large.zst") == fetched
         assert node.get("missing") is None
     until_s = time.monotonic() + 20

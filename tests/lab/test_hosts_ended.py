@@ -1,4 +1,4 @@
-"""What dies while a plan runs on hosts leaves nothing there, and the plan goes on afterwards."""
+"""Programs that die while a plan runs on hosts leave nothing there, and the plan can be resumed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.faults
 _GONE_S = 60.0
 #: Duration of a run whose device falls silent: longer than silence is borne.
 _SILENT_S = 40
-#: What of the agent runs on a host in each phase.
+#: Agent that runs in each phase: its host, and the begin of its arguments.
 _PHASES = {
     # Not the shell that started it, whose script has the other words as well.
     "reserved": ("dut", "--silence 10s"),

@@ -1,4 +1,4 @@
-"""What else than packets that pass runs on hosts, and what does not, said before anything runs."""
+"""Presets other than forwarding, on hosts: they run, or are refused before anything runs."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def test_runs_share_a_device_that_was_warmed_up(lab: Lab) -> None:
     printed = " ".join(ended.stdout.split())
     assert "device-000 (from " in printed
     assert f"page faults {first['page_faults']:,} \N{RIGHTWARDS ARROW} 0" in printed
-    # What it printed is that of the device; runs have what it printed while they were measured.
+    # Output of its start is in the device's log; logs of runs have the output while they lasted.
     assert "settled" in (lab.folder / "out" / "devices" / "device-000" / "dut.log").read_text()
     assert "settled" not in (lab.folder / "out" / "run-001" / "dut.log").read_text()
     assert "kept up between runs" in (lab.folder / "out" / "report" / "report.html").read_text()

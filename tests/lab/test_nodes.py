@@ -1,4 +1,4 @@
-"""What experiments may expect of a node, whatever it is made of."""
+"""Guarantees of all kinds of nodes to experiments."""
 
 from __future__ import annotations
 

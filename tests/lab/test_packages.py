@@ -1,4 +1,4 @@
-"""What ``make dist`` makes, each installed and used where nothing else of the project is."""
+"""Packages of ``make dist``, each installed and used where nothing else of the project is."""
 
 from __future__ import annotations
 

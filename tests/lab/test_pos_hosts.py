@@ -73,7 +73,7 @@ class OnHosts:
 
     @property
     def words(self) -> list[str]:
-        """What is behind the script."""
+        """Arguments of the script."""
         places = [word for place in PLACES for word in ("--map", place)]
         return [*NODES, "--testbed", str(self._file), *places, "--image", "debian-*"]
 

@@ -1,4 +1,4 @@
-"""What a reflector keeps of privileges once it answers: nothing, in any of its threads."""
+"""Privileges of a reflector once it answers: none, in any of its threads."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def test_every_mode_answers_and_refuses_alike(cable: Cable, mode: str) -> None:
             twamp = cable.asker(address, 8620).ask(sender_packet(3) + b"p" * 16)
             assert twamp is not None
             assert (len(twamp), twamp[44:]) == (60, b"p" * 16)
-            # Who asks from a service's port might be one.
+            # A client that asks from a service's port might be a reflector itself.
             assert cable.asker(address, 7, source_port=1000).ask(b"x", 0.2) is None
             assert cable.asker(address, 7, source_port=8620).ask(b"x", 0.2) is None
         result = reflector.stop()
@@ -87,7 +87,7 @@ def test_every_mode_answers_and_refuses_alike(cable: Cable, mode: str) -> None:
 
 
 def test_regular_clients_and_others_are_answered(cable: Cable) -> None:
-    # Who asks 64 times has a socket of its own, until somebody else does and it is silent.
+    # A client that asks 64 times has a socket of its own, until another one does and it is silent.
     # The same numbers are asked with again and again.
     services = ("--echo", "7", "--stamp", "862", "--rate", "0", "--repeats", "0")
     with cable.reflector(AGENT, *services, *MODES["busy at addresses"]) as reflector:

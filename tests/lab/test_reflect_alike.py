@@ -1,4 +1,4 @@
-"""What each mode of the reflector answers, frame by frame: one table for all of them."""
+"""Answers of each mode of the reflector, frame by frame: one table for all of them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ PAD = b"\x00\x01\x04" + bytes(4)
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What a mode does instead, and why that cannot be helped."""
+    """Different answer of a mode, and why it cannot be avoided."""
 
     heard: int | None
     why: str
@@ -270,6 +270,6 @@ def test_every_mode_judges_every_frame_alike(cable: Cable, mode: str) -> None:
     assert not wrong, "\n".join(wrong)
     assert adds_up(result)
     if mode in {"xdp", "af-xdp"}:
-        # What the program left to the sockets, such as requests to groups, they count.
+        # The program leaves some frames, such as requests to groups, to the sockets: these count.
         result = result["xdp"]["counters"] if mode == "xdp" else result
         assert {reason: count for reason, count in result["refused"].items() if count} == refused

@@ -297,7 +297,7 @@ def test_real_clients_do_not_meet_the_budget(cable: Cable, mode: str) -> None:
         for target in (FAR, FAR6)[: 1 if mode == "nat" else 2]:
             asked = ("--port", "7007", "--rate", "20kpps", "-n", "1s", "--json")
             assert cable.near.run(AGENT, "ping", target, *asked).returncode in {0, 1}
-        # What iputils ping sends by ICMP: the same 56 bytes, here 50 a second.
+        # Payload of iputils ping over ICMP: the same 56 bytes, here 50 a second.
         asker = cable.asker(FAR, 7007)
         for _ in range(100):
             assert asker.ask(bytes(range(56))) == bytes(range(56))

@@ -237,7 +237,7 @@ def test_an_independent_capture_sees_the_same_packets(lab: Lab, tmp_path: Path) 
                 tap.communicate(timeout=20)
             other.send_signal(signal.SIGINT)
             other.communicate(timeout=20)
-    # What left the device passed the tap and the last fibre, each packet once and soon after.
+    # Packets that left the device passed the tap and the last fibre, each once and soon after.
     ended = lab.run("analyze", str(tmp_path / "egress.pcap"), str(seen), "--skip", "0", "--json")
     summary = json.loads(ended.stdout)
     assert summary["ingress"]["matched"] == summary["egress"]["matched"] == 1_000

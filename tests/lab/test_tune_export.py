@@ -1,4 +1,4 @@
-"""What is written for other tools, read by those tools."""
+"""Files exported for other tools, read by those tools."""
 
 from __future__ import annotations
 

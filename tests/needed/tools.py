@@ -20,10 +20,10 @@ from tailtrim.nodes.vm import image, machine, root
 #: Peers of the reflector and of ``ping``.
 PING = Tool("ping", "iputils-ping")
 SOCKPERF = Tool("sockperf", "sockperf")
-#: What reads the agent's exports.
-#: Debian's tuned imports its Python module, and does not depend on it.
+#: Readers of the agent's exports. Debian's tuned imports the Python module of perf, and does not
+#: depend on it.
 PERF = Tool("perf", "linux-perf")
-#: What systemd says of units.
+#: Checks units of systemd.
 SYSTEMD_ANALYZE = Tool("systemd-analyze", "systemd")
 #: Guests of tests of boot lines, with kernels of packaging/kernels.sh.
 QEMU, CPIO, MMDEBSTRAP = machine.QEMU, image.CPIO, root.MMDEBSTRAP
@@ -32,7 +32,7 @@ CHROMIUM = Tool("chromium", "chromium")
 TCPDUMP = Tool("tcpdump", "tcpdump")
 #: Capabilities of files.
 SETCAP = Tool("setcap", "libcap2-bin")
-#: What reads runs as OpenMetrics.
+#: Reads runs as OpenMetrics.
 PROMTOOL = Tool("promtool", "prometheus", service=True)
 #: Make the Debian package.
 DPKG = Tool("dpkg-buildpackage", "dpkg-dev")
@@ -46,7 +46,7 @@ BUILDAH = Tool("buildah", "buildah")
 SSHD = Tool("sshd", "openssh-server", service=True, places=("/usr/sbin/sshd",))
 KEYGEN = Tool("ssh-keygen", "openssh-client")
 SUDO = Tool("sudo", "sudo")
-#: What of GRUB runs without a disk to boot from.
+#: Tools of GRUB that run without a disk to boot from.
 GRUB = (methods.EDITENV, methods.CHECK)
 #: Makes a GRUB and a disk for a guest; its header lets QEMU start it.
 GRUB_MKIMAGE = Tool("grub-mkimage", "grub-common")

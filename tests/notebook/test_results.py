@@ -1,4 +1,4 @@
-"""What the public functions return: tables for Arrow, pandas and polars, and HTML."""
+"""Results of the public functions: tables for Arrow, pandas and polars, and HTML."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What databases of vulnerabilities say, and do not say, is told."""
+"""Vulnerabilities in dependencies are errors, and so are databases that cannot be reached."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ SMALLEST = {
     "trim_killed.py": "--kills 1 --within-s 5",
     "trim_search.py": "--searches 1",
 }
-#: What the others import or start.
+#: Files that others import or start.
 PARTS = {
     *("captures.py", "cluster.py", "confined.py", "decode.py", "integers.py", "machine.py"),
     *("measure.py", "options.py", "programs.py", "record.py", "roundtrip_peers.py"),

@@ -1,4 +1,4 @@
-"""What this machine lacks is named with its package, and only what helps."""
+"""Missing prerequisites of this machine are named with their packages, and only those that help."""
 
 from __future__ import annotations
 

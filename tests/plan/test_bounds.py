@@ -143,7 +143,7 @@ def test_anchors_and_merge_keys_of_honest_plans(tmp_path: Path) -> None:
     plan, runs = plans.load(path)
     assert len([run for run in runs if not run.floor]) == 9
     assert (plan.limits.ready_s, plan.limits.sent_share) == (7.0, 0.25)
-    # What is merged has a line of its own, what is there itself has precedence.
+    # Merged entries have lines of their own; entries of the mapping itself have precedence.
     merged = "limits:\n  <<:\n    ready_s: {}\n    sent_share: 5.0\n  sent_share: {}\n"
     text = path.read_text().partition("limits")[0]
     path.write_text(text + merged.format("-7.0", "0.25"))

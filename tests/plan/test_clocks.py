@@ -82,7 +82,7 @@ def test_ntp_that_is_not_synchronised_bounds_nothing() -> None:
     assert difference(side, side, "kernel").ns is None
 
 
-#: What chronyd 4.9 with ``local`` and without a source says of itself.
+#: Output of chronyd 4.9 with ``local`` and without a source.
 OWN_TIME = (
     "---\n7F7F0101,,3,1795393264.878739938,0.000000000,0.000000000,0.000000000,0.000,0.000,0.000,"
     "0.000000000,0.000000000,0.0,Normal\n---\nchronyd\n---\n"

@@ -1,4 +1,4 @@
-"""What a plan and a testbed file may say of meters."""
+"""Meters in plans and testbed files."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from tailtrim.errors import PlanError
 ROOT = Path(__file__).parents[2]
 FOLDERS = (ROOT / "examples", ROOT / "python" / "tailtrim" / "selftest" / "plans")
 EXAMPLES = [path.read_text() for folder in FOLDERS for path in sorted(folder.glob("*.yml"))]
-#: What YAML and plans read as more than letters.
+#: Tokens with a meaning in YAML and plans.
 TOKENS = [
     *"[]{},:-?&*!|>%@`'\"#$~=\n \t",
     *("- ", "? ", ": ", "&a ", "*a", "<<: *a\n", "<<: ", "!!int ", "!!str ", "!!set ", "!!omap "),

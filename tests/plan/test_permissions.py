@@ -1,4 +1,4 @@
-"""What a plan asks of hosts and their testbed file does not allow: refused before anything runs."""
+"""Permissions that a plan needs and the testbed file lacks: refused before anything runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a testbed file may say of a node's power."""
+"""Description of a node's power in a testbed file."""
 
 from __future__ import annotations
 

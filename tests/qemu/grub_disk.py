@@ -10,7 +10,7 @@ from tools import GRUB, GRUB_BIOS, GRUB_MKIMAGE, MKFS, need
 from tailtrim.nodes import local_host
 
 _MODULES = "biosdisk configfile ext2 linux loadenv normal search search_fs_uuid test true"
-# What grub-mkconfig writes of it: 00_header, an entry of 10_linux, and 41_custom.
+# Parts of grub-mkconfig's output: 00_header, an entry of 10_linux, and 41_custom.
 _CONFIGURATION = """
 set prefix=(hd0)/grub
 set config_directory=$prefix

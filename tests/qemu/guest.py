@@ -26,7 +26,7 @@ COMMON = "console=ttyS0 panic=-1 no_timer_check"
 
 @dataclass(frozen=True)
 class Boot:
-    """What a guest said."""
+    """Output of a guest."""
 
     line: str
     parts: dict[str, str]

@@ -1,4 +1,4 @@
-"""What the linter says of a boot line is what Debian's kernel does with it."""
+"""Findings of the linter on a boot line agree with the behaviour of Debian's kernel."""
 
 from __future__ import annotations
 

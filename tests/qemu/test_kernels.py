@@ -1,4 +1,4 @@
-"""What the linter says by version is what Debian's kernels of four versions do.
+"""Findings of the linter by version agree with the behaviour of Debian's kernels of four versions.
 
 Each version is booted once, and once more as its real-time flavour.
 """
@@ -25,7 +25,7 @@ LINE = (
 
 @dataclass(frozen=True)
 class Expected:
-    """What a kernel makes of the line."""
+    """Expected behaviour of a kernel with the line."""
 
     handed_on: str
     isolated: str
@@ -94,7 +94,7 @@ def test_the_linter_predicts_it(booted: tuple[Boot, Expected]) -> None:
 
 def test_words_that_do_nothing_are_told_and_no_others(booted: tuple[Boot, Expected]) -> None:
     boot, _ = booted
-    # What the kernel searches for in the whole line works although it is handed on.
+    # Words that the kernel searches for in the whole line work although they are handed on.
     work = set(SEARCHED.split()) | {"nopti", "nokaslr"}
     told = {one["word"] for one in boot.audit["findings"] if one["severity"] != "note"}
     assert told >= boot.handed_on - work

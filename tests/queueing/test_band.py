@@ -27,7 +27,7 @@ def test_a_run_that_is_much_longer_than_replays_is_known(tmp_path: Path) -> None
 
 @pytest.mark.parametrize(("pieces", "wider"), [(20, 1.549), (60, 1.190)])
 def test_bands_contain_a_further_run_as_often_as_they_say(pieces: int, wider: float) -> None:
-    # What replays do, of a run whose stretches are normal and whose quantile is their mean.
+    # Simulated replays of a run whose stretches are normal and whose quantile is their mean.
     random = np.random.default_rng(22)
     within = 0
     for run in random.normal(size=(1_000, pieces)):

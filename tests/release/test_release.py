@@ -1,4 +1,4 @@
-"""What a release has, what it withholds, and what it refuses to be made of."""
+"""Content of a release, data that it withholds, and experiments that it refuses."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def test_without_captures_latencies_are_derived_from_samples(
     assert told.startswith("run-001/summary.json: latency_ns.max: 5")
 
 
-#: What must be nowhere in a release.
+#: Texts that must be nowhere in a release.
 SECRETS = ("lab.example.org", "operator77", "id_lab", "admin77", "BMC_SECRET", "10.9.8.7", "/home/")
 
 

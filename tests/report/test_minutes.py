@@ -1,4 +1,4 @@
-"""How a run of hours changed, on its page and in its figure."""
+"""Course of a run of hours, on its page and in its figure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What we write in HiPerConTracer's format goes through its database and comes back the same."""
+"""Files in HiPerConTracer's format go through its database and come back the same."""
 
 from __future__ import annotations
 

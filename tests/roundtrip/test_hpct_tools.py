@@ -20,7 +20,7 @@ DATA = Path(__file__).parents[1] / "data" / "hpct"
 PINGS = ("ping-icmp", "ping-udp", "ping-refused")
 TRACEROUTES = ("traceroute-icmp", "traceroute-udp", "traceroute-refused")
 
-#: How hpct-results calls the columns, and how they are written there.
+#: Columns of hpct-results, and the format of their values.
 PING_COLUMNS = {
     "MeasurementID": ("measurement", "{}"),
     "SourceIP": ("source", "{}"),

@@ -1,4 +1,4 @@
-"""What the agent's ping writes down, as a table, a run directory and HiPerConTracer's results."""
+"""Log of the agent's ping, as a table, a run directory and HiPerConTracer's results."""
 
 from __future__ import annotations
 

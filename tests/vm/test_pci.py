@@ -1,4 +1,4 @@
-"""What makes it impossible to pass a PCI device through is told before anything starts."""
+"""Obstacles to passing a PCI device through are reported before anything starts."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ for port; do
 done
 """
 _INSIDE = 'cd "$1" && shift && exec env -i "$@"'
-# What sshd starts has a session of its own: what ends a command ends what it started.
+# sshd starts each command in a session of its own: a signal to its process group ends all of it.
 _SIGNAL = """
 pid=$(cat "$1") || exit
 group=$(sed 's/.*) //' "/proc/$pid/stat" | cut -d ' ' -f 3) && kill -s "$2" -- "-$group"

@@ -73,7 +73,7 @@ for path; do
 done
 mkdir -p run/tailtrim
 mount --bind "$shared" run/tailtrim
-# What is written there, from outside, a node must not redirect by a link.
+# Files are written there from outside: a node must not redirect them by a link.
 mount -o remount,bind,ro run/tailtrim
 set --
 for tool in run/tailtrim/bin/*; do set -- "$@" "/$tool"; done

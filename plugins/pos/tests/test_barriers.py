@@ -55,7 +55,7 @@ def test_a_barrier_in_vain_names_who_is_missing_and_what_that_node_printed() -> 
             await barriers.arrive(TAG, BOTH, "a", 0.05)
         for fact in ("barrier 'start'", "within 0.05 s", "b is missing", "b prints things"):
             assert fact in str(error.value)
-        # Who gave up has not arrived.
+        # A member that gave up has not arrived.
         with pytest.raises(RunError):
             await barriers.arrive(TAG, BOTH, "b", 0.05)
 

@@ -91,7 +91,7 @@ def test_a_node_that_is_booted_again_has_what_the_script_gave_it(once: PosRun) -
         told = once.results / "files" / "b" / f"told_run{run}.txt"
         # A variable that was set after the setup is not seen by the one that is repeated either.
         assert told.read_text("utf-8") == "variable late unknown\ngiven\n"
-    # What the first attempt left is where evaluations do not look.
+    # Files of the first attempt are not where evaluations look.
     assert list(once.results.glob("interrupted/*/b/*_m_run1.stderr"))
     assert len(list(once.results.glob("scripts/b/*_m_run1.stderr"))) == 1
 

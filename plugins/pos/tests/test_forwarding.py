@@ -78,7 +78,7 @@ def test_each_run_has_a_run_directory_with_its_loop_variables(forwarding: PosRun
     ]
     for (run, result), (size, rate) in zip(experiment.complete, GRID, strict=True):
         assert run.problem is None
-        # What the generator sent in its second, seen at both ends.
+        # Both ends saw all packets that the generator sent in its second.
         assert result.summary.ingress.packets == rate
         assert result.summary.samples == rate, (size, rate)
     assert (forwarding.out / "report" / "report.html").is_file()

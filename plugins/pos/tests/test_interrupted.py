@@ -108,7 +108,7 @@ def test_nothing_is_left_and_resume_does_the_rest(four_runs: PosRun, number: int
         for run in range(4):
             place = four_runs.results / "files" / node / f"number_run{run}.txt"
             assert place.read_text("utf-8") == f"{run}\n"
-    # What the setup uploaded first is kept, but not where evaluations look.
+    # The first upload of the setup is kept, but not where evaluations look.
     (kept,) = four_runs.results.glob("interrupted/*/a/uptime.txt")
     assert kept.read_text("utf-8") != (four_runs.results / "files" / "a" / "uptime.txt").read_text(
         "utf-8"

@@ -1,4 +1,4 @@
-"""What nodes upload stays in the folder that it goes to."""
+"""Uploads of nodes stay in the folder that they go to."""
 
 from __future__ import annotations
 

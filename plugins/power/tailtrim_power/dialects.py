@@ -1,6 +1,6 @@
-"""What outlets understand: the documented HTTP interface of each kind.
+"""Dialects of outlets: the documented HTTP interface of each kind.
 
-A dialect says what to ask and where the answer has the state, and what metered outlets measure.
+A dialect gives the request and finds the state in the answer, and the readings of metered outlets.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Model = Literal["netio", "shelly-gen1", "shelly-gen2", "tasmota", "gude"]
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What to ask; with a body it is a POST of JSON."""
+    """A request to an outlet; with a body it is a POST of JSON."""
 
     path: str
     query: Mapping[str, str] = field(default_factory=dict)
@@ -27,7 +27,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What a metered outlet measures: its active power, and what else it tells."""
+    """Readings of a metered outlet: its active power, and others that it has."""
 
     power_w: float
     voltage_v: float | None = None
@@ -41,18 +41,18 @@ class Measured:
 class Dialect(ABC):
     """The interface of a kind of outlet; outlets have the numbers that it gives them."""
 
-    #: How it takes user and password.
+    #: Method by which it takes user and password.
     login: ClassVar[Literal["basic", "digest", "query"]] = "basic"
     #: The smallest step of the power that it tells, in W.
     resolution_w: ClassVar[float] = 1.0
 
     @abstractmethod
     def read(self, outlet: int) -> Request:
-        """Return what asks for the state."""
+        """Return the request for the state."""
 
     @abstractmethod
     def switch(self, outlet: int, *, on: bool) -> Request:
-        """Return what switches."""
+        """Return the request that switches an outlet."""
 
     @abstractmethod
     def is_on(self, outlet: int, answer: Any) -> bool:
@@ -64,7 +64,7 @@ class Dialect(ABC):
         """
 
     def meter(self, outlet: int) -> Request:
-        """Return what asks for what it measures: by default with the state."""
+        """Return the request for the readings: by default they are in the answer with the state."""
         return self.read(outlet)
 
     @abstractmethod

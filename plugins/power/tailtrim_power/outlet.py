@@ -42,7 +42,7 @@ class OutletAddress(Web):
 
     @property
     def dialect(self) -> Dialect:
-        """What it understands."""
+        """Dialect of this model."""
         return DIALECTS[self.model]
 
     def ask(self, request: Request) -> Any:
@@ -56,7 +56,7 @@ class OutletAddress(Web):
         try:
             answered = self._answer(request)
         except (OSError, ValueError) as error:
-            # What requests tells has the query, and Tasmota's has the password in it.
+            # The text of requests' error contains the query, and Tasmota's contains the password.
             raise self._unreachable(error) from None
         if answered.status_code in _REFUSED:
             refused = HostError(f"{self.place}: refused (HTTP {answered.status_code})")

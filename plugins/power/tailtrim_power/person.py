@@ -61,7 +61,7 @@ class Person(Power):
             refused.add_note("start tailtrim in a terminal, or give the node another kind of power")
             raise refused from error
         try:
-            # What was typed before the question is no answer to it.
+            # Lines typed before the question are no answer to it.
             termios.tcflush(terminal, termios.TCIFLUSH)
             os.write(terminal, question.encode())
             return self._answer(terminal)

@@ -104,7 +104,7 @@ def _left(
     out: str | os.PathLike[str],
 ) -> _native.NativeAnalysis:
     """Run the analysis and leave its run directory; the inputs are hashed meanwhile."""
-    # What is printed only needs none of this.
+    # Imported here: an analysis that is only printed does not need them.
     from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415
 
     from tailtrim.rundir.writing import Draft, provenance, sha256  # noqa: PLC0415

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from tailtrim.analysis.departures import Departures
 
-#: What the device under test may rewrite.
+#: Header fields that the device under test may rewrite, by the name of their mask.
 MASKS = ("nat", "tos", "tunnel")
 
 _LONGEST_NS = 2**61
@@ -33,7 +33,7 @@ _UNITS_NS = {
 
 
 class MatchingOptions(TypedDict, total=False):
-    """How to match, see :func:`tailtrim.analyze`."""
+    """Options of the packet matching, see :func:`tailtrim.analyze`."""
 
     signature: str | None
     masks: Sequence[str]

@@ -1,4 +1,4 @@
-"""What an analysis found, whichever engine matched: :class:`Analysis`."""
+"""Result of an analysis, the same for all engines: :class:`Analysis`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Analysis(Tabular):
-    """What :func:`analyze` returns: the summary, and tables as Arrow."""
+    """Result of :func:`analyze`: the summary, and tables as Arrow."""
 
     def __init__(self, native: _native.NativeAnalysis) -> None:
         """Wrap the native result."""

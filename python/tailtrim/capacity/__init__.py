@@ -1,4 +1,4 @@
-"""How much load a device takes: the highest one at which goals are met.
+"""Capacity of a device: the highest load at which goals are met.
 
 ::
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What is known of a goal.
+    """Bounds of a goal and the judgements of the loads that were tried.
 
     The relevant upper bound is the lowest upper bound, the relevant lower bound the highest lower
     bound below it (RFC 9971): of a device that loses less at a higher load, the lower one counts.

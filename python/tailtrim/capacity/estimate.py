@@ -1,4 +1,7 @@
-"""What a search will take, by doing it with a device that loses exactly what is too much."""
+"""Estimated trials and time of a search.
+
+The search is done with a model of a device that loses exactly the packets beyond its capacity.
+"""
 
 from __future__ import annotations
 
@@ -27,14 +30,14 @@ _FAST, _SLOW = 0.5, 0.05
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """How many trials a search has, and how long they take, if it is interrupted by nothing."""
+    """Number of trials of a search and the time that they take without interruptions."""
 
     trials: int
     time_s: float
 
 
 def expected(search: Search, capacity: float) -> Expected:
-    """Return what a search takes for a device of this capacity, and without a budget."""
+    """Return the trials and time of a search for a device of this capacity, without a budget."""
     free, seen = replace(search, budget_s=math.inf), list[Seen]()
     while len(seen) < _MOST_TRIALS and (trial := free.next_trial(seen)) is not None:
         seen.append(_ideal(free, trial, capacity))

@@ -1,4 +1,4 @@
-"""What all goals of a search have in common."""
+"""Interface of the goals of a search."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Bound(StrEnum):
-    """What a load is for a goal, once that is decided (RFC 9971)."""
+    """Kind of bound that a load is for a goal, once that is decided (RFC 9971)."""
 
     #: The device meets the goal at this load.
     LOWER = "lower"
@@ -23,7 +23,7 @@ class Bound(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What the trials at a load say: a bound, or how long the next trial has to be.
+    """Result of the trials at a load: a bound, or the duration that the next trial needs.
 
     With neither, as many trials as the goal allows have decided nothing. A load is ``hard`` if its
     trials were twice as long as the clearest decision takes, and would have to be as long again.
@@ -40,11 +40,11 @@ class Judgement:
 
 
 class Goal(Protocol):
-    """What a load has to meet."""
+    """A condition that a load has to meet."""
 
     @property
     def name(self) -> str:
-        """What to call it."""
+        """Name in tables and results."""
 
     def judged(self, seen: Sequence[Seen], pps: float) -> Judgement:
         """Judge a load.

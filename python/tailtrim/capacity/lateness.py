@@ -1,4 +1,4 @@
-"""What a generator that was late leaves unknown of its device.
+"""Bounds of a device's latencies where the generator was late.
 
 Let packets be due at times a, and be sent at a + l, with the lateness l. The device serves one
 after the other and never rests while a packet waits. Then

@@ -1,4 +1,4 @@
-"""What the load of a search is, in the words of its plan: packets, bits, or packets in a burst."""
+"""Load of a search in the unit of its plan: packets/s, bit/s, or packets in a burst."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tailtrim.plan import Run
 
 Unit = Literal["packets/s", "bit/s", "packets in a burst"]
-#: What is searched for by ``--search``.
+#: Quantity that a search varies (``--search``).
 Searched = Literal["load", "burst"]
 
 #: The lowest load is that of the plan divided by this.

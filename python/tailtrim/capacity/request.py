@@ -1,4 +1,4 @@
-"""What is asked of a search: a plan, goals, and how near and how long."""
+"""Request for a search: a plan, goals, the width of the bounds and the time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a search has found of each goal."""
+"""Result of a search, goal by goal."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ class FoundBound:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What was found of a goal; loads are in the unit of the search.
+    """Result for a goal; loads are in the unit of the search.
 
-    ``throughput`` is the conditional throughput (RFC 9971): what was forwarded at the lower bound.
-    ``limit`` says what the generator or the taps were not up to.
+    ``throughput`` is the conditional throughput (RFC 9971): the rate forwarded at the lower bound.
+    ``limit`` names the limit of the generator or the taps that was reached.
     """
 
     goal: str
@@ -65,7 +65,7 @@ class Found:
 
     @property
     def width(self) -> float | None:
-        """How far the bounds are apart, as a share of the upper one."""
+        """Distance between the bounds as a share of the upper one."""
         if self.lower is None or self.upper is None:
             return None
         return 1 - self.lower.load / self.upper.load

@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 _STEPS = 2
 #: Shares of the highest lower bound at which the curve of latency against load has points.
 _CURVE = (0.1, 0.3, 0.5, 0.7, 0.9)
-#: What a trial takes beside its duration, in s, as long as none was done.
+#: Assumed overhead of a trial in s, added to its duration, as long as none was done.
 _BESIDE_S = 5.0
 
 
 @dataclass(frozen=True)
 class Search:
-    """What is searched for: bounds at most ``width`` apart (relatively) for each goal.
+    """Parameters of a search for bounds at most ``width`` apart (relatively) for each goal.
 
     ``smallest`` and ``largest`` are the lowest and highest load, ``pps`` says how many packets per
     second a load has. ``trial_s`` is the duration of the first trial at a load, and the shortest
@@ -53,7 +53,7 @@ class Search:
     seed: int = 1
     most_packets: float = math.inf
 
-    #: How many places on the grid of loads the bounds of a goal may be apart.
+    #: Largest distance between the bounds of a goal, in steps of the grid of loads.
     steps = _STEPS
 
     @cached_property
@@ -80,7 +80,7 @@ class Search:
             return self._in_time(again, left_s)
         found = {goal: bounds(goal, seen, self.pps) for goal in self.goals}
         last = [*self._curve(found, seen), *self._verifications(found, seen)]
-        # What ends the search has its time also where a goal could go on for longer.
+        # Time is kept for the trials that end the search, also where a goal could go on for longer.
         kept_s = sum(one.duration_s + beside for one in last)
         for one in self._wanted(found, seen):
             if one.duration_s <= left_s - kept_s:
@@ -209,7 +209,7 @@ class _Place:
         roof = min(self._roofs, default=None)
         hint = self._hint()
         if self._lower is None:
-            # What could not be measured says nothing of how far down the device is.
+            # Loads that could not be measured do not say how far down the device's capacity is.
             start = hint if roof is None else min(hint, roof - _STEPS * 2 ** len(self._roofs))
             return self._downwards(max(start, 0) + 1)
         if roof is not None:

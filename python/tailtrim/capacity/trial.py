@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-#: What says nothing is measured so many times before it is left.
+#: Attempts at a load whose trials fail, until it is given up.
 ATTEMPTS = 3
 #: Of :attr:`Seen.counts`: packets that were lost or not sent.
 LOST = "lost"
 
 
 class Purpose(StrEnum):
-    """What a trial is for. One to warm up is not counted."""
+    """Purpose of a trial. One to warm up is not counted."""
 
     WARM_UP = "warm-up"
     SEARCH = "search"
@@ -28,7 +28,7 @@ class Purpose(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What is to be sent: a load, in the unit of its search, for so long (the trial duration)."""
+    """Traffic to send: a load, in the unit of its search, for the trial duration."""
 
     load: int
     duration_s: float
@@ -37,11 +37,11 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """How many of the packets of a trial were bad.
+    """Number of bad packets of a trial.
 
-    So many packets as ``design_effect`` are worth one independent one: bad packets come in
-    clusters. Of those that are ``unknown``, which are not among the bad ones, the generator was
-    late, so that the device may have been good (:mod:`.lateness`).
+    Bad packets come in clusters: ``design_effect`` packets are worth one independent packet.
+    ``unknown`` packets are not among the bad ones: the generator was late with them, so that the
+    device may have been good (:mod:`.lateness`).
     """
 
     bad: int

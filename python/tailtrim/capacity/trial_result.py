@@ -1,4 +1,4 @@
-"""What a run of an experiment counts as a trial."""
+"""Conversion of a run of an experiment to a trial of a search."""
 
 from __future__ import annotations
 

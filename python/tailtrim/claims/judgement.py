@@ -1,4 +1,4 @@
-"""What an experiment says of a claim."""
+"""Judgement of a claim by the runs of an experiment."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What one combination, or one pair of them, says."""
+    """Verdict of one combination, or of one pair of them."""
 
     verdict: Conclusion
     text: str

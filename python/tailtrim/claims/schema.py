@@ -52,7 +52,7 @@ class Entry(Strict):
 
     @property
     def statements(self) -> list[Statement]:
-        """What is expected; all of it is to hold."""
+        """Expected statements; all of them have to hold."""
         told = [self.expect] if isinstance(self.expect, str) else self.expect
         return [statement(text) for text in told]
 

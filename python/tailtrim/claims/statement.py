@@ -1,4 +1,4 @@
-"""What a claim expects, as text: ``p99.9 < 50us``, ``p99 prints 3.4 us``, ``samples = 289992``."""
+"""Statements expected by a claim: ``p99.9 < 50us``, ``p99 prints 3.4 us``, ``samples = 289992``."""
 
 from __future__ import annotations
 

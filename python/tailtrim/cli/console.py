@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from tailtrim.rundir.summary import Notice
 
-#: What a user types for the arguments that errors name.
+#: Command-line spelling of the arguments that errors name.
 TYPED = {
     "server": "--server WHERE",
     "memory": "--memory SIZE",
@@ -42,7 +42,7 @@ TYPED = {
 }
 
 
-#: What a terminal acts on, or what makes text look like other text: control characters, marks
+#: Characters that control a terminal or make text look like other text: control characters, marks
 #: that reverse the direction of writing, halves of characters (of names that are not UTF-8).
 _ACTED_ON = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"

@@ -1,4 +1,4 @@
-"""What was set up differently and could explain a difference."""
+"""Differences of configuration that could explain a difference of latency."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def differences(a: Group, b: Group) -> tuple[Difference, ...]:
     found = []
     for where in dict.fromkeys((*left, *right)):
         if where not in left or where not in right:
-            # What one side has no record of cannot differ; that it has none is worth a line.
+            # A setting that one side did not record cannot differ; the missing record is reported.
             told = [None if where not in side else "recorded" for side in (left, right)]
             found.append(Difference(where, "record", *told))
             continue

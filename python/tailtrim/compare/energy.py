@@ -73,7 +73,7 @@ class Tail:
 
 @dataclass(frozen=True, slots=True)
 class Energy:
-    """What meters say of both sides, node by node. Without meters on both, it is empty."""
+    """Comparison of the meters of both sides, node by node; empty without meters on both."""
 
     rows: tuple[EnergyRow, ...] = ()
     prices: tuple[Price, ...] = ()
@@ -81,11 +81,11 @@ class Energy:
 
 
 def energy_of(a: Group, b: Group, tail: Tail | None) -> Energy:
-    """Compare what the nodes with a meter took: watts by state, and joules a packet.
+    """Compare the energy of the nodes with a meter: watts by state, and joules a packet.
 
     Args:
         a: the baseline. Its runs are the blocks of the estimates.
-        b: what is compared with it.
+        b: the other side.
         tail: p99.9 of both.
 
     Raises:

@@ -1,4 +1,4 @@
-"""How long to measure: :func:`plan_length`."""
+"""Length of a measurement that a quantile needs: :func:`plan_length`."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Length:
-    """How many samples it takes for a quantile.
+    """Number of samples that a quantile needs.
 
-    In the share ``assurance`` of the runs, the interval lies within ``precision`` of it on either
-    side: of the latency where a run told how steep its tail is (``of_latency``), otherwise of the
-    share of packets beyond it.
+    In the share ``assurance`` of the runs, the interval lies within ``precision`` on either side:
+    relative to the latency where a run shows how steep its tail is (``of_latency``), otherwise to
+    the share of packets beyond the quantile.
     ``bounded_from`` samples are needed for an upper bound at all. ``design_effect`` is the number
     of samples divided by the effective sample size: late packets come in clusters.
     """
@@ -38,7 +38,7 @@ class Length:
 
     @property
     def seconds(self) -> float | None:
-        """How long that takes at the rate."""
+        """Time for the samples at the rate."""
         return self.samples / self.rate_pps if self.rate_pps else None
 
     def as_json(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What to call the sides of a comparison: by what differs in their paths."""
+"""Names of the sides of a comparison, taken from the parts in which their paths differ."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is compared: runs, grouped into repetitions of one combination."""
+"""Sources of a comparison: runs, grouped into repetitions of one combination."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 SCHEMA = "tailtrim.decode/3"
 INDEX = "decode.json"
-#: What a packet says of itself: null where it does not, and no engine matches by it.
+#: Numbers that a packet carries: null in packets without them, and no engine matches by them.
 LABEL = ("flow", "sequence")
 #: Columns of ``packet`` in a file, see ``schema/packet.toml``.
 COLUMNS = (
@@ -34,7 +34,7 @@ COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class Signing:
-    """What made the signatures: they match only those made alike."""
+    """Parameters of the signatures: only signatures with the same ones match."""
 
     signature: str | None
     masks: tuple[str, ...]

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     #: Told of each file: the capture's source, the file, its packets.
     Tell = Callable[[str, str, int], object]
 
-#: What comes cannot be known: buckets for a quarter of a billion packets.
+#: Buckets for a quarter of a billion packets: the number that will come is not known.
 BUCKETS = 64
 _LOOK_S = 0.5
 
@@ -91,7 +91,7 @@ def follow(  # noqa: PLR0913 - keyword-only options, each with a default
 
 @dataclass(frozen=True, slots=True)
 class _Note:
-    """What is known when a file is decoded."""
+    """Facts of a file that is decoded."""
 
     file: str
     rows: int

@@ -88,7 +88,7 @@ class Part:
         """Remove the files, unless the part was committed."""
         for writer in self._writers:
             if writer is not None:
-                # What keeps it from ending well is known already.
+                # The error that keeps the file from being closed is reported already.
                 with suppress(OSError):
                     writer.close()
                 # Else it is closed again when it is collected, and complains.

@@ -12,7 +12,7 @@ from pathlib import Path
 from tailtrim.errors import CaptureError
 
 _WILD = re.compile(r"[*?\[]")
-#: What rotating writers compress to, and how such files are called.
+#: Extensions of the files that rotating writers compress.
 _COMPRESSED = (".gz", ".zst", ".xz", ".bz2", ".lz4")
 
 

@@ -35,7 +35,7 @@ class Command(ProgramDevice):
 
     @property
     def polls(self) -> None:
-        """What a program does while it waits is its own business."""
+        """``None``: tailtrim cannot know whether the program polls while it waits."""
         return
 
     def require(self, host: Host) -> None:

@@ -1,4 +1,4 @@
-"""What every device under test is: options in a plan, and how to start it."""
+"""Base class of devices under test: options in a plan, and the start of the device."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ class Device(Strict):
 
     #: Bytes of the largest frame that it handles, with FCS; ``None`` if it handles all.
     largest_frame: ClassVar[int | None] = None
-    #: What its node has to have, whatever its options are.
+    #: Tools that its node has to have, with all options.
     tools: ClassVar[tuple[Tool, ...]] = ()
-    #: What only some options need, by what a plan says of them.
+    #: Tools that only some options need, by the option as a plan says it.
     tools_of_options: ClassVar[Mapping[str, Tool]] = {}
     #: Device files of the kernel that its node has to have.
     device_files: ClassVar[tuple[str, ...]] = ()
@@ -82,7 +82,7 @@ class Device(Strict):
 
     @property
     def needs(self) -> tuple[Ability, ...]:
-        """What it needs that not every testbed can do."""
+        """Abilities it needs that not every testbed has."""
         return ()
 
     @property

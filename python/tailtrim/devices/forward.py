@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from tailtrim.nodes.testbed import Forwarding
 
-#: How long each packet was kept, where that is known.
+#: File with the delay that each packet was given, where it is known.
 TRUTH = "truth.bin"
 
 

@@ -1,4 +1,4 @@
-"""What options of devices and traffic are written as."""
+"""Regular expressions for the options of devices and traffic."""
 
 #: Decimals that have no other reading than the agent's.
 DECIMAL = r"\d+(\.\d+)?"

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tailtrim.nodes.node import Program
     from tailtrim.nodes.testbed import Forwarding
 
-#: What the program prints.
+#: File with the output of the program.
 LOG = "dut.log"
 
 

@@ -1,4 +1,4 @@
-"""What this host can do: each thing is tried, and nothing of it is left behind."""
+"""Checks of this host's abilities: each is tried, and nothing of it is left behind."""
 
 from tailtrim.doctor.check import Check
 from tailtrim.doctor.examination import examine

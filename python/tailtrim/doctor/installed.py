@@ -1,4 +1,4 @@
-"""What is installed: devices under test, engines, and the tools whose results are read."""
+"""Checks whether devices under test, engines, and tools whose results are read are installed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _DEMO = ("wire", "forward")
 #: Other tools for OS noise, whose output the agent reads.
 CYCLICTEST, OSLAT = Tool("cyclictest", "rt-tests"), Tool("oslat", "rt-tests")
 
-#: What virtual machines are made of and run by.
+#: Tools that build and run virtual machines.
 GUESTS = (QEMU, MMDEBSTRAP, SQFSTAR, CPIO, DEPMOD)
 
 

@@ -1,4 +1,4 @@
-"""What the kernel lets this user do on the host itself, outside of a testbed."""
+"""Checks of the rights that the kernel gives this user on the host itself, outside a testbed."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""What packets cost: meters read beside runs, watts and joules a packet with their uncertainty.
+"""Energy cost of packets: meters read during runs, watts and joules a packet with uncertainty.
 
-``series`` is what a meter said, ``recorder`` reads meters beside a run, ``measured`` is the record
-of a run, ``cost`` what the runs of an experiment say together, ``uncertainty`` how sure that is,
-``pos_csv`` the form that pos_energy gives it. Meters are in :mod:`tailtrim.nodes.meters`.
+``series`` holds the readings of a meter, ``recorder`` reads meters during a run, ``measured`` is
+the record of a run, ``cost`` combines the runs of an experiment, ``uncertainty`` is the uncertainty
+of their result, ``pos_csv`` writes the CSV form of pos_energy. Meters are in
+:mod:`tailtrim.nodes.meters`.
 """
 
 from tailtrim.energy.cost import Cost, costs

@@ -1,7 +1,7 @@
-"""What packets cost in watts and joules, over the blocks of an experiment: :func:`costs`.
+"""Cost of packets in watts and joules, over the blocks of an experiment: :func:`costs`.
 
-A block is a run: its states are measured one after the other, so that what drifts from run to run
-is the same for all of them. Runs of one configuration are its blocks.
+A block is a run. Its states are measured one after the other, so that drift from run to run is the
+same for all of them. The runs of one configuration are its blocks.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 
 #: One block says nothing of how blocks differ.
 _LEAST_BLOCKS = 2
-#: What a plan for more blocks aims at.
+#: Relative uncertainty that a plan for more blocks aims at.
 _AIM = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a node took in the runs of a configuration.
+    """Power and energy of a node in the runs of a configuration.
 
     ``watts`` are means over blocks, by state; ``uncertain`` the same with their uncertainties, from
-    two blocks on. ``above_ready_j`` and ``whole_j`` are joules a packet: of the power above that of
-    the device that waits for packets, and of all power. ``refused`` says why one of them is
-    missing, and what would be needed.
+    two blocks on. ``above_ready_j`` and ``whole_j`` are joules a packet: the first counts only
+    power above that of the device that waits for packets, the second all power. ``refused`` says
+    why one of them is missing, and what would be needed.
     """
 
     label: str

@@ -1,4 +1,4 @@
-"""What meters measured in a run: ``energy.json``, made and read."""
+"""Record of the meters of a run: ``energy.json``, made and read."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What the meter of a node measured in a run."""
+    """Measurement of a node's meter in a run."""
 
     node: str
     meter: str
@@ -140,7 +140,7 @@ def type_b_w(
 
 @dataclass(frozen=True, slots=True)
 class RunEnergy:
-    """What ``energy.json`` says: the load, and what each meter measured."""
+    """Content of ``energy.json``: the load, and the measurement of each meter."""
 
     packets_per_s: float
     nodes: tuple[Measured, ...]

@@ -1,4 +1,4 @@
-"""What a meter said, in order of time, and the energy of a stretch of it: :class:`Series`."""
+"""Readings of a meter in order of time, and the energy of an interval: :class:`Series`."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""How sure a power or energy is: JCGM 100:2008, "Guide to the expression of uncertainty" (GUM).
+"""Uncertainty of a power or energy by the GUM (JCGM 100:2008).
 
-Type A is how blocks differ: blocks are independent, readings within a block are not. Type B is what
-the meter cannot tell: half a step of its resolution and its accuracy class, both with a rectangular
-distribution (GUM 4.3.7). The expanded uncertainty has the coverage factor k = 2 (95.45 %). With few
-blocks the factor is that of Student's distribution, with as many degrees of freedom as the formula
-of Welch and Satterthwaite gives (GUM annex G).
+Type A comes from the spread of blocks: blocks are independent, readings within a block are not.
+Type B comes from the meter: half a step of its resolution and its accuracy class, both with a
+rectangular distribution (GUM 4.3.7). The expanded uncertainty has the coverage factor k = 2
+(95.45 %). With few blocks the factor is that of Student's distribution, with as many degrees of
+freedom as the formula of Welch and Satterthwaite gives (GUM annex G).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tailtrim.student import critical
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-#: What k = 2 covers of a normal distribution.
+#: Coverage of k = 2 for a normal distribution.
 COVERAGE = math.erf(2 / math.sqrt(2))
 #: From so many degrees of freedom on the factor is 2.00.
 _MANY = 1_000

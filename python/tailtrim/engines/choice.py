@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 #: Engines for decoded captures; ``native`` reads captures themselves.
 ENGINES = ("duckdb", "postgres", "spark")
 
-#: What an engine needs beside tailtrim, by the name that Python imports it by.
+#: Modules that an engine needs in addition to tailtrim, by the name that Python imports.
 _NEEDS = {
     "duckdb": ("ibis", "duckdb"),
     "postgres": ("ibis", "psycopg"),
@@ -27,7 +27,7 @@ _NEEDS = {
 
 @dataclass(frozen=True, slots=True)
 class EngineOptions:
-    """How to reach an engine and what it may take.
+    """Connection to an engine and the resources that it may take.
 
     Args:
         server: PostgreSQL: a DSN (``postgresql://user@host/database``, or ``host=… dbname=…``;

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
     import ibis.expr.types as ir
 
-#: What a query finds in ``packet``: a folder's columns and those of its files.
+#: Columns that a query finds in ``packet``: those of a folder's name and those of its files.
 ASKED = ("capture", "bucket", *COLUMNS)
-#: What is matched by: no column of it has nulls.
+#: Columns that packets are matched by: none of them has nulls.
 PACKET = ibis.schema({name: "int64" for name in ASKED if name not in LABEL})
 SECOND_NS = 10**9
 MILLISECOND_NS = 10**6
@@ -37,7 +37,7 @@ TANGLED, MATCHED, BEYOND, APART = range(4)
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What decides whether two packets match: the two captures, and times in ns.
+    """Rules by which two packets match: the two captures, and times in ns.
 
     ``matched_from_ns``, ``beyond_from_ns`` and ``outside_from_ns`` are the least latencies at which
     two packets match, lie beyond the window and have nothing to do with each other, as the ledger
@@ -58,11 +58,11 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """What is known when all pairs are: stamps in ns, as the ledger has them.
+    """Limits that are known once all pairs are: stamps in ns, as the ledger has them.
 
-    A packet that entered until ``lost_until_ns`` and did not leave is lost; an unmatched one that
-    left until ``entered_before_until_ns`` may have entered before the capture began; what was
-    stamped until ``trimmed_until_ns`` lies within the trim.
+    A packet that entered until ``lost_until_ns`` and did not leave is lost. An unmatched packet
+    that left until ``entered_before_until_ns`` may have entered before the capture began. Packets
+    stamped until ``trimmed_until_ns`` lie within the trim.
     """
 
     lost_until_ns: int
@@ -125,7 +125,7 @@ def judged(folded: ir.Table, rules: Rules) -> ir.Table:
     pair = (one.entered == 1) & (one.left == 1)
     latency_ns = one.out_ns - one.in_ns
     matched = pair & (latency_ns >= rules.matched_from_ns) & (latency_ns < rules.beyond_from_ns)
-    # What comes too late is told from what never came only when it entered first.
+    # A packet that left too late differs from one that never left only if it entered first.
     beyond = (
         pair
         & (one.in_order_ns <= one.out_order_ns)

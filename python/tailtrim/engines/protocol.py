@@ -1,4 +1,4 @@
-"""What an engine can do: :class:`Engine`."""
+"""Interface of all engines: :class:`Engine`."""
 
 from __future__ import annotations
 

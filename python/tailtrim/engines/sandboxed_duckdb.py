@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tailtrim.decode import Decoded
     from tailtrim.engines.choice import EngineOptions
 
-#: What DuckDB says where it is the confinement that stops a statement, beside PermissionException.
+#: Texts of DuckDB's errors, other than PermissionException, when the confinement stops a statement.
 _REFUSALS = ("configuration has been locked", "in read-only mode", "but it exists in the")
 
 _PARQUET = dataset.ParquetFileFormat()

@@ -1,4 +1,4 @@
-"""What all engines have in common: they are closed, and name what they did not get."""
+"""Base class of the engines: closed at the end of a ``with``, results as 64-bit integers."""
 
 from __future__ import annotations
 

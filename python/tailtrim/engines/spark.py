@@ -38,12 +38,12 @@ if TYPE_CHECKING:
 
 #: Packets of a task, give or take: 16 tasks share a bucket of two million of each capture.
 TASK_PACKETS = 1 << 18
-#: How often a server that answered before is asked again, for half a minute. The 15 times that are
-#: usual take ten minutes, and a server that was started anew does not know the session any more.
+#: Retries, within half a minute, for a server that answered before. The usual 15 take ten minutes,
+#: and a server that was started anew does not know the session any more.
 RETRIES = 5
-#: What Spark takes for a packet in memory: 11 columns.
+#: Memory that Spark takes for a packet, in bytes: 11 columns.
 PACKET_BYTES = 88
-#: Tables that are joined to one when they are so many: plans must not grow with the buckets.
+#: Number of tables that are joined to one: plans must not grow with the buckets.
 FEW = 16
 
 

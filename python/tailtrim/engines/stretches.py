@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 #: Packets of a stretch: a task takes some tenths of a second, and Spark a hundredth for each.
 PACKETS = 1 << 23
-#: How workers call the folder with the native module of this version.
+#: Name that workers give the folder with the native module of this version.
 _ARCHIVE = f"tailtrim-{_native.VERSION}"
 
 
@@ -65,7 +65,7 @@ def analyze_captures(  # noqa: PLR0913 - keyword-only options, each with a defau
     if not isinstance(spark, Spark):
         raise EngineError(f"engine {spark.name} has no hosts that match captures, expected spark")
     paths = (Path(ingress).resolve(), Path(egress).resolve())
-    # What is read from a pipe is gone then.
+    # A pipe can be read only once.
     if not all(path.is_file() for path in paths):
         return None
     options = native(matching)

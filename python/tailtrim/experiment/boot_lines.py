@@ -14,7 +14,7 @@ _WRONG = "error"
 
 
 class BootLines:
-    """What is wrong with boot lines, told together.
+    """Check of boot lines: the mistakes of all lines are reported together.
 
     Args:
         warned: is called with what may be wrong with one.
@@ -24,7 +24,7 @@ class BootLines:
     def __init__(self, warned: Callable[[str], None]) -> None:
         """Take who is warned."""
         self._warned = warned
-        #: What is wrong.
+        #: Mistakes found so far.
         self.mistakes: list[str] = []
 
     def look(self, line: str, release: str, cpus: int, kernel: str) -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 #: Below the experiment: a folder for each boot.
 _BOOTS = "boots"
-#: What a boot is and how long it took, or why it failed.
+#: Record of a boot: its kernel and line, its duration, or why it failed.
 _RECORD = "boot.json"
 _WRONG = "error"
 
@@ -31,7 +31,7 @@ _WRONG = "error"
 class BootedNode(Protocol):
     """A node in a boot that was asked for."""
 
-    #: How it was booted: at least ``boot_line`` with the line as asked, set and seen.
+    #: Facts of the boot: at least ``boot_line`` with the line as asked, set and seen.
     record: dict[str, Any]
 
     @property

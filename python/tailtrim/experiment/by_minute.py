@@ -28,7 +28,7 @@ _PORTS = ("tap_in", "tap_out")
 
 @dataclass(frozen=True, slots=True)
 class ByMinute:
-    """How the packets of a run are matched on the timestamper."""
+    """Parameters of the packet matching on the timestamper, while the run lasts."""
 
     at: Forwarding
     skip_s: float
@@ -55,7 +55,7 @@ class ByMinute:
 
     @property
     def words(self) -> list[str]:
-        """What the agent of the taps is told."""
+        """Further arguments of the agent of the taps."""
         correction_ns = 0 if self.at.correction is None else self.at.correction.ns
         words = ["--analyze", self.node.path(self._folder), "--by-minute", "--live"]
         words += ["--skip", f"{nanoseconds('skip', self.skip_s)}ns"]
@@ -63,7 +63,7 @@ class ByMinute:
         return [*words, *(part for p in self.quantiles for part in ("--quantile", p))]
 
     def counting(self, cpus: Sequence[int]) -> list[str]:
-        """Return those of the agent that counts what slows CPUs of the device down."""
+        """Return the arguments of the agent that counts what slows CPUs of the device down."""
         watched = ",".join(map(str, cpus))
         return ["counters", "--cpus", watched, "--out", self.at.dut.path(COUNTERS)]
 

@@ -1,4 +1,4 @@
-"""What the packets of an experiment cost: :func:`costs_of`."""
+"""Energy cost of an experiment's packets: :func:`costs_of`."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from tailtrim.energy import Cost, RunEnergy
     from tailtrim.energy.uncertainty import Estimate
 
-#: The quantile whose price in watts is told.
+#: The quantile of latency that watts are compared with.
 P = "0.999"
 
 
 @dataclass(frozen=True, slots=True)
 class Trade:
-    """What the watts of a configuration buy, against the first one of its node.
+    """Power against tail latency of a configuration, relative to the first one of its node.
 
     ``us_per_watt`` is by how many µs p99.9 is shorter for each watt more; ``None`` where the
     difference of the powers is not resolved.
@@ -40,7 +40,7 @@ class Trade:
 
 @dataclass(frozen=True, slots=True)
 class ExperimentCosts:
-    """What each configuration cost; ``p999_us`` is the median of its runs, by its name.
+    """Cost of each configuration; ``p999_us`` is the median of its runs, by its name.
 
     ``left_out`` are runs that do not count: invalid ones, and why.
     """
@@ -51,7 +51,7 @@ class ExperimentCosts:
 
     @property
     def trades(self) -> list[Trade]:
-        """What the watts of each configuration buy, where that is known."""
+        """Power against tail latency of each configuration, where both are known."""
         first: dict[str, Cost] = {}
         found = []
         for cost in self.costs:

@@ -1,4 +1,4 @@
-"""What watches the device's CPUs during a run: a trace, or counters by minute."""
+"""Recording of the device's CPUs during a run: a trace, or counters by minute."""
 
 from __future__ import annotations
 

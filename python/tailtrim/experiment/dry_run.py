@@ -60,7 +60,7 @@ _OF_ROUND_TRIPS = {"client": "loadgen", "reflector": "dut", "middle": "timestamp
 
 @dataclass(slots=True)
 class NodeSteps:
-    """What would be done to a node: each step with the runs that it is for, in order."""
+    """Steps that an experiment would do to a node, in order, each with its runs."""
 
     roles: list[str]
     steps: dict[Step, list[str]] = field(default_factory=dict)
@@ -74,7 +74,7 @@ class NodeSteps:
 
 @dataclass(frozen=True, slots=True)
 class DryRun:
-    """What an experiment would take and do."""
+    """Expected runs and time of an experiment, and its steps on each node."""
 
     name: str
     expected: Expected

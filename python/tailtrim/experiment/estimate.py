@@ -1,4 +1,4 @@
-"""How long the runs that are missing will take, by those that have ended."""
+"""Estimated time of the runs that are missing, by those that have ended."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 class Estimate:
-    """How long runs will take: their traffic, what each takes beside it, boots and warm-ups.
+    """Estimated time of runs: their traffic, the overhead of each, boots and warm-ups.
 
     Args:
         runs: those that are missing, in their order.
-        boot_s: what a boot takes, as long as none was seen.
+        boot_s: the time of a boot, as long as none was seen.
         now: the clock, in s.
 
     """
@@ -35,13 +35,13 @@ class Estimate:
     ) -> None:
         """Begin with the first run."""
         self._left, self._now, self._since_s = list(runs), now, now()
-        #: What runs have taken beside their traffic, by what they had to begin with.
+        #: Overheads of ended runs (time without traffic), by the steps that they began with.
         self._beside: dict[frozenset[str], list[float]] = {}
         self._boot_s = boot_s
         self._last: Run | None = None
 
     def ended(self, run: Run, *, measured: bool) -> None:
-        """Take that a run has ended; what was not measured says nothing of the others.
+        """Take that a run has ended; one that was not measured says nothing of the others.
 
         Args:
             run: which one.

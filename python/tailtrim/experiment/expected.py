@@ -1,4 +1,4 @@
-"""What an experiment takes, told before it begins."""
+"""Expected runs, boots and time of an experiment, told before it begins."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """Runs, boots of so many kernels and boot lines, and the time of what has a known time.
+    """Number of runs, of boots and of booted configurations, and the time known beforehand.
 
-    ``accelerator`` is what runs guests, ``None`` without guests; ``known`` is whether
-    ``takes_s`` has the time of boots and of setting up in it.
+    ``accelerator`` is that of the guests, ``None`` without guests; ``known`` is whether
+    ``takes_s`` includes the time of boots and of setting up.
     """
 
     runs: int
@@ -33,7 +33,7 @@ class Expected:
 
     @classmethod
     def of(cls, plan: Plan, runs: Sequence[Run]) -> Expected:
-        """Return what runs of a plan take."""
+        """Return the expected numbers and time of a plan's runs."""
         boots = booted(runs)
         guests = boots > 0 and plan.testbed == LOCAL
         by = accelerator(plan.vm.accelerator) if guests else None

@@ -1,4 +1,4 @@
-"""What there is of runs that did not end: logs, and what runs of hours have measured by minute."""
+"""Files kept of runs that did not end: logs, and the minutes that runs of hours have measured."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tailtrim.rundir.layout import AROUND, COUNTERS, MINUTES
 if TYPE_CHECKING:
     from pathlib import Path
 
-#: Below the experiment: what there is of runs that failed.
+#: Folder below the experiment for the files of runs that failed.
 _FAILED = "failed"
 _MATCHED = "matched-"
 

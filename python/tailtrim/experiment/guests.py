@@ -99,7 +99,7 @@ class Guests:
         """Take what is known."""
         self._experiment, self._images = experiment, images
         self._passed: dict[str, PassedPort] = {}
-        #: What the console of the last one has printed so far, and how much of that before the run.
+        #: Console output of the last guest, and its size in bytes before the run.
         self._console: Path | None = None
         self._printed = 0
 

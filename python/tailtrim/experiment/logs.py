@@ -1,4 +1,4 @@
-"""What programs of the nodes wrote to standard error, and guests to their console: in each run."""
+"""Logs of each run: standard error of the nodes' programs, and the guests' console."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ _DEPARTURES = "matching-departures.json"
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """How the captures of a run are matched.
+    """Parameters of the packet matching of a run's captures.
 
     ``taps`` are the nodes and files of ingress and egress.
     """

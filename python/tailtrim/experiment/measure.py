@@ -35,13 +35,13 @@ if TYPE_CHECKING:
 
 #: After the last departure the device may hold packets for so long without one leaving.
 _SETTLE_S = 0.3
-#: How often the device is looked at: on few cores every look takes time from it.
+#: Interval between checks of the device: on few cores every check takes time from it.
 _LOOK_S = 0.2
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What the generator, the taps, the forwarder and the trace counted; why not to trust it."""
+    """Counts of generator, taps, forwarder and trace in a run, and reasons to doubt them."""
 
     generator: dict[str, Any]
     capture: dict[str, Any]
@@ -51,7 +51,7 @@ class Measured:
     shares_cpu: bool
     doubts: tuple[str, ...]
     clocks: TapClocks
-    #: What the device's control group counted meanwhile, if it has one.
+    #: Counters of the device's control group during the run, if it has one.
     counted: dict[str, int] = field(default_factory=dict)
     #: The meters of the nodes.
     metered: Metered | None = None
@@ -104,8 +104,8 @@ def measure(  # noqa: PLR0913 - what a run takes
         told("measuring")
         metered.before_load()
         before, counted = at.timestamper.clocks(), at.dut.counted()
-        # What it does with its first packets counts, too: on a busy machine a second may pass until
-        # it is looked at while they come.
+        # A reading before its first packets: page faults that they cause count, too, and on a busy
+        # machine a second may pass until the next reading.
         device.check()
         generator = stack.enter_context(
             Agent(at.loadgen, *generating(run, dut.destination(at), at, logged=by_minute is None))
@@ -123,7 +123,7 @@ def measure(  # noqa: PLR0913 - what a run takes
         time.sleep(_SETTLE_S)
         doubts += clock_doubts(before, at.timestamper.clocks())
         counted = since(counted, at.dut.counted())
-        # Who disturbs may do so from the device's CPU: the signal that ends it is not of the run.
+        # A disturbance may run on the device's CPU: the trace ends before the signal that ends it.
         traced = watching.stop()
         if disturbing is not None:
             disturbing.stop()
@@ -144,7 +144,7 @@ def _look(
     watching: Watching,
     told: Callable[[str], None],
 ) -> None:
-    """Tell at once if a node, the device, the taps or what watches end while packets are sent."""
+    """Report at once if a node, the device, the taps or the traces end while packets are sent."""
     for node in at.nodes.values():
         if node.lost:
             node.check()
@@ -161,7 +161,7 @@ def _reached(dut: Node) -> None:
 
 
 def _disturbing(dut: InlineDevice, device: Running, at: Forwarding) -> Agent | None:
-    """Start what disturbs the device from outside, if anything is to."""
+    """Start the disturbance of the device from outside, if the plan has one."""
     what = dut.disturbance
     if what is None:
         return None
@@ -176,7 +176,7 @@ def _disturbing(dut: InlineDevice, device: Running, at: Forwarding) -> Agent | N
 
 
 def generating(run: Run, target: Port, at: Forwarding, *, logged: bool) -> list[str]:
-    """Return those of the agent that sends the load of a run.
+    """Return the arguments of the agent that sends the load of a run.
 
     Without captures nothing can be set aside afterwards; then it does not log when it was late.
     """

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tailtrim.nodes.testbed import Forwarding
     from tailtrim.plan import Plan, Run
 
-#: How this machine is called where it is the testbed.
+#: Name of this machine where it is the testbed.
 LOCAL = "local"
 #: Without states of a plan, so much of the load does not count: what plans have by default.
 _SETTLE_S = 2.0

@@ -42,7 +42,7 @@ class Where:
         """Ask the nodes."""
         self._boot = boot
         self._roles = {role: node.host_name for role, node in at.nodes.items()}
-        #: What the ports are, by what they are for.
+        #: Facts of each port, by its role.
         self.ports: dict[str, dict[str, str]] = {
             role: before.ports[role]
             if before is not None and one.node.host_name == apart
@@ -52,7 +52,7 @@ class Where:
         nodes = {node.host_name: node for node in at.nodes.values()}
         self._nodes = dict(nodes)
         booted = [nodes.pop(apart)] if apart in nodes else []
-        #: How each node is set up that outlives a boot, by its name.
+        #: Settings of each node that outlives a boot, by its name.
         self.environment = _environments(nodes.values())
         #: Likewise of the node that boots.
         self.booted: dict[str, dict[str, str]] = (

@@ -124,7 +124,7 @@ class KeptDevice:
 
     @property
     def doubts(self) -> tuple[str, ...]:
-        """What speaks against all its runs."""
+        """Reasons to doubt all its runs."""
         if self._warmed["steady"]:
             return ()
         why = ", ".join(self._warmed["windows"][-1]["changes"])

@@ -1,4 +1,4 @@
-"""What of a plan cannot run on a testbed, and why: for ``testbed check --plan``."""
+"""Check for parts of a plan that cannot run on a testbed: for ``testbed check --plan``."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _WHERE = "plan"
 def tried(
     path: Path, testbed: TestbedDescription
 ) -> Callable[[Mapping[str, ReservedHost]], Iterable[Finding]]:
-    """Return what looks on the hosts of a testbed for what a plan needs.
+    """Return the check that a plan can run on the hosts of a testbed.
 
     Args:
         path: the plan; the testbed that it names is not used.

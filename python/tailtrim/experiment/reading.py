@@ -38,7 +38,7 @@ class RecordedRun:
 
     @property
     def name(self) -> str:
-        """What to call it beside the other runs."""
+        """Name that distinguishes it from the other runs."""
         told = self.outcome.label
         told += f" #{self.repetition + 1}" if self.repetition else ""
         told += " (floor)" if self.outcome.floor else ""
@@ -56,9 +56,9 @@ class RecordedRun:
 
 
 class RecordedExperiment(Tabular):
-    """What the record of an experiment says, complete or not.
+    """Record of an experiment, complete or not.
 
-    ``began`` is when, UTC, as text, unknown of experiments before that was kept; ``host`` has
+    ``began`` is its start in UTC, as text, ``None`` in records of early versions; ``host`` has
     ``kernel``, ``machine``, ``cpus`` and others, of the host that ran it.
     """
 
@@ -81,7 +81,7 @@ class RecordedExperiment(Tabular):
             self.name = str(self.plan["name"])
             self.began: str | None = record.get("began")
             self.host: dict[str, Any] = dict(record["host"])
-            #: What its plan says of the testbed: ``"local"``, or the nodes of a testbed file.
+            #: Testbed of the plan: ``"local"``, or the nodes of a testbed file.
             self.testbed: Any = self.plan.get("testbed", "local")
             self.versions: dict[str, str] = dict(record["versions"])
             self.command: list[str] = list(record["command"])

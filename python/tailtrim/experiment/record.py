@@ -29,17 +29,18 @@ if TYPE_CHECKING:
 SCHEMA = "tailtrim.experiment/1"
 RECORD = "experiment.json"
 AUDIT = "audit.json"
-#: What the names of folders begin with that a run or a device has while it is there.
+#: Prefix of the temporary folders of runs and devices.
 HALF = ".run-"
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a run: why it is not to be trusted (``invalid``), or broke (``failed``).
+    """Outcome of a run: why it is not to be trusted (``invalid``), or broke (``failed``).
 
     ``skipped`` says why this host cannot have the device or the factor that the run is about,
-    ``left_out`` what of several factors it cannot, ``untraced`` why a run that was to have a trace
-    has only counters of interrupts, ``repeated`` why earlier attempts failed, in which a node died.
+    ``left_out`` which of several factors it cannot have, ``untraced`` why a run that was to have a
+    trace has only counters of interrupts, ``repeated`` why earlier attempts failed, in which a
+    node died.
     """
 
     run: str
@@ -70,12 +71,12 @@ class Experiment:
     def __init__(self, path: Path, plan: Plan, runs: Sequence[Run], *, resume: bool) -> None:
         """Make the directory, or take up the one that is there."""
         self.path, self.plan, self.runs = path, plan, list(runs)
-        #: Quantiles beside 0.5, 0.9, 0.99 … that the summaries of the runs are to have.
+        #: Quantiles for the summaries of the runs, in addition to 0.5, 0.9, 0.99 ….
         self.quantiles: list[str] = []
-        #: How the nodes were set up when the first run began, by their names.
+        #: Settings of the nodes when the first run began, by their names.
         self.environment: dict[str, dict[str, str]] = {}
         self.testbed = testbed_for(plan.testbed, plan.name)
-        #: What users should know of how it went.
+        #: Messages for users about the course of the experiment.
         self.notices: list[str] = []
         record = path / RECORD
         if path.exists() and not record.exists() and (not path.is_dir() or any(path.iterdir())):
@@ -158,7 +159,8 @@ class Experiment:
         if new:
             self.environment |= new
             self.save()
-        # What the device's node boots is asked for: in such runs it is not among these.
+        # In runs that boot the device's node, ``environment`` is without it: the plan asks for its
+        # settings.
         told = changes({name: self.environment[name] for name in environment}, environment)
         return [f"the environment changed since the first run: {one}" for one in told]
 

@@ -30,7 +30,7 @@ _AROUND = 18
 
 @dataclass(frozen=True, slots=True)
 class Reflected:
-    """What client and reflector counted; why not to trust it; what was left out, and why."""
+    """Counts of client and reflector; reasons to doubt them; what was left out, and why."""
 
     client: dict[str, Any]
     reflector: dict[str, Any] | None

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 #: The source of a trace without events.
 _COUNTERS = "counters"
-#: What a client of round trips leaves.
+#: Files that the client of round trips writes.
 _LOG = ("ping.json", "0.roundtrips")
 
 
@@ -188,7 +188,7 @@ def _may_be_skipped(experiment: Experiment, run: Run) -> bool:
     """Whether there are others that make sense without this run."""
     placed = {(other.dut.preset, node_of(other)) for other in experiment.runs if not other.floor}
     several = len(placed) > 1
-    # What the wire cannot do, no device can.
+    # If the wire cannot do it, no device can.
     floor = isinstance(run.dut, Wire) and node_of(run) == "bare"
     return run.varied is not None or (several and not floor)
 

@@ -40,10 +40,10 @@ _QUANTILES = {"p50": 0.5, "p99": 0.99}
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """What was seen in a window: latencies in ns, as packets left, and what was counted.
+    """Observations of a window: latencies in ns, as packets left, and counters.
 
-    Page faults of the device's processes and TLB shootdowns on its CPUs are those of each interval
-    between two readings; ``None`` where there is nothing to count.
+    Page faults of the device's processes and TLB shootdowns on its CPUs are counted for each
+    interval between two readings; ``None`` where there is nothing to count.
     """
 
     latencies_ns: np.ndarray[Any, Any]

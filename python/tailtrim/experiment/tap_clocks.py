@@ -23,7 +23,7 @@ _STAMPS = {"ingress": ("tap_in", "ingress_ns"), "egress": ("tap_out", "egress_ns
 
 
 class TapClocks:
-    """What keeps the clocks of the taps while a run lasts, if they are on two nodes.
+    """Observation of the taps' clocks during a run, if the taps are on two nodes.
 
     Args:
         at: the run's testbed.
@@ -39,7 +39,7 @@ class TapClocks:
         self._names = [node.host_name for node in self.nodes]
         self._before = self._after = self._asked()
         two = len(self.nodes) > 1
-        #: Who stamps: on one node, what is best there; on two, what has a bound.
+        #: Source of stamps: the best one on one node, one with a known error bound on two.
         self.stamps = "best"
         if two:
             by_nic = difference(self._before[0], self._before[1], BY_NIC).ns is not None

@@ -1,4 +1,4 @@
-"""How much memory a tap has for packets that wait to be written.
+"""Memory of a tap for packets that wait to be written.
 
 On a machine with few cores, to fetch, compress and write them takes the CPU from the load
 generator. The agent begins with it when the memory is half full, so that a run that fits into half
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tailtrim.nodes.node import Node
     from tailtrim.plan import Traffic
 
-#: What the agent takes by itself, and the most that it is asked for, in MB.
+#: Memory that the agent takes by default, and the most that it is asked for, in MB.
 LEAST_MB, MOST_MB = 128, 1_024
 #: A tap takes this part of the memory that is available at most: two of them leave three quarters.
 _PART = 8

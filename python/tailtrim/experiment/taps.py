@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tailtrim.nodes.testbed import Forwarding
     from tailtrim.plan import Traffic
 
-#: What ports count as lost, as ip(8) names it.
+#: Counters of frames that a port lost, by their names in ip(8).
 _LOST = ("errors", "dropped", "over_errors", "missed_errors", "fifo_errors", "nohandler")
 _CRC = "crc_errors"
 
@@ -75,7 +75,7 @@ class Taps:
 
     @property
     def told(self) -> str:
-        """What they have seen so far, in words."""
+        """Text on the packets that they have seen so far."""
         agent = self._agents[0]
         return f"{agent.packets:,} packets" if agent.live is None else live(agent.live)
 

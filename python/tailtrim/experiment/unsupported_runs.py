@@ -1,4 +1,4 @@
-"""What of a run a testbed cannot do, as far as that shows before anything runs."""
+"""Check for runs that a testbed cannot do, as far as that shows before anything runs."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def lacking(
         if need in lacks:
             return HostError(lacks[need])
     if run.boot is not None and plan.testbed == LOCAL:
-        # What a guest has shows when it has booted.
+        # The abilities of a guest are known only after it has booted.
         return None
     try:
         if isinstance(run.dut, InlineDevice) and run.dut.node == "container":

@@ -1,4 +1,4 @@
-"""What speaks against a run: a generator, a tap or a clock that was not up to it."""
+"""Reasons to doubt a run: a generator, a tap or a clock that was not up to it."""
 
 from __future__ import annotations
 

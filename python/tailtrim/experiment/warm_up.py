@@ -89,7 +89,7 @@ def warm_up(  # noqa: PLR0913 - what a run takes
     limit_s, began_s = plan.limits.warm_up_s, time.monotonic()
     short = run.traffic.model_copy(update={"duration_s": WINDOW_S})
     repeated = run.model_copy(update={"traffic": short, "traced": False})
-    # What this process did before must not interrupt the device now.
+    # Earlier work of this process must not interrupt the device now.
     at.stand_off()
     windows: list[dict[str, Any]] = []
     while not windows or windows[-1]["changes"]:

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 #: A packet is matched within 5 s and told of within 1 s; the tap behind the device may be 2 s late.
 #: Half a second before the packet is wanted, and one more to know who had the CPU then.
 _LAST = "30s"
-#: How long the last ones may take to be written. One takes half a second.
+#: Time limit for writing the last traces. One takes half a second.
 _END_S = 60.0
-#: What the trace is told of a packet.
+#: Fields of a packet that are sent to the agent.
 _TOLD = ("ingress_ns", "from_ns", "until_ns")
 
 
 class Surroundings:
-    """What traces the device's CPUs and writes what happened around the worst packets.
+    """Trace of the device's CPUs, written out around the worst packets.
 
     A context manager: leaving it ends the trace.
     """
@@ -35,7 +35,7 @@ class Surroundings:
         Args:
             at: where.
             cpus: those that serve the packets.
-            words: further ones of the agent that traces.
+            words: further arguments of the agent that traces.
 
         """
         self._agent = Agent(at.dut.outside, *tracing_last(at, cpus), *words, tidies_up=True)

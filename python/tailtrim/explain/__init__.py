@@ -1,6 +1,6 @@
-"""What made packets late: :func:`explain` a run, :func:`simulate` what a schedule would see.
+"""Causes of late packets: :func:`explain` for a run, :func:`simulate` for a sending schedule.
 
-Of a run that was kept by minute, :func:`worst_packets` explains those that are kept.
+:func:`worst_packets` explains the worst packets of a run that was kept by minute.
 
 A capture alone shows causes that recur; the counters of interrupts name their vectors, which is
 statistics. A trace of the host (``events.jsonl.zst`` in the run directory) names the cause of each

@@ -89,7 +89,7 @@ class PeriodicCause:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """What is known of a usual clock that was not found.
+    """Detection limit for a usual clock that was not found.
 
     A cause of this frequency that delays packets for longer than ``longer_than_ns`` would have been
     found at the share ``covered`` of its phases. None: packets meet too few phases.
@@ -112,7 +112,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """How packets came."""
+    """Sending schedule of the packets: their interval, and whether it is constant."""
 
     interval_ns: float
     constant: bool
@@ -120,7 +120,7 @@ class Schedule:
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """What a trace of the host says: the verdict as JSON data, and what the trace lacks.
+    """Explanation by a trace of the host: the verdict as JSON data, and the data it lacks.
 
     ``quantiles`` are those of the verdict's ``quantiles_ns`` and of each cause's ``without_ns``.
     """
@@ -156,7 +156,7 @@ class Explanation(Tabular):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What the reader must know about the schedule and the basis of this."""
+        """Warnings for the reader about the schedule and the basis of the explanation."""
         warnings = []
         undersampled = [
             cause
@@ -196,7 +196,7 @@ class Explanation(Tabular):
 
     @property
     def basis(self) -> str:
-        """What the explanation rests on: ``trace``, or ``statistics`` without one."""
+        """Basis of the explanation: ``trace``, or ``statistics`` without one."""
         return "statistics" if self.host is None else "trace"
 
     def as_json(self) -> dict[str, Any]:
@@ -211,7 +211,7 @@ class Explanation(Tabular):
         }
 
 
-#: What a table has of a trace's causes; the verdict says more of each.
+#: Columns of the table of a trace's causes; the verdict has more fields.
 _OF_CAUSE = ("kind", "name", "detail", "events", "late_packets", "excess_ns", "share_ppm")
 
 

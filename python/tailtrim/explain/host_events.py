@@ -1,4 +1,4 @@
-"""Who had the CPU during a run: the events of its trace as arrays."""
+"""Events of a run's trace as arrays: the use of the CPU that serves packets."""
 
 from __future__ import annotations
 
@@ -19,21 +19,22 @@ if TYPE_CHECKING:
 
     Flags: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
     Integers: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
-    #: What events of one cause have in common: kind, name and detail.
+    #: Kind, name and detail: the same for all events of one cause.
     Key: TypeAlias = tuple[str, str, str | None]
 
 
 _THREAD, _HOLE = "thread", "hole"
-# How a thread gives the CPU up, and what the device is then (explain/absence.rs says the same).
+# State in which a thread gives the CPU up, and the name of the device's state then (as in
+# explain/absence.rs).
 _AWAY = {"sleeping": "asleep", "stopped": "stopped", "runnable": "throttled"}
 
 
 @dataclass(frozen=True, slots=True)
 class HostEvents:
-    """What took the CPU that serves packets, by start; ``key`` is a place among ``keys``.
+    """Events that took the CPU that serves packets, by start; ``key`` is a place among ``keys``.
 
-    Intervals are gross: what interrupted them lies within. The device's own thread takes nothing;
-    the times in which it was away are events instead.
+    Intervals are gross: they contain the events that interrupted them. The device's own thread
+    takes nothing; the times in which it was away are events instead.
     """
 
     start_ns: Integers
@@ -164,7 +165,7 @@ def _without_own(events: HostEvents, away: Any, own: int) -> HostEvents:
     start_ns, end_ns, why = start_ns[keep], end_ns[keep], why[keep]
     stopped = why == _AWAY["stopped"]
     others = events.key != own
-    # Who ran because the device was stopped took nothing from it.
+    # A thread that ran because the device was stopped took nothing from it.
     let_in = _threads(events) & _inside(events, start_ns[stopped], end_ns[stopped])
     idle = _idle(events, start_ns[~stopped], end_ns[~stopped], why[~stopped])
     pieces = [(start_ns[stopped], end_ns[stopped], why[stopped]), idle]

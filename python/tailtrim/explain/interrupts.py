@@ -23,7 +23,7 @@ _TIME = "timestamp_us"
 
 @dataclass(frozen=True, slots=True)
 class InterruptRate:
-    """How often an interrupt was counted on a CPU: ``vector`` such as LOC or a number."""
+    """Count and rate of an interrupt on a CPU: ``vector`` such as LOC or a number."""
 
     vector: str
     what: str

@@ -1,4 +1,4 @@
-"""What packets at a rate would observe of periodic interrupts: :func:`simulate`."""
+"""Simulated observation of periodic interrupts by packets at a rate: :func:`simulate`."""
 
 from __future__ import annotations
 

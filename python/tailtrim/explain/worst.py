@@ -46,7 +46,7 @@ class WorstPackets:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What the reader must know of the traces."""
+        """Warnings for the reader about the traces."""
         hosts = [packet.host for packet in self.packets if packet.host is not None]
         holes = sum(host.holes for host in hosts)
         return (f"the traces have {holes} holes",) if holes else ()

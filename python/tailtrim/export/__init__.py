@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMATS", "Conversion", "convert"]
 
-#: What :func:`convert` can write, and what it is in a few words.
+#: Formats that :func:`convert` can write, each with a short description.
 FORMATS: Mapping[str, str] = MappingProxyType(
     {
         "hgrm": "HdrHistogram percentile distribution, in µs",

@@ -1,4 +1,4 @@
-"""What a conversion leaves behind."""
+"""Result of a conversion: the files written, and notices for their reader."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class Bucket:
 
     @property
     def median(self) -> int:
-        """What HdrHistogram takes for each value of the bucket."""
+        """Value that HdrHistogram takes for all values of the bucket."""
         return self.lowest + ((self.highest - self.lowest + 1) >> 1)
 
 

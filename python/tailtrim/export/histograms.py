@@ -34,7 +34,7 @@ class NativeSide:
 
     @property
     def size(self) -> int:
-        """How many buckets hold something."""
+        """Number of buckets."""
         return len(self.counts)
 
 

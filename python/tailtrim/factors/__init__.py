@@ -1,8 +1,8 @@
-"""What each factor of an experiment makes of the latency: a page, a table, figures.
+"""Effect of each factor of an experiment on the latency: a page, a table, figures.
 
 A plan's ``factors`` are varied one at a time. Every value is compared with the first values of all,
-under the same loop variables, by the statistics of :mod:`tailtrim.compare`; from the positions of a
-firewall's rule comes what a rule costs.
+under the same loop variables, by the statistics of :mod:`tailtrim.compare`. The cost of a firewall
+rule is computed from the rule's positions.
 
 Kernels and boot lines are compared likewise (:func:`boots_of`): with boots as repetitions.
 """

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 MARGIN = 0.01
 #: The tail is the highest of these that both sides have the samples for.
 _TAILS = ("0.999", "0.99", "0.9")
-#: What is told of each case; the largest is p1.
+#: Quantiles that are reported of each case; the largest is p1.
 QUANTILES = ("0.25", "0.5", "0.75", "0.9", "0.99", "0.999", "1")
 
 
@@ -79,7 +79,7 @@ class Case:
 
     @property
     def name(self) -> str:
-        """What to call it in a row."""
+        """Name for a row of a table."""
         return f"{self.factor} {self.value}".strip() if self.factor else "baseline"
 
     @property

@@ -1,4 +1,4 @@
-"""What a rule of a firewall costs: the slope of round trips over the matching rule's position."""
+"""Cost of a firewall rule: the slope of round-trip times over the matching rule's position."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the device's node boots: kernel and boot line, and the virtual machine that they are for."""
+"""Boot of the device's node: kernel and boot line, and the virtual machine that they are for."""
 
 from __future__ import annotations
 

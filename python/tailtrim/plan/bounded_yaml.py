@@ -54,7 +54,7 @@ class _Counting(yaml.SafeLoader):
     def __init__(self, text: str) -> None:
         super().__init__(text)
         self._nodes = self._depth = self._deepest = 0
-        #: How many nodes each anchor that is complete stands for, and how many levels.
+        #: Size of each complete anchor: its nodes, and its levels.
         self._sizes: dict[str, tuple[int, int]] = {}
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:

@@ -51,7 +51,7 @@ def load(
     source.data["testbed"] = testbed or testbed_of(source, path.parent)
     loop, factors = loop_of(source), loop_of(source, "factors")
     repeat = source.data.get("repeat", 1)
-    # What is not a number, or less than one, is told when the plan is looked at.
+    # A value that is not a number, or less than one, is refused by the check of the plan.
     repeats = max(repeat, 1) if isinstance(repeat, int) else 1
     cases = 1 + sum(len(values) - 1 for values in factors.values()) + ("together" in source.data)
     count = prod(map(len, loop.values())) * cases * repeats

@@ -1,4 +1,4 @@
-"""What a plan may say."""
+"""Schema of a plan."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from tailtrim.plan.fields import Name, Number, Scalar
 from tailtrim.plan.traffic import Traffic
 from tailtrim.plan.trimming import Trimming
 
-#: What the combination is called in which factors have these values together.
+#: Name of the combination in which several factors have the values of ``together``.
 TOGETHER = "together"
-#: What the label of a run with a trace ends with; and where only interrupts could be counted.
+#: End of the label of a run with a trace, and of one where only interrupts could be counted.
 TRACED, COUNTED = " (traced)", " (interrupt counters only)"
-#: What the smallest echo takes, with FCS.
+#: Size of the smallest echo frame in bytes, with FCS.
 _ECHO = 70
 
 
@@ -273,7 +273,7 @@ class Run(Strict):
     traced: bool = False
     #: Which factor has not its first value: its name, or ``together``.
     varied: str | None = None
-    #: What the device's node boots; ``None`` where it does not boot.
+    #: Boot of the device's node; ``None`` where it does not boot.
     boot: Boot | None = None
 
     @property

@@ -24,7 +24,7 @@ class Pattern:
 
     text: str
 
-    #: What its words look like, as a regular expression; and how an error tells it.
+    #: Regular expression for its words, and their form in error messages.
     form: ClassVar[str]
     told: ClassVar[str]
     #: Whether it has a rate of its own, so that a plan gives none.
@@ -36,7 +36,7 @@ class Pattern:
 
     @property
     def burst(self) -> int | None:
-        """How many packets are sent in one go; ``None`` where that is not fixed."""
+        """Number of packets that are sent in one go; ``None`` where that is not fixed."""
         return None
 
     @classmethod
@@ -99,7 +99,7 @@ class Burst(Pattern):
 
     @property
     def burst(self) -> int:
-        """How many packets a burst has."""
+        """Number of packets in a burst."""
         return int(self.text.removeprefix("burst:"))
 
 

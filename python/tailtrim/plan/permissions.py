@@ -1,4 +1,4 @@
-"""What a plan asks of the hosts of its testbed that the testbed file does not allow."""
+"""Refusals of a plan that asks of its hosts what the testbed file does not allow."""
 
 from __future__ import annotations
 

@@ -172,7 +172,7 @@ class Source:
         key, colon, rest = problem.partition(": ")
         inner = (*place, *key.split("."))
         if colon and self.at((*within, *inner)) is not None:
-            # What does not fit together is told of the key that does not fit.
+            # A contradiction is reported at the key that does not fit.
             place, problem = inner, rest
         elif not isinstance(first.get("input"), dict):
             problem = f"{problem}, not {first.get('input')!r}"
@@ -195,7 +195,7 @@ class Source:
                 continue
             if not isinstance(node, yaml.MappingNode):
                 break
-            # What is merged comes first, and gives way.
+            # Merged entries come first, and later ones have precedence.
             for name, value in reversed(node.value):
                 if name.value == key:
                     node, line = value, name.start_mark.line

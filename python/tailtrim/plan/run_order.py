@@ -63,7 +63,8 @@ def arranged(runs: Sequence[Run], seed: int, *, at_random: bool) -> list[Run]:
     booting = booted(runs) > 0
 
     def boot_of(run: Run) -> Hashable:
-        # What does not boot is as a boot for each repetition, unless its device outlives them.
+        # A run that does not boot counts as booted by its repetition, unless its device outlives
+        # the repetitions.
         outlives = run.boot is None and device_of(run) is not None
         return (device_of(run) if outlives else block_of(run)) if booting else None
 

@@ -1,4 +1,4 @@
-"""What is sent."""
+"""Traffic of a plan."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def amount_of(rate: str) -> tuple[Decimal, str]:
 
 
 class Traffic(Strict):
-    """What the load generator sends."""
+    """Packets that the load generator sends."""
 
     frame_bytes: int | str = Field(
         default=64, description="Bytes with FCS: one size, a list such as 64,1518, or imix."

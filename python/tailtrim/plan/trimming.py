@@ -1,4 +1,4 @@
-"""What ``tailtrim trim`` may change: the key ``trim`` of a plan."""
+"""Settings that ``tailtrim trim`` may change: the key ``trim`` of a plan."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class HostChanges(Strict):
 
 
 class TrimLimits(Strict):
-    """What a change must not cost."""
+    """Limits on the cost of a change."""
 
     loss: Number | None = Field(
         default=None, ge=0, le=1, description="Highest share of packets that are lost."

@@ -13,7 +13,7 @@ from tailtrim.rundir.writing import sha256
 if TYPE_CHECKING:
     from pathlib import Path
 
-#: What cannot be among the checksums: they themselves, and what is made of them.
+#: Files that cannot be among the checksums: the list itself, and its signature.
 _WITHOUT = (SUMS, SIGNATURE)
 _LINE = re.compile(r"([0-9a-f]{64}) [ *](.+)")
 

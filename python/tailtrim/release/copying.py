@@ -30,7 +30,7 @@ from tailtrim.rundir.layout import AROUND, EVENTS, PROVENANCE, SUMMARY
 if TYPE_CHECKING:
     from tailtrim.release.redaction import Redaction
 
-#: What an experiment consists of; all else in its folder is of somebody else.
+#: Folders and files of an experiment; tailtrim did not write others that are in its folder.
 _FOLDERS = re.compile(rf"run-[0-9]{{3,}}|boots|devices|failed|{packages.FOLDER}")
 _FILES = (RECORD, PLAN, AUDIT, *SEARCHES)
 #: Made anew: the drawing without addresses, the report by the version here, the authors' files.
@@ -54,7 +54,7 @@ class Copy:
         """Take the places."""
         self._source, self._target, self._redaction = source, target, redaction
         self._captures = captures
-        #: What of the folder is not in the release.
+        #: Files of the folder that are not in the release.
         self.left_out: list[str] = []
 
     def make(self) -> None:
@@ -101,7 +101,7 @@ class Copy:
         try:
             text = safe_files.text(source)
         except ReleaseError:
-            # What a console printed may be anything.
+            # The output of a console may contain any bytes.
             text = source.read_bytes().decode("utf-8", errors="replace")
         self._write(name, self._told(name, text))
 

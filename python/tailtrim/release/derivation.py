@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 #: A capture of a run is a file in its folder, and no other.
 _FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,254}")
-#: What samples alone give.
+#: Keys of the summary that can be derived from samples alone, and the tables.
 _OF_SAMPLES = ("samples", "latency_ns", "worst")
 _TABLES_OF_SAMPLES = ("quantile", "histogram", "worst", "sample")
-#: Not told by samples, which have no packets.
+#: Columns that samples do not give, since they have no packets.
 _OF_PACKETS = ("signature_high", "signature_low")
 
 

@@ -15,7 +15,7 @@ from tailtrim.release.layout import CITATION, CLAIMS, LICENSE
 if TYPE_CHECKING:
     from pathlib import Path
 
-#: What a citation file has to have (Citation File Format 1.2.0).
+#: Required keys of a citation file (Citation File Format 1.2.0).
 _NEEDED = ("cff-version", "message", "title", "authors")
 
 

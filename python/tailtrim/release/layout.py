@@ -9,7 +9,7 @@ README, LICENSE, CITATION = "README.md", "LICENSE", "CITATION.cff"
 CLAIMS = "claims.yml"
 CRATE = "ro-crate-metadata.json"
 SUMS, SIGNATURE, SIGNERS = "SHA256SUMS", "SHA256SUMS.sig", "allowed_signers"
-#: What a signature is for: one for something else does not hold here.
+#: Namespace of the signature: a signature for another purpose is not valid here.
 NAMESPACE = "tailtrim-release"
 #: The report, and its figures with their values.
 REPORT = "report"

@@ -65,7 +65,7 @@ plan says, so read `experiment/plan.yml` before:
 
     ../tailtrim-venv/bin/tailtrim verify . --rerun 3 --out ../rerun [--testbed TESTBED.yml]
 """
-#: What a release may have, in the order in which a reader looks.
+#: Files and folders that a release may have, in the order in which a reader looks.
 _PLACES = (
     (f"{REPORT}/report.html", "the report of all runs"),
     (f"{REPORT}/boots.html", "the kernels and boot lines compared"),

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _MAGIC = {b"\xfd7zXZ\x00": "xz", b"BZh": "bz2", b"\x1f\x8b": "gz", b"\x28\xb5\x2f\xfd": "zst"}
 
-#: What can be written, by the end of a file's name.
+#: Compressions that can be written, by the extension of a file's name.
 COMPRESSIONS = ("xz", "bz2", "gz", "zst")
 
 

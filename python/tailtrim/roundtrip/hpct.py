@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     _Parser = Callable[[str], Any]
 
-#: What writes it.
+#: Program that writes these files.
 HIPERCONTRACER = Tool("hipercontracer", "hipercontracer", service=True)
 #: The status of an answered probe.
 ANSWERED = 255
@@ -133,7 +133,7 @@ class Jitter:
 
 @dataclass(slots=True)
 class Results:
-    """What a file holds. Early files of version 2 and all of version 1 have no header."""
+    """Content of a file. Early files of version 2 and all of version 1 have no header."""
 
     program: str | None = None
     pings: list[HpctPing] = field(default_factory=list)

@@ -18,7 +18,7 @@ from tailtrim.roundtrip.compression import reading
 if TYPE_CHECKING:
     import os
 
-#: What writes it.
+#: Program that writes these files.
 IRTT = Tool("irtt", "irtt", service=True)
 #: The version of the format that is understood.
 FORMAT = 1
@@ -49,7 +49,7 @@ class IrttRoundTrip:
 
 @dataclass(frozen=True, slots=True)
 class IrttSession:
-    """What a file holds: irtt's own statistics and settings as they are, and every round trip."""
+    """Content of a file: irtt's own statistics and settings as they are, and every round trip."""
 
     version: str
     remote: str

@@ -1,4 +1,4 @@
-"""What ``tailtrim-agent ping --log`` leaves: a record of eighteen integers a round trip.
+"""Log of ``tailtrim-agent ping --log``: a record of eighteen integers for each round trip.
 
 The fields and their order are those of ``Field`` in ``crates/probes/src/ping/log.rs``.
 """
@@ -25,7 +25,7 @@ FIELDS = (
     "round_trip_ns", "status", "bytes", "reply_bytes", "reply_hops", "far_left_ns", "far_number",
 )  # fmt: skip
 
-#: What is never missing.
+#: Columns that are always present.
 _ALWAYS = {"number", "intended_ns", "app_send_ns", "status", "bytes"}
 
 _MISSING = -(2**63)

@@ -78,7 +78,7 @@ def settle(draft: Path, place: Path) -> None:
 
     """
     for path in [*draft.rglob("*"), draft]:
-        # What a node left may be of any kind.
+        # Files that a node left may be of any kind: devices and pipes are not opened.
         if not path.is_symlink() and (path.is_file() or path.is_dir()):
             _sync(path)
     try:

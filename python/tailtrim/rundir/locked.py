@@ -50,4 +50,4 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 class _Owner:
-    """What holds a lock."""
+    """Owner of a lock."""

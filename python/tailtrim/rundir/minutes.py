@@ -1,4 +1,4 @@
-"""What a run of hours keeps of each minute."""
+"""Results that a run of hours keeps of each minute."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _Line = TypeVar("_Line")
 
 @dataclass(frozen=True, slots=True)
 class Minute:
-    """What left the device in one minute, or came until the run ended.
+    """Packets that left the device in one minute.
 
     ``begin_ns`` is in ns since 1970, of the clock of the taps; ``lost`` are packets that were found
     lost since the minute before. ``latency_ns`` has ``min``, ``max`` and the percentiles ``p50`` to
@@ -34,7 +34,7 @@ class Minute:
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """What the device's CPUs counted in one interval; ``None`` where it cannot be read there.
+    """Counters of the device's CPUs in one interval; ``None`` where one cannot be read there.
 
     ``begin_ns`` and ``end_ns`` are of the realtime clock of the device's host. SMIs and steal are
     those of the CPU that has most: all CPUs of a socket have the same SMIs.

@@ -20,7 +20,7 @@ NO_ORDER = "no_order"
 
 @dataclass(frozen=True, slots=True)
 class Ingress:
-    """What became of every ingress packet; all but ``packets`` add up to ``packets``."""
+    """Ingress packets by outcome; all but ``packets`` add up to ``packets``."""
 
     packets: int
     matched: int
@@ -35,7 +35,7 @@ class Ingress:
 
 @dataclass(frozen=True, slots=True)
 class Egress:
-    """What became of every egress packet; all but ``packets`` add up to ``packets``."""
+    """Egress packets by outcome; all but ``packets`` add up to ``packets``."""
 
     packets: int
     matched: int
@@ -49,7 +49,7 @@ class Egress:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """What identified the packets: ``selection`` as given, or ``bytes`` after the L2 header."""
+    """Identity of the packets: ``selection`` as given, or ``bytes`` after the L2 header."""
 
     selection: str | None
     bytes: int
@@ -58,7 +58,7 @@ class Signature:
 
 @dataclass(frozen=True, slots=True)
 class Tap:
-    """What a capture says apart from any matching; stamps are ns of the capture's clock."""
+    """Facts of a capture apart from any matching; stamps are ns of the capture's clock."""
 
     capture: str
     first_ns: int | None
@@ -168,7 +168,7 @@ class DepartedLate:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """What a reader must know before trusting the numbers."""
+    """Notice that a reader must know before trusting the numbers."""
 
     code: str
     count: int

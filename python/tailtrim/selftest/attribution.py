@@ -1,14 +1,16 @@
-"""How well explanations name causes: against disturbances whose times are known.
+"""Accuracy of explanations, tested with disturbances at known times.
 
-When the device was disturbed is written down by who did it, and when it stood still by the device
-itself: neither takes part in the explanation. Where both say so, it was held up on purpose. Where
-the device keeps no such record, the times of the disturbance have to do.
+The program that disturbs the device records the times of its disturbances, and the device records
+the times at which it stood still. Neither record takes part in the explanation. Where both agree,
+the device was held up on purpose. A device without such a record counts as held up during each
+disturbance.
 
-What a packet took longer, the device stood still in its own turn or in those of packets ahead of
-it: what they leave in the queue drains, all parts alike. A packet was disturbed if at least half of
-what it took longer is by the disturbance, and was not if no disturbance came near it. One between
-the two is left out: it has several causes. What the explanation gives the largest part of a
-disturbed packet's excess to should be the name of the disturbance.
+The excess of a packet is the time that it took longer than usual. The device stood still for this
+time in the packet's own turn, or in the turns of packets ahead of it: their excess stays in the
+queue and drains, all parts alike. A packet was disturbed if at least half of its excess is by the
+disturbance, and was not if no disturbance came near it. Packets between these cases have several
+causes and are left out. The explanation should give the largest part of a disturbed packet's excess
+to the disturbance.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ SCHEMA = "tailtrim.attribution/1"
 #: a higher one would choose those of them that met something else, too.
 _LATE_FROM = "0.5"
 
-#: What each disturbance looks like in an explanation.
+#: Name of each disturbance in an explanation.
 EXPECTED = {
     "munmap": "TLB shootdown",
     "mprotect": "TLB shootdown",
@@ -59,20 +61,20 @@ _UNTIL, _UNTIL_NS = "quota", 500_000
 #: The name of threads that disturb on purpose, what receiving packets is called, and the function
 #: of timers on purpose, where the tick may be handled in the same interrupt.
 _THREAD, _RECEIVING, _TIMER = "tt-disturb", ("NET_RX", "ksoftirqd"), "timerfd"
-#: A disturbance of a moment that takes so many times the median had to wait itself, such as for a
-#: device that was interrupted already: what it did when is not known. Likewise a device that stood
-#: still for so long: it did for something else, too.
+#: A disturbance of a moment is left out if it takes so many times the median: it had to wait
+#: itself, such as for a device that was interrupted already, and the time of its effect is not
+#: known. Likewise a device that stood still for so long: another cause took part.
 _LONG = 2
-#: What lasts, but takes the device a moment at a time.
+#: Disturbances that last, but take the device a moment at a time.
 _STORMS = ("timers", "softirqs")
-#: What the trace has not seen, and other causes.
+#: Causes that the trace has not seen, and other causes.
 UNKNOWN, OTHER = "unknown", "other"
 _NONE = np.empty((0, 2), dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
 class AttributionScore:
-    """What the explanation said of late packets, counted by what was done to them.
+    """Result of an explanation for late packets, counted by their known disturbance.
 
     ``disturbed`` and ``undisturbed`` are packets, ``late`` and ``late_undisturbed`` those of them
     that are late, by the cause that the explanation names.
@@ -88,7 +90,7 @@ class AttributionScore:
 
     @property
     def expected(self) -> str | None:
-        """What the explanation should say of those that were disturbed; none of the control."""
+        """Cause that the explanation should name of disturbed packets; ``None`` for the control."""
         return EXPECTED.get(self.what.partition(":")[0])
 
     @property
@@ -254,7 +256,7 @@ def _by(
     longer = np.maximum(until - begin - usual, 0)
     stood = np.minimum(_covered(held, begin, until), longer)
     disturbed = np.zeros(begin.size, dtype=np.bool_)
-    # What the packets ahead left in the queue: all of it, and what of that is by the disturbance.
+    # Excess of the packets ahead that is left in the queue: all of it, and that by the disturbance.
     left_ns = of_it_ns = 0.0
     rows = zip(longer.tolist(), stood.tolist(), wait.tolist(), strict=True)
     for number, (longer_ns, stood_ns, wait_ns) in enumerate(rows):

@@ -20,12 +20,12 @@ _LOST_NS = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class BadPackets:
-    """What became of the packets of a run.
+    """Counts of the packets of a run, and of the bad ones among them.
 
-    ``lost`` and ``late`` packets are bad. ``counted`` are those that count: all, or with a survival
-    time those before which no good packet was sent for so long. ``longest`` successive packets
-    were bad, and within ``longest_ns`` no good one was sent. ``effect`` is how many packets are
-    worth one independent one.
+    ``lost`` and ``late`` packets are bad. ``counted`` are the bad ones that count: all of them, or
+    with a survival time those before which no good packet was sent for so long. ``longest``
+    successive packets were bad, and within ``longest_ns`` no good one was sent. ``effect`` is the
+    number of packets that are worth one independent packet.
     """
 
     packets: int

@@ -1,4 +1,4 @@
-"""What objectives are held against: :class:`Measured`."""
+"""Runs that objectives are checked against: :class:`Measured`."""
 
 from __future__ import annotations
 

@@ -26,9 +26,9 @@ _EXPECTED = (
 
 @dataclass(frozen=True, slots=True)
 class Objective:
-    """What is to be below a limit.
+    """Upper limit of a quantile, the mean, the maximum or the loss.
 
-    ``limit`` is in nanoseconds, of the loss a share of the packets. ``p`` is the quantile as the
+    ``limit`` is in nanoseconds, for the loss a share of the packets. ``p`` is the quantile as the
     summary writes it, such as ``0.999``.
     """
 
@@ -38,7 +38,7 @@ class Objective:
     p: str | None = None
     #: A lost packet counts as infinitely late.
     adjusted: bool = False
-    #: What it stands for, if it is a promise by name; the quantile is the same of a single run.
+    #: The promise that it stands for, if it names one; for a single run the quantile is the same.
     promise: Promise | None = None
 
     def __str__(self) -> str:

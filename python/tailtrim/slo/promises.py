@@ -18,7 +18,7 @@ _US, _MS = 10**3, 10**6
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """What is promised: within ``deadline_ns`` are all packets but ``share``.
+    """Promise of a deadline: all packets but ``share`` arrive within ``deadline_ns``.
 
     With a survival time, a bad packet counts when no good one was sent for so long before it.
     """

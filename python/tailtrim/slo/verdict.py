@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Decision(StrEnum):
-    """What an interval says of a limit."""
+    """Position of an interval relative to a limit."""
 
     PASSED = "passed"
     FAILED = "failed"

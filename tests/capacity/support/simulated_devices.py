@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Latencies = np.ndarray[Any, np.dtype[np.float64]]
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
 
-#: What a trial takes beside its duration.
+#: Overhead of a trial, added to its duration.
 BESIDE_S = 2.0
 
 

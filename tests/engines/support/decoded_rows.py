@@ -1,4 +1,4 @@
-"""What lies in a decoded directory."""
+"""Rows of a decoded directory."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ SECOND_NS = 10**9
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """How often what happens, and how far stamps may be off."""
+    """Rates of each kind of trouble, and limits for the error of stamps."""
 
     packets: int = 400
     step_ns: int = 20_000_000

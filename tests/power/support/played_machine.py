@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 UUID = "1c0f8cd2-0000-4000-8000-000000000001"
 OLD = "BOOT_IMAGE=/vmlinuz-6.1 root=/dev/sda1 quiet"
-#: What a machine has of this host. It has nothing else: kexec and systemctl are played.
+#: Programs of this host that a machine has. It has no others: kexec and systemctl are played.
 _OF_HOST = ("sh", "cat", "sync", "mv", "rm", "test", EDITENV.program, CHECK.program)
 _PLAYED = {
     "kexec": """
@@ -44,7 +44,7 @@ esac
 """,
     "grub-mkrelpath": 'echo "${1#/boot}"',
 }
-# What is played has the place of /media: without it no command is run.
+# The played programs take the place of /media: without it no command is run.
 _INSIDE = """
 for place in boot media proc/sys/kernel proc/cmdline sys/kernel run; do
     mount --bind "$0/$place" "/$place" || exit 125
@@ -99,7 +99,7 @@ class Machine(Shell):
 
     @property
     def environment(self) -> str:
-        """What GRUB's environment block has."""
+        """Content of GRUB's environment block."""
         return self.run(EDITENV.program, "/boot/grub/grubenv", "list")
 
     @contextmanager

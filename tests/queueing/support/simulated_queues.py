@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Times: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
 
 ORIGIN_NS = 1_700_000_000_000_000_000
-# How far the trace's times are off, and what it says of that.
+# Offset of the trace's times, and the bound of it that the trace states.
 _OFF_NS, ERROR_NS = 100, 300
 
 
@@ -45,7 +45,7 @@ class World:
 
     @property
     def stolen_ns_per_s(self) -> float:
-        """What both causes take: a tick within a thread's time takes nothing more."""
+        """Time that both causes take: a tick within a thread's time takes nothing more."""
         thread = self.thread_hz * self.thread_ns / 1e9
         busy = 1 - float(np.exp(-thread))
         return 1e9 * (busy + (1 - busy) * self.tick_hz * self.tick_ns / 1e9)

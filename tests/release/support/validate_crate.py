@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-#: What the context of 1.2 calls otherwise than that of 1.3, which is the one at hand.
+#: Terms with other names in the context of 1.2 than in that of 1.3, which is the one used here.
 OF_1_2 = {
     "ComputationalWorkflow": "https://bioschemas.org/ComputationalWorkflow",
     "FormalParameter": "https://bioschemas.org/FormalParameter",

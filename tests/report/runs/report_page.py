@@ -1,4 +1,4 @@
-"""What a report's page has."""
+"""Parser for a report's page."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def simulate(world: World, settings: Settings, seed: int) -> Result:
             boots[boot] = world.boot_sigma * rng.gauss(0, 1) if world.boot_sigma else 0.0
         seen = world.run(trial, rng)
         if seen.tail_ns is not None:
-            # What a boot has of its own is the same for all its trials.
+            # The deviation of a boot is the same for all its trials.
             seen = replace(seen, tail_ns=seen.tail_ns * math.exp(boots[boot]))
         search.tell(seen)
     assert search.result is not None

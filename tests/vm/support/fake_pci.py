@@ -164,5 +164,5 @@ class FakeHost:
 
     @property
     def writes(self) -> list[str]:
-        """What was written and asked for, in its order."""
+        """Writes and requests to the fake host, in order."""
         return self.log.read_text().splitlines() if self.log.exists() else []

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _MOST_BYTES = 256 << 20
-#: Of a latency in ns and of a count: what an integer of the tables holds, with room for sums.
+#: Limit of a latency in ns and of a count: the tables' integers can hold it, with room for sums.
 _MOST = 2**53
 _OLD = "perc_"
 
@@ -38,7 +38,7 @@ class Histogram:
 
     @property
     def samples(self) -> int:
-        """How many there are."""
+        """Number of latencies."""
         return sum(self.counts)
 
     def at(self, p: Decimal) -> int:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from tailtrim_pos.results.pos_results import Upload
 
-#: What published experiments call the variable that only counts repetitions.
+#: Names that published experiments give the variable that only counts repetitions.
 REPETITIONS = ("repetition", "repeat")
 _MISSING = "the results have no such run"
 _NOTHING = "the run has no captures, histogram or percentiles"
@@ -164,7 +164,7 @@ def _leave(run: _Run, out: Path, *, skip_s: str | float, keep_captures: bool) ->
     except OutputError:
         raise
     except TailtrimError as error:
-        # What is wrong with one run is told of it; the others are worth having.
+        # An error of one run is recorded with the run; the other runs are still imported.
         raw = {**asdict(run.outcome), "failed": str(error)}
         return Outcome(**raw)
     told = {"loop": run.loop, "repetition": run.repetition, "traffic": {}, "dut": {}}

@@ -42,7 +42,7 @@ class PosRun:
 
 @dataclass(frozen=True, slots=True)
 class PosResults:
-    """What a folder holds; ``layout`` is 2020 or 2026, ``missing`` are runs without a file."""
+    """Content of a folder; ``layout`` is 2020 or 2026, ``missing`` are runs without a file."""
 
     name: str
     layout: int

@@ -19,7 +19,7 @@ from tailtrim_pos.results import import_pos
 pytestmark = pytest.mark.published
 
 CLAIMS = Path(__file__).with_name("published_claims.yml")
-#: What 300,000 packets say nothing sure about.
+#: Claims that 300,000 packets cannot decide.
 UNDECIDED = [
     "Up to the 99.9th percentile, the observed latency budget of 1 ms is low enough (Section I)",
     (

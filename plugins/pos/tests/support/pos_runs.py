@@ -55,7 +55,7 @@ class PosRun:
         return folder
 
     def printed(self, name: str, node: str = "") -> str:
-        """What a command of a name printed."""
+        """Output of the command with this name."""
         (path,) = self.results.rglob(f"{node}/*_{name}" if node else f"*_{name}")
         return path.read_text("utf-8")
 

@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 USER, PASSWORD = "admin", "pass word&1"
-#: How the first outlet is called.
+#: Number of the first outlet, by model.
 FIRST = {"netio": 1, "shelly-gen1": 0, "shelly-gen2": 0, "tasmota": 1, "gude": 1}
 _REALM, _NONCE = "outlet", "5f1e"
 
 
 @dataclass
 class Asked:
-    """A request, and what user and password it has."""
+    """A request with its user and password."""
 
     method: str
     path: str
@@ -49,14 +49,14 @@ class Emulator:
     model: str
     states: dict[int, bool] = field(default_factory=dict)
     asked: list[Asked] = field(default_factory=list)
-    #: It takes what it is told and does nothing.
+    #: It accepts requests and does nothing.
     stuck: bool = False
-    #: What it answers instead.
+    #: Status and text of its answers, in place of the true ones.
     instead: tuple[int, str] | None = None
     #: Seconds before it answers.
     late_s: float = 0
     certificate: tuple[Path, Path] | None = None
-    #: What the second outlet takes; the first one takes nothing. ``None``: no outlet has a meter.
+    #: Power of the second outlet; the first one takes none. ``None``: no outlet has a meter.
     watts: float | None = 42.0
 
     def __enter__(self) -> Self:

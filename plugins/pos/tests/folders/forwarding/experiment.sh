@@ -23,7 +23,7 @@ pos nodes list
 pos nodes show -j "$DUT" >/dev/null
 pos nodes copy -d /root/tools/ "$LOADGEN" loadgen/generator.sh
 
-# What is set after a node was booted is seen with --remote only.
+# Variables set after a node was booted are seen with --remote only.
 echo 'late: 7' | pos allocations set_variables "$LOADGEN" -
 
 echo "== setup"

@@ -7,6 +7,6 @@ for port in "$in" "$out" sw0; do
     [ "$port" = sw0 ] || ip link set "$port" master sw0
     ip link set "$port" up
 done
-# What a script breaks here is this node's.
+# Changes of a script to files of the system stay in this node.
 echo broken >/etc/hostname
 pos_sync -t setup -l pair --timeout 30
