@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 import pytest
 from trials import Simulated
 
-from tailtrim.capacity.record import Capacity
-from tailtrim.capacity.result import Ended, Found, FoundBound
-from tailtrim.experiment import recorded
-from tailtrim.report import capacity_wording, write_experiment
+from tailtrim.laboratory.capacity.record import Capacity
+from tailtrim.laboratory.capacity.result import Ended, Found, FoundBound
+from tailtrim.publishing.report import capacity_wording, write_experiment
+from tailtrim.results.experiments import recorded
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tailtrim.capacity.runner import Searching
+    from tailtrim.laboratory.capacity.runner import Searching
 
 
 def test_the_page_has_the_bounds_and_the_curve(

@@ -11,8 +11,8 @@ import pytest
 
 from tailtrim.analysis import analyze
 from tailtrim.analysis.departures import Departures
-from tailtrim.nodes import agent
-from tailtrim.rundir import TABLES
+from tailtrim.laboratory.nodes import agent
+from tailtrim.results import TABLES
 
 CAPTURES = Path(__file__).parents[2] / "examples" / "testpmd"
 INGRESS, EGRESS = (str(CAPTURES / f"{tap}.pcap.zst") for tap in ("ingress", "egress"))

@@ -17,9 +17,9 @@ from hdrh.histogram import HdrHistogram
 from hdrh.log import HistogramLogReader
 from synthetic import write_pcap
 
-from tailtrim.nodes import agent
-from tailtrim.rundir import TABLES, RunDirectory
-from tailtrim.rundir.minutes import Minute, minutes
+from tailtrim.laboratory.nodes import agent
+from tailtrim.results import TABLES, RunDirectory
+from tailtrim.results.minutes import Minute, minutes
 
 if TYPE_CHECKING:
     from pathlib import Path

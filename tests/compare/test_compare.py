@@ -12,8 +12,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import tailtrim
+from tailtrim.analysis.compare import compare, compare_halves
 from tailtrim.cli.application import app
-from tailtrim.compare import compare, compare_halves
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from typer.testing import CliRunner
 
+from tailtrim.analysis.compare import compare
 from tailtrim.cli.application import app
-from tailtrim.compare import compare
-from tailtrim.nodes.namespace import LocalHost
+from tailtrim.laboratory.nodes.namespace import LocalHost
 
 if TYPE_CHECKING:
     from pathlib import Path

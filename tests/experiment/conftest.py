@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from unwired import Nothing
 
-from tailtrim.experiment import Experiment
-from tailtrim.plan import load
+from tailtrim.laboratory.experiment import Experiment
+from tailtrim.laboratory.plan import load
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @pytest.fixture
 def experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Experiment]:
     # The package has a function of a module's name.
-    record = sys.modules["tailtrim.experiment.record"]
+    record = sys.modules["tailtrim.laboratory.experiment.record"]
     monkeypatch.setattr(record, "testbed_for", lambda *_: Nothing())
     monkeypatch.setattr(Nothing, "wired", 0)
 

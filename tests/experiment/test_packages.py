@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tailtrim.experiment import packages
-from tailtrim.nodes.environment import environment, package_list, sum_of
+from tailtrim.laboratory.experiment import packages
+from tailtrim.laboratory.nodes.environment import environment, package_list, sum_of
 
 if TYPE_CHECKING:
     from pathlib import Path

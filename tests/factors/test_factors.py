@@ -11,18 +11,18 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from tailtrim import factors
+from tailtrim.analysis.roundtrip import Series, write_run
 from tailtrim.cli.application import app
 from tailtrim.errors import RunDirectoryError
-from tailtrim.experiment import recorded
-from tailtrim.factors.slope import RulePosition, slopes
-from tailtrim.plan import load
-from tailtrim.roundtrip import Series, write_run
+from tailtrim.laboratory.plan import load
+from tailtrim.publishing import factors
+from tailtrim.publishing.factors.slope import RulePosition, slopes
+from tailtrim.results.experiments import recorded
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tailtrim.plan import Plan
+    from tailtrim.laboratory.plan import Plan
 
 PLAN = """\
 name: known

@@ -17,14 +17,14 @@ from hosts import mac, make_key
 from shell_guest import archive, with_libraries
 
 from tailtrim.errors import HostError
-from tailtrim.nodes import local_host
-from tailtrim.nodes.boot import methods
-from tailtrim.nodes.boot.methods import KEXEC
-from tailtrim.nodes.namespace import Namespace
-from tailtrim.nodes.ssh.address import Ssh
-from tailtrim.nodes.ssh.connection import Connection
-from tailtrim.nodes.vm.image import Image
-from tailtrim.nodes.vm.machine import COMMON, QEMU, Hardware, Machine, Wired
+from tailtrim.laboratory.nodes import local_host
+from tailtrim.laboratory.nodes.boot import methods
+from tailtrim.laboratory.nodes.boot.methods import KEXEC
+from tailtrim.laboratory.nodes.namespace import Namespace
+from tailtrim.laboratory.nodes.ssh.address import Ssh
+from tailtrim.laboratory.nodes.ssh.connection import Connection
+from tailtrim.laboratory.nodes.vm.image import Image
+from tailtrim.laboratory.nodes.vm.machine import COMMON, QEMU, Hardware, Machine, Wired
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from hosts import Hosts
 
-    from tailtrim.nodes.tool import Tool
+    from tailtrim.tool import Tool
 
 ADDRESS, _OURS = "192.0.2.102", "192.0.2.101/30"
 _CONTROL = "02:00:00:00:08:01"

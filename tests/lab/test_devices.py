@@ -9,7 +9,7 @@ import pytest
 from laboratory import all_counted, passed
 from releases import path_with
 
-from tailtrim.devices.nftables import rules
+from tailtrim.laboratory.devices.nftables import rules
 
 if TYPE_CHECKING:
     from laboratory import Lab

@@ -15,14 +15,14 @@ import pytest
 from test_ending import started, wait_until
 
 from tailtrim.errors import RunError
-from tailtrim.nodes.vm.guest import Guest, GuestSettings
-from tailtrim.nodes.vm.image import opened
-from tailtrim.nodes.vm.machine import COMMON
+from tailtrim.laboratory.nodes.vm.guest import Guest, GuestSettings
+from tailtrim.laboratory.nodes.vm.image import opened
+from tailtrim.laboratory.nodes.vm.machine import COMMON
 
 if TYPE_CHECKING:
     from laboratory import Lab
 
-    from tailtrim.nodes.vm.image import Image
+    from tailtrim.laboratory.nodes.vm.image import Image
 
 pytestmark = pytest.mark.guests
 

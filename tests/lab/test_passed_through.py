@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from fake_pci import DRIVER, IN, OUT, FakeHost
 
-from tailtrim.doctor.check import attempt
-from tailtrim.nodes import local_host
-from tailtrim.nodes.namespace import Namespace
-from tailtrim.nodes.vm import forwarding, pci
-from tailtrim.nodes.vm.guest import Guest, ports_with
-from tailtrim.nodes.vm.pci import PassedPort
+from tailtrim.laboratory.doctor.check import attempt
+from tailtrim.laboratory.nodes import local_host
+from tailtrim.laboratory.nodes.namespace import Namespace
+from tailtrim.laboratory.nodes.vm import forwarding, pci
+from tailtrim.laboratory.nodes.vm.guest import Guest, ports_with
+from tailtrim.laboratory.nodes.vm.pci import PassedPort
 
 if TYPE_CHECKING:
     from laboratory import Lab
@@ -126,9 +126,9 @@ def test_frames_pass_between_the_timestamper_and_a_card(
 
 _BINDS = """
 import os, pathlib, subprocess
-from tailtrim.nodes.namespace import Namespace
-from tailtrim.nodes.vm.pci import PassedPort
-from tailtrim.nodes.vm.vfio import BoundDevices
+from tailtrim.laboratory.nodes.namespace import Namespace
+from tailtrim.laboratory.nodes.vm.pci import PassedPort
+from tailtrim.laboratory.nodes.vm.vfio import BoundDevices
 
 def ip(*words):
     return subprocess.run(["ip", *words], check=True, capture_output=True, text=True).stdout

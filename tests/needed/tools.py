@@ -10,12 +10,12 @@ import sys
 
 import pytest
 
-from tailtrim.doctor import missing_tools
-from tailtrim.nodes import local_host
-from tailtrim.nodes.boot import methods
-from tailtrim.nodes.boot.methods import KEXEC
-from tailtrim.nodes.tool import Tool, installable
-from tailtrim.nodes.vm import image, machine, root
+from tailtrim.laboratory.doctor import missing_tools
+from tailtrim.laboratory.nodes import local_host
+from tailtrim.laboratory.nodes.boot import methods
+from tailtrim.laboratory.nodes.boot.methods import KEXEC
+from tailtrim.laboratory.nodes.vm import image, machine, root
+from tailtrim.tool import Tool, installable
 
 #: Peers of the reflector and of ``ping``.
 PING = Tool("ping", "iputils-ping")

@@ -9,12 +9,12 @@ from typing import IO, TYPE_CHECKING, Any, cast
 import pytest
 
 from tailtrim.errors import RunError
-from tailtrim.nodes.ssh.fetching import fetched
+from tailtrim.laboratory.nodes.ssh.fetching import fetched
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tailtrim.nodes.ssh.session import SshSession
+    from tailtrim.laboratory.nodes.ssh.session import SshSession
 
 WARNING = "sudo: unable to resolve host far: Temporary failure in name resolution"
 

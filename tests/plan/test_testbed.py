@@ -8,10 +8,10 @@ from textwrap import dedent
 
 import pytest
 
-from tailtrim import plan as plans
 from tailtrim.errors import PlanError
-from tailtrim.nodes import drawing
-from tailtrim.nodes.ssh.address import SshHost
+from tailtrim.laboratory import plan as plans
+from tailtrim.laboratory.nodes import drawing
+from tailtrim.laboratory.nodes.ssh.address import SshHost
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "three-hosts"
 SAID = (EXAMPLE / "testbed.yml").read_text("utf-8")

@@ -10,10 +10,10 @@ from played_machine import OLD, UUID, Machine, Plug
 from tools import GRUB, need
 
 from tailtrim.errors import HostError
-from tailtrim.nodes.boot import reboot as reboot_module
-from tailtrim.nodes.boot.line import BootLine, BootSeen
-from tailtrim.nodes.boot.methods import Grub, Kexec
-from tailtrim.nodes.boot.reboot import BootMethod, reboot
+from tailtrim.laboratory.nodes.boot import reboot as reboot_module
+from tailtrim.laboratory.nodes.boot.line import BootLine, BootSeen
+from tailtrim.laboratory.nodes.boot.methods import Grub, Kexec
+from tailtrim.laboratory.nodes.boot.reboot import BootMethod, reboot
 
 if TYPE_CHECKING:
     from pathlib import Path

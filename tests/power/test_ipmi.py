@@ -13,10 +13,10 @@ from ports import reserved_port
 from tools import need
 
 from tailtrim.errors import HostError
-from tailtrim.nodes import local_host
-from tailtrim.nodes.power import State
-from tailtrim.nodes.power import ipmi as ipmi_module
-from tailtrim.nodes.power.ipmi import IPMITOOL, Ipmi
+from tailtrim.laboratory.nodes import local_host
+from tailtrim.laboratory.nodes.power import State
+from tailtrim.laboratory.nodes.power import ipmi as ipmi_module
+from tailtrim.laboratory.nodes.power.ipmi import IPMITOOL, Ipmi
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tools import GRUB, GRUB_BIOS, GRUB_MKIMAGE, MKFS, need
 
-from tailtrim.nodes import local_host
+from tailtrim.laboratory.nodes import local_host
 
 _MODULES = "biosdisk configfile ext2 linux loadenv normal search search_fs_uuid test true"
 # Parts of grub-mkconfig's output: 00_header, an entry of 10_linux, and 41_custom.

@@ -19,8 +19,8 @@ from fetched import KERNELS
 from tools import BUSYBOX, CPIO, QEMU, need
 
 from tailtrim.errors import RunError
-from tailtrim.nodes import local_host
-from tailtrim.nodes.host import Facts, Shell
+from tailtrim.laboratory.nodes import local_host
+from tailtrim.laboratory.nodes.host import Facts, Shell
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

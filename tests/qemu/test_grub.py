@@ -9,8 +9,8 @@ import pytest
 from played_machine import UUID, Machine
 from shell_guest import CONSOLE, archive, booted, kernels, release, shell
 
-from tailtrim.nodes.boot.line import BootLine, BootSeen
-from tailtrim.nodes.boot.methods import Grub
+from tailtrim.laboratory.nodes.boot.line import BootLine, BootSeen
+from tailtrim.laboratory.nodes.boot.methods import Grub
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from shell_guest import ANSWER_S, CONSOLE, archive, booted, kernels, release, shell, with_libraries
 from tools import need
 
-from tailtrim.nodes import local_host
-from tailtrim.nodes.boot.line import BootLine, BootSeen
-from tailtrim.nodes.boot.methods import KEXEC, Kexec
-from tailtrim.nodes.boot.reboot import reboot
+from tailtrim.laboratory.nodes import local_host
+from tailtrim.laboratory.nodes.boot.line import BootLine, BootSeen
+from tailtrim.laboratory.nodes.boot.methods import KEXEC, Kexec
+from tailtrim.laboratory.nodes.boot.reboot import reboot
 
 if TYPE_CHECKING:
     from pathlib import Path

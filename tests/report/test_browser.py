@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 import tools
 
-from tailtrim.report import write
+from tailtrim.publishing.report import write
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,19 +10,19 @@ import pytest
 from swept_experiment import RATES, latencies, swept
 
 from tailtrim import RunDirectory
-from tailtrim.experiment import recorded
-from tailtrim.report import write
-from tailtrim.report.figures.looks import distinct, looks_of
-from tailtrim.report.figures.percentiles import percentiles
-from tailtrim.report.figures.sweep import sweeps
-from tailtrim.report.report_files import runs_of
-from tailtrim.slo import objectives
+from tailtrim.analysis.slo import objectives
+from tailtrim.publishing.report import write
+from tailtrim.publishing.report.figures.looks import distinct, looks_of
+from tailtrim.publishing.report.figures.percentiles import percentiles
+from tailtrim.publishing.report.figures.sweep import sweeps
+from tailtrim.publishing.report.report_files import runs_of
+from tailtrim.results.experiments import recorded
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tailtrim.report.figures.figure import Figure
+    from tailtrim.publishing.report.figures.figure import Figure
 
 
 def html_of(place: Path) -> str:

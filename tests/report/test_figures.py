@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from tailtrim import RunDirectoryError
-from tailtrim.report.figures import distributions, drawing, looks, percentiles, timelines
-from tailtrim.report.figures.distributions import binned, edges, thinned
-from tailtrim.report.figures.figure import Axis
-from tailtrim.report.inputs.run_tables import ReportedRun
-from tailtrim.report.report_files import series
+from tailtrim.publishing.report.figures import distributions, drawing, looks, percentiles, timelines
+from tailtrim.publishing.report.figures.distributions import binned, edges, thinned
+from tailtrim.publishing.report.figures.figure import Axis
+from tailtrim.publishing.report.inputs.run_tables import ReportedRun
+from tailtrim.publishing.report.report_files import series
 
 if TYPE_CHECKING:
     from collections.abc import Callable

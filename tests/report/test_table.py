@@ -4,7 +4,7 @@ import io
 
 from rich.console import Console
 
-from tailtrim.report.table import Cell, Column, Head, Row, Table
+from tailtrim.publishing.report.table import Cell, Column, Head, Row, Table
 
 TABLE = Table(
     [

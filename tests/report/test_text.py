@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 from rich.console import Console
 
-from tailtrim.report import ReportError
-from tailtrim.report.terminal.run_text import render
+from tailtrim.publishing.report import ReportError
+from tailtrim.publishing.report.terminal.run_text import render
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -127,7 +127,7 @@ def test_names_and_summaries_are_as_many(testpmd: RunDirectory) -> None:
 
 
 def test_importing_it_brings_nothing_heavy() -> None:
-    code = "import sys, tailtrim.report.terminal.run_text; print(*sys.modules)"
+    code = "import sys, tailtrim.publishing.report.terminal.run_text; print(*sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", code], check=True, capture_output=True, encoding="utf-8"
     )

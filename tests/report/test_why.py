@@ -11,27 +11,26 @@ import pytest
 from late_run import arrival, cause, event, events, explanation, store
 
 from tailtrim import RunDirectoryError
-from tailtrim.explain import host_events
-from tailtrim.report import write
-from tailtrim.report.figures import busy_period, late_packets
-from tailtrim.report.figures.late_packets import (
+from tailtrim.analysis.explain import host_events, host_explanation
+from tailtrim.publishing.report import write
+from tailtrim.publishing.report.figures import busy_period, late_packets
+from tailtrim.publishing.report.figures.late_packets import (
     OTHER,
     QUEUE,
     UNKNOWN,
     ExplainedRun,
     without_causes,
 )
-from tailtrim.report.inputs import host_explanation
-from tailtrim.report.inputs.run_tables import ReportedRun
-from tailtrim.report.pages import cause_section
-from tailtrim.rundir import EVENTS
+from tailtrim.publishing.report.inputs.run_tables import ReportedRun
+from tailtrim.publishing.report.pages import cause_section
+from tailtrim.results import EVENTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from tailtrim import RunDirectory
-    from tailtrim.report.figures.figure import Figure
+    from tailtrim.publishing.report.figures.figure import Figure
 
 EVIL = "<script>alert(1)<!--"
 

@@ -19,18 +19,18 @@ from rich.console import Console
 from simulated_worlds import World
 from typer.testing import CliRunner
 
+from tailtrim import units
 from tailtrim.cli import application
 from tailtrim.errors import RunDirectoryError
-from tailtrim.report import units
-from tailtrim.trim.observation import with_power
-from tailtrim.trim.recorded import is_search, recorded
-from tailtrim.trim.report import findings, page
-from tailtrim.trim.report.costs import Processors, costs_of
-from tailtrim.trim.report.table import changes, notes, render
-from tailtrim.trim.search import Search
-from tailtrim.trim.tree import tree
-from tailtrim.trim.trial import Observation, Settings
-from tailtrim.trim.verdict import Found, Verdict
+from tailtrim.laboratory.trim.observation import with_power
+from tailtrim.laboratory.trim.recorded import is_search, recorded
+from tailtrim.laboratory.trim.search import Search
+from tailtrim.laboratory.trim.tree import tree
+from tailtrim.laboratory.trim.trial import Observation, Settings
+from tailtrim.laboratory.trim.verdict import Found, Verdict
+from tailtrim.publishing.trim_report import findings, page
+from tailtrim.publishing.trim_report.costs import Processors, costs_of
+from tailtrim.publishing.trim_report.table import changes, notes, render
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tailtrim.errors import HostError
-from tailtrim.nodes.vm import kernel
-from tailtrim.nodes.vm.guest import PORTS, ports_with
-from tailtrim.nodes.vm.machine import network
-from tailtrim.nodes.vm.pci import PassedPort
+from tailtrim.laboratory.nodes.vm import kernel
+from tailtrim.laboratory.nodes.vm.guest import PORTS, ports_with
+from tailtrim.laboratory.nodes.vm.machine import network
+from tailtrim.laboratory.nodes.vm.pci import PassedPort
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,8 +10,8 @@ import pytest
 from fake_pci import BRIDGE, DRIVER, IN, NETWORK, OUT, SOUND, FakeHost
 
 from tailtrim.errors import HostError
-from tailtrim.nodes.vm import pci
-from tailtrim.nodes.vm.pci import PassedPort, RequestedPort
+from tailtrim.laboratory.nodes.vm import pci
+from tailtrim.laboratory.nodes.vm.pci import PassedPort, RequestedPort
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,8 +14,8 @@ import pytest
 from fake_pci import DRIVER, IN, OUT, FakeHost
 
 from tailtrim.errors import HostError
-from tailtrim.nodes.vm.pci import PassedPort
-from tailtrim.nodes.vm.vfio import BoundDevices
+from tailtrim.laboratory.nodes.vm.pci import PassedPort
+from tailtrim.laboratory.nodes.vm.vfio import BoundDevices
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -129,8 +129,8 @@ def test_a_group_that_may_not_be_used_is_told_and_given_back(
 def test_killed_the_devices_come_back(fake: FakeHost) -> None:
     program = textwrap.dedent(f"""
         import os, pathlib, time
-        from tailtrim.nodes.vm.pci import PassedPort
-        from tailtrim.nodes.vm.vfio import BoundDevices
+        from tailtrim.laboratory.nodes.vm.pci import PassedPort
+        from tailtrim.laboratory.nodes.vm.vfio import BoundDevices
         ports = [PassedPort(*one) for one in {[astuple(port) for port in PORTS]!r}]
         with BoundDevices(ports, os.getpid(), pathlib.Path({str(fake.root)!r})):
             print("bound", flush=True)

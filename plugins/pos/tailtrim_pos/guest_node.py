@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from tailtrim.nodes.vm.guest import Guest
+    from tailtrim.laboratory.nodes.vm.guest import Guest
 
 # Ports are named at last: those that the kernel has called eth0, eth1, … have other names by then.
 _SET_UP = """

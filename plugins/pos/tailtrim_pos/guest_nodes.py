@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tailtrim.errors import HostError
-from tailtrim.nodes import local_host, namespace, wiring
-from tailtrim.nodes.namespace import Namespace
-from tailtrim.nodes.ports import Port, redirect
-from tailtrim.nodes.vm import image, kernel
-from tailtrim.nodes.vm.guest import Guest, GuestSettings
-from tailtrim.nodes.vm.machine import Wired
+from tailtrim.laboratory.nodes import local_host, namespace, wiring
+from tailtrim.laboratory.nodes.namespace import Namespace
+from tailtrim.laboratory.nodes.ports import Port, redirect
+from tailtrim.laboratory.nodes.vm import image, kernel
+from tailtrim.laboratory.nodes.vm.guest import Guest, GuestSettings
+from tailtrim.laboratory.nodes.vm.machine import Wired
 from tailtrim_pos import programs
 from tailtrim_pos.cabling import MTU
 from tailtrim_pos.guest_node import GuestNode
@@ -24,9 +24,9 @@ from tailtrim_pos.local_nodes import LocalNodes
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from tailtrim.nodes.host import Facts
-    from tailtrim.nodes.vm.image import Image
-    from tailtrim.nodes.vm.machine import Machine
+    from tailtrim.laboratory.nodes.host import Facts
+    from tailtrim.laboratory.nodes.vm.image import Image
+    from tailtrim.laboratory.nodes.vm.machine import Machine
     from tailtrim_pos.cabling import Cable, End
     from tailtrim_pos.node import PosNode
     from tailtrim_pos.provider import Boot

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tailtrim.errors import RunError
-from tailtrim.nodes import agent, wiring
-from tailtrim.nodes.holder import Holder
-from tailtrim.nodes.namespace import Namespace
+from tailtrim.laboratory.nodes import agent, wiring
+from tailtrim.laboratory.nodes.holder import Holder
+from tailtrim.laboratory.nodes.namespace import Namespace
 from tailtrim_pos.node import HOME, SCRIPT, TOOLS, UNSHARED, PosNode, inside, script
 from tailtrim_pos.node_command import child
 

@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from tailtrim.errors import PlanError
-from tailtrim.nodes import agent, local_host, namespace
+from tailtrim.laboratory.nodes import agent, local_host, namespace
 from tailtrim_pos import cabling, programs
 from tailtrim_pos.local_node import LocalNode
 from tailtrim_pos.node import TOOLS
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from tailtrim.nodes.host import Facts
-    from tailtrim.nodes.tool import Tool
+    from tailtrim.laboratory.nodes.host import Facts
+    from tailtrim.tool import Tool
     from tailtrim_pos.cabling import Cable
     from tailtrim_pos.node import PosNode
     from tailtrim_pos.provider import Boot

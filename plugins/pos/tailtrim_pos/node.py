@@ -18,9 +18,9 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, BinaryIO
 
 from tailtrim.errors import RunError
-from tailtrim.nodes import local_host
-from tailtrim.nodes.tool import Tool
-from tailtrim.rundir.drafts import settle
+from tailtrim.laboratory.nodes import local_host
+from tailtrim.results.drafts import settle
+from tailtrim.tool import Tool
 from tailtrim_pos.node_command import NodeCommand, RemoteCommand, spawn
 from tailtrim_pos.programs import SHARED
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from tailtrim.nodes.ssh.session import SshSession
+    from tailtrim.laboratory.nodes.ssh.session import SshSession
 
 #: Programs that make nodes, beside those that make namespaces.
 TOOLS = (

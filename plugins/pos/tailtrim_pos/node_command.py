@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from tailtrim.errors import RunError
-from tailtrim.nodes import local_host
+from tailtrim.laboratory.nodes import local_host
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tailtrim.nodes.ssh.session import SshSession
+    from tailtrim.laboratory.nodes.ssh.session import SshSession
 
 _END_S = 5.0
 

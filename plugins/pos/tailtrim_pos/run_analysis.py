@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 from tailtrim._native import VERSION
 from tailtrim.analysis import analyze
 from tailtrim.errors import CaptureError
-from tailtrim.experiment.record import RECORD, SCHEMA, Outcome, write_json
-from tailtrim.nodes import local_host
+from tailtrim.laboratory.experiment.record import write_json
+from tailtrim.laboratory.nodes import local_host
+from tailtrim.results.experiments import RECORD, SCHEMA, Outcome
 from tailtrim_pos.layout import Unclear
 from tailtrim_pos.naming import FINISHED
 

@@ -12,9 +12,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tailtrim.errors import HostError, RunError
-from tailtrim.nodes import wiring
-from tailtrim.nodes.holder import Holder
-from tailtrim.nodes.ssh.node import SshNode
+from tailtrim.laboratory.nodes import wiring
+from tailtrim.laboratory.nodes.holder import Holder
+from tailtrim.laboratory.nodes.ssh.node import SshNode
 from tailtrim_pos.node import SCRIPT, TOOLS, UNSHARED, RemotePosNode, inside, packed, script
 from tailtrim_pos.programs import SOCKET
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from tailtrim.nodes.ssh.session import SshSession
+    from tailtrim.laboratory.nodes.ssh.session import SshSession
 
 _END_S = 5.0
 # The socket is made by the login user's sshd; the folder goes with the session.

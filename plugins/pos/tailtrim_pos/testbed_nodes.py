@@ -8,11 +8,11 @@ import time
 from typing import TYPE_CHECKING
 
 from tailtrim.errors import HostError, PlanError
-from tailtrim.nodes.boot.host import BootRequest, rebooted
-from tailtrim.nodes.power_control import PowerRecovery
-from tailtrim.nodes.ssh.address import SshHost
-from tailtrim.nodes.ssh.session import STALE_S
-from tailtrim.nodes.tool import Tool
+from tailtrim.laboratory.nodes.boot.host import BootRequest, rebooted
+from tailtrim.laboratory.nodes.power_control import PowerRecovery
+from tailtrim.laboratory.nodes.ssh.address import SshHost
+from tailtrim.laboratory.nodes.ssh.session import STALE_S
+from tailtrim.tool import Tool
 from tailtrim_pos import programs
 from tailtrim_pos.provider import Provider
 from tailtrim_pos.ssh_node import SshPosNode
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from tailtrim.nodes.host import Facts
-    from tailtrim.nodes.meters import Reader
-    from tailtrim.nodes.ssh.session import SshSession
-    from tailtrim.nodes.testbed_file import TestbedDescription
+    from tailtrim.laboratory.nodes.host import Facts
+    from tailtrim.laboratory.nodes.meters import Reader
+    from tailtrim.laboratory.nodes.ssh.session import SshSession
+    from tailtrim.laboratory.nodes.testbed_file import TestbedDescription
     from tailtrim_pos.node import PosNode
     from tailtrim_pos.provider import Boot
 

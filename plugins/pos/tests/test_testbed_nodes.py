@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tailtrim.errors import PlanError
-from tailtrim.nodes.ssh.address import SshHost
-from tailtrim.nodes.testbed_file import TestbedDescription
+from tailtrim.laboratory.nodes.ssh.address import SshHost
+from tailtrim.laboratory.nodes.testbed_file import TestbedDescription
 from tailtrim_pos import testbed_nodes
 from tailtrim_pos.provider import Boot
 from tailtrim_pos.testbed_nodes import Map, TestbedNodes

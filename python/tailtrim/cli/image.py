@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from tailtrim.cli.console import say
-from tailtrim.nodes.vm import image
-from tailtrim.nodes.vm.kernel import FLAVOURS
+from tailtrim.laboratory.nodes.vm import image
+from tailtrim.laboratory.nodes.vm.kernel import FLAVOURS
 
 EXAMPLES = """\b
 Examples:

@@ -12,10 +12,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from tailtrim.errors import RunError
-from tailtrim.nodes import local_host
-from tailtrim.nodes.boot.methods import CHECK, EDITENV
-from tailtrim.nodes.host import Facts, Shell
-from tailtrim.nodes.power import Power, State
+from tailtrim.laboratory.nodes import local_host
+from tailtrim.laboratory.nodes.boot.methods import CHECK, EDITENV
+from tailtrim.laboratory.nodes.host import Facts, Shell
+from tailtrim.laboratory.nodes.power import Power, State
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
