@@ -1,6 +1,7 @@
 //! Cost per packet of each step from a capture to a histogram.
 
-use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
+use divan::Bencher;
+use divan::counter::ItemsCount;
 use std::hint::black_box;
 use std::ops::ControlFlow;
 use tailtrim_stats::{BlockCounts, Histogram, Probability, ranks};
@@ -47,76 +48,75 @@ fn records(bytes: &[u8]) -> Vec<Record> {
     all
 }
 
-fn parts(criterion: &mut Criterion) {
-    let (ingress, egress) = (capture(0), capture(LATENCY_NS));
-    let mut group = criterion.benchmark_group("per packet");
-    group.throughput(Throughput::Elements(PACKETS));
-    group.bench_function("decode and sign", |bencher| {
-        let signer = Signer::new(Rewrites::default());
-        bencher.iter_batched(
-            || (open(&ingress), Vec::new()),
-            |(mut capture, mut batch)| {
-                while capture.read(&signer, &mut batch).expect("a sound capture") {
-                    black_box(&batch);
-                }
-            },
-            BatchSize::LargeInput,
-        );
-    });
-    let (entering, leaving) = (records(&ingress), records(&egress));
-    group.bench_function("match (a pair)", |bencher| {
-        bencher.iter_batched(
-            || (Matcher::new(Window::default()), Vec::with_capacity(128)),
-            |(mut matcher, mut pairs)| {
-                let packet = |record: &Record| (record.signature, record.stamp_ns);
-                for (entering, leaving) in entering.chunks(100).zip(leaving.chunks(100)) {
-                    let next_out_ns = leaving[0].stamp_ns;
-                    matcher.ingress_ahead(entering.iter().map(packet), next_out_ns, |_| 0);
-                    matcher.egress_all(leaving.iter().map(packet), &mut pairs);
-                    black_box(&pairs);
-                    pairs.clear();
-                }
-            },
-            BatchSize::LargeInput,
-        );
-    });
-    group.bench_function("histogram and clusters", |bencher| {
-        bencher.iter_batched(
-            || {
-                let values_ns: Vec<i64> = (0..PACKETS as i64).map(|value| value & 0xfff).collect();
-                (Histogram::new(), BlockCounts::new(), values_ns)
-            },
-            |(mut histogram, mut blocks, values_ns)| {
-                for batch_ns in values_ns.chunks(256) {
-                    histogram.record_all(batch_ns.iter().copied());
-                    blocks.record_all(batch_ns);
-                }
-                (histogram, blocks)
-            },
-            BatchSize::LargeInput,
-        );
-    });
-    group.bench_function("analyze (a pair)", |bencher| {
-        let options = Options { trim_ns: 0, ..Options::default() };
-        bencher.iter_batched(
-            || (open(&ingress), open(&egress)),
-            |(mut ingress, mut egress)| {
-                let go = |_, _| ControlFlow::Continue(());
-                analyze(&mut ingress, &mut egress, &options, &mut (), go).expect("sound captures")
-            },
-            BatchSize::LargeInput,
-        );
-    });
-    group.finish();
-    criterion.bench_function("interval of p99.999 among a billion", |bencher| {
-        bencher
-            .iter(|| ranks(Probability::P99_999, 1_000_000_000, Probability::P95, black_box(1.5)));
-    });
+/// Both captures.
+fn captures() -> [Vec<u8>; 2] {
+    [capture(0), capture(LATENCY_NS)]
 }
 
-criterion_group! {
-    name = benches;
-    config = Criterion::default().without_plots();
-    targets = parts
+#[divan::bench]
+fn decode_and_sign(bencher: Bencher<'_, '_>) {
+    let (ingress, signer) = (capture(0), Signer::new(Rewrites::default()));
+    bencher
+        .counter(ItemsCount::new(PACKETS))
+        .with_inputs(|| (open(&ingress), Vec::new()))
+        .bench_local_refs(|(capture, batch)| {
+            while capture.read(&signer, batch).expect("a sound capture") {
+                black_box(&batch);
+            }
+        });
 }
-criterion_main!(benches);
+
+#[divan::bench]
+fn match_pairs(bencher: Bencher<'_, '_>) {
+    let [entering, leaving] = captures().map(|bytes| records(&bytes));
+    bencher
+        .counter(ItemsCount::new(PACKETS))
+        .with_inputs(|| (<Matcher>::new(Window::default()), Vec::with_capacity(128)))
+        .bench_local_refs(|(matcher, pairs)| {
+            let packet = |record: &Record| (record.signature, record.stamp_ns);
+            for (entering, leaving) in entering.chunks(100).zip(leaving.chunks(100)) {
+                let next_out_ns = leaving[0].stamp_ns;
+                matcher.ingress_ahead(entering.iter().map(packet), next_out_ns, |_| 0);
+                matcher.egress_all(leaving.iter().map(packet), pairs);
+                black_box(&pairs);
+                pairs.clear();
+            }
+        });
+}
+
+#[divan::bench]
+fn histogram_and_clusters(bencher: Bencher<'_, '_>) {
+    let values_ns: Vec<i64> = (0..PACKETS as i64).map(|value| value & 0xfff).collect();
+    bencher
+        .counter(ItemsCount::new(PACKETS))
+        .with_inputs(|| (Histogram::new(), BlockCounts::new()))
+        .bench_local_refs(|(histogram, blocks)| {
+            for batch_ns in values_ns.chunks(256) {
+                histogram.record_all(batch_ns.iter().copied());
+                blocks.record_all(batch_ns);
+            }
+        });
+}
+
+#[divan::bench]
+fn analyze_pairs(bencher: Bencher<'_, '_>) {
+    let [ingress, egress] = captures();
+    let options = Options { trim_ns: 0, ..Options::default() };
+    bencher
+        .counter(ItemsCount::new(PACKETS))
+        .with_inputs(|| (open(&ingress), open(&egress)))
+        .bench_local_refs(|(ingress, egress)| {
+            let go = |_, _| ControlFlow::Continue(());
+            analyze(ingress, egress, &options, &mut (), go).expect("sound captures")
+        });
+}
+
+/// Interval of p99.999 among a billion samples.
+#[divan::bench]
+fn interval() -> impl Sized {
+    ranks(Probability::P99_999, 1_000_000_000, Probability::P95, black_box(1.5))
+}
+
+fn main() {
+    divan::main();
+}
