@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tailtrim.experiment import Experiment, Outcome
     from tailtrim.plan import Plan, Run
 
-#: s: what ends sooner needs no estimate.
+#: s: a shorter command needs no estimate.
 _WORTH_TELLING = 60
 
 

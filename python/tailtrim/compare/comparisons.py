@@ -1,4 +1,4 @@
-"""Comparisons in a list: what :func:`tailtrim.compare.compare` returns."""
+"""Comparisons in a list: the result of :func:`tailtrim.compare.compare`."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ IDLE, READY, LOADED = "idle", "ready", "loaded"
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A state in a run: its power, and what the meter's resolution and accuracy leave open of it.
+    """A state in a run: its power, and its uncertainty by the meter's resolution and accuracy.
 
     ``watts`` is ``None`` where it is not known; ``problem`` says why.
     """
@@ -54,7 +54,7 @@ def record(
 
     Args:
         meters: by the names of their nodes.
-        recorder: what has read them.
+        recorder: the recorder that has read them.
         packets_per_s: rate at which packets were sent to the device.
         packets: how many were sent.
 

@@ -1,7 +1,7 @@
 """Where packets are matched: the native matcher, DuckDB, PostgreSQL or a Spark Connect server.
 
 ``native`` reads captures in one pass and needs nothing else. The others match decoded captures by
-one set of relational expressions (:mod:`tailtrim.engines.expressions`); what comes out is counted
+one set of relational expressions (:mod:`tailtrim.engines.expressions`); their results are counted
 by the same native code, so that all engines give the same bytes.
 """
 

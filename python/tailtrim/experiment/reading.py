@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RecordedRun:
-    """A run and what became of it; ``directory`` is ``None`` where it failed or was skipped.
+    """A run and its outcome; ``directory`` is ``None`` where it failed or was skipped.
 
-    ``loop`` are the values of its loop variables; ``dut``, ``traffic`` and ``boot`` what the plan
-    says of its device, its load and what boots.
+    ``loop`` are the values of its loop variables; ``dut``, ``traffic`` and ``boot`` are the
+    plan's settings of its device, its load and its boot.
     """
 
     outcome: Outcome
@@ -107,7 +107,7 @@ class RecordedExperiment(Tabular):
         return ("runs",)
 
     def table(self, _: str) -> pa.Table:
-        """Return the runs: what became of each, its loop variables, rate, loss and latencies."""
+        """Return the runs: the outcome of each, its loop variables, rate, loss and latencies."""
         return run_table(self.runs)
 
 

@@ -20,7 +20,7 @@ def run_table(runs: Sequence[RecordedRun]) -> pa.Table:
     ``run``, ``name``, ``floor``, ``repetition``, ``problem`` (why it is not to be trusted or not
     there, null where all is well), ``loop_NAME`` for each loop variable, ``samples``, ``rate_pps``,
     ``loss``, ``min_ns``, ``mean_ns``, ``max_ns``, and for each quantile ``pX_ns`` with its interval
-    ``pX_low_ns`` and ``pX_high_ns``. What a run does not have is null.
+    ``pX_low_ns`` and ``pX_high_ns``. Values that a run does not have are null.
     """
     import pyarrow as pa  # noqa: PLC0415 - takes longer to import than most commands run
 
