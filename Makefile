@@ -17,7 +17,9 @@ VENV := .venv
 TEST := target/test
 # Folders whose comments begin with a noun or a verb; the others follow.
 WORDED := $(addprefix crates/,agent cause compare localhost ports probes python reading roundtrip stats sys tables tail \
-	trace tracer wire) $(addprefix python/tailtrim/,queueing trim) fuzz packaging
+	trace tracer wire) $(addprefix python/tailtrim/,analysis capacity claims cli compare decode devices doctor energy engines \
+	experiment explain export factors notebook plan queueing release roundtrip rundir selftest slo trim) plugins tests \
+	benchmarks fuzz packaging
 SUITES := lab faults reflectors guests simulations engines packages long
 # A lock names all that is needed. Modules are compiled when they are used first.
 LOCKED := --quiet --disable-pip-version-check --no-compile --no-deps --require-hashes
