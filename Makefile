@@ -16,14 +16,11 @@ VENV := .venv
 # What tests run: compiled for short compilation, with all checks. Nothing is measured with it.
 TEST := target/test
 # Folders whose comments begin with a noun or a verb; the others follow.
-WORDED := $(addprefix crates/,agent cause compare localhost ports probes python reading roundtrip stats sys tables tail \
-	trace tracer wire) $(addprefix python/tailtrim/,analysis capacity claims cli compare decode devices doctor energy engines \
-	experiment explain export factors notebook plan queueing release roundtrip rundir selftest slo trim) plugins tests \
-	benchmarks fuzz packaging
+WORDED := crates python plugins tests benchmarks fuzz packaging
 SUITES := lab faults reflectors guests simulations engines packages long
 # A lock names all that is needed. Modules are compiled when they are used first.
 LOCKED := --quiet --disable-pip-version-check --no-compile --no-deps --require-hashes
-RUST := .cargo/config.toml Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name '*.[ch]' -o -name Cargo.toml)
+RUST := .cargo/config.toml Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name '*.[ch]' -o -name '*.json' -o -name Cargo.toml)
 
 # Python packages are unpacked while cargo compiles. Cargo counts its own jobs.
 MAKEFLAGS += --jobs=2

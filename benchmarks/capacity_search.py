@@ -24,12 +24,12 @@ from MLRsearch import (
 )
 from simulated_devices import BESIDE_S, Queue, Server, Shared
 
-from tailtrim.capacity.loss_goal import LossGoal
-from tailtrim.capacity.promise import Condition, Promise
-from tailtrim.capacity.result import FoundBound, found
-from tailtrim.capacity.search import Search
-from tailtrim.capacity.trial import LOST, Trial
-from tailtrim.slo import objectives
+from tailtrim.analysis.slo import objectives
+from tailtrim.laboratory.capacity.loss_goal import LossGoal
+from tailtrim.laboratory.capacity.promise import Condition, Promise
+from tailtrim.laboratory.capacity.result import FoundBound, found
+from tailtrim.laboratory.capacity.search import Search
+from tailtrim.laboratory.capacity.trial import LOST, Trial
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -14,9 +14,9 @@ import sys
 from dataclasses import dataclass
 from statistics import fmean
 
-from tailtrim.energy import LOADED, READY, Measured, RunEnergy, State, costs
-from tailtrim.energy.measured import type_b_w
-from tailtrim.nodes.meters import Channel
+from tailtrim.analysis.energy import LOADED, READY, Measured, RunEnergy, State, costs
+from tailtrim.laboratory.energy.record import type_b_w
+from tailtrim.laboratory.nodes.meters import Channel
 
 #: A meter is read every second.
 _SECONDS = 10

@@ -30,11 +30,11 @@ import machine
 
 import tailtrim
 from tailtrim.errors import TailtrimError
-from tailtrim.nodes.agent import Agent, program
-from tailtrim.nodes.namespace_testbed import LocalForwarding, LocalTestbed
+from tailtrim.laboratory.nodes.agent import Agent, program
+from tailtrim.laboratory.nodes.namespace_testbed import LocalForwarding, LocalTestbed
 
 if TYPE_CHECKING:
-    from tailtrim.nodes.namespace import Namespace
+    from tailtrim.laboratory.nodes.namespace import Namespace
 
 RUNS = Path(__file__).resolve().parent / "runs"
 PACED_PPS = 100_000

@@ -24,7 +24,7 @@ from typing import Any
 import machine
 
 from tailtrim.errors import TailtrimError
-from tailtrim.nodes.agent import program
+from tailtrim.laboratory.nodes.agent import program
 
 RUNS = Path(__file__).resolve().parent / "runs"
 OURS = "tailtrim noise"

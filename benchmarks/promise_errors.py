@@ -26,7 +26,7 @@ import pyarrow as pa
 from scipy.signal import lfilter
 
 import tailtrim
-from tailtrim.slo import Decision, Measured, Objective, Promise, Verdict, promised
+from tailtrim.analysis.slo import Decision, Measured, Objective, Promise, Verdict, promised
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -23,8 +23,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "queueing
 
 from simulated_queues import World, left_run, simulated
 
-from tailtrim.queueing import predicted
-from tailtrim.queueing.replay import MOST
+from tailtrim.analysis.queueing import predicted
+from tailtrim.analysis.queueing.replay import MOST
 
 _LOADS = (0.5, 0.7, 0.85, 0.95)
 _CHANGED = 0.7

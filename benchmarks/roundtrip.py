@@ -40,8 +40,8 @@ from roundtrip_peers import (
 from roundtrip_record import MOST, QUANTILES, SUSTAINED, Row
 
 from tailtrim.errors import TailtrimError
-from tailtrim.nodes.agent import program
-from tailtrim.nodes.namespace import Namespace, link
+from tailtrim.laboratory.nodes.agent import program
+from tailtrim.laboratory.nodes.namespace import Namespace, link
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

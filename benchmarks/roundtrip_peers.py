@@ -26,15 +26,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tailtrim.nodes.agent import program
-from tailtrim.roundtrip import read_hpct, read_irtt
-from tailtrim.roundtrip.hpct import ANSWERED
-from tailtrim.roundtrip.log import table
+from tailtrim.analysis.roundtrip import read_hpct, read_irtt
+from tailtrim.analysis.roundtrip.hpct import ANSWERED
+from tailtrim.analysis.roundtrip.log import table
+from tailtrim.laboratory.nodes.agent import program
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tailtrim.nodes.namespace import Namespace
+    from tailtrim.laboratory.nodes.namespace import Namespace
 
     Trips = dict[str, np.ndarray[Any, np.dtype[np.int64]]]
 

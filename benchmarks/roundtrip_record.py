@@ -12,7 +12,7 @@ from pathlib import Path
 import machine
 from roundtrip_peers import ALONE, HALF, KERNEL, LATENCY_PPS, USER
 
-from tailtrim.nodes.agent import program
+from tailtrim.laboratory.nodes.agent import program
 
 #: Numbers that are reported of a reflector.
 SUSTAINED, MOST = "replies/s, 99.9 % answered", "replies/s"

@@ -21,7 +21,7 @@ from pathlib import Path
 import machine
 
 from tailtrim.cli.catalogue import BY_AGENT
-from tailtrim.nodes.agent import program
+from tailtrim.laboratory.nodes.agent import program
 
 ROOT = Path(__file__).resolve().parent.parent
 RUNS = ROOT / "benchmarks" / "runs"

@@ -37,8 +37,8 @@ sys.path.append(str(BENCHMARKS.parent / "tests" / "engines" / "support"))
 
 import servers
 
-from tailtrim import engines
-from tailtrim.engines.stretches import PACKETS, analyze_captures
+from tailtrim.analysis import engines
+from tailtrim.analysis.engines.stretches import PACKETS, analyze_captures
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,9 +14,9 @@ from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from tailtrim import engines
-from tailtrim.decode import Decoded
-from tailtrim.engines.session import Session
+from tailtrim.analysis import engines
+from tailtrim.analysis.decode import Decoded
+from tailtrim.analysis.engines.session import Session
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     import ibis.expr.types as ir
     import pyarrow as pa
 
-    from tailtrim.decode import Captured
-    from tailtrim.engines import Engine
+    from tailtrim.analysis.decode import Captured
+    from tailtrim.analysis.engines import Engine
 
 T = TypeVar("T")
 

@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "trim" / 
 
 from simulated_worlds import World, simulate
 
-from tailtrim.trim.trial import Settings
+from tailtrim.laboratory.trim.trial import Settings
 
 #: Two that help alone, two that only help together, three decoys, one that makes it worse.
 _PLANTED = World(

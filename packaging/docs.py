@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 from commands import Command, of_agent, of_group
 
 from tailtrim.cli.catalogue import CATALOGUE
-from tailtrim.nodes.testbed_file import TestbedDescription
-from tailtrim.plan.model import Plan
+from tailtrim.laboratory.nodes.testbed_file import TestbedDescription
+from tailtrim.laboratory.plan.model import Plan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -81,7 +81,7 @@ def _agent() -> str:
 
 #: Parts of a testbed file, and their models.
 _OF_TESTBED = {
-    "nodes.NAME": "NodeEntry",
+    "nodes.NAME": "SshHost",
     "nodes.NAME.ssh": "Ssh",
     "nodes.NAME.boot": "NodeBoot",
     "nodes.NAME.power, kind: redfish": "Redfish",

@@ -2,17 +2,17 @@
 
     references.py VERSION FOLDER
 
-VERSION is as in crates/host/src/audit/references.txt (Linux 7.2.13), FOLDER holds its source.
+VERSION is as in crates/audit/src/checks/*.json (Linux 7.2.13), FOLDER holds its source.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from pathlib import Path
 
-TABLE = Path(__file__).parent.parent / "crates/host/src/audit/references.txt"
-COLUMNS = 4
+CHECKS = Path(__file__).parent.parent / "crates/audit/src/checks"
 
 
 def plain(text: str) -> str:
@@ -22,10 +22,15 @@ def plain(text: str) -> str:
 
 def main(version: str, folder: str) -> int:
     """Print each quotation that does not stand in its document; return 1 where there is one."""
-    rows = [line.split(" | ", COLUMNS - 1) for line in TABLE.read_text().splitlines()]
-    quoted = [row for row in rows if len(row) == COLUMNS and row[1] == version]
+    quoted = [
+        (check["id"], reference["document"], reference["words"])
+        for file in sorted(CHECKS.glob("*.json"))
+        for check in json.loads(file.read_text())
+        for reference in check.get("confirmed", [])
+        if reference["version"] == version
+    ]
     wrong = 0
-    for check, _, document, words in quoted:
+    for check, document, words in quoted:
         path = Path(folder) / document
         if not path.is_file() or plain(words) not in plain(path.read_text(errors="replace")):
             sys.stderr.write(f"{check}: {document} does not say: {words}\n")

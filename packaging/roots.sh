@@ -30,7 +30,7 @@ packages() { # NAME
         # The packages of every Debian, an interpreter for the virtual environment, and the programs
         # of the demo.
         echo '?essential' apt python3 python3-venv
-        target/test/bin/python -c 'from tailtrim.nodes import namespace, tool; print(*tool.packages(namespace.TOOLS))'
+        target/test/bin/python -c 'from tailtrim.laboratory.nodes import namespace, tool; print(*tool.packages(namespace.TOOLS))'
         ;;
     bookworm-clean)
         echo apt

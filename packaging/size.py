@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SHORT_LINES = 60
 COMMANDS = {
     "import tailtrim": ["-c", "import tailtrim"],
-    "read an experiment": ["-c", "import tailtrim.experiment.reading"],
+    "read an experiment": ["-c", "import tailtrim.results.experiments"],
     "tailtrim run demo --check": ["-m", "tailtrim.cli", "run", "demo", "--check"],
 }
 _TESTS = re.compile(r"/tests/|tests\.rs$")

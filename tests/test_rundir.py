@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 import tailtrim
-from tailtrim.rundir.writing import Draft
+from tailtrim.results.writing import Draft
 
 HOLD = """
 import sys, time
-from tailtrim.rundir.writing import Draft
+from tailtrim.results.writing import Draft
 with Draft(sys.argv[1]) as draft:
     (draft.path / "half.parquet").write_bytes(b"x")
     print(draft.path, flush=True)

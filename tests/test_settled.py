@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from tailtrim.errors import OutputError
-from tailtrim.experiment.record import write_json
-from tailtrim.rundir import drafts
-from tailtrim.rundir.drafts import replacing, settle
+from tailtrim.laboratory.experiment.record import write_json
+from tailtrim.results import drafts
+from tailtrim.results.drafts import replacing, settle
 
 #: Content of a disk after a loss of power: contents that were synced, under names that were.
 Disk = dict[Path, bytes]
@@ -109,7 +109,7 @@ def test_a_folder_takes_the_place_of_another(
 HOLD = """
 import sys, time
 from pathlib import Path
-from tailtrim.rundir.drafts import replacing
+from tailtrim.results.drafts import replacing
 with replacing(Path(sys.argv[1])) as file:
     print(file.name, flush=True)
     time.sleep(600)

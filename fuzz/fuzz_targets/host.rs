@@ -3,10 +3,10 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use tailtrim_audit::{Intent, Wish, all, run};
 use tailtrim_fuzz::with_tar_sums;
-use tailtrim_host::audit::{Intent, Wish, all, run};
-use tailtrim_host::lint::{Context, lint};
 use tailtrim_host::{Memory, Tree};
+use tailtrim_lint::{Context, lint};
 use tailtrim_localhost::inspect::read_capture;
 
 fuzz_target!(|data: &[u8]| {

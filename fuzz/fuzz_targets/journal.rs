@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use tailtrim_fuzz::with_journal_sums;
-use tailtrim_host::tune::{Journal, JournalError, Mark};
+use tailtrim_tune::{Journal, JournalError, Mark};
 
 fuzz_target!(|data: &[u8]| {
     let [how, rest @ ..] = data else { return };

@@ -20,13 +20,13 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tailtrim.analysis import Analysis, analyze
-    from tailtrim.compare import compare
+    from tailtrim.analysis.compare import compare
+    from tailtrim.analysis.explain import explain
     from tailtrim.errors import CaptureError, OutputError, RunDirectoryError, TailtrimError
-    from tailtrim.experiment import RecordedExperiment as Experiment
-    from tailtrim.explain import explain
-    from tailtrim.notebook import run
-    from tailtrim.rundir import RunDirectory, Summary
-    from tailtrim.tabular import Tabular
+    from tailtrim.publishing.notebook import run
+    from tailtrim.results import RunDirectory, Summary
+    from tailtrim.results.experiments import RecordedExperiment as Experiment
+    from tailtrim.results.tabular import Tabular
 
     __version__: str
 
@@ -49,14 +49,14 @@ __all__ = [
 _PLACES = {
     "Analysis": "tailtrim.analysis",
     "CaptureError": "tailtrim.errors",
-    "Experiment": "tailtrim.experiment:RecordedExperiment",
+    "Experiment": "tailtrim.results.experiments:RecordedExperiment",
     "OutputError": "tailtrim.errors",
-    "RunDirectory": "tailtrim.rundir",
+    "RunDirectory": "tailtrim.results",
     "RunDirectoryError": "tailtrim.errors",
-    "Summary": "tailtrim.rundir",
+    "Summary": "tailtrim.results",
     "TailtrimError": "tailtrim.errors",
     "analyze": "tailtrim.analysis",
-    "run": "tailtrim.notebook",
+    "run": "tailtrim.publishing.notebook",
 }
 #: Packages that are called as their function of the same name: importing a part of one makes the
 #: name that of the package, whatever it was before.
@@ -69,7 +69,7 @@ def _html(result: Tabular) -> str:
     Pages and figures stand above the results that they show, and the package above both: this is
     the hook by which a result, without importing them, is shown in a notebook.
     """
-    from tailtrim.notebook import html  # noqa: PLC0415 - only notebooks pay for it
+    from tailtrim.publishing.notebook import html  # noqa: PLC0415 - only notebooks pay for it
 
     return html(result)
 

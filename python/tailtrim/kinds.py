@@ -25,6 +25,7 @@ class Kinds(Registry):
         key: the key, such as ``kind``.
         own: as of :class:`Registry`.
         elsewhere: names of kinds in packages of this project that may not be installed.
+        default: the kind of a part that has not the key.
 
     """
 
@@ -34,11 +35,14 @@ class Kinds(Registry):
         key: str,
         own: Mapping[str, str],
         elsewhere: Mapping[str, str] | None = None,
+        *,
+        default: str | None = None,
     ) -> None:
         """Keep the names; nothing is loaded."""
         super().__init__(group, own)
         self.key = key
         self.elsewhere = elsewhere or {}
+        self._default = default
         self._validators: dict[str, SchemaValidator] = {}
 
     def models(self) -> dict[str, Any]:
@@ -49,7 +53,11 @@ class Kinds(Registry):
         """Return how pydantic validates an annotated value: by the model that its key names."""
 
         def validate(given: Any) -> Any:
-            return given if isinstance(given, source) else self._validator(given)(given)
+            if isinstance(given, source):
+                return given
+            if self._default is not None and isinstance(given, dict):
+                given = {self.key: self._default} | given
+            return self._validator(given)(given)
 
         return core_schema.no_info_plain_validator_function(validate)
 

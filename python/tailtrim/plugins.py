@@ -5,9 +5,9 @@ A package adds a part by an entry point in a group, such as this device under te
     [project.entry-points."tailtrim.devices"]
     vpp = "tailtrim_vpp:Vpp"
 
-Groups: ``tailtrim.devices``, ``tailtrim.power``, ``tailtrim.meters``: models of what a plan or a
-testbed file may say (:mod:`.kinds`); ``tailtrim.commands``: modules with a command of that name;
-``tailtrim.imports``: likewise, of ``tailtrim import NAME``.
+Groups: ``tailtrim.devices``, ``tailtrim.nodes``, ``tailtrim.power``, ``tailtrim.meters``: models of
+parts of a plan or a testbed file (:mod:`.kinds`); ``tailtrim.commands``: modules with a command of
+that name; ``tailtrim.imports``: likewise, of ``tailtrim import NAME``.
 """
 
 from __future__ import annotations

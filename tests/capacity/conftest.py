@@ -9,10 +9,10 @@ import pytest
 from trials import Simulated, plan
 from unwired import Nothing
 
-from tailtrim.capacity import runner
-from tailtrim.capacity.request import wanted
-from tailtrim.capacity.runner import Searching
-from tailtrim.plan import load
+from tailtrim.laboratory.capacity import runner
+from tailtrim.laboratory.capacity.request import wanted
+from tailtrim.laboratory.capacity.runner import Searching
+from tailtrim.laboratory.plan import load
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def searching(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Searching]:
     """Return what conducts a search in ``out``, on a simulated device."""
     monkeypatch.setattr(
-        sys.modules["tailtrim.experiment.record"], "testbed_for", lambda *_: Nothing()
+        sys.modules["tailtrim.laboratory.experiment.record"], "testbed_for", lambda *_: Nothing()
     )
 
     def conducted(device: Simulated, *, resume: bool = False, slo: str = "p99 < 30ms") -> Searching:

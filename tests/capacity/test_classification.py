@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailtrim.capacity.bounds import bounds
-from tailtrim.capacity.goal import Bound
-from tailtrim.capacity.loss_goal import LossGoal
-from tailtrim.capacity.trial import LOST, Count, Seen, Trial
+from tailtrim.laboratory.capacity.bounds import bounds
+from tailtrim.laboratory.capacity.goal import Bound
+from tailtrim.laboratory.capacity.loss_goal import LossGoal
+from tailtrim.laboratory.capacity.trial import LOST, Count, Seen, Trial
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

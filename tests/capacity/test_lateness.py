@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from tailtrim.capacity.goal import Bound
-from tailtrim.capacity.lateness import LateSpan, beyond, late_packets, late_spans
-from tailtrim.capacity.loss_goal import LossGoal
-from tailtrim.capacity.promise import Condition, Promise
-from tailtrim.capacity.trial import LOST, Count, Seen, Trial
+from tailtrim.analysis.slo import objectives
 from tailtrim.errors import RunDirectoryError
-from tailtrim.experiment.tap_memory import held, wanted_mb
-from tailtrim.plan import Traffic
-from tailtrim.slo import objectives
+from tailtrim.laboratory.capacity.goal import Bound
+from tailtrim.laboratory.capacity.lateness import LateSpan, beyond, late_packets, late_spans
+from tailtrim.laboratory.capacity.loss_goal import LossGoal
+from tailtrim.laboratory.capacity.promise import Condition, Promise
+from tailtrim.laboratory.capacity.trial import LOST, Count, Seen, Trial
+from tailtrim.laboratory.experiment.tap_memory import held, wanted_mb
+from tailtrim.laboratory.plan import Traffic
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,23 +11,23 @@ import numpy as np
 import pytest
 from simulated_queues import World, left_run
 
-from tailtrim.capacity import record
-from tailtrim.capacity.record import Capacity
-from tailtrim.capacity.result import Ended, Found, FoundBound
-from tailtrim.capacity.trial import LOST, Count, Purpose, Seen, Trial
 from tailtrim.errors import RunDirectoryError
-from tailtrim.report import capacity_wording
-from tailtrim.report.capacity_wording import warm_ups
-from tailtrim.report.figures.capacity_lines import with_bounds
-from tailtrim.report.figures.figure import Axis, Figure, Line, Panel
-from tailtrim.report.figures.palette import distinct
-from tailtrim.report.inputs.predicted_capacity import prediction_of
-from tailtrim.rundir import RunDirectory
+from tailtrim.laboratory.capacity import record
+from tailtrim.laboratory.capacity.record import Capacity
+from tailtrim.laboratory.capacity.result import Ended, Found, FoundBound
+from tailtrim.laboratory.capacity.trial import LOST, Count, Purpose, Seen, Trial
+from tailtrim.publishing.report import capacity_wording
+from tailtrim.publishing.report.capacity_wording import warm_ups
+from tailtrim.publishing.report.figures.figure import Axis, Figure, Line, Panel
+from tailtrim.publishing.report.figures.limit_lines import with_bounds
+from tailtrim.publishing.report.figures.looks import distinct
+from tailtrim.publishing.report.inputs.predicted_capacity import prediction_of
+from tailtrim.results import RunDirectory
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tailtrim.experiment import RecordedExperiment
+    from tailtrim.results.experiments import RecordedExperiment
 
 #: It serves 20,000 packets a second, less what is stolen.
 WORLD = World("exponential", mean_ns=50_000.0, seconds=2.0)

@@ -7,11 +7,11 @@ import math
 import numpy as np
 import pytest
 
-from tailtrim.capacity import proof
-from tailtrim.capacity.goal import Bound
-from tailtrim.capacity.promise import Condition, Promise
-from tailtrim.capacity.trial import LOST, Count, Seen, Trial
-from tailtrim.slo import objectives
+from tailtrim.analysis.slo import objectives
+from tailtrim.laboratory.capacity import proof
+from tailtrim.laboratory.capacity.goal import Bound
+from tailtrim.laboratory.capacity.promise import Condition, Promise
+from tailtrim.laboratory.capacity.trial import LOST, Count, Seen, Trial
 
 
 def promise(text: str, least_s: float = 1.0) -> Promise:

@@ -9,13 +9,13 @@ import pytest
 from small_experiment import CITATION
 from trials import Simulated
 
-from tailtrim.release import Wanted, release, verify
+from tailtrim.publishing.release import Wanted, release, verify
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tailtrim.capacity.runner import Searching
+    from tailtrim.laboratory.capacity.runner import Searching
 
 
 pytestmark = pytest.mark.long

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 import pytest
 from trials import Simulated
 
-from tailtrim.capacity.record import Capacity
-from tailtrim.capacity.result import Ended, Found, FoundBound
-from tailtrim.experiment import recorded
-from tailtrim.report import capacity_wording, write_experiment
+from tailtrim.laboratory.capacity.record import Capacity
+from tailtrim.laboratory.capacity.result import Ended, Found, FoundBound
+from tailtrim.publishing.report import capacity_wording, write_experiment
+from tailtrim.results.experiments import recorded
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tailtrim.capacity.runner import Searching
+    from tailtrim.laboratory.capacity.runner import Searching
 
 
 def test_the_page_has_the_bounds_and_the_curve(
@@ -52,10 +52,10 @@ def notes(found: Found) -> list[str]:
 
 
 def test_bounds_are_told_in_thousands() -> None:
-    (row,) = capacity_wording.rows(Capacity(SEARCH, (), (FOUND,)))
-    assert (row.goal, row.lower, row.upper) == ("NDR (none lost)", "120.0", "122.4")
-    assert (row.throughput, row.width) == ("120.0", "2.0 %")
-    lower, upper = row.trials.split(", ")
+    (row,) = capacity_wording.goals(Capacity(SEARCH, (), (FOUND,))).rows
+    *bounds, trials = row.cells
+    assert (row.name, *bounds) == ("NDR (none lost)", "120.0", "122.4", "120.0", "2.0 %")
+    lower, upper = str(trials).split(", ")
     for told, good in ((lower, 3), (upper, 0)):
         assert told.startswith(f"{good} of 3 good")
         assert "6 s" in told

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from trials import plan
 
-from tailtrim.capacity.estimate import refuse_undecidable, told
-from tailtrim.capacity.request import Wanted, wanted
 from tailtrim.errors import PlanError
-from tailtrim.plan import load
+from tailtrim.laboratory.capacity.estimate import refuse_undecidable, told
+from tailtrim.laboratory.capacity.request import Wanted, wanted
+from tailtrim.laboratory.plan import load
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from trials import Simulated
 
-from tailtrim.capacity import record
-from tailtrim.capacity.result import Ended
-from tailtrim.capacity.trial import LOST
 from tailtrim.errors import OutputError, RunDirectoryError, RunError
-from tailtrim.experiment import recorded
+from tailtrim.laboratory.capacity import record
+from tailtrim.laboratory.capacity.result import Ended
+from tailtrim.laboratory.capacity.trial import LOST
+from tailtrim.results.experiments import recorded
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tailtrim.capacity.runner import Searching
+    from tailtrim.laboratory.capacity.runner import Searching
 
 
 def trials(path: Path) -> list[dict[str, Any]]:

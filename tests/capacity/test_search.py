@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from simulated_devices import Device, Queue, Server
 
-from tailtrim.capacity.estimate import expected
-from tailtrim.capacity.loss_goal import LossGoal
-from tailtrim.capacity.promise import Condition, Promise
-from tailtrim.capacity.result import Ended, Found, found
-from tailtrim.capacity.search import Search
-from tailtrim.capacity.trial import Purpose, Seen, Trial
-from tailtrim.slo import objectives
+from tailtrim.analysis.slo import objectives
+from tailtrim.laboratory.capacity.estimate import expected
+from tailtrim.laboratory.capacity.loss_goal import LossGoal
+from tailtrim.laboratory.capacity.promise import Condition, Promise
+from tailtrim.laboratory.capacity.result import Ended, Found, found
+from tailtrim.laboratory.capacity.search import Search
+from tailtrim.laboratory.capacity.trial import Purpose, Seen, Trial
 
 if TYPE_CHECKING:
     from collections.abc import Callable

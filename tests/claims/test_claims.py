@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 from swept_experiment import experiment_of, latencies, swept
 
-from tailtrim import claims
 from tailtrim.errors import PlanError
-from tailtrim.experiment import RecordedExperiment, recorded
+from tailtrim.publishing import claims
+from tailtrim.results.experiments import RecordedExperiment, recorded
 from tailtrim.student import critical
 
 if TYPE_CHECKING:

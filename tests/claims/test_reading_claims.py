@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailtrim import claims
-from tailtrim.claims.statement import statement
 from tailtrim.errors import PlanError
+from tailtrim.publishing import claims
+from tailtrim.publishing.claims.statement import statement
 
 ROOT = Path(__file__).parents[2]
 STATEMENTS = (
@@ -103,7 +103,8 @@ def test_claims_of_the_example_are_right() -> None:
 
 
 def test_the_published_schema_is_that_of_the_code() -> None:
-    # python -c 'import tailtrim.claims as c; print(c.json_schema(), end="")' > schema/claims.json
+    # python -c 'from tailtrim.publishing.claims import json_schema; print(json_schema(), end="")'
+    # > schema/claims.json
     published = (ROOT / "schema" / "claims.json").read_text("utf-8")
     assert published == claims.json_schema()
 

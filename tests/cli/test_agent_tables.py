@@ -11,8 +11,8 @@ import pytest
 
 from tailtrim.analysis import analyze
 from tailtrim.analysis.departures import Departures
-from tailtrim.nodes import agent
-from tailtrim.rundir import TABLES
+from tailtrim.laboratory.nodes import agent
+from tailtrim.results import TABLES
 
 CAPTURES = Path(__file__).parents[2] / "examples" / "testpmd"
 INGRESS, EGRESS = (str(CAPTURES / f"{tap}.pcap.zst") for tap in ("ingress", "egress"))
@@ -85,7 +85,7 @@ def test_minutes_are_the_same_on_any_number_of_cores(tmp_path: Path) -> None:
             for number in range(180_000):
                 if delay_ns and number % 6_000 < number // 6_000:
                     continue
-                stamp_ns = 10**18 + number * 10**7 + delay_ns
+                stamp_ns = (16_000_000 * 6_000 + number) * 10**7 + delay_ns
                 frame = bytes(12) + b"\x88\xb5" + number.to_bytes(50, "big")
                 file.write(struct.pack("<IIII", *divmod(stamp_ns, 10**9), 64, 64) + frame)
     for jobs in (1, 2, 3, 8):

@@ -149,7 +149,7 @@ def test_nothing_matched_is_a_negative_answer(testpmd: tuple[Path, Path]) -> Non
         (["text", "text"], "text: byte 0: .*68 65 6c 6c, .*pcap"),
         (["empty", "empty"], r"empty: .*is empty, .*\(pcap, pcapng or mscap\)"),
         (["cut", "cut"], "cut: byte 24: .*ends 4 bytes .*record header"),
-        (["text", "text", "--skip", "soon"], ".*trim 'soon', .*5s"),
+        (["text", "text", "--skip", "soon"], ".*skip 'soon', .*5s"),
         (["text", "text", "--quantile", "2"], ".*`2` .*probability: .*more than 0"),
         (["text", "text", "--signature", "x"], 'signature "x": no colon .*OFFSET'),
     ],
@@ -165,6 +165,14 @@ def test_bad_input_gets_one_clear_error(tmp_path: Path, arguments: list[str], me
     first, *rest = result.stderr.splitlines()
     assert re.match(f"error: {message}", first)
     assert all(line.startswith("hint: ") for line in rest)
+
+
+def test_the_former_name_of_skip_works_with_a_note(testpmd: tuple[Path, Path]) -> None:
+    ingress, egress = map(str, testpmd)
+    former = tailtrim("analyze", ingress, egress, "--trim", "100ms", "--json")
+    skipped = tailtrim("analyze", ingress, egress, "--skip", "100ms", "--json")
+    assert former.stderr == "note: --trim TIME is called --skip TIME now\n"
+    assert (former.stdout, skipped.stderr) == (skipped.stdout, "")
 
 
 def test_salvage_uses_what_precedes_damage(tmp_path: Path, testpmd: tuple[Path, Path]) -> None:

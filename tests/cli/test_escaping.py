@@ -176,3 +176,10 @@ def test_nothing_else_prints() -> None:
         if path.name not in writers:
             text = path.read_text()
             assert not re.search(r"typer\.(echo|secho)|(?<![._\w])print\(|\bConsole\(", text), path
+
+
+def test_an_output_without_unicode_has_escapes(testpmd: tuple[Path, Path]) -> None:
+    command = [sys.executable, "-m", "tailtrim.cli", "analyze", *map(str, testpmd)]
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    text = subprocess.run(command, check=True, capture_output=True, env=environment).stdout.decode()
+    assert re.search(r"% of packets within [0-9.]+ \\xb5s", text)

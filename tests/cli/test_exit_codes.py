@@ -12,7 +12,7 @@ from tailtrim import errors
 from tailtrim.cli.application import app
 from tailtrim.cli.console import guarded
 from tailtrim.errors import ExitCode, TailtrimError, exit_code
-from tailtrim.nodes.vm.guest import GuestDiedError
+from tailtrim.laboratory.nodes.vm.guest import GuestDiedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

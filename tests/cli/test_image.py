@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from tailtrim.cli.application import app
 from tailtrim.errors import HostError
-from tailtrim.nodes.vm import image, kernel
+from tailtrim.laboratory.nodes.vm import image, kernel
 
 if TYPE_CHECKING:
     from pathlib import Path

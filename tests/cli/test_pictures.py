@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import tailtrim
-from tailtrim import report
 from tailtrim.errors import PicturesError
+from tailtrim.publishing import report
 
 TESTPMD = Path(__file__).parents[2] / "examples" / "testpmd"
 #: The command line where these packages are not installed.

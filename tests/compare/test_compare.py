@@ -12,8 +12,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import tailtrim
+from tailtrim.analysis.compare import compare, compare_halves
 from tailtrim.cli.application import app
-from tailtrim.compare import compare, compare_halves
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -225,7 +225,7 @@ def test_two_comparisons_of_one_combination_differ_in_name(measured: Path, tmp_p
     places = [experiment(tmp_path / name, measured, runs) for name in ("before", "after", "last")]
     page = tmp_path / "c.html"
     assert run("compare", *places, "--html", page).exit_code == 0
-    names = data_of(page)["names"]
+    names = data_of(page)["figures"][0]["names"]
     assert len(set(names)) == len(names) == 2
 
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from typer.testing import CliRunner
 
+from tailtrim.analysis.compare import compare
 from tailtrim.cli.application import app
-from tailtrim.compare import compare
-from tailtrim.nodes import agent
+from tailtrim.laboratory.nodes.namespace import LocalHost
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,6 +56,6 @@ def test_what_was_only_seen_is_no_configuration(measured: Path, tmp_path: Path) 
 
 
 def test_the_host_is_audited_for_comparisons() -> None:
-    audit = agent.audit()
+    audit = LocalHost().audit("--observe", "0")
     assert audit["schema"] == "tailtrim.audit/1"
     assert {check["level"] for check in audit["checks"]} >= {"set"}

@@ -14,13 +14,14 @@ import sensor_tree
 from pydantic import TypeAdapter
 from typer.testing import CliRunner
 
+from tailtrim.analysis.compare import Comparison, EnergyRow, compare
+from tailtrim.analysis.energy import LOADED, READY
+from tailtrim.analysis.roundtrip.write_run import Series, write_run
 from tailtrim.cli.application import app
-from tailtrim.compare import Comparison, EnergyRow, compare
-from tailtrim.energy import LOADED, READY, Recorder
-from tailtrim.energy.measured import record
-from tailtrim.nodes.meters import AnyMeter, Meter
-from tailtrim.report.pages import comparison_page
-from tailtrim.roundtrip.write_run import Series, write_run
+from tailtrim.laboratory.energy import Recorder
+from tailtrim.laboratory.energy.record import record
+from tailtrim.laboratory.nodes.meters import AnyMeter, Meter
+from tailtrim.publishing.report.pages import comparison_page
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

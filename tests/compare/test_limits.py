@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from typer.testing import CliRunner
 
+from tailtrim.analysis.compare import compare
+from tailtrim.analysis.slo import objectives
 from tailtrim.cli.application import app
-from tailtrim.compare import compare
-from tailtrim.report.pages import comparison_page
-from tailtrim.slo import objectives
+from tailtrim.publishing.report.pages import comparison_page
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,8 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 import tailtrim
+from tailtrim.analysis.compare import plan_length
 from tailtrim.cli.application import app
-from tailtrim.compare import plan_length
 from tailtrim.errors import RunDirectoryError, TailtrimError
 
 if TYPE_CHECKING:

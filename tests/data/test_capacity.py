@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import tailtrim
-from tailtrim.queueing import Estimate, predicted
+from tailtrim.analysis.queueing import Estimate, predicted
 
 if TYPE_CHECKING:
     from collections.abc import Callable

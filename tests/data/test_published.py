@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 import tailtrim
-from tailtrim.report.terminal.run_table import render
+from tailtrim.publishing.report.terminal.run_text import render
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import tailtrim
-from tailtrim.rundir import TABLES
+from tailtrim.results import TABLES
 
 SCHEMA = Path(__file__).parents[2] / "schema"
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tailtrim.cli.catalogue import CATALOGUE
-from tailtrim.plan.model import Plan
+from tailtrim.laboratory.plan.model import Plan
 
 pytestmark = pytest.mark.packages
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tailtrim.energy import LOADED, READY, Cost, Measured, RunEnergy, State, costs
-from tailtrim.experiment.costs import ExperimentCosts
-from tailtrim.report.terminal.energy_table import lines
+from tailtrim.analysis.energy import LOADED, READY, Cost, Measured, RunEnergy, State, costs
+from tailtrim.laboratory.experiment.costs import ExperimentCosts
+from tailtrim.publishing.report.energy_wording import lines
 
 
 def measured(label: str, loaded_w: float) -> list[tuple[str, RunEnergy]]:

@@ -15,8 +15,8 @@ from pydantic import TypeAdapter, ValidationError
 from tools import need
 
 from tailtrim.errors import HostError
-from tailtrim.nodes.meters import AnyMeter, Meter
-from tailtrim.nodes.power.ipmi import IPMITOOL
+from tailtrim.laboratory.nodes.meters import AnyMeter, Meter
+from tailtrim.laboratory.nodes.power.ipmi import IPMITOOL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

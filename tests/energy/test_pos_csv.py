@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tailtrim.energy import pos_csv
-from tailtrim.energy.series import Reading
 from tailtrim.errors import ResultsError
-from tailtrim.nodes.meters import Channel, Value
+from tailtrim.laboratory.energy import pos_csv
+from tailtrim.laboratory.energy.series import Reading
+from tailtrim.laboratory.nodes.meters import Channel, Value
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tailtrim.energy.recorder import Recorder
-from tailtrim.energy.series import Reading, Series, unwrapped
 from tailtrim.errors import HostError, RunError
-from tailtrim.nodes.meters import Channel, Reader, Value
+from tailtrim.laboratory.energy.recorder import Recorder
+from tailtrim.laboratory.energy.series import Reading, Series, unwrapped
+from tailtrim.laboratory.nodes.meters import Channel, Reader, Value
 
 RANGE_J = 262_143.328850
 PACKAGE = Channel("package-0", counts=True, resolution=61e-6, wraps_j=RANGE_J)

@@ -9,15 +9,24 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tailtrim.energy import IDLE, LOADED, READY, Estimate, Measured, RunEnergy, State, costs
-from tailtrim.energy.measured import type_b_w
-from tailtrim.energy.uncertainty import COVERAGE, estimate
-from tailtrim.nodes.meters import Channel
+from tailtrim.analysis.energy import (
+    IDLE,
+    LOADED,
+    READY,
+    Estimate,
+    Measured,
+    RunEnergy,
+    State,
+    costs,
+)
+from tailtrim.analysis.energy.uncertainty import COVERAGE, estimate
+from tailtrim.laboratory.energy.record import type_b_w
+from tailtrim.laboratory.nodes.meters import Channel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tailtrim.energy import Cost
+    from tailtrim.analysis.energy import Cost
 
 OUTLET = Channel("power", counts=False, resolution=1.0)
 #: Gallenmüller et al. 2020, Table III, power saving enabled.

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import pytest
 import servers
 
-from tailtrim.engines import EngineOptions, connect
+from tailtrim.analysis.engines import EngineOptions, connect
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tailtrim.engines import Engine
+    from tailtrim.analysis.engines import Engine
 
 
 #: Fixtures that start a server.

@@ -10,14 +10,15 @@ import pytest
 from random_captures import START_NS, write
 
 import tailtrim
-from tailtrim import _native, engines
-from tailtrim.decode import decode
-from tailtrim.engines.matching import Matching
+from tailtrim import _native
+from tailtrim.analysis import engines
+from tailtrim.analysis.decode import decode
+from tailtrim.analysis.engines.matching import Matching
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tailtrim.engines import Engine
+    from tailtrim.analysis.engines import Engine
 
 WINDOW_NS = 50_000_000
 #: Disagreement of the taps' clocks that the native module allows.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 pytest.importorskip("pyspark", reason="Spark needs pyspark")
 
-from tailtrim.engines import checking
+from tailtrim.analysis.engines import checking
 
 pytestmark = pytest.mark.engines
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 from random_captures import Trouble, pair
 
-from tailtrim import TailtrimError, engines
-from tailtrim.decode import decode
+from tailtrim import TailtrimError
+from tailtrim.analysis import engines
+from tailtrim.analysis.decode import decode
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,7 +33,7 @@ COLUMNS = (
 def test_an_unknown_code_is_an_error(  # noqa: PLR0913, PLR0917 - what is patched, and with what
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: str, column: str, last: int, code: int
 ) -> None:
-    from tailtrim.engines import expressions  # noqa: PLC0415 - ibis takes a second
+    from tailtrim.analysis.engines import expressions  # noqa: PLC0415 - ibis takes a second
 
     captures = pair(tmp_path, 1, Trouble(packets=200, lost=0.2, alien=0.2, reused=0.2))
     decoded = decode(captures, tmp_path / "decoded", buckets=1)

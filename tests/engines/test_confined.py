@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 import tailtrim
-from tailtrim import engines
-from tailtrim.decode import Decoded, decode
-from tailtrim.engines import EngineOptions
+from tailtrim.analysis import engines
+from tailtrim.analysis.decode import Decoded, decode
+from tailtrim.analysis.engines import EngineOptions
 from tailtrim.errors import EngineError
 
 if TYPE_CHECKING:

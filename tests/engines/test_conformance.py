@@ -10,8 +10,8 @@ import pytest
 from random_captures import Trouble, pair, write
 
 import tailtrim
-from tailtrim import engines
-from tailtrim.decode import Decoded, decode
+from tailtrim.analysis import engines
+from tailtrim.analysis.decode import Decoded, decode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import ibis.expr.types as ir
     from servers import Cluster
 
-    from tailtrim.engines import Engine
+    from tailtrim.analysis.engines import Engine
 
 PAIRS = (
     "dpdk-l2fwd/hw/latencies-pre-rate10000-dpdk-l2fwd.pcap.zst",
@@ -177,7 +177,7 @@ def test_spark_is_asked_for_a_bucket_at_a_time(
     # Spark collects a result in its driver's memory, which was too small for 10 million pairs.
     buckets = 8
     # The tables of buckets are joined two by two, and their results again.
-    monkeypatch.setattr("tailtrim.engines.spark.FEW", 2)
+    monkeypatch.setattr("tailtrim.analysis.engines.spark.FEW", 2)
     captures = pair(tmp_path, 5, TROUBLES["everything"])
     decoded = decode(captures, tmp_path / "decoded", buckets=buckets)
     found: list[int] = []

@@ -15,8 +15,8 @@ import pytest
 from decoded_rows import rows
 from random_captures import Trouble, packets, pair, write
 
-from tailtrim.decode import Decoded, decode, decoding
-from tailtrim.decode.dataset import COLUMNS, LABEL
+from tailtrim.analysis.decode import Decoded, decode, decoding
+from tailtrim.analysis.decode.dataset import COLUMNS, LABEL
 from tailtrim.errors import DecodedError, TailtrimError
 
 SCHEMA = Path(__file__).parents[2] / "schema" / "packet.toml"
@@ -70,7 +70,7 @@ def test_parts_make_no_difference(
 
 PROGRAM = """
 import sys
-from tailtrim.decode import decode, decoding
+from tailtrim.analysis.decode import decode, decoding
 decoding._ROWS_OF_PART = 5_000
 decode(sys.argv[1:3], sys.argv[3], buckets=2)
 """

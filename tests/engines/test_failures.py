@@ -13,9 +13,9 @@ import servers
 from random_captures import Trouble, pair
 
 import tailtrim
-from tailtrim import engines
-from tailtrim.decode import Decoded, decode
-from tailtrim.engines import EngineOptions, binary, choice
+from tailtrim.analysis import engines
+from tailtrim.analysis.decode import Decoded, decode
+from tailtrim.analysis.engines import EngineOptions, binary, choice
 from tailtrim.errors import DecodedError, EngineError, OutputError
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def loaded(dsn: str) -> tuple[int, int]:
 def test_importing_is_fast() -> None:
     # Nobody who only matches two captures pays for the engines.
     program = (
-        "import sys, tailtrim.cli, tailtrim.engines;"
+        "import sys, tailtrim.cli, tailtrim.analysis.engines;"
         "heavy = {'ibis', 'duckdb', 'psycopg', 'pyspark', 'pyarrow'} & set(sys.modules);"
         "sys.exit(str(heavy) if heavy else 0)"
     )
@@ -100,7 +100,7 @@ def test_a_spark_that_goes_away(
 ) -> None:
     with ExitStack() as stack:
         options = EngineOptions(server=stack.enter_context(servers.sail(tmp_path)))
-        monkeypatch.setattr("tailtrim.engines.spark.RETRIES", 1)
+        monkeypatch.setattr("tailtrim.analysis.engines.spark.RETRIES", 1)
         with engines.connect("spark", options) as at:
             stack.close()
             with pytest.raises(EngineError, match="Connection refused"):

@@ -17,9 +17,9 @@ from decoded_rows import rows
 from random_captures import START_NS, Trouble, pair
 
 import tailtrim
-from tailtrim import engines
-from tailtrim.decode import Decoded, decode
-from tailtrim.engines import EngineOptions, binary
+from tailtrim.analysis import engines
+from tailtrim.analysis.decode import Decoded, decode
+from tailtrim.analysis.engines import EngineOptions, binary
 from tailtrim.errors import EngineError, OutputError
 
 if TYPE_CHECKING:

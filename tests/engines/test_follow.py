@@ -19,10 +19,10 @@ from decoded_rows import rows
 from random_captures import Trouble, packets, pair, write
 from releases import of_release
 
-from tailtrim import engines
-from tailtrim.decode import Decoded, decode, follow
-from tailtrim.decode import following as following_module
-from tailtrim.decode.rotating import File, Rotation
+from tailtrim.analysis import engines
+from tailtrim.analysis.decode import Decoded, decode, follow
+from tailtrim.analysis.decode import following as following_module
+from tailtrim.analysis.decode.rotating import File, Rotation
 from tailtrim.errors import CaptureError, DecodedError
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from decoded_rows import rows
 from random_captures import START_NS, write
 
 import tailtrim
-from tailtrim import engines
-from tailtrim.decode import Decoded, decode
-from tailtrim.engines import EngineOptions, binary
+from tailtrim.analysis import engines
+from tailtrim.analysis.decode import Decoded, decode
+from tailtrim.analysis.engines import EngineOptions, binary
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,7 +12,7 @@ import servers
 from forwarded import PACKETS, captures
 
 import tailtrim
-from tailtrim import engines
+from tailtrim.analysis import engines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 pytest.importorskip("pyspark", reason="Spark needs pyspark")
 
-from tailtrim.engines import stretches
+from tailtrim.analysis.engines import stretches
 
 pytestmark = pytest.mark.engines
 

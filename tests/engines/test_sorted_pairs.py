@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from tailtrim.engines.sorted_pairs import SortedPairs
+from tailtrim.analysis.engines.sorted_pairs import SortedPairs
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,7 +14,8 @@ import pytest
 from forwarded import FRAMES, PACKETS, captures
 
 import tailtrim
-from tailtrim import _native, engines
+from tailtrim import _native
+from tailtrim.analysis import engines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
 
 pytest.importorskip("pyspark", reason="Spark needs pyspark")
 
-from tailtrim.engines import stretches
-from tailtrim.engines.spark import Spark
+from tailtrim.analysis.engines import stretches
+from tailtrim.analysis.engines.spark import Spark
 
 pytestmark = pytest.mark.engines
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from unwired import Nothing
 
-from tailtrim.experiment import Experiment
-from tailtrim.plan import load
+from tailtrim.laboratory.experiment import Experiment
+from tailtrim.laboratory.plan import load
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 @pytest.fixture
 def experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Experiment]:
     # The package has a function of a module's name.
-    record = sys.modules["tailtrim.experiment.record"]
+    record = sys.modules["tailtrim.laboratory.experiment.record"]
     monkeypatch.setattr(record, "testbed_for", lambda *_: Nothing())
     monkeypatch.setattr(Nothing, "wired", 0)
 
     def make(text: str) -> Experiment:
         plan = tmp_path / "plan.yml"
         traffic = "" if "traffic" in text else "traffic: {rate_pps: 1000, duration_s: 2}\n"
-        plan.write_text(f"name: e\ntrim_s: 0\n{traffic}{text}", encoding="utf-8")
+        plan.write_text(f"name: e\nskip_s: 0\n{traffic}{text}", encoding="utf-8")
         return Experiment(tmp_path / "out", *load(plan), resume=False)
 
     return make

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from unwired import GENERATED, Far, Nothing, conducted, played_testbed, write_pcap
 
-from tailtrim.experiment.measure import Measured
-from tailtrim.experiment.tap_clocks import TapClocks
-from tailtrim.nodes import agent
+from tailtrim.laboratory.experiment.measure import Measured
+from tailtrim.laboratory.experiment.tap_clocks import TapClocks
+from tailtrim.laboratory.nodes import agent
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tailtrim.experiment import Experiment
+    from tailtrim.laboratory.experiment import Experiment
 
 PLAN = "dut: {preset: bridge}\nfloor: false\nby_minute: true\n"
 STILL = GENERATED["stalls"]
@@ -56,7 +56,9 @@ def measured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[dict[
             )
 
         # The package has a function of the module's name.
-        monkeypatch.setattr(sys.modules["tailtrim.experiment.running"], "measure", measure)
+        monkeypatch.setattr(
+            sys.modules["tailtrim.laboratory.experiment.running"], "measure", measure
+        )
 
     def forwarding(_: Any, folder: Path, __: int) -> Any:
         node = Far(folder, there)

@@ -11,11 +11,11 @@ import yaml
 from fake_pci import FakeHost
 from unwired import Bare
 
-from tailtrim.experiment.dry_run import dry_run
-from tailtrim.experiment.unsupported_runs import lacking
-from tailtrim.nodes.vm import pci
-from tailtrim.nodes.vm.machine import COMMON
-from tailtrim.plan import load
+from tailtrim.laboratory.experiment.dry_run import dry_run
+from tailtrim.laboratory.experiment.unsupported_runs import lacking
+from tailtrim.laboratory.nodes.vm import pci
+from tailtrim.laboratory.nodes.vm.machine import COMMON
+from tailtrim.laboratory.plan import load
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "three-hosts"
 TRAFFIC = {"rate_pps": 100, "duration_s": 2}

@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tailtrim.cli import progress
-from tailtrim.experiment import Estimate, Outcome
-from tailtrim.experiment.steady_state import WINDOW_S
-from tailtrim.plan import load
+from tailtrim.laboratory.experiment import Estimate
+from tailtrim.laboratory.experiment.steady_state import WINDOW_S
+from tailtrim.laboratory.plan import load
+from tailtrim.results.experiments import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tailtrim.experiment import Experiment
-    from tailtrim.plan import Run
+    from tailtrim.laboratory.experiment import Experiment
+    from tailtrim.laboratory.plan import Run
 
 LOCAL = """\
 name: x

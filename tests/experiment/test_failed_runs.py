@@ -12,7 +12,7 @@ import pytest
 from unwired import Far, Nothing, conducted, played_testbed
 
 from tailtrim.errors import HostError, OutputError, RunError
-from tailtrim.experiment import Experiment, failed_runs
+from tailtrim.laboratory.experiment import Experiment, failed_runs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -48,7 +48,9 @@ class Broken:
         self._there = there
         monkeypatch.setattr(Nothing, "forwarding", self._forwarding)
         # The package has a function of the module's name.
-        monkeypatch.setattr(sys.modules["tailtrim.experiment.running"], "measure", self._measure)
+        monkeypatch.setattr(
+            sys.modules["tailtrim.laboratory.experiment.running"], "measure", self._measure
+        )
 
     @contextmanager
     def _forwarding(self, folder: Path, _: int) -> Iterator[Any]:
@@ -149,7 +151,7 @@ def test_minutes_stay_where_the_result_cannot_be_fetched(
         capture = {"around": [{"ingress_ns": 7}], "analysis": {}}
         return SimpleNamespace(generator={}, capture=capture)
 
-    monkeypatch.setattr(sys.modules["tailtrim.experiment.running"], "measure", measure)
+    monkeypatch.setattr(sys.modules["tailtrim.laboratory.experiment.running"], "measure", measure)
     ((_, outcome, _),) = conducted(made)
     assert outcome.failed == "node: matched-run-000/quantile.parquet is missing"
     assert files(made.path / "failed" / "run-000") == KEPT

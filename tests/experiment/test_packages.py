@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tailtrim.experiment import packages
-from tailtrim.nodes.environment import environment
-from tailtrim.nodes.packages import listed, sum_of
+from tailtrim.laboratory.experiment import packages
+from tailtrim.laboratory.nodes.environment import environment, package_list, sum_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,7 +56,7 @@ def test_packages_of_debian_are_those_that_are_installed(programs: Path) -> None
     told = "ii zlib1g:amd64 1.2\nrc gone 1.0\nhi held 3-1\niU half 2\nii adduser 3.134\n"
     installed(programs, "dpkg-query", told)
     installed(programs, "rpm", "other.x86_64 1-1\n")
-    found = listed(node(str(programs)))
+    found = package_list(node(str(programs)))
     assert found == "adduser 3.134\nheld 3-1\nzlib1g:amd64 1.2\n"
     assert environment(node(str(programs)))["packages"] == sum_of(found)
 
@@ -65,11 +64,11 @@ def test_packages_of_debian_are_those_that_are_installed(programs: Path) -> None
 def test_packages_of_rpm_are_told_where_dpkg_has_none(programs: Path) -> None:
     installed(programs, "dpkg-query", "")
     installed(programs, "rpm", "kernel.x86_64 6.12-1\nbash.x86_64 5.2-1\n")
-    assert listed(node(str(programs))) == "bash.x86_64 5.2-1\nkernel.x86_64 6.12-1\n"
+    assert package_list(node(str(programs))) == "bash.x86_64 5.2-1\nkernel.x86_64 6.12-1\n"
 
 
 def test_a_node_without_either_tells_no_packages(programs: Path) -> None:
-    assert listed(node(str(programs))) == ""
+    assert package_list(node(str(programs))) == ""
     assert "packages" not in environment(node(str(programs)))
 
 

@@ -13,15 +13,15 @@ import pytest
 from unwired import GENERATED, Nothing, Played, conducted, played_testbed, write_pcap
 
 from tailtrim.errors import RunError
-from tailtrim.experiment import persistent_devices
-from tailtrim.experiment.measure import Measured
-from tailtrim.experiment.tap_clocks import TapClocks
+from tailtrim.laboratory.experiment import persistent_devices
+from tailtrim.laboratory.experiment.measure import Measured
+from tailtrim.laboratory.experiment.tap_clocks import TapClocks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tailtrim.experiment import Experiment
+    from tailtrim.laboratory.experiment import Experiment
 
 PLAN = """\
 dut: {preset: $dut, lifetime: configuration}
@@ -109,7 +109,7 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
 
     monkeypatch.setattr(Nothing, "forwarding", forwarding)
     # The package has a function of the module's name.
-    monkeypatch.setattr(sys.modules["tailtrim.experiment.running"], "measure", measured)
+    monkeypatch.setattr(sys.modules["tailtrim.laboratory.experiment.running"], "measure", measured)
     monkeypatch.setattr(persistent_devices, "Started", made.start)
     monkeypatch.setattr(persistent_devices, "warm_up", lambda *_, **__: made.warmed)
     return made
@@ -238,7 +238,7 @@ def test_minutes_of_a_run_with_a_kept_device_are_those_of_the_run(
 ) -> None:
     """They are in the folder of the device, which goes with it."""
     made = experiment(PLAN.replace("[bridge, router]", "[bridge]") + "by_minute: true\n")
-    conduct = sys.modules["tailtrim.experiment.running"]
+    conduct = sys.modules["tailtrim.laboratory.experiment.running"]
     measured = conduct.measure
 
     def measure(at: Any, *words: Any, by_minute: Any, **more: Any) -> Measured:

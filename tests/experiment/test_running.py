@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from unwired import GENERATED, Nothing, Played, conducted, played_testbed, write_pcap
 
+from tailtrim import units
 from tailtrim.errors import HostError, PlanError
-from tailtrim.experiment.measure import Measured
-from tailtrim.experiment.tap_clocks import TapClocks
-from tailtrim.report import units
-from tailtrim.report.terminal import experiment_table
+from tailtrim.laboratory.experiment.measure import Measured
+from tailtrim.laboratory.experiment.tap_clocks import TapClocks
+from tailtrim.publishing.report.terminal import experiment_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
-    from tailtrim.experiment import Experiment
+    from tailtrim.laboratory.experiment import Experiment
 
 
 COUNTERS = {"trace": {"source": "counters"}, "sources_refused": ["tracefs: none", "perf: refused"]}
@@ -124,7 +124,7 @@ def measuring(  # noqa: PLR0913 - keyword-only, each with a default
     node = Played(files.get, call=call)
     at = played_testbed(Played(of_generator, call=call), node, Played(lambda _: None, call=call))
     # The package has a function of the module's name.
-    monkeypatch.setattr(sys.modules["tailtrim.experiment.running"], "measure", measured)
+    monkeypatch.setattr(sys.modules["tailtrim.laboratory.experiment.running"], "measure", measured)
     monkeypatch.setattr(Nothing, "forwarding", lambda *_: nullcontext(at))
 
 
@@ -148,7 +148,7 @@ def printed(experiment: Experiment) -> str:
 
     console = Console(width=100, no_color=True)
     with console.capture() as captured:
-        console.print(experiment_table.render(experiment.complete()))
+        console.print(experiment_text.render(experiment.complete()))
     return captured.get()
 
 

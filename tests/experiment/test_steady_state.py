@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tailtrim.experiment.steady_state import PARTS, Window, changes
+from tailtrim.laboratory.experiment.steady_state import PARTS, Window, changes
 
 #: Windows that are simulated. The share that is found in them has a standard error of 1 %.
 _WINDOWS = 1_000

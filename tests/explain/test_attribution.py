@@ -8,8 +8,8 @@ import pytest
 from made_up import HEADER, traced
 
 from tailtrim.errors import RunDirectoryError
-from tailtrim.rundir import DISTURBED, STALLS, RunDirectory
-from tailtrim.selftest.attribution import EXPECTED, AttributionScore, score
+from tailtrim.laboratory.selftest.attribution import EXPECTED, AttributionScore, score
+from tailtrim.results import DISTURBED, STALLS, RunDirectory
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,7 +40,7 @@ def test_a_control_has_neither() -> None:
 
 
 def test_every_disturbance_is_to_be_named() -> None:
-    from tailtrim.devices.disturbed import LASTING, MOMENTS  # noqa: PLC0415 - what this test is about
+    from tailtrim.laboratory.devices.disturbed import LASTING, MOMENTS  # noqa: PLC0415 - what this test is about
 
     assert set(EXPECTED) == {*MOMENTS, *LASTING}
 

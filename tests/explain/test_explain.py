@@ -12,11 +12,11 @@ from made_up import HEADER, traced
 from typer.testing import CliRunner, Result
 
 import tailtrim
+from tailtrim import units
+from tailtrim.analysis.explain import Interrupt, explain, read_interrupts, simulate
+from tailtrim.analysis.explain.explanation import _SHIFTS_NS
 from tailtrim.cli.application import app
 from tailtrim.errors import RunDirectoryError
-from tailtrim.explain import Interrupt, explain, read_interrupts, simulate
-from tailtrim.explain.explanation import _SHIFTS_NS
-from tailtrim.report import units
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 from made_up import HEADER, traced
 
+from tailtrim.analysis.explain import worst_packets
 from tailtrim.errors import RunDirectoryError
-from tailtrim.explain import worst_packets
-from tailtrim.rundir import EVENTS, RunDirectory
+from tailtrim.results import EVENTS, RunDirectory
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

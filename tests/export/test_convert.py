@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import tailtrim
-from tailtrim.export import FORMATS, convert
+from tailtrim.publishing.export import FORMATS, convert
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from tailtrim.export import convert
+from tailtrim.publishing.export import convert
 
 if TYPE_CHECKING:
     from collections.abc import Callable

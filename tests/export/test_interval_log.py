@@ -8,7 +8,7 @@ import pytest
 from hdrh.histogram import HdrHistogram
 from hdrh.log import HistogramLogReader
 
-from tailtrim.export import convert, tables
+from tailtrim.publishing.export import convert, tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from tailtrim.export import convert
+from tailtrim.publishing.export import convert
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 import tailtrim
-from tailtrim.export import convert
+from tailtrim.publishing.export import convert
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tailtrim.export import Conversion
+    from tailtrim.publishing.export import Conversion
 
     MakeRun = Callable[..., tailtrim.RunDirectory]
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from typer.testing import CliRunner
 
-from tailtrim import factors
+from tailtrim.analysis.roundtrip import Series, write_run
 from tailtrim.cli.application import app
-from tailtrim.plan import load
-from tailtrim.roundtrip import Series, write_run
+from tailtrim.laboratory.plan import load
+from tailtrim.publishing import factors
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,18 +11,18 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from tailtrim import factors
+from tailtrim.analysis.roundtrip import Series, write_run
 from tailtrim.cli.application import app
 from tailtrim.errors import RunDirectoryError
-from tailtrim.experiment import recorded
-from tailtrim.factors.slope import RulePosition, slopes
-from tailtrim.plan import load
-from tailtrim.roundtrip import Series, write_run
+from tailtrim.laboratory.plan import load
+from tailtrim.publishing import factors
+from tailtrim.publishing.factors.slope import RulePosition, slopes
+from tailtrim.results.experiments import recorded
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tailtrim.plan import Plan
+    from tailtrim.laboratory.plan import Plan
 
 PLAN = """\
 name: known
@@ -272,7 +272,7 @@ def test_devices_that_packets_pass_have_factors_too(tmp_path: Path) -> None:
     (tmp_path / "plan.yml").write_text(
         "name: passed\ndut: {preset: forward, batch: $batch}\nfactors: {batch: [1, 32]}\n"
         "traffic: {frame_bytes: 70, rate_pps: 1000, duration_s: 0.4}\n"
-        "floor: false\ntrim_s: 0\nrepeat: 3\norder: random\nseed: 2\n"
+        "floor: false\nskip_s: 0\nrepeat: 3\norder: random\nseed: 2\n"
     )
     plan, runs = load(tmp_path / "plan.yml")
     random = np.random.default_rng(1)

@@ -15,7 +15,7 @@ from laboratory import Lab
 from pairs import Pair
 from peers import Cable
 
-from tailtrim.nodes.namespace import Namespace
+from tailtrim.laboratory.nodes.namespace import Namespace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -18,14 +18,14 @@ from hosts import mac, make_key
 from shell_guest import archive, with_libraries
 
 from tailtrim.errors import HostError
-from tailtrim.nodes import host
-from tailtrim.nodes.boot import grub
-from tailtrim.nodes.boot.kexec import KEXEC
-from tailtrim.nodes.namespace import Namespace
-from tailtrim.nodes.ssh.address import Ssh
-from tailtrim.nodes.ssh.connection import Connection
-from tailtrim.nodes.vm.image import Image
-from tailtrim.nodes.vm.machine import COMMON, QEMU, Hardware, Machine, Wired
+from tailtrim.laboratory.nodes import local_host
+from tailtrim.laboratory.nodes.boot import methods
+from tailtrim.laboratory.nodes.boot.methods import KEXEC
+from tailtrim.laboratory.nodes.namespace import Namespace
+from tailtrim.laboratory.nodes.ssh.address import Ssh
+from tailtrim.laboratory.nodes.ssh.connection import Connection
+from tailtrim.laboratory.nodes.vm.image import Image
+from tailtrim.laboratory.nodes.vm.machine import COMMON, QEMU, Hardware, Machine, Wired
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from hosts import Hosts
 
-    from tailtrim.nodes.tool import Tool
+    from tailtrim.tool import Tool
 
 ADDRESS, _OURS = "192.0.2.102", "192.0.2.101/30"
 _CONTROL = "02:00:00:00:08:01"
@@ -214,7 +214,7 @@ class GrubHost(GuestHost):
         boot = folder / "boot"
         (boot / "grub").mkdir(parents=True)
         self._disk = folder / "disk"
-        super().__init__(hosts, image, folder, grub.Grub.tools, _ON_DISK)
+        super().__init__(hosts, image, folder, methods.Grub.tools, _ON_DISK)
 
     def _loaded(self, folder: Path) -> Image:
         """Return GRUB, and have QEMU reset with a disk."""
@@ -225,7 +225,7 @@ class GrubHost(GuestHost):
         shutil.copy(made.folder / "initramfs", boot / initrd)
         entry = (f"/{kernel}", f"{LINE} old", f"/{initrd}")
         (boot / "grub" / "grub.cfg").write_text(grub_disk.configuration(*entry))
-        tool = host.find(grub.EDITENV) or ""
+        tool = local_host.find(methods.EDITENV) or ""
         subprocess.run([tool, str(boot / "grub" / "grubenv"), "create"], check=True)
         grub_disk.disk(boot, _UUID, self._disk, mib=96)
         (made.folder / "vmlinuz").unlink()
@@ -236,7 +236,7 @@ class GrubHost(GuestHost):
 
 def _resetting(starter: Path, disk: Path) -> None:
     """Write a QEMU that boots again where others would end, and boots from a disk."""
-    starter.write_text(_QEMU.format(program=host.find(QEMU), disk=disk))
+    starter.write_text(_QEMU.format(program=local_host.find(QEMU), disk=disk))
     starter.chmod(0o755)
 
 
@@ -252,7 +252,7 @@ def _prepared(hosts: Hosts, image: Image, folder: Path, tools: Sequence[Tool], s
     within = {
         f"lib/modules/more/{name}": file
         for tool in tools
-        for name, file in with_libraries(host.find(tool) or "").items()
+        for name, file in with_libraries(local_host.find(tool) or "").items()
     }
     within |= {
         "guest.sh": folder / "guest.sh",

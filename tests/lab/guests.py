@@ -8,9 +8,9 @@ import pytest
 from tools import CPIO, MMDEBSTRAP, QEMU, need
 
 from tailtrim.errors import HostError
-from tailtrim.nodes.vm import image
-from tailtrim.nodes.vm.kernel import DEPMOD
-from tailtrim.nodes.vm.root import SQFSTAR
+from tailtrim.laboratory.nodes.vm import image
+from tailtrim.laboratory.nodes.vm.kernel import DEPMOD
+from tailtrim.laboratory.nodes.vm.root import SQFSTAR
 
 KERNEL = "bookworm/cloud"
 

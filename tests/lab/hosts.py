@@ -21,7 +21,7 @@ import yaml
 from fetched import FETCHED
 from tools import KEYGEN, SSHD, need
 
-from tailtrim.nodes.namespace import Namespace
+from tailtrim.laboratory.nodes.namespace import Namespace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

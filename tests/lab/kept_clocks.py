@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 from hosts import CACHE
 from releases import entering
 
-from tailtrim.nodes.clocks import ASK, parsed
+from tailtrim.laboratory.nodes.clocks import ASK, parsed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from hosts import Hosts
 
-    from tailtrim.nodes.clocks import Bound
+    from tailtrim.laboratory.nodes.clocks import ClockBound
 
 SERVER, CLIENT = "198.51.100.1", "198.51.100.2"
 #: The port of each host towards the other.
@@ -85,5 +85,5 @@ def _until_bound(hosts: Hosts, name: str, by: str) -> None:
         time.sleep(0.2)
 
 
-def _bounds(hosts: Hosts, name: str) -> tuple[Bound, ...]:
+def _bounds(hosts: Hosts, name: str) -> tuple[ClockBound, ...]:
     return parsed(hosts.hosts[name].run("sh", "-c", ASK)).bounds

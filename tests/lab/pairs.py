@@ -15,7 +15,7 @@ from reflectors import FAR
 from wire import Wire
 
 from tailtrim.errors import HostError
-from tailtrim.nodes.namespace import Namespace, link
+from tailtrim.laboratory.nodes.namespace import Namespace, link
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -9,7 +9,7 @@ import time
 from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
-    from tailtrim.nodes.namespace import Namespace
+    from tailtrim.laboratory.nodes.namespace import Namespace
 
 FAR = "10.99.0.2"
 #: Longer than a machine that does other things keeps a process waiting.

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tailtrim.rundir import RunDirectory
-from tailtrim.selftest.attribution import AttributionScore, score
+from tailtrim.laboratory.selftest.attribution import AttributionScore, score
+from tailtrim.results import RunDirectory
 
 if TYPE_CHECKING:
     from laboratory import Lab

@@ -20,17 +20,17 @@ from releases import unpacked
 from test_ending import started, wait_until
 from tools import need
 
+from tailtrim.analysis.roundtrip import read_hpct
 from tailtrim.errors import HostError
-from tailtrim.nodes.container.group import ControlGroup, since
-from tailtrim.nodes.container.node import Container
-from tailtrim.nodes.container.root import prepared
-from tailtrim.nodes.container.settings import ContainerSettings
-from tailtrim.nodes.namespace import Namespace
-from tailtrim.nodes.vm.forwarding import GuestNode
-from tailtrim.nodes.vm.guest import Guest, Settings
-from tailtrim.nodes.vm.image import opened
-from tailtrim.nodes.vm.root import SQFSTAR
-from tailtrim.roundtrip import read_hpct
+from tailtrim.laboratory.nodes.container.group import ControlGroup, since
+from tailtrim.laboratory.nodes.container.node import Container
+from tailtrim.laboratory.nodes.container.root import prepared
+from tailtrim.laboratory.nodes.container.settings import ContainerSettings
+from tailtrim.laboratory.nodes.namespace import Namespace
+from tailtrim.laboratory.nodes.vm.forwarding import GuestNode
+from tailtrim.laboratory.nodes.vm.guest import Guest, GuestSettings
+from tailtrim.laboratory.nodes.vm.image import opened
+from tailtrim.laboratory.nodes.vm.root import SQFSTAR
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -325,7 +325,7 @@ def test_limits_of_cgroup_v2(tmp_path: Path) -> None:
     image = guests.made()
     limits = {"cpu.max": "10000 100000", "cpu.weight": "50", "memory.max": "32M"}
     with (
-        Guest(image, "quiet", Settings(accelerator="tcg"), tmp_path / "console.log") as guest,
+        Guest(image, "quiet", GuestSettings(accelerator="tcg"), tmp_path / "console.log") as guest,
         GuestNode("dut", guest.session, [], tmp_path, cpus=[0], spared=[0]) as node,
     ):
         node.run("mount", "-t", "cgroup2", "none", "/sys/fs/cgroup")

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tailtrim.nodes import host, namespace
-from tailtrim.nodes.tool import Tool, installable
+from tailtrim.laboratory.nodes import local_host, namespace
+from tailtrim.tool import Tool, installable
 
 if TYPE_CHECKING:
     from laboratory import Lab
@@ -25,7 +25,7 @@ def told(lab: Lab, *words: str, without: str | None = None) -> subprocess.Comple
     """Run ``tailtrim doctor`` where a program is not to be seen."""
     command = lab.command("doctor", *words)
     if without is not None:
-        place = host.which(without)
+        place = local_host.which(without)
         if os.geteuid() != 0 or place is None:
             pytest.skip(f"needs root, and {without} to hide")
         command = ["unshare", "--mount", "sh", "-c", HIDE, place, *command]
@@ -106,7 +106,7 @@ def test_a_package_that_starts_a_service_is_not_installed_by_the_way(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     tools = [Tool("a", "first"), Tool("b", "second", service=True), Tool("c", "first")]
-    monkeypatch.setattr("tailtrim.nodes.tool._SYSTEMD", tmp_path)
+    monkeypatch.setattr("tailtrim.tool._SYSTEMD", tmp_path)
     assert installable(tools) == (["first"], ["second"])
-    monkeypatch.setattr("tailtrim.nodes.tool._SYSTEMD", tmp_path / "none")
+    monkeypatch.setattr("tailtrim.tool._SYSTEMD", tmp_path / "none")
     assert installable(tools) == (["first", "second"], [])

@@ -10,7 +10,7 @@ import pytest
 from hosts import described
 from outlet_emulator import PASSWORD, USER, Emulator
 
-from tailtrim.energy import pos_csv
+from tailtrim.laboratory.energy import pos_csv
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

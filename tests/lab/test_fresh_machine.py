@@ -20,7 +20,7 @@ import tools
 import yaml
 
 from tailtrim import _native
-from tailtrim.nodes.agent import program
+from tailtrim.laboratory.nodes.agent import program
 
 pytestmark = pytest.mark.packages
 

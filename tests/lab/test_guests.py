@@ -15,14 +15,14 @@ import pytest
 from test_ending import started, wait_until
 
 from tailtrim.errors import RunError
-from tailtrim.nodes.vm.guest import Guest, Settings
-from tailtrim.nodes.vm.image import opened
-from tailtrim.nodes.vm.machine import COMMON
+from tailtrim.laboratory.nodes.vm.guest import Guest, GuestSettings
+from tailtrim.laboratory.nodes.vm.image import opened
+from tailtrim.laboratory.nodes.vm.machine import COMMON
 
 if TYPE_CHECKING:
     from laboratory import Lab
 
-    from tailtrim.nodes.vm.image import Image
+    from tailtrim.laboratory.nodes.vm.image import Image
 
 pytestmark = pytest.mark.guests
 
@@ -106,13 +106,13 @@ def test_killed_at_any_moment(lab: Lab, image: Image, moment: str) -> None:
 
 def test_a_kernel_that_panics_is_told_with_its_last_lines(lab: Lab, image: Image) -> None:
     with pytest.raises(RunError) as raised:
-        Guest(image, "rdinit=/none root=/dev/none", Settings(), lab.folder / "console.log")
+        Guest(image, "rdinit=/none root=/dev/none", GuestSettings(), lab.folder / "console.log")
     assert f"dut: {guests.KERNEL}" in str(raised.value)
     assert "Kernel panic - not syncing" in str(raised.value)
 
 
 def test_a_boot_that_takes_too_long_is_told_with_its_last_lines(lab: Lab, image: Image) -> None:
-    settings = Settings(accelerator="tcg", boot_s=1.0)
+    settings = GuestSettings(accelerator="tcg", boot_s=1.0)
     with pytest.raises(RunError, match=r"did not boot within 1 s; its console: "):
         Guest(image, "", settings, lab.folder / "console.log")
 
@@ -211,10 +211,10 @@ def test_a_clock_that_is_stepped_is_told_and_departures_do_not_follow(
     lab: Lab, image: Image
 ) -> None:
     """Only a guest's clock may be stepped here: nothing else measures with it."""
-    settings = Settings(accelerator="tcg")
+    settings = GuestSettings(accelerator="tcg")
     with Guest(image, "quiet", settings, lab.folder / "console.log") as guest:
         script = STEPPED.format(agent=guest.session.agent, mac="02:00:00:00:00:01")
-        told = guest.session.as_root("sh", "-c", script, within_s=60)
+        told = guest.session.call("sh", "-c", script, within_s=60)
     assert told.returncode == 0, told.stderr
     lines = map(json.loads, told.stdout.splitlines())
     tap, sent = [line for line in lines if line["event"] == "result"]

@@ -12,7 +12,7 @@ import yaml
 from hosts import by_ssh, cabled, described, mac
 from laboratory import passed
 
-from tailtrim.nodes.testbed_check import clock_finding
+from tailtrim.laboratory.nodes.testbed_check import clock_finding
 
 if TYPE_CHECKING:
     from hosts import Hosts

@@ -18,11 +18,11 @@ from hosts import described
 
 from tailtrim.analysis import analyze
 from tailtrim.analysis.departures import Departures
-from tailtrim.nodes.ssh.address import Ssh
-from tailtrim.nodes.ssh.node import SshNode
-from tailtrim.nodes.ssh.session import Session
-from tailtrim.rundir import TABLES
-from tailtrim.rundir.minutes import counted, minutes
+from tailtrim.laboratory.nodes.ssh.address import Ssh
+from tailtrim.laboratory.nodes.ssh.node import SshNode
+from tailtrim.laboratory.nodes.ssh.session import SshSession
+from tailtrim.results import TABLES
+from tailtrim.results.minutes import counted, minutes
 
 if TYPE_CHECKING:
     from hosts import Host, Hosts
@@ -128,7 +128,7 @@ def test_a_file_arrives_whole_although_the_connection_is_lost_on_the_way(
     """
     host = one_host.hosts["far"]
     with (
-        Session("far", Ssh(**one_host.ssh("far")), "test") as session,
+        SshSession("far", Ssh(**one_host.ssh("far")), "test") as session,
         SshNode("dut", session, [], lab.folder) as node,
     ):
         place = node.path("large.zst")

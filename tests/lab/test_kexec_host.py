@@ -10,7 +10,7 @@ from guest_host import LINE, KexecHost
 from hosts import Hosts, by_ssh, described, mac
 from tools import CPIO, QEMU, need
 
-from tailtrim.nodes.boot.kexec import KEXEC
+from tailtrim.laboratory.nodes.boot.methods import KEXEC
 
 if TYPE_CHECKING:
     from laboratory import Lab

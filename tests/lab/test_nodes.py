@@ -12,16 +12,16 @@ import pytest
 from tools import SUDO, need
 
 from tailtrim.errors import HostError, RunError
-from tailtrim.nodes.container.node import Container
-from tailtrim.nodes.container.root import prepared
-from tailtrim.nodes.container.settings import ContainerSettings
-from tailtrim.nodes.namespace import Namespace
-from tailtrim.nodes.ssh.address import Ssh
-from tailtrim.nodes.ssh.node import SshNode
-from tailtrim.nodes.ssh.session import Session
-from tailtrim.nodes.tool import Tool
-from tailtrim.nodes.vm.forwarding import GuestNode
-from tailtrim.nodes.vm.guest import Guest, Settings
+from tailtrim.laboratory.nodes.container.node import Container
+from tailtrim.laboratory.nodes.container.root import prepared
+from tailtrim.laboratory.nodes.container.settings import ContainerSettings
+from tailtrim.laboratory.nodes.namespace import Namespace
+from tailtrim.laboratory.nodes.ssh.address import Ssh
+from tailtrim.laboratory.nodes.ssh.node import SshNode
+from tailtrim.laboratory.nodes.ssh.session import SshSession
+from tailtrim.laboratory.nodes.vm.forwarding import GuestNode
+from tailtrim.laboratory.nodes.vm.guest import Guest, GuestSettings
+from tailtrim.tool import Tool
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     from hosts import Hosts
     from laboratory import Lab
 
-    from tailtrim.nodes.node import Frames, Node
+    from tailtrim.laboratory.nodes.node import Frames, Node
 
 
 @pytest.fixture(scope="module")
 def guest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guest]:
     """Return a guest for all tests: each has a node of its own in it."""
     console = tmp_path_factory.mktemp("guest") / "console.log"
-    with Guest(guests.made(), "quiet", Settings(accelerator="tcg"), console) as guest:
+    with Guest(guests.made(), "quiet", GuestSettings(accelerator="tcg"), console) as guest:
         yield guest
 
 
@@ -72,7 +72,7 @@ def node(lab: Lab, request: pytest.FixtureRequest) -> Iterator[Node]:
         need(SUDO)
         address = address.model_copy(update={"user": "tester"})
     with (
-        Session("far", address, "test") as session,
+        SshSession("far", address, "test") as session,
         SshNode("dut", session, [], lab.folder, cpus=[0], spared=[0]) as remote,
     ):
         yield remote

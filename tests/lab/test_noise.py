@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import tools
 
-from tailtrim.doctor.installed import OSLAT
-from tailtrim.nodes.agent import program
+from tailtrim.laboratory.doctor.installed import OSLAT
+from tailtrim.laboratory.nodes.agent import program
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

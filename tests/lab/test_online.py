@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tailtrim.nodes.namespace import Namespace, link
+from tailtrim.laboratory.nodes.namespace import Namespace, link
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

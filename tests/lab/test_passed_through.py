@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from fake_pci import DRIVER, IN, OUT, FakeHost
 
-from tailtrim.doctor.check import attempt
-from tailtrim.nodes import host
-from tailtrim.nodes.namespace import Namespace
-from tailtrim.nodes.vm import forwarding, pci
-from tailtrim.nodes.vm.guest import Guest, ports_with
-from tailtrim.nodes.vm.pci import PassedPort
+from tailtrim.laboratory.doctor.check import attempt
+from tailtrim.laboratory.nodes import local_host
+from tailtrim.laboratory.nodes.namespace import Namespace
+from tailtrim.laboratory.nodes.vm import forwarding, pci
+from tailtrim.laboratory.nodes.vm.guest import Guest, ports_with
+from tailtrim.laboratory.nodes.vm.pci import PassedPort
 
 if TYPE_CHECKING:
     from laboratory import Lab
@@ -108,7 +108,7 @@ def test_frames_pass_between_the_timestamper_and_a_card(
     with ExitStack() as stack:
         guest = Cabled(stack)
         monkeypatch.setattr(forwarding, "GuestNode", lambda *_, **__: nullcontext(guest.inside))
-        with forwarding.GuestForwarding(guest, tmp_path, 1_518, host.facts()) as at:
+        with forwarding.GuestForwarding(guest, tmp_path, 1_518, local_host.facts()) as at:
             assert at.tap_out.name == "eth1"
             assert [port.mac for port in (at.dut_in, at.dut_out)] == [
                 _mac(guest.inside, name) for name in ("d0", "d1")
@@ -126,9 +126,9 @@ def test_frames_pass_between_the_timestamper_and_a_card(
 
 _BINDS = """
 import os, pathlib, subprocess
-from tailtrim.nodes.namespace import Namespace
-from tailtrim.nodes.vm.pci import PassedPort
-from tailtrim.nodes.vm.vfio import Bound
+from tailtrim.laboratory.nodes.namespace import Namespace
+from tailtrim.laboratory.nodes.vm.pci import PassedPort
+from tailtrim.laboratory.nodes.vm.vfio import BoundDevices
 
 def ip(*words):
     return subprocess.run(["ip", *words], check=True, capture_output=True, text=True).stdout
@@ -136,7 +136,7 @@ ip("link", "add", "eth4", "mtu", "1400", "type", "veth", "peer", "name", "far")
 ip("link", "set", "eth4", "multicast", "off", "up")
 port = PassedPort({pci!r}, "eth2", "", {driver!r}, "", 12, "eth4", "")
 with Namespace("vm") as parking:
-    with Bound([port], parking.pid, pathlib.Path({root!r})):
+    with BoundDevices([port], parking.pid, pathlib.Path({root!r})):
         parking.run("ip", "link", "set", "eth4", "mtu", "9000", "arp", "off")
         assert "eth4" not in ip("link")
     print(ip("-json", "link", "show", "dev", "eth4"))

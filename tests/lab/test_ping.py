@@ -24,8 +24,8 @@ from reflectors import (
     Stamps,
 )
 
-from tailtrim.devices.nftables import NFT
 from tailtrim.errors import HostError
+from tailtrim.laboratory.devices.nftables import NFT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -19,9 +19,9 @@ from peers import EVERYWHERE
 from reflectors import FAR
 from releases import entering, of_release
 
-from tailtrim.roundtrip import read_hpct, read_irtt
-from tailtrim.roundtrip.hpct import HIPERCONTRACER
-from tailtrim.roundtrip.irtt import IRTT
+from tailtrim.analysis.roundtrip import read_hpct, read_irtt
+from tailtrim.analysis.roundtrip.hpct import HIPERCONTRACER
+from tailtrim.analysis.roundtrip.irtt import IRTT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

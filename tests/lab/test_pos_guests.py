@@ -12,8 +12,8 @@ from pos_runs import PosRun
 from tools import CPIO, MMDEBSTRAP, QEMU, need
 
 from tailtrim.errors import HostError
-from tailtrim.nodes.vm.kernel import DEPMOD
-from tailtrim.nodes.vm.root import SQFSTAR
+from tailtrim.laboratory.nodes.vm.kernel import DEPMOD
+from tailtrim.laboratory.nodes.vm.root import SQFSTAR
 from tailtrim_pos.guest_nodes import images_of
 
 if TYPE_CHECKING:

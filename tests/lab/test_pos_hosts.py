@@ -17,7 +17,7 @@ import yaml
 from hosts import Hosts, by_ssh
 from pos_runs import PosRun
 
-from tailtrim.experiment import recorded
+from tailtrim.results.experiments import recorded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

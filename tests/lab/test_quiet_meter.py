@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tailtrim.nodes.agent import program
+from tailtrim.laboratory.nodes.agent import program
 
 CPUS = sorted(os.sched_getaffinity(0))
 CPU = CPUS[-1]

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from hosts import described
 
-from tailtrim.nodes.packages import sum_of
+from tailtrim.laboratory.nodes.environment import sum_of
 
 if TYPE_CHECKING:
     from hosts import Hosts

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from tailtrim.plan import load
+from tailtrim.laboratory.plan import load
 
 if TYPE_CHECKING:
     from laboratory import Lab

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 import pytest
 from laboratory import all_counted
 
-from tailtrim.devices.ready import wait_until_ready
-from tailtrim.devices.started import Started
-from tailtrim.devices.wire import Wire
-from tailtrim.nodes.namespace_testbed import LocalTestbed
-from tailtrim.nodes.ports import redirect
+from tailtrim.laboratory.devices.ready import wait_until_ready
+from tailtrim.laboratory.devices.started import Started
+from tailtrim.laboratory.devices.wire import Wire
+from tailtrim.laboratory.nodes.namespace_testbed import LocalTestbed
+from tailtrim.laboratory.nodes.ports import redirect
 
 if TYPE_CHECKING:
     from laboratory import Lab

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tailtrim.rundir.minutes import counted, minutes
+from tailtrim.results.minutes import counted, minutes
 
 if TYPE_CHECKING:
     from collections.abc import Callable

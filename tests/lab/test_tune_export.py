@@ -11,7 +11,7 @@ import pytest
 import tools
 from changed_host import tree, write
 
-from tailtrim.devices.host_change import TUNED
+from tailtrim.laboratory.devices.host_change import TUNED
 
 if TYPE_CHECKING:
     from changed_host import Tune

@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Self
 
-from tailtrim.nodes.namespace import link
+from tailtrim.laboratory.nodes.namespace import link
 
 if TYPE_CHECKING:
-    from tailtrim.nodes.namespace import Namespace
+    from tailtrim.laboratory.nodes.namespace import Namespace
 
 #: ETH_P_ALL of <linux/if_ether.h>.
 _ALL = 3

@@ -10,12 +10,12 @@ import sys
 
 import pytest
 
-from tailtrim.doctor import missing_tools
-from tailtrim.nodes import host
-from tailtrim.nodes.boot import grub
-from tailtrim.nodes.boot.kexec import KEXEC
-from tailtrim.nodes.tool import Tool, installable
-from tailtrim.nodes.vm import debian, image, machine
+from tailtrim.laboratory.doctor import missing_tools
+from tailtrim.laboratory.nodes import local_host
+from tailtrim.laboratory.nodes.boot import methods
+from tailtrim.laboratory.nodes.boot.methods import KEXEC
+from tailtrim.laboratory.nodes.vm import image, machine, root
+from tailtrim.tool import Tool, installable
 
 #: Peers of the reflector and of ``ping``.
 PING = Tool("ping", "iputils-ping")
@@ -26,7 +26,7 @@ PERF = Tool("perf", "linux-perf")
 #: Checks units of systemd.
 SYSTEMD_ANALYZE = Tool("systemd-analyze", "systemd")
 #: Guests of tests of boot lines, with kernels of packaging/kernels.sh.
-QEMU, CPIO, MMDEBSTRAP = machine.QEMU, image.CPIO, debian.MMDEBSTRAP
+QEMU, CPIO, MMDEBSTRAP = machine.QEMU, image.CPIO, root.MMDEBSTRAP
 BUSYBOX = Tool("busybox", "busybox-static")
 CHROMIUM = Tool("chromium", "chromium")
 TCPDUMP = Tool("tcpdump", "tcpdump")
@@ -47,7 +47,7 @@ SSHD = Tool("sshd", "openssh-server", service=True, places=("/usr/sbin/sshd",))
 KEYGEN = Tool("ssh-keygen", "openssh-client")
 SUDO = Tool("sudo", "sudo")
 #: Tools of GRUB that run without a disk to boot from.
-GRUB = (grub.EDITENV, grub.CHECK)
+GRUB = (methods.EDITENV, methods.CHECK)
 #: Makes a GRUB and a disk for a guest; its header lets QEMU start it.
 GRUB_MKIMAGE = Tool("grub-mkimage", "grub-common")
 _LNXBOOT = "lnxboot.img"
@@ -72,12 +72,12 @@ ALL = (
 def need(*tools: Tool) -> None:
     """Skip the calling test loudly where a tool is missing."""
     for tool in tools:
-        if host.find(tool) is None:
+        if local_host.find(tool) is None:
             pytest.skip(str(tool.missing()))
 
 
 if __name__ == "__main__":
-    absent = [tool for tool in ALL if host.find(tool) is None]
+    absent = [tool for tool in ALL if local_host.find(tool) is None]
     packages, services = installable([*missing_tools(everything=True), *absent])
     print(*packages, sep="\n")  # noqa: T201 - its output
     for service in services:

@@ -21,7 +21,7 @@ from tailtrim.errors import MissingPackageError, PlanError, RunDirectoryError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tailtrim.tabular import Tabular
+    from tailtrim.results.tabular import Tabular
 
 
 class Page(HTMLParser):
@@ -158,7 +158,7 @@ def test_with_a_trace_the_causes_come_first(tmp_path: Path, testpmd: tuple[Path,
 def test_without_matplotlib_notebooks_show_the_table(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tailtrim.notebook.shown.find_spec", lambda _: None)
+    monkeypatch.setattr("tailtrim.publishing.notebook.shown.find_spec", lambda _: None)
     found = page(tailtrim.RunDirectory(place))
     assert "table" in found.elements
     assert found.sources == []
@@ -203,7 +203,8 @@ def test_a_plan_that_makes_no_sense_is_told_before_anything_runs(tmp_path: Path)
 
 def test_functions_are_called_by_their_names_whatever_was_imported_before() -> None:
     program = (
-        "import tailtrim.compare.sources, tailtrim.explain.explanation, tailtrim as t;"
+        "import tailtrim.analysis.compare.sources, tailtrim.analysis.explain.explanation;"
+        "import tailtrim as t;"
         "print(callable(t.compare), callable(t.explain), t.compare.Comparison.__name__)"
     )
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)

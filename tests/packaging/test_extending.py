@@ -7,8 +7,13 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+import yaml
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = Path(sys.executable).with_name("tailtrim")
@@ -30,10 +35,12 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return target
 
 
-def tailtrim(installed: Path, *words: str | Path) -> subprocess.CompletedProcess[str]:
+def tailtrim(
+    installed: Path, *words: str | Path, around: Sequence[str] = ()
+) -> subprocess.CompletedProcess[str]:
     path = os.pathsep.join([str(installed), *filter(None, [os.environ.get("PYTHONPATH")])])
     environment = os.environ | {"PYTHONPATH": path}
-    command = [PROGRAM, *words]
+    command = [*around, PROGRAM, *words]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
 
@@ -64,6 +71,29 @@ def test_a_power_switch(installed: Path, tmp_path: Path) -> None:
     asked = tailtrim(installed, "testbed", "power", tmp_path / "lab.yml", "dut", "on")
     assert asked.returncode == 0, asked.stderr
     assert pin.read_text() == "1"
+
+
+def test_a_kind_of_node(installed: Path, tmp_path: Path) -> None:
+    testbed = yaml.safe_load((ROOT / "examples/three-hosts/testbed.yml").read_text("utf-8"))
+    cables = []
+    for name, node in testbed["nodes"].items():
+        ports = {key: port.get("cable") for key, port in node["ports"].items()}
+        own = {key: {"interface": f"{name}-{key}", "cable": far} for key, far in ports.items()}
+        testbed["nodes"][name] = {"kind": "here", "ports": own}
+        cables += [(f"{name}-{key}", far.replace(".", "-")) for key, far in ports.items() if far]
+    lab = tmp_path / "lab.yml"
+    lab.write_text(yaml.safe_dump(testbed))
+    # In a network namespace of its own, with which the cables go.
+    links = [f"ip link add {one} type veth peer name {other}" for one, other in cables]
+    script = " && ".join([*links, 'exec "$@"'])
+    alone = ("unshare", "--user", "--map-root-user", "--net", "sh", "-c", script, "sh")
+    checked = tailtrim(installed, "testbed", "check", lab, around=alone)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    assert "its frames arrive at dut.left" in checked.stdout
+    lab.write_text(lab.read_text().replace("kind: here", "kind: hree", 1))
+    refused = tailtrim(installed, "testbed", "check", lab)
+    assert refused.returncode == 2
+    assert "expected 'ssh' or 'here', not 'hree' (did you mean here?)" in refused.stderr
 
 
 def test_a_command(installed: Path, testpmd: tuple[Path, Path], tmp_path: Path) -> None:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tailtrim import plan as plans
 from tailtrim.errors import PlanError
-from tailtrim.plan.run_order import block_of
+from tailtrim.laboratory import plan as plans
+from tailtrim.laboratory.plan.run_order import block_of
 
 if TYPE_CHECKING:
     from pathlib import Path

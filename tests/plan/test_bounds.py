@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tailtrim import plan as plans
 from tailtrim.errors import PlanError
-from tailtrim.plan import bounded_yaml
-from tailtrim.plan.variables import MOST_RUNS
+from tailtrim.laboratory import plan as plans
+from tailtrim.laboratory.plan import bounded_yaml
+from tailtrim.laboratory.plan.variables import MOST_RUNS
 
 if TYPE_CHECKING:
     from pathlib import Path

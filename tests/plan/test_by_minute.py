@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tailtrim import plan as plans
 from tailtrim.errors import PlanError
+from tailtrim.laboratory import plan as plans
 
 if TYPE_CHECKING:
     from pathlib import Path

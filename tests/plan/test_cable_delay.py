@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tailtrim import plan as plans
 from tailtrim.errors import PlanError
-from tailtrim.nodes.cable_delay import correction
+from tailtrim.laboratory import plan as plans
+from tailtrim.laboratory.nodes.cable_delay import correction
 
 if TYPE_CHECKING:
-    from tailtrim.nodes.testbed_file import TestbedDescription
+    from tailtrim.laboratory.nodes.testbed_file import TestbedDescription
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "three-hosts" / "testbed.yml"
 TO_DUT, TO_TAP = "{interface: enp1s0f1, cable: dut.left", "{interface: enp2s0f0, cable: dut.right"

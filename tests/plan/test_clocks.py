@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tailtrim.nodes.clocks import difference, parsed
+from tailtrim.laboratory.nodes.clocks import difference, parsed
 
 PTP = """\
 sending: GET TIME_STATUS_NP

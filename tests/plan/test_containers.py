@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tailtrim import plan as plans
-from tailtrim.devices import InlineDevice
 from tailtrim.errors import PlanError
+from tailtrim.laboratory import plan as plans
+from tailtrim.laboratory.devices import InlineDevice
 
 if TYPE_CHECKING:
     from pathlib import Path

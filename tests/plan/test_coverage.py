@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tailtrim.plan import load
-from tailtrim.plan.coverage import notes
+from tailtrim.laboratory.plan import load
+from tailtrim.laboratory.plan.coverage import notes
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import yaml
 
-from tailtrim import plan as plans
 from tailtrim.errors import HostError, PlanError
-from tailtrim.experiment.metered import meters_of
-from tailtrim.nodes.meters.powercap import Powercap
+from tailtrim.laboratory import plan as plans
+from tailtrim.laboratory.experiment.metered import meters_of
+from tailtrim.laboratory.nodes.meters.powercap import Powercap
 from tailtrim_power.outlet import OutletMeter
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "three-hosts"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tailtrim.errors import PlanError
-from tailtrim.plan import examples, load
+from tailtrim.laboratory.plan import examples, load
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

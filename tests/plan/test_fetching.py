@@ -9,17 +9,17 @@ from typing import IO, TYPE_CHECKING, Any, cast
 import pytest
 
 from tailtrim.errors import RunError
-from tailtrim.nodes.ssh.fetching import fetched
+from tailtrim.laboratory.nodes.ssh.fetching import fetched
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tailtrim.nodes.ssh.session import Session
+    from tailtrim.laboratory.nodes.ssh.session import SshSession
 
 WARNING = "sudo: unable to resolve host far: Temporary failure in name resolution"
 
 
-def session(said: str, then: str = "") -> Session:
+def session(said: str, then: str = "") -> SshSession:
     """Return a session with this machine, that says something before each command."""
 
     def fetch(target: IO[bytes], *words: str) -> subprocess.CompletedProcess[bytes]:
@@ -32,9 +32,9 @@ def session(said: str, then: str = "") -> Session:
         )
 
     given: Any = SimpleNamespace(
-        name="far", reading=SimpleNamespace(fetch=fetch), held=lambda words: words
+        role="far", reading=SimpleNamespace(fetch=fetch), held=lambda words: words
     )
-    return cast("Session", given)
+    return cast("SshSession", given)
 
 
 @pytest.mark.parametrize("name", ["text.txt", "packed.zst"])

@@ -14,8 +14,8 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tailtrim import plan as plans
 from tailtrim.errors import PlanError
+from tailtrim.laboratory import plan as plans
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = (ROOT / "examples", ROOT / "python" / "tailtrim" / "selftest" / "plans")

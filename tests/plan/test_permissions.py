@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import yaml
 
-from tailtrim import plan as plans
 from tailtrim.errors import PlanError
-from tailtrim.nodes.power.ipmi import Ipmi
-from tailtrim.nodes.switching import power_of, switchable
+from tailtrim.laboratory import plan as plans
+from tailtrim.laboratory.nodes.power.ipmi import Ipmi
+from tailtrim.laboratory.nodes.power_control import power_of, switchable
 from tailtrim_power.outlet import Outlet
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "three-hosts"

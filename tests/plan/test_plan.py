@@ -9,12 +9,12 @@ from typing import TypeVar
 
 import pytest
 
-from tailtrim import plan as plans
-from tailtrim.devices.command import Command
-from tailtrim.devices.device import Device
-from tailtrim.devices.forward import Forward
-from tailtrim.devices.reflector import Reflector
 from tailtrim.errors import PlanError
+from tailtrim.laboratory import plan as plans
+from tailtrim.laboratory.devices.command import Command
+from tailtrim.laboratory.devices.device import Device
+from tailtrim.laboratory.devices.forward import Forward
+from tailtrim.laboratory.devices.reflector import Reflector
 
 Kind = TypeVar("Kind", bound=Device)
 
@@ -54,6 +54,14 @@ def test_loop_variables_and_repetitions_multiply(tmp_path: Path) -> None:
     assert {run.dut.preset for run in floors} == {"wire"}
     assert [run.folder for run in runs] == [f"run-{number:03d}" for number in range(12)]
     assert runs[1].label == "testpmd rate=10000"
+
+
+def test_the_former_name_of_skip_s_is_read(tmp_path: Path) -> None:
+    place = tmp_path / "plan.yml"
+    place.write_text(
+        "name: x\ndut: {preset: forward}\ntraffic: {rate_pps: 9, duration_s: 2}\ntrim_s: 0.5\n"
+    )
+    assert plans.load(place)[0].skip_s == 0.5
 
 
 def test_ranges_and_several_variables(tmp_path: Path) -> None:
@@ -209,7 +217,8 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_the_published_schema_is_that_of_the_code() -> None:
-    # python -c 'import tailtrim.plan as p; print(p.json_schema(), end="")' > schema/plan.json
+    # python -c 'from tailtrim.laboratory.plan import json_schema; print(json_schema(), end="")'
+    # > schema/plan.json
     published = (ROOT / "schema" / "plan.json").read_text("utf-8")
     assert published == plans.json_schema()
     # … p.testbed_schema() > schema/testbed.json
@@ -270,7 +279,7 @@ def test_every_combination_is_checked_beforehand(tmp_path: Path) -> None:
 def test_the_plans_that_come_with_tailtrim_make_sense() -> None:
     found = [
         *(ROOT / "examples").glob("*.yml"),
-        *(ROOT / "python/tailtrim/selftest/plans").glob("*.yml"),
+        *(ROOT / "python/tailtrim/laboratory/selftest/plans").glob("*.yml"),
     ]
     assert len(found) >= 2
     for path in found:

@@ -8,9 +8,10 @@ from textwrap import dedent
 
 import pytest
 
-from tailtrim import plan as plans
 from tailtrim.errors import PlanError
-from tailtrim.nodes import drawing
+from tailtrim.laboratory import plan as plans
+from tailtrim.laboratory.nodes import drawing
+from tailtrim.laboratory.nodes.ssh.address import SshHost
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "three-hosts"
 SAID = (EXAMPLE / "testbed.yml").read_text("utf-8")
@@ -62,10 +63,25 @@ def test_a_plan_names_the_file_or_has_it_inline(tmp_path: Path) -> None:
     assert inline.testbed == plan.testbed
 
 
+def test_a_node_without_a_kind_is_a_host_by_ssh(tmp_path: Path) -> None:
+    (tmp_path / "testbed.yml").write_text(replaced("  gen:\n", "  gen:\n    kind: ssh\n"), "utf-8")
+    described = plans.load_testbed(tmp_path / "testbed.yml")
+    assert described == plans.load_testbed(EXAMPLE / "testbed.yml")
+    # As records had it before there were kinds.
+    told = described.model_dump(mode="json")["nodes"]["gen"]
+    assert list(told)[:3] == ["ssh", "may", "power"]
+    assert "kind" not in told
+    said = replaced("  gen:\n", "  gen:\n    kind: shh\n")
+    (problem,) = mistakes(tmp_path, said)
+    assert problem.endswith("nodes.gen.kind: expected 'ssh', not 'shh' (did you mean ssh?)")
+
+
 def test_paths_begin_where_the_file_is(tmp_path: Path) -> None:
     said = replaced("user: root}", "key: keys/lab, known_hosts: ~/known}")
     (tmp_path / "testbed.yml").write_text(said, "utf-8")
-    address = plans.load_testbed(tmp_path / "testbed.yml").nodes["gen"].ssh
+    gen = plans.load_testbed(tmp_path / "testbed.yml").nodes["gen"]
+    assert isinstance(gen, SshHost)
+    address = gen.ssh
     assert address.key == str(tmp_path / "keys" / "lab")
     assert address.known_hosts == "~/known"
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tailtrim import devices
-from tailtrim import plan as plans
-from tailtrim.devices.device import Device
 from tailtrim.errors import PlanError
-from tailtrim.plan.patterns import parse
+from tailtrim.laboratory import devices
+from tailtrim.laboratory import plan as plans
+from tailtrim.laboratory.devices.device import Device
+from tailtrim.laboratory.plan.patterns import parse
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,7 +26,7 @@ def load(folder: Path, text: str) -> plans.Plan:
 
 
 def test_every_device_is_one_of_those_that_a_plan_may_have() -> None:
-    for _, name, _ in pkgutil.iter_modules(devices.__path__, "tailtrim.devices."):
+    for _, name, _ in pkgutil.iter_modules(devices.__path__, "tailtrim.laboratory.devices."):
         importlib.import_module(name)
     known = set(devices.DEVICES.models().values())
 

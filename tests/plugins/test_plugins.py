@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tailtrim import plan as plans
 from tailtrim import plugins
 from tailtrim.errors import MissingPackageError, PlanError
-from tailtrim.plan import json_schema
+from tailtrim.laboratory import plan as plans
+from tailtrim.laboratory.plan import json_schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +24,7 @@ Package = Callable[[str, str, str], None]
 VPP = """
 from typing import Literal
 from pydantic import Field
-from tailtrim.devices.device import InlineDevice
+from tailtrim.laboratory.devices.device import InlineDevice
 
 class Vpp(InlineDevice):
     '''Forward packets with VPP.'''
@@ -47,7 +47,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Package
         about = tmp_path / f"{name}-1.0.dist-info"
         about.mkdir()
         (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
-        (about / "entry_points.txt").write_text(f"[tailtrim.devices]\n{entries}\n")
+        (about / "entry_points.txt").write_text(f"[tailtrim.laboratory.devices]\n{entries}\n")
         (tmp_path / f"{name}.py").write_text(text)
         modules.append(name)
 

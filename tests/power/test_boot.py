@@ -10,11 +10,10 @@ from played_machine import OLD, UUID, Machine, Plug
 from tools import GRUB, need
 
 from tailtrim.errors import HostError
-from tailtrim.nodes.boot import reboot as reboot_module
-from tailtrim.nodes.boot.grub import Grub
-from tailtrim.nodes.boot.kexec import Kexec
-from tailtrim.nodes.boot.line import BootLine, Seen
-from tailtrim.nodes.boot.reboot import Way, reboot
+from tailtrim.laboratory.nodes.boot import reboot as reboot_module
+from tailtrim.laboratory.nodes.boot.line import BootLine, BootSeen
+from tailtrim.laboratory.nodes.boot.methods import Grub, Kexec
+from tailtrim.laboratory.nodes.boot.reboot import BootMethod, reboot
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,8 +36,8 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
 
 
 @pytest.mark.parametrize("way", [Kexec(), Grub()])
-def test_a_machine_boots_into_a_line(machine: Machine, way: Way) -> None:
-    before = Seen.of(machine)
+def test_a_machine_boots_into_a_line(machine: Machine, way: BootMethod) -> None:
+    before = BootSeen.of(machine)
     seen = reboot(machine.reach, way, LINE, within_s=1)
     assert (seen.release, seen.words) == ("6.12", WORDS)
     assert seen.boot_id != before.boot_id
@@ -88,7 +87,7 @@ def test_a_refused_kexec_is_unloaded(machine: Machine) -> None:
 
 @pytest.mark.parametrize("way", [Kexec(), Grub()])
 @pytest.mark.parametrize("missing", ["kernel", "initrd"])
-def test_a_missing_file_is_told(machine: Machine, way: Way, missing: str) -> None:
+def test_a_missing_file_is_told(machine: Machine, way: BootMethod, missing: str) -> None:
     files = {"kernel": LINE.kernel, "initrd": LINE.initrd or "", missing: "/boot/none"}
     line = BootLine(files["kernel"], files["initrd"], WORDS, "6.12")
     with pytest.raises(HostError, match=r"^dut: /boot/none is missing"):
@@ -154,13 +153,13 @@ def test_a_host_that_does_not_come_up_falls_back_by_its_next_reset(machine: Mach
     with pytest.raises(HostError, match=r"new boot within 0\.1 s, .*dut: no route"):
         reboot(machine.reach, Grub(), LINE, within_s=0.1)
     machine.reset()
-    assert Seen.of(machine).release == "6.1"
+    assert BootSeen.of(machine).release == "6.1"
     Grub().restore(machine)
     assert machine.read(CUSTOM) is None
 
 
 @pytest.mark.parametrize("way", [Kexec(), Grub()])
-def test_power_is_cycled_once_where_allowed(machine: Machine, way: Way) -> None:
+def test_power_is_cycled_once_where_allowed(machine: Machine, way: BootMethod) -> None:
     machine.hangs = True
     plug = Plug(machine=machine)
     expected = r"uname -r is 6\.1, expected 6\.12, .*power was cycled"
@@ -188,7 +187,7 @@ def test_a_machine_that_never_reboots_is_told(machine: Machine) -> None:
     ],
 )
 def test_what_is_not_as_asked_is_told(release: str, words: tuple[str, ...], told: str) -> None:
-    assert re.fullmatch(told, LINE.difference(Seen("1", release, words)) or "")
+    assert re.fullmatch(told, LINE.difference(BootSeen("1", release, words)) or "")
 
 
 @pytest.mark.parametrize("word", ["a b", "a\n", "", 'dyndbg="file x +p"', "it's", "back\\slash"])

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tailtrim.errors import HostError
-from tailtrim.nodes.power import State
-from tailtrim.nodes.power.command import CommandPower
+from tailtrim.laboratory.nodes.power import State
+from tailtrim.laboratory.nodes.power.command import CommandPower
 
 if TYPE_CHECKING:
     from pathlib import Path

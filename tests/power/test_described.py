@@ -8,11 +8,11 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from tailtrim.errors import HostError
-from tailtrim.nodes.power import AnyPower, Power
-from tailtrim.nodes.power.command import CommandPower
-from tailtrim.nodes.power.ipmi import Ipmi
-from tailtrim.nodes.power.redfish import Redfish
-from tailtrim.nodes.power.secret import Secret
+from tailtrim.laboratory.nodes.power import AnyPower, Power
+from tailtrim.laboratory.nodes.power.access import Secret
+from tailtrim.laboratory.nodes.power.command import CommandPower
+from tailtrim.laboratory.nodes.power.ipmi import Ipmi
+from tailtrim.laboratory.nodes.power.redfish import Redfish
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,10 +13,10 @@ from ports import reserved_port
 from tools import need
 
 from tailtrim.errors import HostError
-from tailtrim.nodes import host
-from tailtrim.nodes.power import State
-from tailtrim.nodes.power import ipmi as ipmi_module
-from tailtrim.nodes.power.ipmi import IPMITOOL, Ipmi
+from tailtrim.laboratory.nodes import local_host
+from tailtrim.laboratory.nodes.power import State
+from tailtrim.laboratory.nodes.power import ipmi as ipmi_module
+from tailtrim.laboratory.nodes.power.ipmi import IPMITOOL, Ipmi
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -113,7 +113,7 @@ def test_silence_ends(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_host_without_ipmitool_is_told(controller: Ipmi, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(host, "find", lambda _: None)
+    monkeypatch.setattr(local_host, "find", lambda _: None)
     with pytest.raises(HostError, match=r"^ipmitool is not installed"):
         controller.state()
 
@@ -124,7 +124,7 @@ def test_the_password_is_on_no_command_line(
     program = tmp_path / "ipmitool"
     program.write_text('#!/bin/sh\necho "$*" >"$0.words"\necho "Chassis Power is on"\n')
     program.chmod(0o755)
-    monkeypatch.setattr(host, "find", lambda _: str(program))
+    monkeypatch.setattr(local_host, "find", lambda _: str(program))
     assert made(623).state() is State.ON
     assert (tmp_path / "ipmitool.words").read_text() == (
         "-I lanplus -H 127.0.0.1 -p 623 -U admin -E chassis power status\n"

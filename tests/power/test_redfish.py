@@ -15,8 +15,8 @@ import pytest
 from ports import reserved_port
 
 from tailtrim.errors import HostError
-from tailtrim.nodes.power import State
-from tailtrim.nodes.power.redfish import Redfish
+from tailtrim.laboratory.nodes.power import State
+from tailtrim.laboratory.nodes.power.redfish import Redfish
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tools import GRUB, GRUB_BIOS, GRUB_MKIMAGE, MKFS, need
 
-from tailtrim.nodes import host
+from tailtrim.laboratory.nodes import local_host
 
 _MODULES = "biosdisk configfile ext2 linux loadenv normal search search_fs_uuid test true"
 # Parts of grub-mkconfig's output: 00_header, an entry of 10_linux, and 41_custom.
@@ -58,7 +58,7 @@ def disk(boot: Path, uuid: str, place: Path, mib: int = 64) -> Path:
 
 def loader(folder: Path) -> Path:
     """Make what QEMU starts as if it was a kernel: GRUB."""
-    header = Path(host.find(GRUB_BIOS) or "").resolve()
+    header = Path(local_host.find(GRUB_BIOS) or "").resolve()
     core = folder / "core"
     _run(
         *("grub-mkimage", "-O", "i386-pc", "-d", str(header.parent), "-p", "(hd0)/grub"),
@@ -70,4 +70,4 @@ def loader(folder: Path) -> Path:
 
 
 def _run(*command: str) -> None:
-    subprocess.run(["/usr/bin/env", *command], env=host.environment(), check=True)
+    subprocess.run(["/usr/bin/env", *command], env=local_host.environment(), check=True)

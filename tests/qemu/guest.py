@@ -14,7 +14,7 @@ import pytest
 import tools
 from fetched import KERNELS
 
-from tailtrim.nodes import agent as installed
+from tailtrim.laboratory.nodes import agent as installed
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 CPUS = 4

@@ -19,8 +19,8 @@ from fetched import KERNELS
 from tools import BUSYBOX, CPIO, QEMU, need
 
 from tailtrim.errors import RunError
-from tailtrim.nodes import host
-from tailtrim.nodes.node import Facts, Shell
+from tailtrim.laboratory.nodes import local_host
+from tailtrim.laboratory.nodes.host import Facts, Shell
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -98,7 +98,7 @@ def booted(folder: Path, *options: str) -> Iterator[Guest]:
 
 def shell() -> dict[str, Path]:
     """Return the files of a guest's shell."""
-    busybox = host.find(BUSYBOX)
+    busybox = local_host.find(BUSYBOX)
     assert busybox
     return {"init": Path(__file__).with_name("shell.sh"), "bin/busybox": Path(busybox)}
 

@@ -9,8 +9,8 @@ import pytest
 from played_machine import UUID, Machine
 from shell_guest import CONSOLE, archive, booted, kernels, release, shell
 
-from tailtrim.nodes.boot.grub import Grub
-from tailtrim.nodes.boot.line import BootLine, Seen
+from tailtrim.laboratory.nodes.boot.line import BootLine, BootSeen
+from tailtrim.laboratory.nodes.boot.methods import Grub
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,8 +36,8 @@ def test_grub_boots_an_entry_once(tmp_path: Path) -> None:
     loader = grub_disk.loader(tmp_path)
     given = ("-kernel", str(loader), "-drive", f"file={disk},format=raw,if=ide")
     with booted(tmp_path, *given) as guest:
-        assert line.difference(Seen.of(guest)) is None
+        assert line.difference(BootSeen.of(guest)) is None
     (tmp_path / "serial").unlink(missing_ok=True)
     with booted(tmp_path, *given) as guest:
-        seen = Seen.of(guest)
+        seen = BootSeen.of(guest)
     assert (seen.release, seen.words) == (release(old), (*CONSOLE.split(), "old"))

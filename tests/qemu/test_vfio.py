@@ -15,12 +15,12 @@ from shell_guest import CONSOLE, Guest, archive, booted, shell, with_libraries
 from tools import BUSYBOX, CPIO, MMDEBSTRAP, QEMU, need
 
 from tailtrim.errors import HostError
-from tailtrim.nodes import host
-from tailtrim.nodes.namespace import TOOLS
-from tailtrim.nodes.ports import REMEMBER
-from tailtrim.nodes.vm import image, pci
-from tailtrim.nodes.vm.kernel import DEPMOD
-from tailtrim.nodes.vm.root import SQFSTAR
+from tailtrim.laboratory.nodes import local_host
+from tailtrim.laboratory.nodes.namespace import TOOLS
+from tailtrim.laboratory.nodes.ports import REMEMBER
+from tailtrim.laboratory.nodes.vm import image, pci
+from tailtrim.laboratory.nodes.vm.kernel import DEPMOD
+from tailtrim.laboratory.nodes.vm.root import SQFSTAR
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -66,7 +66,7 @@ def machine(tmp_path: Path) -> Iterator[Guest]:
     files = shell()
     for tool in TOOLS:
         if tool.program in {"ip", "ethtool", "nsenter", "unshare"}:
-            files |= with_libraries(host.find(tool) or "")
+            files |= with_libraries(local_host.find(tool) or "")
     initrd = tmp_path / "initrd"
     more = archive(tmp_path / "more", files).read_bytes()
     with initrd.open("wb") as out, (made.folder / "initramfs").open("rb") as own:
@@ -119,13 +119,13 @@ def test_a_real_kernel_tells_binds_and_gives_back(
     monkeypatch.setattr(pci, "_ip", lambda *_: [])
     card = address(machine, "eth0")
     root = shown(machine, tmp_path / "root")
-    (port,) = pci.passed_ports({"in": pci.AskedPort(card, "eth1")}, 1, root).values()
+    (port,) = pci.passed_ports({"in": pci.RequestedPort(card, "eth1")}, 1, root).values()
     assert (port.interface, port.mac) == ("eth0", "02:00:00:00:0b:01")
     assert (port.driver, port.module) == ("e1000e", "e1000e")
     assert port.cable_mac == "02:00:00:00:0b:02"
 
     machine.run("ip", "link", "set", "eth1", "mtu", "1400")
-    script = resources.files("tailtrim.nodes.vm").joinpath("vfio.sh").read_text("utf-8")
+    script = resources.files("tailtrim.laboratory.nodes.vm").joinpath("vfio.sh").read_text("utf-8")
     words = (f"{REMEMBER}\n{script}", f"{port.pci}={port.driver}")
     machine.run("sh", "-c", f"set -- {shlex.join(words)}\n{_START}")
     until(machine, lambda: machine.call("cat", "/tmp/told").stdout == "bound\n")  # noqa: S108

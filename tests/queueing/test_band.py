@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from simulated_queues import World, left_run
 
-from tailtrim.queueing import predicted
-from tailtrim.queueing.replay import REPLAYS, band, widening
+from tailtrim.analysis.queueing import predicted
+from tailtrim.analysis.queueing.replay import REPLAYS, band, widening
 
 if TYPE_CHECKING:
     from pathlib import Path

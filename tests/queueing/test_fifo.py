@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from tailtrim.queueing import Stalled, departures
+from tailtrim.analysis.queueing import Stalled, departures
 
 
 def served(

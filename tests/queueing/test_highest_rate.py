@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tailtrim.queueing import Estimate, highest_rate
-from tailtrim.queueing.estimate import STRETCHES, difference, exact, of_stretches, total
+from tailtrim.analysis.queueing import Estimate, highest_rate
+from tailtrim.analysis.queueing.estimate import STRETCHES, difference, exact, of_stretches, total
 
 
 @pytest.mark.parametrize(

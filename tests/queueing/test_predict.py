@@ -12,14 +12,14 @@ import pytest
 from simulated_queues import World, left_run, simulated
 from typer.testing import CliRunner, Result
 
+from tailtrim.analysis.queueing import predicted
 from tailtrim.cli.application import app
 from tailtrim.errors import RunDirectoryError
-from tailtrim.queueing import predicted
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tailtrim.queueing import Prediction
+    from tailtrim.analysis.queueing import Prediction
 
 # Long services, so that a replay has few packets and tests are fast.
 WORLD = World("normal", mean_ns=40_000.0, tick_ns=60_000.0, thread_hz=30.0, seconds=4.0)

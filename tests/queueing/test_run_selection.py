@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 from swept_experiment import experiment_of, latencies, swept
 
+from tailtrim.analysis.queueing.run_selection import chosen
 from tailtrim.errors import RunDirectoryError
-from tailtrim.queueing.run_selection import chosen
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 from small_experiment import small_experiment
 
-from tailtrim.release import Wanted, checksums, release
-from tailtrim.rundir.writing import sha256
+from tailtrim.publishing.release import Wanted, checksums, release
+from tailtrim.results.writing import sha256
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from tailtrim.errors import ReleaseError
-from tailtrim.release import CheckResult, Wanted, release, verify
-from tailtrim.release.anonymous import Anonymous
+from tailtrim.publishing.release import CheckResult, Wanted, release, verify
+from tailtrim.publishing.release.anonymous import Anonymous
 
 pytestmark = pytest.mark.long
 

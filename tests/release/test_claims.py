@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tailtrim.errors import ReleaseError
-from tailtrim.release import Verdict, Wanted, release, verify
+from tailtrim.publishing.release import Verdict, Wanted, release, verify
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tailtrim.release import CheckResult
+    from tailtrim.publishing.release import CheckResult
 
 pytestmark = pytest.mark.long
 

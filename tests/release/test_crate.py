@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tailtrim.rundir.writing import sha256
+from tailtrim.results.writing import sha256
 
 pytestmark = pytest.mark.long
 

@@ -10,11 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from tailtrim.errors import ReleaseError, RunDirectoryError
-from tailtrim.experiment import recorded
-from tailtrim.release import checksums, safe_files, verify
-from tailtrim.release.derivation import captures_of
-from tailtrim.release.documents import citation_of
-from tailtrim.rundir import RunDirectory
+from tailtrim.publishing.release import checksums, safe_files, verify
+from tailtrim.publishing.release.derivation import captures_of
+from tailtrim.publishing.release.documents import citation_of
+from tailtrim.results import RunDirectory
+from tailtrim.results.experiments import recorded
 
 if TYPE_CHECKING:
     from collections.abc import Callable

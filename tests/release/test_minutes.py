@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 from small_experiment import PLAN, small_experiment
 
-from tailtrim.release import CheckResult, Wanted, release, verify
-from tailtrim.release.checks.rerun import Rerun
+from tailtrim.publishing.release import CheckResult, Wanted, release, verify
+from tailtrim.publishing.release.checks.rerun import Rerun
 
 if TYPE_CHECKING:
     from pathlib import Path

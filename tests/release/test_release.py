@@ -15,9 +15,9 @@ from small_experiment import PLAN, small_experiment
 
 from tailtrim._native import VERSION
 from tailtrim.errors import OutputError, ReleaseError
-from tailtrim.plan import load
-from tailtrim.release import CheckResult, Wanted, release, verify
-from tailtrim.release.redaction import Redaction
+from tailtrim.laboratory.plan import load
+from tailtrim.publishing.release import CheckResult, Wanted, release, verify
+from tailtrim.publishing.release.redaction import Redaction
 
 pytestmark = pytest.mark.long
 

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tailtrim.errors import ReleaseError
-from tailtrim.release import LEVELS, CheckResult, Verdict, checksums, verify
+from tailtrim.publishing.release import LEVELS, CheckResult, Verdict, checksums, verify
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -10,9 +10,9 @@ from swept_experiment import experiment_of, swept
 from synthetic import run_of
 
 import tailtrim
-from tailtrim.experiment import recorded
-from tailtrim.report import write, write_experiment
-from tailtrim.slo import objectives
+from tailtrim.analysis.slo import objectives
+from tailtrim.publishing.report import write, write_experiment
+from tailtrim.results.experiments import recorded
 
 if TYPE_CHECKING:
     from collections.abc import Callable

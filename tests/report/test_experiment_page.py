@@ -10,20 +10,19 @@ import pytest
 from swept_experiment import RATES, latencies, swept
 
 from tailtrim import RunDirectory
-from tailtrim.experiment import recorded
-from tailtrim.report import write
-from tailtrim.report.figures import palette
-from tailtrim.report.figures.appearance import looks_of
-from tailtrim.report.figures.percentiles import percentiles
-from tailtrim.report.figures.sweep import sweeps
-from tailtrim.report.report_files import runs_of
-from tailtrim.slo import objectives
+from tailtrim.analysis.slo import objectives
+from tailtrim.publishing.report import write
+from tailtrim.publishing.report.figures.looks import distinct, looks_of
+from tailtrim.publishing.report.figures.percentiles import percentiles
+from tailtrim.publishing.report.figures.sweep import sweeps
+from tailtrim.publishing.report.report_files import runs_of
+from tailtrim.results.experiments import recorded
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tailtrim.report.figures.figure import Figure
+    from tailtrim.publishing.report.figures.figure import Figure
 
 
 def html_of(place: Path) -> str:
@@ -178,7 +177,7 @@ def test_a_device_and_its_floor_share_a_colour_and_rates_are_in_order(
 
 @pytest.mark.parametrize("count", [7, 8, 14, 30])
 def test_colours_do_not_repeat_beyond_seven_runs(count: int) -> None:
-    looks = palette.distinct(count)
+    looks = distinct(count)
     assert len({look.light for look in looks}) == len({look.dark for look in looks}) == count
 
 
@@ -221,7 +220,7 @@ def test_a_narrow_screen_names_each_percentile_in_each_row(reported_experiment: 
 
 def test_a_number_and_its_unit_stay_on_one_line(reported_experiment: Path) -> None:
     html = (reported_experiment / "report" / "report.html").read_text("utf-8")
-    body = html.partition("<header>")[2].partition("<script")[0]
+    body = html.partition("<body>")[2].partition("<script")[0]
     assert not re.findall(r"\d (?:µs|%)", body)
     assert "µs" in body
 

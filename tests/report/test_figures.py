@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from tailtrim import RunDirectoryError
-from tailtrim.report.figures import distributions, drawing, palette, percentiles, timelines
-from tailtrim.report.figures.binning import binned, edges, thinned
-from tailtrim.report.figures.figure import Axis
-from tailtrim.report.inputs.run_tables import ReportedRun
-from tailtrim.report.report_files import series
+from tailtrim.publishing.report.figures import distributions, drawing, looks, percentiles, timelines
+from tailtrim.publishing.report.figures.distributions import binned, edges, thinned
+from tailtrim.publishing.report.figures.figure import Axis
+from tailtrim.publishing.report.inputs.run_tables import ReportedRun
+from tailtrim.publishing.report.report_files import series
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -148,7 +148,7 @@ def test_bands_of_several_runs_are_translucent_and_in_their_colours(
     figure = percentiles.percentiles(runs)
     assert figure is not None
     svg = drawing.render(figure, ["one", "two", "three"])["svg"].decode()
-    for colour in palette.LIGHT[:3]:
+    for colour in looks.LIGHT[:3]:
         fills = re.findall(rf"fill: {colour.lower()}; (?:fill-)?opacity: ([\d.]+)", svg)
         assert fills
         assert all(float(opacity) <= 0.25 for opacity in fills)

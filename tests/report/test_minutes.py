@@ -11,7 +11,7 @@ import pytest
 from report_page import page_of
 
 from tailtrim import RunDirectoryError
-from tailtrim.report import write
+from tailtrim.publishing.report import write
 
 if TYPE_CHECKING:
     from collections.abc import Callable

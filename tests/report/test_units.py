@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from tailtrim.report import units
-from tailtrim.report.units import Times
+from tailtrim import units
+from tailtrim.units import Times
 
 
 @pytest.mark.parametrize(

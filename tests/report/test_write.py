@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from report_page import Page, page_of
 
-from tailtrim import OutputError, RunDirectoryError
-from tailtrim.report import ReportError, names_of, units, write
+from tailtrim import OutputError, RunDirectoryError, units
+from tailtrim.publishing.report import ReportError, names_of, write
 
 if TYPE_CHECKING:
     from collections.abc import Callable

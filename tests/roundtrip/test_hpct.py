@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tailtrim.analysis.roundtrip import HpctPing, RoundTripError, read_hpct, write_hpct
+from tailtrim.analysis.roundtrip.hpct import hpct_name
 from tailtrim.errors import OutputError
-from tailtrim.roundtrip import HpctPing, RoundTripError, read_hpct, write_hpct
-from tailtrim.roundtrip.hpct import hpct_name
 
 PING_2 = (
     "#Pi 88888888 10.193.4.168 10.193.4.67 178f2cc6c7ea013a 0 b8 44 48 7d61 0 0 255 "

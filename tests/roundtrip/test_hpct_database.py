@@ -10,8 +10,8 @@ import pytest
 from releases import entering, unpacked
 from servers import postgres
 
-from tailtrim.roundtrip import read_hpct, write_hpct
-from tailtrim.roundtrip.hpct import hpct_name
+from tailtrim.analysis.roundtrip import read_hpct, write_hpct
+from tailtrim.analysis.roundtrip.hpct import hpct_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

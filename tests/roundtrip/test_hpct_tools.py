@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from releases import of_release
 
-from tailtrim.roundtrip import HpctPing, read_hpct, write_hpct
-from tailtrim.roundtrip.hpct import hpct_name
+from tailtrim.analysis.roundtrip import HpctPing, read_hpct, write_hpct
+from tailtrim.analysis.roundtrip.hpct import hpct_name
 
 pytestmark = pytest.mark.packages
 

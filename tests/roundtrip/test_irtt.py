@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tailtrim.roundtrip import RoundTripError, read_irtt
+from tailtrim.analysis.roundtrip import RoundTripError, read_irtt
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,10 +13,10 @@ import pytest
 
 import tailtrim
 from tailtrim import RunDirectory
+from tailtrim.analysis.roundtrip import RoundTripError, read_hpct
+from tailtrim.analysis.roundtrip.log import FIELDS, leave_runs, table
 from tailtrim.errors import RunDirectoryError
-from tailtrim.export import convert
-from tailtrim.roundtrip import RoundTripError, read_hpct
-from tailtrim.roundtrip.log import FIELDS, leave_runs, table
+from tailtrim.publishing.export import convert
 
 SCHEMA = Path(__file__).parents[2] / "schema" / "roundtrip.toml"
 START_NS = 1_795_258_777_000_000_000

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from tailtrim import RunDirectory
-from tailtrim.roundtrip import HpctPing, RoundTripError, Series, write_hpct, write_run
-from tailtrim.roundtrip.imported import leave_runs
+from tailtrim.analysis.roundtrip import HpctPing, RoundTripError, Series, write_hpct, write_run
+from tailtrim.analysis.roundtrip.imported import leave_runs
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from tailtrim.errors import RunDirectoryError
-from tailtrim.selftest.known_delays import check
-from tailtrim.selftest.path_delay import PathDelays, path_delays
+from tailtrim.laboratory.selftest.known_delays import check
+from tailtrim.laboratory.selftest.path_delay import PathDelays, path_delays
 
 if TYPE_CHECKING:
     from pathlib import Path

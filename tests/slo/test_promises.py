@@ -12,16 +12,16 @@ import pytest
 from typer.testing import CliRunner
 
 import tailtrim
+from tailtrim.analysis.slo import PROMISES, Decision, Measured, objectives, promised
 from tailtrim.cli.application import app
 from tailtrim.errors import RunDirectoryError
-from tailtrim.slo import PROMISES, Decision, Measured, objectives, promised
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
     from tailtrim import Summary
-    from tailtrim.slo import Verdict
+    from tailtrim.analysis.slo import Verdict
 
 _GAP_NS = 100_000
 _GOOD_NS, _LATE_NS = 20_000, 2_000_000

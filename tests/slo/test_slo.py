@@ -12,13 +12,13 @@ from xml.etree import ElementTree as ET
 import pytest
 
 import tailtrim
-from tailtrim.slo import Decision, junit, objectives, verdicts
+from tailtrim.analysis.slo import Decision, junit, objectives, verdicts
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from tailtrim import Summary
-    from tailtrim.rundir.summary import Quantile
+    from tailtrim.results.summary import Quantile
 
 
 @pytest.mark.parametrize(

@@ -15,13 +15,15 @@ from synthetic import run_of
 from typer.testing import CliRunner, Result
 
 from tailtrim.cli import application, trim
-from tailtrim.experiment import Experiment, Outcome
-from tailtrim.trim import testbed_workload
-from tailtrim.trim.trial import Trial
+from tailtrim.laboratory.trim import testbed_workload
+from tailtrim.laboratory.trim.trial import Trial
+from tailtrim.results.experiments import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
+
+    from tailtrim.laboratory.experiment import Experiment
 
 pytest.importorskip("pydoe", reason="needs tailtrim[trim]")
 

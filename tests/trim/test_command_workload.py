@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tailtrim.errors import OutputError, PlanError
-from tailtrim.plan.command_plan import load_watched
-from tailtrim.trim.command_workload import CommandWorkload
-from tailtrim.trim.trial import Trial
+from tailtrim.laboratory.plan.command_plan import load_watched
+from tailtrim.laboratory.trim.command_workload import CommandWorkload
+from tailtrim.laboratory.trim.trial import Trial
 
 TRIAL = Trial(0, frozenset(), "eliminate", 0)
 

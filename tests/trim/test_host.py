@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tailtrim.errors import HostError
-from tailtrim.nodes.agent import program
-from tailtrim.plan.trimming import HostChanges
-from tailtrim.trim import host
-from tailtrim.trim.host import HostTuning
+from tailtrim.laboratory.nodes.agent import program
+from tailtrim.laboratory.plan.trimming import HostChanges
+from tailtrim.laboratory.trim import host
+from tailtrim.laboratory.trim.host import HostTuning
 
 if TYPE_CHECKING:
     from pathlib import Path

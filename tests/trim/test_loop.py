@@ -12,18 +12,19 @@ import pytest
 from simulated_worlds import World
 
 from tailtrim.errors import HostError, OutputError, PlanError, RunError
-from tailtrim.experiment import Experiment, Outcome
-from tailtrim.trim import host, testbed_workload
-from tailtrim.trim.loop import Loop
-from tailtrim.trim.plan_request import PlanRequest
-from tailtrim.trim.trial import Settings, Trial
-from tailtrim.trim.verdict import Verdict
+from tailtrim.laboratory.trim import host, testbed_workload
+from tailtrim.laboratory.trim.loop import Loop
+from tailtrim.laboratory.trim.plan_request import PlanRequest
+from tailtrim.laboratory.trim.trial import Settings, Trial
+from tailtrim.laboratory.trim.verdict import Verdict
+from tailtrim.results.experiments import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from tailtrim.plan import Boot, Run
+    from tailtrim.laboratory.experiment import Experiment
+    from tailtrim.laboratory.plan import Boot, Run
 
 pytest.importorskip("pydoe", reason="needs tailtrim[trim]")
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from late_run import explanation
 
-from tailtrim.trim.ranking import by_causes, costs
-from tailtrim.trim.trial import Candidate
+from tailtrim.laboratory.trim.ranking import by_causes, costs
+from tailtrim.laboratory.trim.trial import Candidate
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -19,18 +19,18 @@ from rich.console import Console
 from simulated_worlds import World
 from typer.testing import CliRunner
 
+from tailtrim import units
 from tailtrim.cli import application
 from tailtrim.errors import RunDirectoryError
-from tailtrim.report import units
-from tailtrim.trim.observation import with_power
-from tailtrim.trim.recorded import is_search, recorded
-from tailtrim.trim.report import findings, page
-from tailtrim.trim.report.costs import Processors, costs_of
-from tailtrim.trim.report.table import notes, render, rows
-from tailtrim.trim.search import Search
-from tailtrim.trim.tree import tree
-from tailtrim.trim.trial import Observation, Settings
-from tailtrim.trim.verdict import Found, Verdict
+from tailtrim.laboratory.trim.observation import with_power
+from tailtrim.laboratory.trim.recorded import is_search, recorded
+from tailtrim.laboratory.trim.search import Search
+from tailtrim.laboratory.trim.tree import tree
+from tailtrim.laboratory.trim.trial import Observation, Settings
+from tailtrim.laboratory.trim.verdict import Found, Verdict
+from tailtrim.publishing.trim_report import findings, page
+from tailtrim.publishing.trim_report.costs import Processors, costs_of
+from tailtrim.publishing.trim_report.table import changes, notes, render
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -104,20 +104,24 @@ def test_a_step_of_one_run_has_no_interval(search: Path) -> None:
 
 def test_the_table_has_each_change_with_its_effect_and_its_price(search: Path) -> None:
     found = findings(recorded(search))
-    told = {row.change: row for row in rows(found)}
+    table = changes(found)
+    heads = [column.head for column in table.columns]
+    assert heads == ["Change", "Verdict", "p99", "Throughput", "Power", "CPUs taken", "Why"]
+    told = {row.title: [cell for _, cell in table.cells(row)] for row in table.rows}
 
     assert list(told) == ["polling", "neighbour", "batches", "all that is kept"]
-    assert [row.verdict for row in told.values()] == ["kept", "kept", "nothing", ""]
-    assert all(re.fullmatch(r"-.* to .* %", row.effect.interval) for row in told.values())
-    assert all(re.search(r"with \S+ % confidence", row.why) for row in told.values())
-    assert told["polling"].power.value.endswith(" W")
-    assert told["batches"].power.value == units.NONE
-    assert told["neighbour"].cpus == "2-3"
-    assert told["all that is kept"].cpus.startswith("2-3; the device polls: one CPU more")
+    verdicts, effects, _, powers, cpus, reasons = zip(*told.values(), strict=True)
+    assert [cell.text for cell in verdicts] == ["kept", "kept", "nothing", ""]
+    assert all(re.fullmatch(r"-.* to .* %", cell.below) for cell in effects)
+    assert all(re.search(r"with \S+ % confidence", cell.text) for cell in reasons)
+    assert powers[0].text.endswith(" W")
+    assert powers[2].text == units.NONE
+    assert cpus[1].text == "2-3"
+    assert cpus[3].text.startswith("2-3; the device polls: one CPU more")
     shown = io.StringIO()
     Console(file=shown, width=200).print(render(found))
-    for row in told.values():
-        for text in (row.change, row.effect.value, row.effect.interval, row.power.interval):
+    for name, (_, effect, _, power, *_) in told.items():
+        for text in (name, effect.text, effect.below, power.below):
             assert text in shown.getvalue()
 
 

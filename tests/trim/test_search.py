@@ -9,10 +9,10 @@ from itertools import pairwise
 import pytest
 from simulated_worlds import Noise, World, simulate
 
-from tailtrim.trim.alpha_spending import Looks
-from tailtrim.trim.search import Search
-from tailtrim.trim.trial import Candidate, Limits, Observation, Settings
-from tailtrim.trim.verdict import Verdict
+from tailtrim.laboratory.trim.alpha_spending import Looks
+from tailtrim.laboratory.trim.search import Search
+from tailtrim.laboratory.trim.trial import Candidate, Limits, Observation, Settings
+from tailtrim.laboratory.trim.verdict import Verdict
 
 pytest.importorskip("pydoe", reason="needs tailtrim[trim]")
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tailtrim.errors import HostError
-from tailtrim.nodes.vm import kernel
-from tailtrim.nodes.vm.guest import PORTS, ports_with
-from tailtrim.nodes.vm.machine import network
-from tailtrim.nodes.vm.pci import PassedPort
+from tailtrim.laboratory.nodes.vm import kernel
+from tailtrim.laboratory.nodes.vm.guest import PORTS, ports_with
+from tailtrim.laboratory.nodes.vm.machine import network
+from tailtrim.laboratory.nodes.vm.pci import PassedPort
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -96,7 +96,7 @@ def taken(bzimage: Path, drivers: Sequence[str], monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(kernel, "_depmod", depends)
     folder = bzimage.with_name("folder")
     folder.mkdir()
-    one = kernel.take(bzimage, modules(bzimage.parent), folder, drivers)
+    one = kernel.take(str(bzimage), modules(bzimage.parent), folder, drivers)
     return [path.name for path in one.modules if path.suffix == ".ko"]
 
 

@@ -8,9 +8,9 @@ import pytest
 from fake_pci import FakeHost
 
 from tailtrim.errors import HostError
-from tailtrim.experiment import Experiment, guests
-from tailtrim.nodes.vm import image, pci
-from tailtrim.plan import load
+from tailtrim.laboratory.experiment import Experiment, guests
+from tailtrim.laboratory.nodes.vm import image, pci
+from tailtrim.laboratory.plan import load
 
 if TYPE_CHECKING:
     from pathlib import Path

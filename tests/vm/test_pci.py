@@ -10,14 +10,14 @@ import pytest
 from fake_pci import BRIDGE, DRIVER, IN, NETWORK, OUT, SOUND, FakeHost
 
 from tailtrim.errors import HostError
-from tailtrim.nodes.vm import pci
-from tailtrim.nodes.vm.pci import AskedPort, PassedPort
+from tailtrim.laboratory.nodes.vm import pci
+from tailtrim.laboratory.nodes.vm.pci import PassedPort, RequestedPort
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-BOTH = {"in": AskedPort(IN, "eth4"), "out": AskedPort(OUT, "eth5")}
+BOTH = {"in": RequestedPort(IN, "eth4"), "out": RequestedPort(OUT, "eth5")}
 MEMORY_MIB = 512
 
 
@@ -26,11 +26,11 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeHost:
     return FakeHost(tmp_path, monkeypatch)
 
 
-def found(fake: FakeHost, asked: dict[str, AskedPort] = BOTH) -> dict[str, PassedPort]:
+def found(fake: FakeHost, asked: dict[str, RequestedPort] = BOTH) -> dict[str, PassedPort]:
     return pci.passed_ports(asked, MEMORY_MIB, fake.root)
 
 
-def refused(fake: FakeHost, asked: dict[str, AskedPort] = BOTH) -> str:
+def refused(fake: FakeHost, asked: dict[str, RequestedPort] = BOTH) -> str:
     with pytest.raises(HostError) as raised:
         found(fake, asked)
     assert fake.writes == []
@@ -94,25 +94,25 @@ def test_no_vfio_pci(fake: FakeHost) -> None:
 
 
 def test_no_such_device(fake: FakeHost) -> None:
-    told = refused(fake, {"in": AskedPort("0000:09:00.0", "eth4")})
+    told = refused(fake, {"in": RequestedPort("0000:09:00.0", "eth4")})
     assert told.startswith("vm.ports.in.pci: no device 0000:09:00.0")
     assert f"{IN} (eth2)" in told
 
 
 def test_a_device_that_is_no_network_card(fake: FakeHost) -> None:
     fake.device("0000:05:00.0", SOUND, group=20, driver="snd_hda_intel")
-    told = refused(fake, {"out": AskedPort("0000:05:00.0", "eth4")})
+    told = refused(fake, {"out": RequestedPort("0000:05:00.0", "eth4")})
     for fact in ("vm.ports.out.pci: 0000:05:00.0 ", "not a network card"):
         assert fact in told
 
 
 def test_a_card_without_its_network_driver(fake: FakeHost) -> None:
     fake.device("0000:05:00.0", NETWORK, group=20)
-    told = refused(fake, {"in": AskedPort("0000:05:00.0", "eth4")})
+    told = refused(fake, {"in": RequestedPort("0000:05:00.0", "eth4")})
     for fact in ("0000:05:00.0", "no network interface", "without a driver"):
         assert fact in told
     fake.device("0000:06:00.0", NETWORK, group=21, driver="vfio-pci")
-    told = refused(fake, {"in": AskedPort("0000:06:00.0", "eth4")})
+    told = refused(fake, {"in": RequestedPort("0000:06:00.0", "eth4")})
     for fact in ("bound to vfio-pci", "MAC address"):
         assert fact in told
     assert "echo 0000:06:00.0 > /sys/bus/pci/drivers_probe" in told
@@ -129,7 +129,10 @@ def test_a_group_with_a_bridge_or_of_both_ports(fake: FakeHost) -> None:
     fake.device("0000:00:1c.0", BRIDGE, group=12)
     assert found(fake)["in"].iommu_group == 12
     group = fake.root / pci._GROUPS / "14" / "devices"  # noqa: SLF001 - that of a whole card
-    whole = {"in": AskedPort("0000:04:00.0", "eth2"), "out": AskedPort("0000:04:00.1", "eth3")}
+    whole = {
+        "in": RequestedPort("0000:04:00.0", "eth2"),
+        "out": RequestedPort("0000:04:00.1", "eth3"),
+    }
     assert len(list(group.iterdir())) == len(whole)
     assert [port.iommu_group for port in found(fake, whole).values()] == [14, 14]
     assert "also has 0000:04:00.1" in refused(fake, {"in": whole["in"]})
@@ -187,12 +190,12 @@ def test_an_address_of_the_link_alone_needs_nothing(fake: FakeHost) -> None:
 
 
 def test_a_cable_to_nowhere(fake: FakeHost) -> None:
-    told = refused(fake, {"in": AskedPort(IN, "eth9")})
+    told = refused(fake, {"in": RequestedPort(IN, "eth9")})
     assert told.startswith("vm.ports.in.cable: eth9 does not exist")
     (fake.root / "sys/class/net/br0").mkdir()
-    told = refused(fake, {"in": AskedPort(IN, "br0")})
+    told = refused(fake, {"in": RequestedPort(IN, "br0")})
     assert told.startswith("vm.ports.in.cable: br0 is not a port")
-    told = refused(fake, {"in": AskedPort(IN, "eth3"), "out": AskedPort(OUT, "eth5")})
+    told = refused(fake, {"in": RequestedPort(IN, "eth3"), "out": RequestedPort(OUT, "eth5")})
     assert told.startswith("vm.ports.in.cable: eth3 is passed through")
 
 

@@ -14,8 +14,8 @@ import pytest
 from fake_pci import DRIVER, IN, OUT, FakeHost
 
 from tailtrim.errors import HostError
-from tailtrim.nodes.vm.pci import PassedPort
-from tailtrim.nodes.vm.vfio import Bound
+from tailtrim.laboratory.nodes.vm.pci import PassedPort
+from tailtrim.laboratory.nodes.vm.vfio import BoundDevices
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -64,7 +64,7 @@ def made_again(interface: str) -> list[str]:
 
 
 def test_devices_are_bound_and_come_back_in_the_order_of_the_kernel(fake: FakeHost) -> None:
-    with Bound(PORTS, PARKING, fake.root):
+    with BoundDevices(PORTS, PARKING, fake.root):
         assert [fake.bound(address) for address in (IN, OUT)] == ["vfio-pci", "vfio-pci"]
         cables = [f"ip link set dev {name} netns {PARKING}" for name in ("eth4", "eth5")]
         assert fake.writes == [*given(IN), *given(OUT), *cables]
@@ -79,14 +79,14 @@ def test_devices_are_bound_and_come_back_in_the_order_of_the_kernel(fake: FakeHo
 
 def test_a_module_that_is_not_loaded_is_loaded_first(fake: FakeHost) -> None:
     fake.without_module()
-    with Bound(PORTS[:1], PARKING, fake.root):
+    with BoundDevices(PORTS[:1], PARKING, fake.root):
         assert fake.writes[:2] == ["modprobe vfio-pci", given(IN)[0]]
 
 
 def test_an_override_of_before_comes_back(fake: FakeHost) -> None:
     place = f"sys/bus/pci/devices/{IN}/driver_override"
     fake.write(place, f"{DRIVER}\n")
-    with Bound(PORTS[:1], PARKING, fake.root):
+    with BoundDevices(PORTS[:1], PARKING, fake.root):
         assert fake.override(IN) == "vfio-pci"
     assert (fake.override(IN), fake.bound(IN)) == (DRIVER, DRIVER)
 
@@ -97,7 +97,7 @@ def test_a_device_that_cannot_be_bound_leaves_all_as_they_were(
 ) -> None:
     monkeypatch.setenv("FAKE_BUSY", busy)
     with pytest.raises(HostError) as raised:
-        Bound(PORTS, PARKING, fake.root)
+        BoundDevices(PORTS, PARKING, fake.root)
     told = f"vm.ports: {fake.root}/sys/bus/pci/{busy}: cannot be set to 0000:03:00."
     assert str(raised.value).startswith(told)
     assert str(raised.value).endswith(": Device or resource busy")
@@ -112,7 +112,7 @@ def test_a_device_that_does_not_come_back_is_told(
     monkeypatch.setenv("FAKE_BUSY", f"drivers/{DRIVER}/bind")
     with (
         pytest.raises(HostError, match=r"vm\.ports: not as it was.*/ixgbe/bind"),
-        Bound(PORTS, PARKING, fake.root),
+        BoundDevices(PORTS, PARKING, fake.root),
     ):
         pass
 
@@ -122,17 +122,17 @@ def test_a_group_that_may_not_be_used_is_told_and_given_back(
 ) -> None:
     monkeypatch.setenv("FAKE_NO_NODE", "yes")
     with pytest.raises(HostError, match=r"vm\.ports: 0000:03:00\.0: .*/dev/vfio/12 cannot"):
-        Bound(PORTS, PARKING, fake.root)
+        BoundDevices(PORTS, PARKING, fake.root)
     assert [fake.bound(address) for address in (IN, OUT)] == [DRIVER, DRIVER]
 
 
 def test_killed_the_devices_come_back(fake: FakeHost) -> None:
     program = textwrap.dedent(f"""
         import os, pathlib, time
-        from tailtrim.nodes.vm.pci import PassedPort
-        from tailtrim.nodes.vm.vfio import Bound
+        from tailtrim.laboratory.nodes.vm.pci import PassedPort
+        from tailtrim.laboratory.nodes.vm.vfio import BoundDevices
         ports = [PassedPort(*one) for one in {[astuple(port) for port in PORTS]!r}]
-        with Bound(ports, os.getpid(), pathlib.Path({str(fake.root)!r})):
+        with BoundDevices(ports, os.getpid(), pathlib.Path({str(fake.root)!r})):
             print("bound", flush=True)
             time.sleep(60)
     """)

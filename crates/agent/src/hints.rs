@@ -3,13 +3,13 @@
 use crate::called::name;
 use crate::output::Message;
 use std::fmt::Display;
-use tailtrim_host::audit::{IntentError, SelectionError};
-use tailtrim_host::tune::{Cut, DivisionError, JournalError, Owner, PlanError};
+use tailtrim_audit::{IntentError, SelectionError};
 use tailtrim_localhost::inspect::ArchiveError;
 use tailtrim_localhost::tune::{ApplyError, Locked, Problem, RevertError, StateError};
 use tailtrim_probes::reflect::{PrivilegeError, ReflectError};
 use tailtrim_tail::analysis::OrderError;
 use tailtrim_tail::capture::{CaptureError, Remedy};
+use tailtrim_tune::{Cut, DivisionError, JournalError, Owner, PlanError};
 
 /// An error that may have a hint.
 pub(crate) trait Hint: Display {

@@ -3,8 +3,8 @@
 use crate::exit::Exit;
 use crate::lint_text;
 use crate::output::{self, Message, failed};
-use tailtrim_host::lint::{Context, LintReport, Running, Severity, lint};
 use tailtrim_host::{Cpus, KernelVersion, Tree, limits};
+use tailtrim_lint::{Context, LintReport, Running, Severity, lint};
 
 /// A boot line, read as a kernel does: words that it does not know, takes otherwise, or drops.
 #[derive(Debug, clap::Args)]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use tailtrim_host::Cpus;
-use tailtrim_host::lint::{Finding, LintReport, Severity};
+use tailtrim_lint::{Finding, LintReport, Severity};
 
 const WIDTH: usize = 96;
 
@@ -200,7 +200,7 @@ fn count(report: &LintReport) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tailtrim_host::lint::{Context, lint};
+    use tailtrim_lint::{Context, lint};
 
     #[test]
     fn marks_stand_under_their_words() {

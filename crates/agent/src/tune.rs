@@ -13,12 +13,12 @@ use clap::{Subcommand, ValueEnum};
 use request::Wanted;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use tailtrim_host::tune::{Journal, Plan, export, plan};
 use tailtrim_host::{Cpus, Tree};
 use tailtrim_localhost::tune::{
     ApplyError, Folder, Live, Locked, Problem, RevertError, StateError, Store, apply, begin,
     hold_latency, inspect, now_unix_s, revert,
 };
+use tailtrim_tune::{Journal, Plan, export, plan};
 
 const STATE: &str = "/var/lib/tailtrim/tune";
 

@@ -290,7 +290,7 @@ pub fn at_start(events: &[&Event], (from_ns, until_ns): (i64, i64)) -> Option<Kn
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tailtrim_host::audit;
+    use tailtrim_audit as audit;
 
     fn events(kind: Kind, name: &str, gap_ns: i64, long_ns: i64) -> Vec<Event> {
         (0..5)

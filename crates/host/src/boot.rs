@@ -5,7 +5,7 @@
 pub struct Word {
     /// Name as it is written.
     pub name: String,
-    /// What follows the first equals sign, without quotation marks; `None` without one.
+    /// Text after the first equals sign, without quotation marks; `None` without one.
     pub value: Option<String>,
     /// Byte where the word begins in the line.
     pub at: usize,
@@ -67,7 +67,7 @@ impl BootLine {
         &self.words
     }
 
-    /// What follows `--`.
+    /// Words after `--`.
     #[must_use]
     pub fn init(&self) -> &[String] {
         &self.init

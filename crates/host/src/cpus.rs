@@ -68,7 +68,7 @@ impl Cpus {
         self.0.iter().copied()
     }
 
-    /// How many there are.
+    /// Number of CPUs.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()

@@ -1,11 +1,13 @@
 //! The version of a kernel.
 
+use serde::{Deserialize, Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
 use thiserror::Error;
 
 /// A version of the kernel: 6.1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(try_from = "String")]
 pub struct KernelVersion {
     /// The first number.
     pub major: u16,
@@ -26,7 +28,7 @@ impl KernelVersion {
     }
 }
 
-/// What follows the second number is not looked at: `uname -r` has the distribution's there.
+/// Text after the second number is ignored: `uname -r` has the distribution's version there.
 impl FromStr for KernelVersion {
     type Err = KernelVersionError;
 
@@ -36,6 +38,20 @@ impl FromStr for KernelVersion {
         let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
         let number = |digits: &str| digits.parse().map_err(|_| wrong());
         Ok(Self { major: number(major)?, minor: number(&rest[..end])? })
+    }
+}
+
+impl TryFrom<String> for KernelVersion {
+    type Error = KernelVersionError;
+
+    fn try_from(text: String) -> Result<Self, KernelVersionError> {
+        text.parse()
+    }
+}
+
+impl Serialize for KernelVersion {
+    fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
+        out.collect_str(self)
     }
 }
 

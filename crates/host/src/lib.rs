@@ -4,17 +4,15 @@
 //! a few lines in a test, all looked at by the same code.
 #![forbid(unsafe_code)]
 
-pub mod advice;
-pub mod audit;
 pub mod boot;
 pub mod cpus;
 pub mod kernel;
 pub mod limits;
-pub mod lint;
+pub mod paths;
 pub mod process;
+pub mod texts;
 pub mod topology;
 pub mod tree;
-pub mod tune;
 pub mod workload;
 
 pub use boot::{BootLine, Word};

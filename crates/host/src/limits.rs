@@ -1,5 +1,5 @@
-//! How large the files of a host can be. A captured host that has more was not written by a kernel: what is too large is
-//! refused before it is read, so that the time for the rest stays short.
+//! Limits on the size of a host's files. A captured host that has more was not written by a kernel: a file that is too
+//! large is refused before it is read, so that the time for the rest stays short.
 
 /// Bytes of the boot line: the largest `COMMAND_LINE_SIZE` of all architectures (2,048 on x86 and 64-bit Arm, 4,096 on
 /// LoongArch and s390), with the end of its line.
@@ -29,7 +29,7 @@ pub const PATH: usize = 4_096;
 /// Directories above a file.
 pub const DEPTH: usize = 32;
 
-/// How many bytes a file may have.
+/// Largest number of bytes of a file.
 #[must_use]
 pub fn longest(path: &str) -> u64 {
     let page = ["/sys/devices/", "/sys/class/", "/sys/module/", "/sys/bus/", "/proc/sys/"];
@@ -41,7 +41,7 @@ pub fn longest(path: &str) -> u64 {
     }
 }
 
-/// What is told of a file that is longer.
+/// Problem of a file that is longer, for people.
 #[must_use]
 pub fn too_long(path: &str) -> String {
     format!("longer than {} bytes, not a file of the kernel", longest(path))

@@ -1,4 +1,4 @@
-//! What the kernel says of a process or thread in one line: `/proc/PID/stat`.
+//! State of a process or thread as the kernel prints it in one line: `/proc/PID/stat`.
 
 /// Flags of field 9 (`include/linux/sched.h`).
 const PF_KTHREAD: u64 = 0x0020_0000;

@@ -16,8 +16,6 @@ pub struct Cpu {
     pub cache: Option<Cpus>,
     /// NUMA node; `None` where there are none.
     pub node: Option<u32>,
-    /// Socket; `None` where it is not told.
-    pub package: Option<u32>,
 }
 
 /// The CPUs of a host.
@@ -49,12 +47,6 @@ impl Topology {
         self.cpus.iter().map(|cpu| cpu.number).collect()
     }
 
-    /// What is known of a CPU; `None` where it is not online.
-    #[must_use]
-    pub fn cpu(&self, number: u32) -> Option<&Cpu> {
-        self.cpus.iter().find(|cpu| cpu.number == number)
-    }
-
     /// All CPUs that share a core with one of these, these included.
     #[must_use]
     pub fn with_siblings(&self, cpus: &Cpus) -> Cpus {
@@ -66,13 +58,11 @@ impl Topology {
 fn cpu<T: Tree + ?Sized>(tree: &T, number: u32, nodes: &[(u32, Cpus)]) -> Cpu {
     let place = format!("{CPUS}/cpu{number}");
     let siblings = cpus(tree, &format!("{place}/topology/thread_siblings_list"));
-    let package = tree.text(&format!("{place}/topology/physical_package_id"));
     Cpu {
         number,
         siblings: siblings.unwrap_or_else(|_| [number].into_iter().collect()),
         cache: last_level_cache(tree, &place),
         node: nodes.iter().find(|(_, cpus)| cpus.contains(number)).map(|(node, _)| *node),
-        package: package.ok().and_then(|text| text.parse().ok()),
     }
 }
 
@@ -127,8 +117,8 @@ mod tests {
         let topology = Topology::read(&tree).unwrap();
         assert_eq!(topology.online().to_string(), "0-3");
         assert_eq!(topology.possible.to_string(), "0-7");
-        let cpu = topology.cpu(1).unwrap();
-        assert_eq!((cpu.node, cpu.package), (Some(1), None));
+        let cpu = &topology.cpus[1];
+        assert_eq!((cpu.number, cpu.node), (1, Some(1)));
         assert_eq!(cpu.cache.as_ref().unwrap().to_string(), "0-3");
         let one: Cpus = "3".parse().unwrap();
         assert_eq!(topology.with_siblings(&one).to_string(), "1,3");

@@ -30,7 +30,7 @@ pub enum Unread {
     Broken {
         /// The file.
         path: String,
-        /// What the system said.
+        /// Error message of the system.
         problem: String,
     },
 }

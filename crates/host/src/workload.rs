@@ -1,11 +1,11 @@
-//! How packets are worked on: what is good for a host depends on it.
+//! Ways to process packets: the right settings of a host depend on them.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// How packets are worked on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+/// Way in which packets are processed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Workload {
     /// Threads that ask for packets all the time: DPDK, AF_XDP, busy polling.

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tailtrim.errors import PlanError
-from tailtrim.nodes import wiring
-from tailtrim.nodes.namespace import link
+from tailtrim.laboratory.nodes import wiring
+from tailtrim.laboratory.nodes.namespace import link
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

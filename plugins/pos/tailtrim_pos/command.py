@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from tailtrim import units
 from tailtrim.cli import options
 from tailtrim.cli.console import complain, say
 from tailtrim.errors import ExitCode, PicturesError, PlanError
-from tailtrim.report import units
 from tailtrim_pos.layout import Published
 
 if TYPE_CHECKING:
-    from tailtrim.experiment.record import Outcome
+    from tailtrim.results.experiments import Outcome
     from tailtrim_pos.conduct import Ended
     from tailtrim_pos.experiment import PosExperiment
     from tailtrim_pos.jobs import RunEnded, Waiting
@@ -128,7 +128,7 @@ def command(  # noqa: PLR0913 - one parameter an option
 ) -> None:
     """Run an experiment folder of pos as it is, on nodes of this host or on hosts."""
     from tailtrim.analysis.options import nanoseconds  # noqa: PLC0415 - the help does without
-    from tailtrim.nodes.unprivileged import enter  # noqa: PLC0415
+    from tailtrim.laboratory.nodes.local_host import become_root  # noqa: PLC0415
     from tailtrim_pos.experiment import PosExperiment  # noqa: PLC0415
     from tailtrim_pos.journal import Journal  # noqa: PLC0415
 
@@ -151,7 +151,7 @@ def command(  # noqa: PLR0913 - one parameter an option
             _check(script, words, nodes)
             return
         if testbed is None:
-            enter()
+            become_root()
         journal = Journal(out or Path("results") / name, about, resume=resume)
         failed = _run(
             PosExperiment(
@@ -182,7 +182,7 @@ class _Where(NamedTuple):
 
 def _nodes(name: str, where: _Where) -> Provider:
     """Return where nodes come from."""
-    from tailtrim.plan.testbed import load_testbed  # noqa: PLC0415 - the help does without
+    from tailtrim.laboratory.plan.testbed import load_testbed  # noqa: PLC0415 - the help does without
     from tailtrim_pos import cabling, guest_nodes  # noqa: PLC0415
     from tailtrim_pos.local_nodes import LocalNodes  # noqa: PLC0415
     from tailtrim_pos.testbed_nodes import Map, TestbedNodes  # noqa: PLC0415
@@ -233,7 +233,7 @@ def _is_node(word: str, nodes: Provider) -> bool:
 
 def _run(experiment: PosExperiment, journal: Journal) -> bool:
     """Run it, and report; return whether something failed."""
-    from tailtrim.experiment import is_experiment  # noqa: PLC0415 - the help does without
+    from tailtrim.results.experiments import is_experiment  # noqa: PLC0415 - the help does without
     from tailtrim_pos.conduct import conduct  # noqa: PLC0415
     from tailtrim_pos.run_analysis import analyse  # noqa: PLC0415
 
@@ -257,9 +257,9 @@ def _told(what: str) -> None:
 
 def _report(folder: Path) -> None:
     from tailtrim.cli.terminal import Terminal  # noqa: PLC0415 - not where nothing was captured
-    from tailtrim.experiment import recorded  # noqa: PLC0415
-    from tailtrim.report import write_experiment  # noqa: PLC0415
-    from tailtrim.report.terminal.run_table import render  # noqa: PLC0415
+    from tailtrim.publishing.report import write_experiment  # noqa: PLC0415
+    from tailtrim.publishing.report.terminal.run_text import render  # noqa: PLC0415
+    from tailtrim.results.experiments import recorded  # noqa: PLC0415
 
     experiment = recorded(folder)
     complete = experiment.complete

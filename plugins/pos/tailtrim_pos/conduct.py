@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tailtrim.errors import HostError
-from tailtrim.nodes.host import environment
+from tailtrim.laboratory.nodes.local_host import environment
 from tailtrim_pos import library
 from tailtrim_pos.controller import Controller
 from tailtrim_pos.jobs import Waiting

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tailtrim.energy import pos_csv
-from tailtrim.energy.recorder import Recorder
+from tailtrim.laboratory.energy import pos_csv
+from tailtrim.laboratory.energy.recorder import Recorder
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tailtrim.nodes.meters import Reader
+    from tailtrim.laboratory.nodes.meters import Reader
 
 #: Name of a file for which a script gives none.
 UNNAMED = "energy"

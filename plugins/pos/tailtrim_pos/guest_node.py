@@ -6,20 +6,17 @@ ends with this process.
 
 from __future__ import annotations
 
-import io
-import tarfile
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 from tailtrim.errors import HostError
-from tailtrim_pos.node import ENVIRONMENT, HOME, PosNode
-from tailtrim_pos.node_command import NodeCommand, RemoteCommand, spawn
+from tailtrim_pos.node import ENVIRONMENT, RemotePosNode, packed
 from tailtrim_pos.programs import SHARED, SOCKET
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from tailtrim.nodes.vm.guest import Guest, GuestSession
+    from tailtrim.laboratory.nodes.vm.guest import Guest
 
 # Ports are named at last: those that the kernel has called eth0, eth1, … have other names by then.
 _SET_UP = """
@@ -42,8 +39,10 @@ group=$(sed 's/.*) //' "/proc/$pid/stat" | cut -d ' ' -f 3) && kill -s "$2" -- "
 """
 
 
-class GuestNode(PosNode):
+class GuestNode(RemotePosNode):
     """A node in a guest that has booted for it."""
+
+    signalling = _SIGNAL
 
     def __init__(
         self, name: str, guest: Guest, ports: Sequence[str], mtu: int, tools: Path
@@ -63,12 +62,9 @@ class GuestNode(PosNode):
 
         """
         self.name, self._guest = name, guest
-        self._session: GuestSession = guest.session
-        archive = io.BytesIO()
-        with tarfile.open(fileobj=archive, mode="w") as files:
-            files.add(tools, arcname=".")
+        self._session = guest.session
         words = ("sh", "-c", _SET_UP, "sh", name, str(mtu), *ports)
-        ended = self._session.connection.send(archive.getvalue(), *words)
+        ended = self._session.connection.send(packed(tools), *words)
         if ended.returncode != 0:
             told = ended.stderr.decode("utf-8", "replace").strip()
             raise HostError(f"{name}: the virtual machine cannot be set up: {told}")
@@ -83,35 +79,9 @@ class GuestNode(PosNode):
         """End the machine."""
         self._guest.__exit__()
 
-    def words(
-        self,
-        command: Sequence[str],
-        folder: str = HOME,
-        environment: Mapping[str, str] | None = None,
-    ) -> list[str]:
-        """Return what to start here so that a command runs on the node."""
-        return self._session.connection.words(*_inside(command, folder, environment))
-
-    async def start(
-        self,
-        command: Sequence[str],
-        output: BinaryIO,
-        errors: BinaryIO,
-        *,
-        folder: str = HOME,
-        environment: Mapping[str, str] | None = None,
-    ) -> NodeCommand:
-        """Start a command on the node."""
-        pid_file = self._session.new_pid_file()
-        held = self._session.held(_inside(command, folder, environment), pid_file)
-        words = self._session.connection.words(*held)
-        process = await spawn(words, output, errors)
-        return RemoteCommand(self._session, pid_file, process, _SIGNAL)
-
-
-def _inside(
-    command: Sequence[str], folder: str, environment: Mapping[str, str] | None
-) -> tuple[str, ...]:
-    every = ENVIRONMENT | dict(environment or {})
-    values = (f"{name}={value}" for name, value in every.items())
-    return ("sh", "-c", _INSIDE, "sh", folder, *values, *command)
+    def _inside(
+        self, command: Sequence[str], folder: str, environment: Mapping[str, str] | None
+    ) -> tuple[str, ...]:
+        every = ENVIRONMENT | dict(environment or {})
+        values = (f"{name}={value}" for name, value in every.items())
+        return ("sh", "-c", _INSIDE, "sh", folder, *values, *command)

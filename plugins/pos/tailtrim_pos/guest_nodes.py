@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tailtrim.errors import HostError
-from tailtrim.nodes import host, namespace, wiring
-from tailtrim.nodes.namespace import Namespace
-from tailtrim.nodes.ports import Port, redirect
-from tailtrim.nodes.vm import image, kernel
-from tailtrim.nodes.vm.guest import Guest, Settings
-from tailtrim.nodes.vm.machine import Wired
+from tailtrim.laboratory.nodes import local_host, namespace, wiring
+from tailtrim.laboratory.nodes.namespace import Namespace
+from tailtrim.laboratory.nodes.ports import Port, redirect
+from tailtrim.laboratory.nodes.vm import image, kernel
+from tailtrim.laboratory.nodes.vm.guest import Guest, GuestSettings
+from tailtrim.laboratory.nodes.vm.machine import Wired
 from tailtrim_pos import programs
 from tailtrim_pos.cabling import MTU
 from tailtrim_pos.guest_node import GuestNode
@@ -24,9 +24,9 @@ from tailtrim_pos.local_nodes import LocalNodes
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from tailtrim.nodes.node import Facts
-    from tailtrim.nodes.vm.image import Image
-    from tailtrim.nodes.vm.machine import Machine
+    from tailtrim.laboratory.nodes.host import Facts
+    from tailtrim.laboratory.nodes.vm.image import Image
+    from tailtrim.laboratory.nodes.vm.machine import Machine
     from tailtrim_pos.cabling import Cable, End
     from tailtrim_pos.node import PosNode
     from tailtrim_pos.provider import Boot
@@ -109,7 +109,7 @@ class GuestNodes(LocalNodes):
         }
         line = " ".join(wanted.parameters)
         self._told(f"{name}: booting {live.name} with {line or 'no boot parameters'}")
-        settings = Settings(
+        settings = GuestSettings(
             memory_mib=_MEMORY_MIB, pinned=sorted(os.sched_getaffinity(0)), boot_s=_BOOT_S
         )
         began: list[Machine] = []
@@ -168,7 +168,7 @@ class GuestNodes(LocalNodes):
     def facts(self, name: str) -> Facts:
         """Return the facts of the machine; before it boots, those of this host."""
         guest = self._guests.get(name)
-        return guest.session.facts if guest is not None else host.facts()
+        return guest.session.facts if guest is not None else local_host.facts()
 
     def clock(self, name: str) -> str:
         """Return the machine: each has a clock of its own."""

@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
+from tailtrim import units
 from tailtrim.cli import options
 from tailtrim.cli.console import Progress, say
 from tailtrim.cli.terminal import Terminal
 from tailtrim.errors import ExitCode
-from tailtrim.experiment import recorded
-from tailtrim.report import units
-from tailtrim.report.terminal.run_table import render
+from tailtrim.publishing.report.terminal.run_text import render
+from tailtrim.results.experiments import recorded
 from tailtrim_pos.results import import_pos
 
 EXAMPLES = """\b

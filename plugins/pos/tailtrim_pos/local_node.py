@@ -6,16 +6,15 @@ the node.
 
 from __future__ import annotations
 
-import subprocess
 import sys
-from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tailtrim.errors import HostError, RunError
-from tailtrim.nodes import agent, wiring
-from tailtrim.nodes.namespace import Namespace
-from tailtrim.nodes.node import errors_file, first_line
+from tailtrim.errors import RunError
+from tailtrim.laboratory.nodes import agent, wiring
+from tailtrim.laboratory.nodes.holder import Holder
+from tailtrim.laboratory.nodes.namespace import Namespace
 from tailtrim_pos.node import HOME, SCRIPT, TOOLS, UNSHARED, PosNode, inside, script
 from tailtrim_pos.node_command import child
 
@@ -45,44 +44,29 @@ class LocalNode(PosNode):
         try:
             self.network.require(*TOOLS)
             wiring.without_ipv6(self.network)
-            self._holder, self._pid = self._held(shared)
+            self._holder = self._held(shared)
+            self._pid = child(self._holder.process.pid)
         except BaseException:
             self.network.__exit__()
             raise
 
-    def _held(self, shared: Path) -> tuple[subprocess.Popen[str], int]:
+    def _held(self, shared: Path) -> Holder:
         # As a file: among the processes of the node, its text would match what scripts look for.
         # Beside the folder that the node has: whatever is in there, the node may have put there.
         place = shared.with_name(f"{shared.name}.{SCRIPT}")
         place.write_text(script())
         wanted = (sys.base_prefix, str(Path(agent.program()).resolve()))
-        with errors_file() as errors:
-            process = self.network.open(
-                *(*UNSHARED, str(place), self.name, str(shared), *wanted),
-                output=subprocess.PIPE,
-                errors=errors,
-            )
-            if not first_line(process):
-                process.kill()
-                process.wait()
-                errors.seek(0)
-                told = errors.read().strip().splitlines()
-                raise HostError(f"{self.name}: no node: {told[0] if told else 'no answer'}")
-        return process, child(process.pid)
+        start = partial(self.network.open, *UNSHARED, str(place), self.name, str(shared), *wanted)
+        return Holder(start, f"{self.name}: no node", grace_s=0)
 
     @property
     def alive(self) -> bool:
         """Whether it is there."""
-        return self._holder.poll() is None
+        return self._holder.process.poll() is None
 
     def end(self) -> None:
         """Remove it with everything that runs on it."""
-        self._holder.kill()
-        self._holder.wait()
-        for stream in (self._holder.stdin, self._holder.stdout):
-            if stream:
-                with suppress(OSError):
-                    stream.close()
+        self._holder.end()
         self.network.__exit__()
 
     def words(

@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from tailtrim.errors import PlanError
-from tailtrim.nodes import agent, host, namespace
+from tailtrim.laboratory.nodes import agent, local_host, namespace
 from tailtrim_pos import cabling, programs
 from tailtrim_pos.local_node import LocalNode
 from tailtrim_pos.node import TOOLS
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from tailtrim.nodes.node import Facts
-    from tailtrim.nodes.tool import Tool
+    from tailtrim.laboratory.nodes.host import Facts
+    from tailtrim.tool import Tool
     from tailtrim_pos.cabling import Cable
     from tailtrim_pos.node import PosNode
     from tailtrim_pos.provider import Boot
@@ -43,9 +43,7 @@ class LocalNodes(Provider):
     def reserve(self, names: Sequence[str]) -> None:
         """Make sure that this host has what makes nodes."""
         del names
-        for tool in self.tools:
-            if host.find(tool) is None:
-                raise tool.missing()
+        local_host.require(*self.tools)
 
     def unbootable(self, name: str) -> None:
         """Accept all boot parameters: they are recorded."""
@@ -84,7 +82,7 @@ class LocalNodes(Provider):
     def facts(self, name: str) -> Facts:
         """Return the facts of this host."""
         del name
-        return host.facts()
+        return local_host.facts()
 
     def meter(self, name: str) -> None:
         """Return none: this host's meter is not that of one of its nodes."""

@@ -18,15 +18,17 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, BinaryIO
 
 from tailtrim.errors import RunError
-from tailtrim.nodes import host
-from tailtrim.nodes.tool import Tool
-from tailtrim.rundir.drafts import settle
-from tailtrim_pos.node_command import NodeCommand, spawn
+from tailtrim.laboratory.nodes import local_host
+from tailtrim.results.drafts import settle
+from tailtrim.tool import Tool
+from tailtrim_pos.node_command import NodeCommand, RemoteCommand, spawn
 from tailtrim_pos.programs import SHARED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
+
+    from tailtrim.laboratory.nodes.ssh.session import SshSession
 
 #: Programs that make nodes, in addition to those that make namespaces.
 TOOLS = (
@@ -150,7 +152,7 @@ class PosNode(ABC):
                 input=given,
                 capture_output=True,
                 check=False,
-                env=host.environment(),
+                env=local_host.environment(),
                 timeout=limit_s,
             )
         except subprocess.TimeoutExpired as error:
@@ -200,7 +202,7 @@ class PosNode(ABC):
                     self.words(pack, way or "/"),
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.PIPE,
-                    env=host.environment(),
+                    env=local_host.environment(),
                 ) as packing,
                 tarfile.open(fileobj=packing.stdout, mode="r|") as files,
             ):
@@ -224,6 +226,55 @@ class PosNode(ABC):
         except RunError:
             return False
         return True
+
+
+class RemotePosNode(PosNode):
+    """A node on another host or in a guest, by a session with it; its commands end with that."""
+
+    #: Script of a shell that sends a signal to a command; it is given the file and the name.
+    signalling: str
+    _session: SshSession
+
+    @abstractmethod
+    def _inside(
+        self, command: Sequence[str], folder: str, environment: Mapping[str, str] | None
+    ) -> tuple[str, ...]:
+        """Return what starts a command on the node, on its host."""
+
+    def _words(self, command: tuple[str, ...], pid_file: str | None = None) -> list[str]:
+        return self._session.connection.words(*self._session.held(command, pid_file))
+
+    def words(
+        self,
+        command: Sequence[str],
+        folder: str = HOME,
+        environment: Mapping[str, str] | None = None,
+    ) -> list[str]:
+        """Return what to start here so that a command runs on the node."""
+        return self._words(self._inside(command, folder, environment))
+
+    async def start(
+        self,
+        command: Sequence[str],
+        output: BinaryIO,
+        errors: BinaryIO,
+        *,
+        folder: str = HOME,
+        environment: Mapping[str, str] | None = None,
+    ) -> NodeCommand:
+        """Start a command on the node."""
+        pid_file = self._session.new_pid_file()
+        words = self._words(self._inside(command, folder, environment), pid_file)
+        process = await spawn(words, output, errors)
+        return RemoteCommand(self._session, pid_file, process, self.signalling)
+
+
+def packed(folder: Path) -> bytes:
+    """Return the files of a folder as an archive."""
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w") as files:
+        files.add(folder, arcname=".")
+    return archive.getvalue()
 
 
 def unpack(archive: tarfile.TarFile, folder: Path) -> None:

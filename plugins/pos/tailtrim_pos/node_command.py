@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from tailtrim.errors import RunError
-from tailtrim.nodes import host
+from tailtrim.laboratory.nodes import local_host
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tailtrim.nodes.ssh.session import Session
+    from tailtrim.laboratory.nodes.ssh.session import SshSession
 
 _END_S = 5.0
 
@@ -30,7 +30,7 @@ async def spawn(
         stdin=asyncio.subprocess.DEVNULL,
         stdout=output,
         stderr=errors,
-        env=host.environment(),
+        env=local_host.environment(),
         start_new_session=True,
     )
 
@@ -81,7 +81,7 @@ class RemoteCommand(NodeCommand):
 
     def __init__(
         self,
-        session: Session,
+        session: SshSession,
         pid_file: str,
         process: asyncio.subprocess.Process,
         signalling: str,
@@ -93,7 +93,7 @@ class RemoteCommand(NodeCommand):
     async def _signal(self, number: signal.Signals) -> None:
         name = number.name.removeprefix("SIG")
         words = ("sh", "-c", self._signalling, "sh", self._pid_file, name)
-        await asyncio.to_thread(self._session.as_root, *words)
+        await asyncio.to_thread(self._session.call, *words)
 
 
 def child(pid: int) -> int:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from pathlib import Path
 
-    from tailtrim.nodes.meters import Reader
+    from tailtrim.laboratory.nodes.meters import Reader
     from tailtrim_pos.allocation import Allocation
     from tailtrim_pos.energy import Measuring
     from tailtrim_pos.layout import Layout

@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from tailtrim.nodes.meters import Reader
-    from tailtrim.nodes.node import Facts
+    from tailtrim.laboratory.nodes.host import Facts
+    from tailtrim.laboratory.nodes.meters import Reader
     from tailtrim_pos.node import PosNode
 
 

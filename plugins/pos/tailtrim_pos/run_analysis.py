@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 from tailtrim._native import VERSION
 from tailtrim.analysis import analyze
 from tailtrim.errors import CaptureError
-from tailtrim.experiment.record import RECORD, SCHEMA, Outcome, write_json
-from tailtrim.nodes import host
+from tailtrim.laboratory.experiment.record import write_json
+from tailtrim.laboratory.nodes import local_host
+from tailtrim.results.experiments import RECORD, SCHEMA, Outcome
 from tailtrim_pos.layout import Unclear
 from tailtrim_pos.naming import FINISHED
 
@@ -133,7 +134,7 @@ def _record(journal: Journal, experiment: PosExperiment, outcomes: Sequence[Outc
         "plan": {"name": experiment.name, "testbed": experiment.nodes.testbed},
         "order": [outcome.label for outcome in outcomes],
         "versions": {"tailtrim": VERSION, "python": platform.python_version()},
-        "host": asdict(host.facts()),
+        "host": asdict(local_host.facts()),
         "environment": {},
         "command": sys.argv,
         "outcomes": [asdict(outcome) for outcome in outcomes],

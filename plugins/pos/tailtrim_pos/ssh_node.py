@@ -7,34 +7,22 @@ end with the connection, and so with this process, whatever ends that.
 
 from __future__ import annotations
 
-import io
-import subprocess
-import tarfile
 from contextlib import suppress
-from typing import TYPE_CHECKING, BinaryIO
+from functools import partial
+from typing import TYPE_CHECKING
 
 from tailtrim.errors import HostError, RunError
-from tailtrim.nodes import wiring
-from tailtrim.nodes.node import errors_file, first_line
-from tailtrim.nodes.ssh.node import SshNode
-from tailtrim_pos.node import (
-    HOME,
-    SCRIPT,
-    TOOLS,
-    UNSHARED,
-    PosNode,
-    inside,
-    script,
-)
-from tailtrim_pos.node_command import NodeCommand, RemoteCommand, spawn
+from tailtrim.laboratory.nodes import wiring
+from tailtrim.laboratory.nodes.holder import Holder
+from tailtrim.laboratory.nodes.ssh.node import SshNode
+from tailtrim_pos.node import SCRIPT, TOOLS, UNSHARED, RemotePosNode, inside, packed, script
 from tailtrim_pos.programs import SOCKET
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from tailtrim.nodes.ssh.process import RemoteProcess
-    from tailtrim.nodes.ssh.session import Session
+    from tailtrim.laboratory.nodes.ssh.session import SshSession
 
 _END_S = 5.0
 # The socket is made by the login user's sshd; the folder goes with the session.
@@ -48,11 +36,13 @@ for leader in $(cat "/proc/$pid/task/$pid/children"); do kill -s "$2" -- "-$lead
 """
 
 
-class SshPosNode(PosNode):
+class SshPosNode(RemotePosNode):
     """A node on a host, in a session with that."""
 
+    signalling = _SIGNAL
+
     def __init__(
-        self, name: str, session: Session, ports: Sequence[str], shared: Path, tools: Path
+        self, name: str, session: SshSession, ports: Sequence[str], shared: Path, tools: Path
     ) -> None:
         """Boot it.
 
@@ -78,98 +68,53 @@ class SshPosNode(PosNode):
             self._copied(tools)
             self._link = f"{self._there}/{SOCKET}", str(shared / SOCKET)
             session.connection.forward(*self._link)
-            self._holder, self._pid = self._held()
+            here = (f"{self._there}/{SCRIPT}", name, self._there, session.agent)
+            start = partial(self._network.open, *UNSHARED, *here)
+            self._holder = Holder(start, f"{name}: no node", grace_s=_END_S)
+            pid = self._holder.process.pid
+            self._pid = int(self._done("cat", f"/proc/{pid}/task/{pid}/children"))
         except BaseException:
             self._network.__exit__()
             raise
 
     def _done(self, *command: str) -> str:
-        ended = self._session.as_root(*command)
+        ended = self._session.call(*command)
         if ended.returncode != 0:
             told = ended.stderr.strip().splitlines() or [f"ended with {ended.returncode}"]
-            raise HostError(f"{self.name}: {self._session.name}: {told[-1]}")
+            raise HostError(f"{self.name}: {self._session.role}: {told[-1]}")
         return ended.stdout.strip()
 
     def _copied(self, tools: Path) -> None:
         (tools / SCRIPT).write_text(script(), "utf-8")
-        archive = io.BytesIO()
-        with tarfile.open(fileobj=archive, mode="w") as files:
-            files.add(tools, arcname=".")
         unpack = (
             *("tar", "--extract", "--no-same-owner", "--no-overwrite-dir", "--file=-"),
             f"--directory={self._there}",
         )
-        sent = self._session.connection.send(archive.getvalue(), *self._session.held(unpack))
+        sent = self._session.connection.send(packed(tools), *self._session.held(unpack))
         if sent.returncode != 0:
             told = sent.stderr.decode("utf-8", "replace").strip()
-            raise HostError(f"{self.name}: {self._session.name}: tar: {told}")
-
-    def _held(self) -> tuple[RemoteProcess, int]:
-        here = (f"{self._there}/{SCRIPT}", self.name, self._there, self._session.agent)
-        with errors_file() as errors:
-            words = (*UNSHARED, *here)
-            holder = self._network.open(*words, output=subprocess.PIPE, errors=errors)
-            if not first_line(holder):
-                holder.kill()
-                errors.seek(0)
-                told = errors.read().strip().splitlines()
-                raise HostError(f"{self.name}: no node: {told[0] if told else 'no answer'}")
-        return holder, int(self._done("cat", f"/proc/{holder.pid}/task/{holder.pid}/children"))
+            raise HostError(f"{self.name}: {self._session.role}: tar: {told}")
 
     @property
     def alive(self) -> bool:
         """Whether it is there, as far as is known."""
-        return self._holder.poll() is None and not self._session.lost
+        return self._holder.process.poll() is None and not self._session.lost
 
     def end(self) -> None:
         """Remove it with everything that runs on it; the ports go back."""
         if not self._there:
             return
-        with suppress(OSError):
-            if self._holder.stdin:
-                self._holder.stdin.close()
-        try:
-            self._holder.wait(_END_S)
-        except subprocess.TimeoutExpired:
-            self._holder.kill()
-            self._holder.wait()
-        if self._holder.stdout:
-            self._holder.stdout.close()
+        self._holder.end()
         with suppress(RunError, HostError):
             self._session.connection.unforward(*self._link)
         self._network.__exit__()
         with suppress(RunError):
-            self._session.as_root("rm", "-rf", self._there)
+            self._session.call("rm", "-rf", self._there)
         self._there = ""
 
-    def words(
-        self,
-        command: Sequence[str],
-        folder: str = HOME,
-        environment: Mapping[str, str] | None = None,
-    ) -> list[str]:
-        """Return what to start here so that a command runs on the node."""
-        return self._words(inside(self._known(), command, folder, environment), None)
-
-    def _known(self) -> int:
+    def _inside(
+        self, command: Sequence[str], folder: str, environment: Mapping[str, str] | None
+    ) -> tuple[str, ...]:
         if not self.alive:
             raise RunError(f"{self.name}: the node has died")
-        return self._pid
-
-    def _words(self, command: tuple[str, ...], pid_file: str | None) -> list[str]:
-        return self._session.connection.words(*self._session.held(command, pid_file))
-
-    async def start(
-        self,
-        command: Sequence[str],
-        output: BinaryIO,
-        errors: BinaryIO,
-        *,
-        folder: str = HOME,
-        environment: Mapping[str, str] | None = None,
-    ) -> NodeCommand:
-        """Start a command on the node."""
-        pid_file = self._session.new_pid_file()
-        words = self._words(inside(self._known(), command, folder, environment), pid_file)
-        process = await spawn(words, output, errors)
-        return RemoteCommand(self._session, pid_file, process, _SIGNAL)
+        return inside(self._pid, command, folder, environment)

@@ -8,11 +8,11 @@ import time
 from typing import TYPE_CHECKING
 
 from tailtrim.errors import HostError, PlanError
-from tailtrim.nodes.boot.host import Asked, rebooted
-from tailtrim.nodes.power_recovery import Revival, dead
-from tailtrim.nodes.ssh.metering import starting
-from tailtrim.nodes.ssh.session import STALE_S, Session
-from tailtrim.nodes.tool import Tool
+from tailtrim.laboratory.nodes.boot.host import BootRequest, rebooted
+from tailtrim.laboratory.nodes.power_control import PowerRecovery
+from tailtrim.laboratory.nodes.ssh.address import SshHost
+from tailtrim.laboratory.nodes.ssh.session import STALE_S
+from tailtrim.tool import Tool
 from tailtrim_pos import programs
 from tailtrim_pos.provider import Provider
 from tailtrim_pos.ssh_node import SshPosNode
@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from tailtrim.nodes.meters import Reader
-    from tailtrim.nodes.node import Facts
-    from tailtrim.nodes.testbed_file import NodeEntry, TestbedDescription
+    from tailtrim.laboratory.nodes.host import Facts
+    from tailtrim.laboratory.nodes.meters import Reader
+    from tailtrim.laboratory.nodes.ssh.session import SshSession
+    from tailtrim.laboratory.nodes.testbed_file import TestbedDescription
     from tailtrim_pos.node import PosNode
     from tailtrim_pos.provider import Boot
 
@@ -110,8 +111,8 @@ class TestbedNodes(Provider):
         """
         self._description, self._map, self._told = description, places, told
         self._experiment = experiment
-        self._sessions: dict[str, Session] = {}
-        self._revival = Revival()
+        self._sessions: dict[str, SshSession] = {}
+        self._recovery = PowerRecovery()
         #: The boot parameters that hosts were booted with here.
         self._booted: dict[str, str] = {}
         self.testbed = description.model_dump(mode="json")
@@ -123,10 +124,15 @@ class TestbedNodes(Provider):
             told = f"unknown node {name!r}, expected one of the testbed file: {expected}"
             raise PlanError(f"{told} (--map {name}=HOST says which one it is)")
 
-    def _host(self, name: str) -> tuple[str, NodeEntry]:
+    def _host(self, name: str) -> tuple[str, SshHost]:
         self.check(name)
         host = str(self._map.host(name))
-        return host, self._description.nodes[host]
+        entry = self._description.nodes[host]
+        if not isinstance(entry, SshHost):
+            raise PlanError(
+                f"nodes.{host}.kind: {entry.kind}, expected ssh: pos needs hosts by SSH"
+            )
+        return host, entry
 
     def reserve(self, names: Sequence[str]) -> None:
         """Reserve the hosts of those names that are nodes; where none is, all hosts."""
@@ -134,7 +140,7 @@ class TestbedNodes(Provider):
         for name in found or map(self._map.node, self._description.nodes):
             self._session(name)
 
-    def _session(self, name: str) -> Session:
+    def _session(self, name: str) -> SshSession:
         """Return the session with the host of a node: a new one if it was lost."""
         host, entry = self._host(name)
         known = self._sessions.get(host)
@@ -142,7 +148,7 @@ class TestbedNodes(Provider):
             self._close(host)
             known = None
         if known is None:
-            known = self._sessions[host] = Session(host, entry.ssh, self._experiment)
+            known = self._sessions[host] = entry.reserve(host, self._experiment)
             if known.stale is not None:
                 self._told(f"{host}: a stale reservation was taken: {known.stale}")
         return known
@@ -174,11 +180,11 @@ class TestbedNodes(Provider):
                 old.end()
             self._close(host)
             self._told(f"{host}: booting with {line or 'no boot parameters'}")
-            await asyncio.to_thread(rebooted, host, entry, Asked(kernel, line))
+            await asyncio.to_thread(rebooted, host, entry, BootRequest(kernel, line))
             self._booted[host] = line
         elif session is not None and session.lost:
-            if await asyncio.to_thread(dead, host, entry):
-                await asyncio.to_thread(self._revival.revived, host, entry, self._told)
+            if not await asyncio.to_thread(entry.answers, host):
+                await asyncio.to_thread(self._recovery.recover, host, entry, self._told)
             await self._reserved_again(name)
 
     async def _reserved_again(self, name: str) -> None:
@@ -233,7 +239,7 @@ class TestbedNodes(Provider):
         _, entry = self._host(name)
         if entry.meter is None:
             return None
-        return entry.meter.opened(starting(self._session(name), entry))
+        return entry.meter.opened(entry.starting(self._session(name)))
 
     def clock(self, name: str) -> str:
         """Return the host of a node."""

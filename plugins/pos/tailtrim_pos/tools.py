@@ -16,7 +16,7 @@ from tailtrim_pos.node_registry import Background
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-    from tailtrim.nodes.meters import Reader
+    from tailtrim.laboratory.nodes.meters import Reader
     from tailtrim_pos.grammar import Call
     from tailtrim_pos.node_registry import Machine
 

@@ -10,8 +10,8 @@ import pytest
 from outlet_emulator import Emulator
 from pydantic import TypeAdapter
 
-from tailtrim.energy import pos_csv
-from tailtrim.nodes.meters import AnyMeter, Meter, Reader
+from tailtrim.laboratory.energy import pos_csv
+from tailtrim.laboratory.nodes.meters import AnyMeter, Meter, Reader
 from tailtrim_pos.allocation import Allocation
 from tailtrim_pos.layout import Layout
 from tailtrim_pos.node_registry import Machine

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tailtrim.experiment import recorded
+from tailtrim.results.experiments import recorded
 
 if TYPE_CHECKING:
     from pos_runs import PosRun

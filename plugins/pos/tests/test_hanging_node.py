@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tailtrim.errors import RunError
-from tailtrim.nodes.node import first_line
+from tailtrim.laboratory.nodes.holder import first_line
 from tailtrim_pos.node import HOME, PosNode
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tailtrim.errors import PlanError
-from tailtrim.nodes.testbed_file import TestbedDescription
+from tailtrim.laboratory.nodes.ssh.address import SshHost
+from tailtrim.laboratory.nodes.testbed_file import TestbedDescription
 from tailtrim_pos import testbed_nodes
 from tailtrim_pos.provider import Boot
 from tailtrim_pos.testbed_nodes import Map, TestbedNodes
@@ -95,7 +96,7 @@ def test_a_host_is_booted_where_its_parameters_change_only(monkeypatch: pytest.M
     def rebooted(name: str, _: Any, asked: Any) -> None:
         boots.append((name, asked.kernel, asked.cmdline))
 
-    monkeypatch.setattr(testbed_nodes, "Session", session)
+    monkeypatch.setattr(SshHost, "reserve", session)
     monkeypatch.setattr(testbed_nodes, "rebooted", rebooted)
     mapped = nodes("vilnius=dut")
 

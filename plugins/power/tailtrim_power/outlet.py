@@ -11,10 +11,9 @@ import urllib3
 from pydantic import Field, model_validator
 
 from tailtrim.errors import HostError
-from tailtrim.nodes.meters.meter import AskedMeter, Value
-from tailtrim.nodes.power.power import REQUEST_S, Power, State
-from tailtrim.nodes.power.secret import Password
-from tailtrim.nodes.power.web import Web
+from tailtrim.laboratory.nodes.meters.meter import AskedMeter, Value
+from tailtrim.laboratory.nodes.power.access import Password, Web
+from tailtrim.laboratory.nodes.power.power import REQUEST_S, Power, State
 from tailtrim_power.dialects import DIALECTS, Dialect, Model, Request
 
 _OK, _REFUSED = 200, (401, 403)

@@ -11,7 +11,7 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from tailtrim.errors import HostError
-from tailtrim.nodes.power.power import BootSource, Power, State
+from tailtrim.laboratory.nodes.power.power import BootSource, Power, State
 
 _TERMINAL = Path("/dev/tty")
 _LINE_BYTES = 4_096

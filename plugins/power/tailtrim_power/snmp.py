@@ -9,8 +9,8 @@ from pydantic import Field
 from pysnmp.hlapi.v1arch import asyncio as library
 
 from tailtrim.errors import HostError
-from tailtrim.nodes.meters.meter import AskedMeter, Value
-from tailtrim.nodes.power.secret import Password
+from tailtrim.laboratory.nodes.meters.meter import AskedMeter, Value
+from tailtrim.laboratory.nodes.power.access import Password
 
 #: A lost question is asked again; together they take less than the next reading is away.
 _TIMEOUT_S, _RETRIES = 0.4, 1

@@ -11,7 +11,7 @@ from outlet_emulator import FIRST, PASSWORD, USER, Emulator
 from pydantic import ValidationError
 
 from tailtrim.errors import HostError
-from tailtrim.nodes.power import State
+from tailtrim.laboratory.nodes.power import State
 from tailtrim_power import outlet as outlet_module
 from tailtrim_power.outlet import Outlet
 

@@ -107,7 +107,7 @@ def _left(
     # Imported here: an analysis that is only printed does not need them.
     from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415
 
-    from tailtrim.rundir.writing import Draft, provenance, sha256  # noqa: PLC0415
+    from tailtrim.results.writing import Draft, provenance, sha256  # noqa: PLC0415
 
     with Draft(out) as draft, ThreadPoolExecutor(1) as hashing:
         hashes = hashing.map(sha256, paths)

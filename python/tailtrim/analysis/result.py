@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tailtrim.rundir import TABLES, Summary
-from tailtrim.tabular import Tabular
+from tailtrim.results import TABLES, Summary
+from tailtrim.results.tabular import Tabular
 
 if TYPE_CHECKING:
     from typing import Any

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import signal
 import sys
+from io import TextIOWrapper
 from typing import TYPE_CHECKING
 
 from tailtrim.cli.catalogue import BY_AGENT
@@ -21,6 +22,9 @@ def main() -> None:
     if interrupt is signal.default_int_handler:
         # Until the command is loaded, Ctrl-C ends the process without a word.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if isinstance(sys.stdout, TextIOWrapper):
+        # An output without Unicode shows escapes in place of µ, and not an error.
+        sys.stdout.reconfigure(errors="backslashreplace")
     command = _loaded(sys.argv[1:])
     from tailtrim.cli.console import guarded  # noqa: PLC0415 - see above
 

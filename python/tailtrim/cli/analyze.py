@@ -13,7 +13,7 @@ from tailtrim.cli.console import Progress, say
 from tailtrim.cli.engine_options import EngineName, Memory, Scratch, Server, is_decoded
 from tailtrim.cli.objectives import judge, need_samples, needed_quantiles, read_asserts
 from tailtrim.errors import ExitCode
-from tailtrim.rundir import Summary
+from tailtrim.results import Summary
 
 EXAMPLES = """\b
 Examples:
@@ -162,7 +162,7 @@ def command(  # noqa: PLR0913 - one parameter an option
         say(analysis.summary.text)
     else:
         _print(analysis.summary, name=out.name if out else Path(ingress).name, out=out)
-    from tailtrim.slo import Measured  # noqa: PLC0415 - the help does without
+    from tailtrim.analysis.slo import Measured  # noqa: PLC0415 - the help does without
 
     judge([Measured(Path(ingress).name, analysis)], objectives, junit)
     if analysis.summary.samples == 0:
@@ -182,7 +182,7 @@ def _in_one_pass(captures: list[str], matching: dict[str, Any]) -> tailtrim.Anal
 
 def _print(summary: Summary, *, name: str, out: Path | None) -> None:
     from tailtrim.cli.terminal import Terminal  # noqa: PLC0415 - not for --json
-    from tailtrim.report.terminal.run_table import render  # noqa: PLC0415
+    from tailtrim.publishing.report.terminal.run_text import render  # noqa: PLC0415
 
     console = Terminal()
     console.print(render([summary], [name]))

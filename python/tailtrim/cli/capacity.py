@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tailtrim import units
 from tailtrim.cli import options
 from tailtrim.cli.console import complain, say, say_json
 from tailtrim.cli.signals import ending_orderly
 from tailtrim.errors import ExitCode, PicturesError
-from tailtrim.plan import examples
-from tailtrim.report import units
+from tailtrim.laboratory.plan import examples
 
 if TYPE_CHECKING:
-    from tailtrim.capacity.record import Capacity
-    from tailtrim.capacity.request import Wanted
-    from tailtrim.capacity.runner import Searching
-    from tailtrim.capacity.trial import Count, Seen, Trial
-    from tailtrim.experiment import Outcome
+    from tailtrim.laboratory.capacity.record import Capacity
+    from tailtrim.laboratory.capacity.request import Wanted
+    from tailtrim.laboratory.capacity.runner import Searching
+    from tailtrim.laboratory.capacity.trial import Count, Seen, Trial
+    from tailtrim.results.experiments import Outcome
 
 EXAMPLES = """\b
 Examples:
@@ -70,17 +70,17 @@ def command(  # noqa: PLR0913 - one parameter an option
     json: options.Json = False,
 ) -> None:
     """Search the highest load that meets a promise, beside NDR and PDR (RFC 9971)."""
-    from tailtrim.capacity.runner import Searching  # noqa: PLC0415 - the help does without
-    from tailtrim.experiment import keep_plan  # noqa: PLC0415
-    from tailtrim.nodes.testbeds import LOCAL  # noqa: PLC0415
-    from tailtrim.nodes.unprivileged import enter  # noqa: PLC0415
-    from tailtrim.plan import load  # noqa: PLC0415
+    from tailtrim.laboratory.capacity.runner import Searching  # noqa: PLC0415 - the help does without
+    from tailtrim.laboratory.experiment import keep_plan  # noqa: PLC0415
+    from tailtrim.laboratory.nodes.local_host import become_root  # noqa: PLC0415
+    from tailtrim.laboratory.nodes.testbed import LOCAL  # noqa: PLC0415
+    from tailtrim.laboratory.plan import load  # noqa: PLC0415
 
     plan = examples.located(plan)
     loaded, runs = load(plan)
     wanted = _Options(slo, search, width, confidence, budget).wanted(loaded, runs)
     if loaded.testbed == LOCAL:
-        enter()
+        become_root()
     place = out or Path("results") / loaded.name
     searching = Searching(place, loaded, wanted, resume=resume)
     searching.experiment.save()
@@ -101,8 +101,8 @@ class _Options:
 
     def wanted(self, plan: Any, runs: Any) -> Wanted:
         """Read the options, print the needs of the search, and refuse goals beyond the budget."""
-        from tailtrim.capacity import estimate  # noqa: PLC0415 - the help does without
-        from tailtrim.capacity.request import wanted  # noqa: PLC0415
+        from tailtrim.laboratory.capacity import estimate  # noqa: PLC0415 - the help does without
+        from tailtrim.laboratory.capacity.request import wanted  # noqa: PLC0415
 
         if self._search not in {"load", "burst"}:
             raise ValueError(f"invalid --search {self._search!r}, expected load or burst")
@@ -151,9 +151,9 @@ def _told(count: Count) -> str:
 
 def _predicted(capacity: Capacity, place: Path) -> Capacity:
     """Add the prediction of the model of one trial to the record, and keep it."""
-    from tailtrim.capacity import record  # noqa: PLC0415 - the help does without
-    from tailtrim.experiment import recorded  # noqa: PLC0415
-    from tailtrim.report.inputs.predicted_capacity import prediction_of  # noqa: PLC0415
+    from tailtrim.laboratory.capacity import record  # noqa: PLC0415 - the help does without
+    from tailtrim.publishing.report.inputs.predicted_capacity import prediction_of  # noqa: PLC0415
+    from tailtrim.results.experiments import recorded  # noqa: PLC0415
 
     told = replace(capacity, prediction=prediction_of(recorded(place), capacity))
     record.write(place, told)
@@ -165,10 +165,9 @@ def _finish(capacity: Capacity, place: Path, *, json: bool) -> None:
         say_json(capacity.as_json())
     else:
         from tailtrim.cli.terminal import Terminal  # noqa: PLC0415 - not for --json
-        from tailtrim.report.capacity_wording import notes  # noqa: PLC0415
-        from tailtrim.report.terminal.experiment_table import goals  # noqa: PLC0415
+        from tailtrim.publishing.report.capacity_wording import goals, notes  # noqa: PLC0415
 
-        Terminal().print(goals(capacity))
+        Terminal().print(goals(capacity).terminal())
         for line in notes(capacity):
             say(units.printable(line))
         _report(place)
@@ -179,8 +178,8 @@ def _finish(capacity: Capacity, place: Path, *, json: bool) -> None:
 
 
 def _report(place: Path) -> None:
-    from tailtrim.experiment import recorded  # noqa: PLC0415 - the help does without
-    from tailtrim.report import write_experiment  # noqa: PLC0415
+    from tailtrim.publishing.report import write_experiment  # noqa: PLC0415
+    from tailtrim.results.experiments import recorded  # noqa: PLC0415 - the help does without
 
     say(f"\nExperiment: {place}")
     experiment = recorded(place)

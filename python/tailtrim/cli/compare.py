@@ -11,11 +11,11 @@ from tailtrim.cli import options
 from tailtrim.cli.console import say_json
 from tailtrim.cli.objectives import judged, needed_quantiles, read_asserts
 from tailtrim.errors import ExitCode
-from tailtrim.report import pictures
+from tailtrim.publishing.report import write_files
 
 if TYPE_CHECKING:
-    from tailtrim.compare import Comparison
-    from tailtrim.slo import Measured, Objective
+    from tailtrim.analysis.compare import Comparison
+    from tailtrim.analysis.slo import Measured, Objective
 
 EXAMPLES = """\b
 Examples:
@@ -86,7 +86,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     """Compare runs, quantile by quantile: ratio, confidence interval and verdict."""
     objectives = read_asserts(asserts, junit)
     if html is not None or figure is not None:
-        pictures.require()
+        write_files.require_pictures()
     if objectives and halves:
         raise ValueError("--assert is for the runs of B, and with --halves there is no B")
     compared = _compare(
@@ -111,7 +111,7 @@ def command(  # noqa: PLR0913 - one parameter an option
 
 
 def _compare(sides: list[str], *, halves: bool, **options: Any) -> list[Comparison]:
-    from tailtrim.compare import compare, compare_halves  # noqa: PLC0415 - others start without
+    from tailtrim.analysis.compare import compare, compare_halves  # noqa: PLC0415 - others start without
 
     if halves:
         return [one for side in sides for one in compare_halves(side, **options)]
@@ -123,7 +123,7 @@ def _compare(sides: list[str], *, halves: bool, **options: Any) -> list[Comparis
 
 def _measured(compared: list[Comparison]) -> list[Measured]:
     """Return the runs of B for objectives; the wire has to meet none."""
-    from tailtrim.slo import Measured  # noqa: PLC0415 - most calls have no objectives
+    from tailtrim.analysis.slo import Measured  # noqa: PLC0415 - most calls have no objectives
 
     groups = [one.groups[1] for one in compared if not one.floor]
     return [
@@ -145,7 +145,7 @@ def _write(
 ) -> None:
     if html is None and figure is None:
         return
-    from tailtrim.report.pages import comparison_page  # noqa: PLC0415 - matplotlib
+    from tailtrim.publishing.report.pages import comparison_page  # noqa: PLC0415 - matplotlib
 
     if html is not None:
         comparison_page.write(compared, html, objectives=objectives)
@@ -155,6 +155,6 @@ def _write(
 
 def _print(compared: list[Comparison]) -> None:
     from tailtrim.cli.terminal import Terminal  # noqa: PLC0415 - not for --json
-    from tailtrim.report.terminal.comparison_text import render  # noqa: PLC0415
+    from tailtrim.publishing.report.terminal.comparison_text import render  # noqa: PLC0415
 
     Terminal().print(render(compared, all_in="--json"))

@@ -8,8 +8,8 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from tailtrim import units
 from tailtrim.errors import ExitCode, PlanError, Remedy, TailtrimError, exit_code
-from tailtrim.report import units
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from rich.progress import Progress as Bar
 
-    from tailtrim.rundir.summary import Notice
+    from tailtrim.results.summary import Notice
 
 #: Command-line spelling of the arguments that errors name.
 TYPED = {

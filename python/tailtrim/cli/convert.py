@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
-from tailtrim import export
 from tailtrim.cli import options
 from tailtrim.cli.console import say, warn
+from tailtrim.publishing import export
 
 EXAMPLES = """\b
 Examples:
@@ -47,7 +47,7 @@ def command(
     ] = None,
 ) -> None:
     """Convert a run directory, or all of an experiment, into other tools' formats."""
-    from tailtrim.experiment import is_experiment, runs_of  # noqa: PLC0415 - others start without
+    from tailtrim.results.experiments import is_experiment, runs_of  # noqa: PLC0415 - others start without
 
     several = is_experiment(directory)
     for _, run in runs_of(directory):

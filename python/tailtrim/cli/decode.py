@@ -7,10 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
+from tailtrim import units
 from tailtrim.cli import options
 from tailtrim.cli.console import Progress, say
 from tailtrim.cli.signals import stop_event
-from tailtrim.report import units
 
 EXAMPLES = """\b
 Examples:
@@ -66,7 +66,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     ] = False,
 ) -> None:
     """Write captures as Parquet: engines match captures larger than one machine's memory."""
-    from tailtrim.decode import decode, follow  # noqa: PLC0415 - only this verb needs it
+    from tailtrim.analysis.decode import decode, follow  # noqa: PLC0415 - only this verb needs it
 
     decoding: dict[str, Any] = {
         "signature": signature,

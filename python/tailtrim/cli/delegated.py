@@ -36,7 +36,7 @@ _OUT_OF_PING = Candidate("--out", "Write run directories to this directory")
 
 def candidates(name: str, arguments: Sequence[str], incomplete: str) -> list[Candidate]:
     """Return the agent's completions of the last word of a command line."""
-    from tailtrim.nodes.agent import program  # noqa: PLC0415 - the table of commands needs none
+    from tailtrim.laboratory.nodes.agent import program  # noqa: PLC0415 - the table of commands needs none
 
     try:
         told = subprocess.run(  # noqa: S603 - the agent, no shell
@@ -67,7 +67,7 @@ def become_agent(name: str, arguments: Sequence[str]) -> NoReturn:
         HostError: there is no agent, or it cannot be started.
 
     """
-    from tailtrim.nodes.agent import program  # noqa: PLC0415 - the table of commands needs none
+    from tailtrim.laboratory.nodes.agent import program  # noqa: PLC0415 - the table of commands needs none
 
     path = program()
     sys.stdout.flush()

@@ -12,7 +12,7 @@ from tailtrim.cli.console import say, say_json
 from tailtrim.errors import ExitCode
 
 if TYPE_CHECKING:
-    from tailtrim.doctor import Check
+    from tailtrim.laboratory.doctor import Check
 
 EXAMPLES = """\b
 Examples:
@@ -45,7 +45,7 @@ def command(
     if missing_packages is not None:
         _packages(missing_packages)
         return
-    from tailtrim.doctor import examine  # noqa: PLC0415 - the help does without
+    from tailtrim.laboratory.doctor import examine  # noqa: PLC0415 - the help does without
 
     checks = examine()
     lacking = [check for check in checks if check.demo and check.missing]
@@ -63,8 +63,8 @@ def command(
 
 
 def _packages(purpose: Purpose) -> None:
-    from tailtrim.doctor import missing_tools  # noqa: PLC0415 - see above
-    from tailtrim.nodes.tool import installable  # noqa: PLC0415
+    from tailtrim.laboratory.doctor import missing_tools  # noqa: PLC0415 - see above
+    from tailtrim.tool import installable  # noqa: PLC0415
 
     packages, services = installable(missing_tools(everything=purpose is Purpose.ALL))
     for package in packages:

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
+from tailtrim import units
 from tailtrim.cli import options
 from tailtrim.cli.console import say, say_json
-from tailtrim.report import units
 
 EXAMPLES = """\b
 Examples:
@@ -31,8 +31,8 @@ def command(
     json: options.Json = False,
 ) -> None:
     """Say what packets cost: watts of each state, joules a packet, with their uncertainty."""
-    from tailtrim.experiment.costs import costs_of  # noqa: PLC0415 - the help does without
-    from tailtrim.report.terminal.energy_table import lines  # noqa: PLC0415
+    from tailtrim.laboratory.experiment.costs import costs_of  # noqa: PLC0415 - the help does without
+    from tailtrim.publishing.report.energy_wording import lines  # noqa: PLC0415
 
     found = costs_of(directory)
     if json:

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tailtrim import Analysis
-    from tailtrim.decode import Decoded
-    from tailtrim.engines import EngineOptions
+    from tailtrim.analysis.decode import Decoded
+    from tailtrim.analysis.engines import EngineOptions
 
 
 class EngineName(StrEnum):
@@ -56,8 +56,8 @@ def analyze(  # noqa: PLR0913 - what the command line says
     matching: dict[str, Any],
 ) -> Analysis:
     """Match decoded captures, or captures that are decoded for the occasion."""
-    from tailtrim import engines  # noqa: PLC0415 - the native matcher does without
-    from tailtrim.decode import Decoded, decode  # noqa: PLC0415
+    from tailtrim.analysis import engines  # noqa: PLC0415 - the native matcher does without
+    from tailtrim.analysis.decode import Decoded, decode  # noqa: PLC0415
 
     options = engines.EngineOptions(server=server, memory=memory, scratch=scratch)
     directory, numbers = _decoded(captures)
@@ -84,8 +84,8 @@ def analyze(  # noqa: PLR0913 - what the command line says
 def _in_stretches(captures: Sequence[str], at: EngineOptions, options: dict[str, Any]) -> Analysis:
     """Match captures on a Spark cluster, or here if they cannot be cut."""
     import tailtrim  # noqa: PLC0415 - the help does without
-    from tailtrim import engines  # noqa: PLC0415
-    from tailtrim.engines.stretches import analyze_captures  # noqa: PLC0415
+    from tailtrim.analysis import engines  # noqa: PLC0415
+    from tailtrim.analysis.engines.stretches import analyze_captures  # noqa: PLC0415
 
     if options["out"] is None:
         asked = {name: value for name, value in options.items() if name != "out"}
@@ -107,7 +107,7 @@ def _in_stretches(captures: Sequence[str], at: EngineOptions, options: dict[str,
 def _match(
     engine: Any, decoded: Decoded, numbers: tuple[int | None, int | None], matching: dict[str, Any]
 ) -> Analysis:
-    from tailtrim import engines  # noqa: PLC0415
+    from tailtrim.analysis import engines  # noqa: PLC0415
 
     return engines.analyze(engine, decoded, ingress=numbers[0], egress=numbers[1], **matching)
 

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tailtrim import units
 from tailtrim.cli import options
 from tailtrim.cli.console import say, say_json
 from tailtrim.errors import CaptureError, ExitCode
-from tailtrim.report import units
 
 if TYPE_CHECKING:
-    from tailtrim.engines.checking import Worker
+    from tailtrim.analysis.engines.checking import Worker
 
 EXAMPLES = """\b
 Examples:
@@ -56,10 +56,10 @@ def command(
     The session sends the matcher of this version to them; nothing stays there. Of a cluster with
     more than 64 executors, not each may be asked.
     """
-    from tailtrim import engines  # noqa: PLC0415 - the help does without
+    from tailtrim.analysis import engines  # noqa: PLC0415 - the help does without
 
     with engines.connect("spark", engines.EngineOptions(server=server)) as spark:
-        from tailtrim.engines.checking import can_match, check  # noqa: PLC0415
+        from tailtrim.analysis.engines.checking import can_match, check  # noqa: PLC0415
 
         try:
             workers = check(spark, captures or ())

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tailtrim import units
 from tailtrim.cli import options
 from tailtrim.cli.console import say, say_json
-from tailtrim.report import units
-from tailtrim.rundir.minutes import by_minute
+from tailtrim.results.minutes import by_minute
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from tailtrim.explain import Explanation, WorstPackets
-    from tailtrim.rundir import RunDirectory
+    from tailtrim.analysis.explain import Explanation, WorstPackets
+    from tailtrim.results import RunDirectory
 
 EXAMPLES = """\b
 Examples:
@@ -53,7 +53,7 @@ def command(
 
     Of a run that was kept by minute, the worst packets are explained, if there was a trace.
     """
-    from tailtrim.experiment import is_experiment, runs_of  # noqa: PLC0415 - others start without
+    from tailtrim.results.experiments import is_experiment, runs_of  # noqa: PLC0415 - others start without
 
     several = is_experiment(directory)
     for label, run in runs_of(directory):
@@ -73,7 +73,7 @@ def command(
 def _explained(
     run: RunDirectory, interrupts: Sequence[Path], cpu: int | None, late_from: str
 ) -> Explanation | WorstPackets:
-    from tailtrim.explain import explain, worst_packets  # noqa: PLC0415 - others start without
+    from tailtrim.analysis.explain import explain, worst_packets  # noqa: PLC0415 - others start without
 
     if by_minute(run.path):
         return worst_packets(run, cpu=cpu)
@@ -88,10 +88,10 @@ def _print(found: Explanation | WorstPackets, name: str) -> None:
 
 
 def _lines(found: Explanation | WorstPackets) -> Iterable[str]:
-    from tailtrim.explain import WorstPackets  # noqa: PLC0415 - others start without
-    from tailtrim.report.cause_wording import packet_sentences  # noqa: PLC0415
-    from tailtrim.report.inputs.host_explanation import of_packets  # noqa: PLC0415
-    from tailtrim.report.terminal.explanation_text import lines  # noqa: PLC0415
+    from tailtrim.analysis.explain import WorstPackets  # noqa: PLC0415 - others start without
+    from tailtrim.analysis.explain.host_explanation import of_packets  # noqa: PLC0415
+    from tailtrim.publishing.report.cause_wording import packet_sentences  # noqa: PLC0415
+    from tailtrim.publishing.report.terminal.explanation_text import lines  # noqa: PLC0415
 
     if isinstance(found, WorstPackets):
         return packet_sentences(of_packets(found))

@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from tailtrim.cli.console import say
-from tailtrim.nodes.vm import image
-from tailtrim.nodes.vm.kernel import FLAVOURS
+from tailtrim.laboratory.nodes.vm import image
+from tailtrim.laboratory.nodes.vm.kernel import FLAVOURS
 
 EXAMPLES = """\b
 Examples:
@@ -62,11 +62,8 @@ def command(  # noqa: PLR0913 - one parameter an option
     def told(what: str) -> None:
         say(f"{what} …", err=True)
 
-    if kernel is None:
-        built = image.built_root(release, packages, told)
-    else:
-        given = str(modules) if modules else None
-        built = image.built(image.Recipe(kernel, release, packages, given), told)
+    given = str(modules) if modules else None
+    built = image.built(image.Recipe(kernel, release, packages, given), told)
     made = image.copied(built, out)
     sums = made.record["sha256"]
     say(f"Image:   {made.folder}")

@@ -11,7 +11,7 @@ from tailtrim.cli import options
 from tailtrim.cli.catalogue import ELSEWHERE
 from tailtrim.cli.console import say
 from tailtrim.errors import ExitCode, MissingPackageError
-from tailtrim.rundir import Summary
+from tailtrim.results import Summary
 
 EXAMPLES = """\b
 Examples:
@@ -50,7 +50,7 @@ def command(
         missing = MissingPackageError(f"import {name} is in the package {ELSEWHERE[name]}")
         missing.add_note(f"pip install {ELSEWHERE[name]}")
         raise missing
-    from tailtrim.roundtrip import imported  # noqa: PLC0415 - takes longer than most commands
+    from tailtrim.analysis.roundtrip import imported  # noqa: PLC0415 - takes longer than most commands
 
     runs = imported.leave_runs(files, out, level=level)
     summaries = [summary for _, _, summary in runs]
@@ -67,6 +67,6 @@ def command(
 
 def _print(summaries: list[Summary], names: list[str]) -> None:
     from tailtrim.cli.terminal import Terminal  # noqa: PLC0415 - not for --json
-    from tailtrim.report.terminal.run_table import render  # noqa: PLC0415
+    from tailtrim.publishing.report.terminal.run_text import render  # noqa: PLC0415
 
     Terminal().print(render(summaries, names))

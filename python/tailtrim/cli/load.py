@@ -35,8 +35,8 @@ def command(
     server: Server = None,
 ) -> None:
     """Load decoded captures into a database, in one transaction, for your own queries."""
-    from tailtrim import engines  # noqa: PLC0415 - only this verb needs it
-    from tailtrim.decode import Decoded  # noqa: PLC0415
+    from tailtrim.analysis import engines  # noqa: PLC0415 - only this verb needs it
+    from tailtrim.analysis.decode import Decoded  # noqa: PLC0415
 
     directory = Decoded(decoded)
     with engines.connect(str(engine), engines.EngineOptions(server=server)) as at:

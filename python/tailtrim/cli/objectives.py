@@ -1,6 +1,6 @@
 """Objectives of the command line: read from ``--assert``, and held against runs.
 
-Most calls have none: :mod:`tailtrim.slo` is loaded by those that have.
+Most calls have none: :mod:`tailtrim.analysis.slo` is loaded by those that have.
 """
 
 from __future__ import annotations
@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from tailtrim import units
 from tailtrim.cli.console import say
 from tailtrim.errors import ExitCode
-from tailtrim.report import units, write_files
+from tailtrim.publishing.report import write_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from tailtrim.experiment.reading import RecordedExperiment
-    from tailtrim.slo import Measured, Objective, Verdict
+    from tailtrim.analysis.slo import Measured, Objective, Verdict
+    from tailtrim.results.experiments import RecordedExperiment
 
 #: Instead of objectives: the promises that there are.
 _LIST = "list"
@@ -50,14 +51,14 @@ def read(texts: Sequence[str], report: Path | None) -> list[Objective]:
         raise ValueError("--junit: expected --assert, whose results it reports")
     if not texts:
         return []
-    from tailtrim.slo import objectives  # noqa: PLC0415 - see above
+    from tailtrim.analysis.slo import objectives  # noqa: PLC0415 - see above
 
     return [objective for text in texts for objective in objectives(text)]
 
 
 def _promises() -> list[str]:
     """Return a line for each promise: name, deadline, share and source."""
-    from tailtrim.slo import PROMISES  # noqa: PLC0415 - see above
+    from tailtrim.analysis.slo import PROMISES  # noqa: PLC0415 - see above
 
     wide = max(map(len, PROMISES))
     return [
@@ -81,7 +82,7 @@ def need_samples(found: Sequence[Objective]) -> bool:
 
 def runs_to_judge(experiment: RecordedExperiment) -> list[Measured]:
     """Return the complete runs but the wire, by combination, for objectives."""
-    from tailtrim.slo import Measured  # noqa: PLC0415 - see above
+    from tailtrim.analysis.slo import Measured  # noqa: PLC0415 - see above
 
     return [
         Measured(run.name, at, run.outcome.label, bool(run.outcome.invalid))
@@ -108,7 +109,7 @@ def judged(runs: Iterable[Measured], found: Sequence[Objective], report: Path | 
         OutputError: the report cannot be written.
 
     """
-    from tailtrim.slo import Decision, junit, promised  # noqa: PLC0415 - see above
+    from tailtrim.analysis.slo import Decision, junit, promised  # noqa: PLC0415 - see above
 
     listed = list(runs)
     single = [one for one in found if one.promise is None]
@@ -134,7 +135,7 @@ def judged(runs: Iterable[Measured], found: Sequence[Objective], report: Path | 
 
 
 def _of_each(listed: Sequence[Measured], found: Sequence[Objective]) -> dict[str, list[Verdict]]:
-    from tailtrim.slo import verdicts  # noqa: PLC0415 - see above
+    from tailtrim.analysis.slo import verdicts  # noqa: PLC0415 - see above
 
     names = numbered([one.name for one in listed])
     return {name: verdicts(one.summary, found) for name, one in zip(names, listed, strict=True)}
@@ -166,7 +167,7 @@ def numbered_beside(taken: Iterable[str], names: Iterable[str]) -> list[str]:
 
 def _tell_whole(of_groups: Sequence[Sequence[Verdict]]) -> None:
     """Print the verdict of all combinations on each promise."""
-    from tailtrim.slo import Decision  # noqa: PLC0415 - see above
+    from tailtrim.analysis.slo import Decision  # noqa: PLC0415 - see above
 
     for of_one in zip(*of_groups, strict=True):
         decisions = [verdict.decision for verdict in of_one]
@@ -185,7 +186,7 @@ def _tell_whole(of_groups: Sequence[Sequence[Verdict]]) -> None:
 def told(verdict: Verdict) -> str:
     """Return objective, value, interval and reason in a line.
 
-    >>> from tailtrim.slo import Decision, Verdict, objectives
+    >>> from tailtrim.analysis.slo import Decision, Verdict, objectives
     >>> (objective,) = objectives("max < 2ms")
     >>> told(Verdict(objective, Decision.PASSED, 1e6, 1e6, 1e6, "the largest of this run"))
     'max < 2ms: 1.0 ms (the largest of this run)'

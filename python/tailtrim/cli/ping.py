@@ -13,12 +13,12 @@ from tailtrim.cli.console import say
 from tailtrim.cli.delegated import become_agent
 from tailtrim.cli.objectives import judged, read
 from tailtrim.errors import ExitCode
-from tailtrim.nodes import agent
+from tailtrim.laboratory.nodes import agent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tailtrim.slo import Objective
+    from tailtrim.analysis.slo import Objective
 
 _HELP = """
 Options of the package, which the agent alone has not:
@@ -78,9 +78,9 @@ def _finish(folder: Path, out: Path, own: _Own, objectives: list[Objective], cod
     if code not in {ExitCode.SUCCESS, ExitCode.NEGATIVE}:
         return code
     # Not for the agent alone.
-    from tailtrim.roundtrip.log import leave_runs, results  # noqa: PLC0415
-    from tailtrim.rundir import RunDirectory  # noqa: PLC0415
-    from tailtrim.slo import Measured  # noqa: PLC0415
+    from tailtrim.analysis.roundtrip.log import leave_runs, results  # noqa: PLC0415
+    from tailtrim.analysis.slo import Measured  # noqa: PLC0415
+    from tailtrim.results import RunDirectory  # noqa: PLC0415
 
     places = leave_runs(folder, out)
     if own.out is not None:

@@ -54,8 +54,8 @@ def command(  # noqa: PLR0913 - one parameter an option
     json: options.Json = False,
 ) -> None:
     """Estimate how long to measure for a quantile of a given precision."""
-    from tailtrim.compare import plan_length as planned  # noqa: PLC0415 - others start without
-    from tailtrim.report.terminal.comparison_text import length_lines  # noqa: PLC0415
+    from tailtrim.analysis.compare import plan_length as planned  # noqa: PLC0415 - others start without
+    from tailtrim.publishing.report.terminal.comparison_text import length_lines  # noqa: PLC0415
 
     length = planned(
         quantile,

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tailtrim import units
 from tailtrim.cli import options
 from tailtrim.cli.console import say, say_json
-from tailtrim.report import pictures, units, write_files
+from tailtrim.publishing.report import write_files
 
 if TYPE_CHECKING:
-    from tailtrim.queueing import Prediction
+    from tailtrim.analysis.queueing import Prediction
 
 EXAMPLES = """\b
 Examples:
@@ -98,11 +99,11 @@ def command(  # noqa: PLR0913 - one parameter an option
     out: Out = None,
 ) -> None:
     """Predict the highest rate of a device, and its latency at other rates and in bursts."""
-    from tailtrim.queueing import predicted  # noqa: PLC0415 - other commands start without
-    from tailtrim.queueing.run_selection import chosen  # noqa: PLC0415
+    from tailtrim.analysis.queueing import predicted  # noqa: PLC0415 - other commands start without
+    from tailtrim.analysis.queueing.run_selection import chosen  # noqa: PLC0415
 
     if out is not None:
-        pictures.require()
+        write_files.require_pictures()
     source, others = chosen(runs)
     found = predicted(
         source,
@@ -121,7 +122,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     if json:
         say_json(found.as_json(), indent=2, ensure_ascii=False)
     else:
-        from tailtrim.report.terminal.prediction_text import lines  # noqa: PLC0415
+        from tailtrim.publishing.report.terminal.prediction_text import lines  # noqa: PLC0415
 
         for line in lines(found):
             say(line)
@@ -150,9 +151,9 @@ def _share(text: str) -> float:
 
 
 def _write(found: Prediction, out: Path) -> None:
-    from tailtrim.report.figures.drawing import render  # noqa: PLC0415 - matplotlib
-    from tailtrim.report.figures.predicted_load import predicted_load  # noqa: PLC0415
-    from tailtrim.report.figures.values import csv  # noqa: PLC0415
+    from tailtrim.publishing.report.figures.drawing import render  # noqa: PLC0415 - matplotlib
+    from tailtrim.publishing.report.figures.predicted_load import predicted_load  # noqa: PLC0415
+    from tailtrim.publishing.report.figures.values import csv  # noqa: PLC0415
 
     files = {
         "prediction.json": encoding.dumps(found.as_json(), indent=2, ensure_ascii=False).encode()

@@ -7,16 +7,17 @@ import sys
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Self
 
+from tailtrim import units
 from tailtrim.cli.console import say
-from tailtrim.experiment import Estimate
-from tailtrim.experiment.expected import Expected
-from tailtrim.nodes.vm.machine import EMULATED_BOOT_S
-from tailtrim.plan import LEAST_BOOTS, device_of, kept
-from tailtrim.report import units
+from tailtrim.laboratory.experiment import Estimate
+from tailtrim.laboratory.experiment.expected import Expected
+from tailtrim.laboratory.nodes.vm.machine import EMULATED_BOOT_S
+from tailtrim.laboratory.plan import LEAST_BOOTS, device_of, kept
 
 if TYPE_CHECKING:
-    from tailtrim.experiment import Experiment, Outcome
-    from tailtrim.plan import Plan, Run
+    from tailtrim.laboratory.experiment import Experiment
+    from tailtrim.laboratory.plan import Plan, Run
+    from tailtrim.results.experiments import Outcome
 
 #: s: a shorter command needs no estimate.
 _WORTH_TELLING = 60
@@ -139,7 +140,7 @@ def _became(experiment: Experiment, outcome: Outcome) -> str:
         return f"failed: {outcome.failed}"
     if outcome.skipped:
         return f"skipped: {outcome.skipped}"
-    from tailtrim.rundir import RunDirectory  # noqa: PLC0415
+    from tailtrim.results import RunDirectory  # noqa: PLC0415
 
     summary = RunDirectory(experiment.path / outcome.run).summary
     values = {q.p: q.value for q in summary.latency_ns.quantiles}

@@ -85,7 +85,7 @@ def command(  # noqa: PLR0913 - one parameter an option
 
     DuckDB reads the tables of the directories, or of the database file, and nothing else.
     """
-    from tailtrim import engines  # noqa: PLC0415 - only this verb needs it
+    from tailtrim.analysis import engines  # noqa: PLC0415 - only this verb needs it
 
     if engine is EngineName.NATIVE:
         raise ValueError("engine native has no SQL, expected duckdb, postgres or spark")
@@ -105,7 +105,7 @@ def command(  # noqa: PLR0913 - one parameter an option
 
 def _write(batches: Iterator[pa.RecordBatch], form: RowFormat, out: Path | None) -> None:
     """Write rows as they come; a file gets its name when it is whole."""
-    from tailtrim.rundir.drafts import replacing  # noqa: PLC0415 - others start without
+    from tailtrim.results.drafts import replacing  # noqa: PLC0415 - others start without
 
     if out is None:
         if form is RowFormat.TABLE:

@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
+from tailtrim import units
 from tailtrim.cli import options
 from tailtrim.cli.console import say
-from tailtrim.report import units
 
 EXAMPLES = """\b
 Examples:
@@ -79,7 +79,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     ] = None,
 ) -> None:
     """Make a folder of an experiment, with its report, for a git repository and an archive."""
-    from tailtrim.release import Wanted, release  # noqa: PLC0415 - the help does without
+    from tailtrim.publishing.release import Wanted, release  # noqa: PLC0415 - the help does without
 
     wanted = Wanted(captures is Captures.ALL, anonymise, license, citation, claims, wheel, sign)
     left_out = release(experiment, out, wanted, lambda what: say(f"{what} …", err=True))

@@ -10,11 +10,11 @@ import typer
 from tailtrim.cli import options
 from tailtrim.cli.console import say
 from tailtrim.cli.objectives import judge, read_asserts, runs_to_judge
-from tailtrim.rundir import RunDirectory
+from tailtrim.results import RunDirectory
 
 if TYPE_CHECKING:
-    from tailtrim.factors import Effects
-    from tailtrim.slo import Measured, Objective
+    from tailtrim.analysis.slo import Measured, Objective
+    from tailtrim.publishing.factors import Effects
 
 EXAMPLES = """\b
 Examples:
@@ -75,14 +75,14 @@ def _write(
     pdf: bool,
 ) -> list[Measured]:
     """Write the report; return the runs for objectives."""
-    from tailtrim import factors  # noqa: PLC0415 - other commands start without
-    from tailtrim.experiment import is_experiment, recorded  # noqa: PLC0415
-    from tailtrim.report import names_of, write, write_experiment  # noqa: PLC0415
-    from tailtrim.slo import Measured  # noqa: PLC0415
-    from tailtrim.trim.recorded import is_search  # noqa: PLC0415
-    from tailtrim.trim.recorded import recorded as found_search  # noqa: PLC0415
-    from tailtrim.trim.report import findings  # noqa: PLC0415
-    from tailtrim.trim.report import write as write_search  # noqa: PLC0415
+    from tailtrim.analysis.slo import Measured  # noqa: PLC0415
+    from tailtrim.laboratory.trim.recorded import is_search  # noqa: PLC0415
+    from tailtrim.laboratory.trim.recorded import recorded as found_search  # noqa: PLC0415
+    from tailtrim.publishing import factors  # noqa: PLC0415 - other commands start without
+    from tailtrim.publishing.report import names_of, write, write_experiment  # noqa: PLC0415
+    from tailtrim.publishing.trim_report import findings  # noqa: PLC0415
+    from tailtrim.publishing.trim_report import write as write_search  # noqa: PLC0415
+    from tailtrim.results.experiments import is_experiment, recorded  # noqa: PLC0415
 
     if len(directories) == 1 and is_search(directories[0]):
         _tell(write_search(findings(found_search(directories[0])), out, pdf=pdf))
@@ -114,22 +114,22 @@ def _tell(files: list[Path]) -> None:
 
 def tell_factors(experiment: Path, out: Path, *, pdf: bool = False) -> None:
     """Print the effect of each factor on latency, and write page, table and figures."""
-    from tailtrim import factors  # noqa: PLC0415 - other commands start without
+    from tailtrim.publishing import factors  # noqa: PLC0415 - other commands start without
 
     _tell_effects(factors.effects_of(experiment), experiment, out, pdf=pdf)
 
 
 def tell_boots(experiment: Path, out: Path, *, pdf: bool = False) -> None:
     """Print the effect of each kernel and boot line on latency, and write the same."""
-    from tailtrim import factors  # noqa: PLC0415 - other commands start without
+    from tailtrim.publishing import factors  # noqa: PLC0415 - other commands start without
 
     _tell_effects(factors.boots_of(experiment), experiment, out, pdf=pdf)
 
 
 def _tell_effects(found: Effects, experiment: Path, out: Path, *, pdf: bool) -> None:
-    from tailtrim import factors  # noqa: PLC0415 - other commands start without
     from tailtrim.cli.terminal import Terminal  # noqa: PLC0415 - not for other reports
-    from tailtrim.experiment import recorded  # noqa: PLC0415
+    from tailtrim.publishing import factors  # noqa: PLC0415 - other commands start without
+    from tailtrim.results.experiments import recorded  # noqa: PLC0415
 
     Terminal().print(factors.render(found))
     page, table, *_ = factors.write(found, recorded(experiment), out, pdf=pdf)

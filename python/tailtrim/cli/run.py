@@ -9,18 +9,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tailtrim import units
 from tailtrim.cli import options
 from tailtrim.cli.console import complain, say, say_json
 from tailtrim.cli.objectives import judge, needed_quantiles, read_asserts, runs_to_judge
 from tailtrim.cli.signals import ending_orderly
 from tailtrim.errors import ExitCode, PicturesError
-from tailtrim.plan import examples
-from tailtrim.report import units
+from tailtrim.laboratory.plan import examples
 
 if TYPE_CHECKING:
-    from tailtrim.experiment import Experiment, Outcome
-    from tailtrim.plan import Plan, Run
-    from tailtrim.slo import Objective
+    from tailtrim.analysis.slo import Objective
+    from tailtrim.laboratory.experiment import Experiment
+    from tailtrim.laboratory.plan import Plan, Run
+    from tailtrim.results.experiments import Outcome
 
 EXAMPLES = """\b
 Examples:
@@ -65,7 +66,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     json: Annotated[bool, options.json("Print the outcome of the runs as JSON.")] = False,
 ) -> None:
     """Run an experiment: measure a device under test for each value of the loop variables."""
-    from tailtrim.plan import load  # noqa: PLC0415 - the help does without
+    from tailtrim.laboratory.plan import load  # noqa: PLC0415 - the help does without
 
     objectives = read_asserts(asserts, junit)
     plan = examples.located(plan)
@@ -73,19 +74,16 @@ def command(  # noqa: PLR0913 - one parameter an option
     if check:
         _tell_runs(loaded, runs)
         raise typer.Exit
-    from tailtrim.experiment import (  # noqa: PLC0415 - --check does without
-        Experiment,
-        keep_plan,
-        recorded,
-    )
-    from tailtrim.nodes.testbeds import LOCAL  # noqa: PLC0415
-    from tailtrim.nodes.unprivileged import enter  # noqa: PLC0415
+    from tailtrim.laboratory.experiment import Experiment, keep_plan  # noqa: PLC0415 - --check does without
+    from tailtrim.laboratory.nodes.local_host import become_root  # noqa: PLC0415
+    from tailtrim.laboratory.nodes.testbed import LOCAL  # noqa: PLC0415
+    from tailtrim.results.experiments import recorded  # noqa: PLC0415 - --check does without
 
     if dry:
         _tell_dry_run(loaded, runs, json=json)
         raise typer.Exit
     if loaded.testbed == LOCAL:
-        enter()
+        become_root()
     place = out or Path("results") / loaded.name
     experiment = Experiment(place, loaded, runs, resume=resume)
     if retry_invalid:
@@ -121,7 +119,7 @@ def _tell_dry_run(plan: Plan, runs: list[Run], *, json: bool) -> None:
         HostError: it is not possible.
 
     """
-    from tailtrim.experiment.dry_run import dry_run  # noqa: PLC0415 - the help does without
+    from tailtrim.laboratory.experiment.dry_run import dry_run  # noqa: PLC0415 - the help does without
 
     would = dry_run(plan, runs)
     if json:
@@ -147,7 +145,7 @@ def _runs_of(of: list[str], every: int) -> str:
 
 def _conduct(experiment: Experiment, *, json: bool) -> None:
     from tailtrim.cli import progress  # noqa: PLC0415 - the help does without
-    from tailtrim.experiment import conduct, images_for  # noqa: PLC0415
+    from tailtrim.laboratory.experiment import conduct, images_for  # noqa: PLC0415
 
     missing = len(experiment.missing())
     done = len(experiment.runs) - missing
@@ -176,7 +174,7 @@ def _conduct(experiment: Experiment, *, json: bool) -> None:
 
 
 def _tell_coverage(runs: list[Run]) -> None:
-    from tailtrim.plan import coverage  # noqa: PLC0415 - the help does without
+    from tailtrim.laboratory.plan import coverage  # noqa: PLC0415 - the help does without
 
     notes = coverage.notes(runs)
     if notes:
@@ -211,9 +209,9 @@ def _finish(experiment: Experiment, objectives: list[Objective], *, json: bool) 
         _compare_factors(experiment.path)
     elif complete:
         from tailtrim.cli.terminal import Terminal  # noqa: PLC0415 - not for --json
-        from tailtrim.experiment import recorded  # noqa: PLC0415 - the help does without
-        from tailtrim.report import write_experiment  # noqa: PLC0415
-        from tailtrim.report.terminal import experiment_table as overview  # noqa: PLC0415
+        from tailtrim.publishing.report import write_experiment  # noqa: PLC0415
+        from tailtrim.publishing.report.terminal import experiment_text as overview  # noqa: PLC0415
+        from tailtrim.results.experiments import recorded  # noqa: PLC0415 - the help does without
 
         console = Terminal()
         console.print(overview.render(complete))

@@ -14,12 +14,12 @@ from tailtrim.cli import options
 from tailtrim.cli.console import say, say_json
 from tailtrim.cli.signals import ending_orderly
 from tailtrim.errors import ExitCode
-from tailtrim.report.units import NONE, printable
+from tailtrim.units import NONE, printable
 
 if TYPE_CHECKING:
-    from tailtrim.experiment import Experiment
-    from tailtrim.selftest.attribution import AttributionScore
-    from tailtrim.selftest.known_delays import Reason, Selftest
+    from tailtrim.laboratory.experiment import Experiment
+    from tailtrim.laboratory.selftest.attribution import AttributionScore
+    from tailtrim.laboratory.selftest.known_delays import Reason, Selftest
 
 #: The plans that causes are checked with.
 ATTRIBUTION = ("attribution", "attribution-slow")
@@ -55,11 +55,11 @@ def command(
     the same device without a delay, measured in turns. Exit code 1 if a delay is not recovered; the
     output then says which part of the path is the reason.
     """
-    from tailtrim.nodes.unprivileged import enter  # noqa: PLC0415 - the help does without
-    from tailtrim.selftest import attribution as attributions  # noqa: PLC0415
-    from tailtrim.selftest.known_delays import evaluate  # noqa: PLC0415
+    from tailtrim.laboratory.nodes.local_host import become_root  # noqa: PLC0415 - the help does without
+    from tailtrim.laboratory.selftest import attribution as attributions  # noqa: PLC0415
+    from tailtrim.laboratory.selftest.known_delays import evaluate  # noqa: PLC0415
 
-    enter()
+    become_root()
     with ExitStack() as stack:
         stack.enter_context(ending_orderly())
         if attribution:
@@ -79,13 +79,15 @@ def command(
 
 def _conducted(name: str, out: Path | None, stack: ExitStack, *, quiet: bool) -> Experiment:
     from tailtrim.cli import progress  # noqa: PLC0415 - the help does without
-    from tailtrim.experiment import Experiment, conduct  # noqa: PLC0415
-    from tailtrim.plan import load  # noqa: PLC0415
+    from tailtrim.laboratory.experiment import Experiment, conduct  # noqa: PLC0415
+    from tailtrim.laboratory.plan import load  # noqa: PLC0415
 
     if out is None:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="tailtrim-"))
         out = Path(folder) / name
-    plan = stack.enter_context(as_file(files("tailtrim.selftest") / "plans" / f"{name}.yml"))
+    plan = stack.enter_context(
+        as_file(files("tailtrim.laboratory.selftest") / "plans" / f"{name}.yml")
+    )
     experiment = Experiment(out, *load(plan), resume=False)
     with progress.shown(experiment, quiet=quiet) as lines:
         conduct(experiment, lines.told, lines.ended)
@@ -101,7 +103,7 @@ def _conducted(name: str, out: Path | None, stack: ExitStack, *, quiet: bool) ->
 def shown_rows(rows: list[AttributionScore], *, json: bool) -> None:
     """Print recall and precision of the named causes."""
     if json:
-        from tailtrim.selftest.attribution import SCHEMA  # noqa: PLC0415 - the help does without
+        from tailtrim.laboratory.selftest.attribution import SCHEMA  # noqa: PLC0415 - the help does without
 
         say_json({"schema": SCHEMA, "rows": [row.as_dict() for row in rows]})
         return
@@ -163,7 +165,7 @@ def _print(result: Selftest) -> None:
 
 
 def _why(reason: Reason) -> str:
-    from tailtrim.selftest.known_delays import PARTS  # noqa: PLC0415 - the help does without
+    from tailtrim.laboratory.selftest.known_delays import PARTS  # noqa: PLC0415 - the help does without
 
     return f"{PARTS[reason.part]} {_us(reason.ns)} µs, with no delay {_us(reason.floor_ns)} µs"
 

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tailtrim import units
 from tailtrim.cli import options
 from tailtrim.cli.console import say, say_json
 from tailtrim.errors import ExitCode
-from tailtrim.report import units, write_files
+from tailtrim.publishing.report import write_files
 
 if TYPE_CHECKING:
-    from tailtrim.nodes.testbed_check import Finding
-    from tailtrim.nodes.testbed_file import TestbedDescription
+    from tailtrim.laboratory.nodes.testbed_check import Finding
+    from tailtrim.laboratory.nodes.testbed_file import TestbedDescription
 
 EXAMPLES = """\b
 Examples:
@@ -82,8 +83,8 @@ def command(  # noqa: PLR0913 - one parameter an option
     ] = False,
 ) -> None:
     """Check, show, clean or switch the hosts that a testbed file describes."""
-    from tailtrim.nodes import drawing, testbed_check  # noqa: PLC0415 - the help does without
-    from tailtrim.plan.testbed import load_testbed  # noqa: PLC0415
+    from tailtrim.laboratory.nodes import drawing, testbed_check  # noqa: PLC0415 - the help does without
+    from tailtrim.laboratory.plan.testbed import load_testbed  # noqa: PLC0415
 
     _options_fit(action, power=bool(power), plan=plan is not None, hard=hard)
     description = load_testbed(file)
@@ -96,7 +97,7 @@ def command(  # noqa: PLR0913 - one parameter an option
             write_files.write(out, drawing.svg(description).encode())
         return
     if action is Action.CHECK:
-        from tailtrim.experiment.plan_check import tried  # noqa: PLC0415 - the help does without
+        from tailtrim.laboratory.experiment.plan_check import tried  # noqa: PLC0415 - the help does without
 
         more = None if plan is None else tried(plan, description)
         found = testbed_check.examine(description, lambda what: say(what, err=True), more)
@@ -138,7 +139,7 @@ def _switch(description: TestbedDescription, words: list[str], *, hard: bool) ->
         typer.BadParameter: that is not understood.
 
     """
-    from tailtrim.nodes.switching import power_of, switchable  # noqa: PLC0415 - for the help
+    from tailtrim.laboratory.nodes.power_control import power_of, switchable  # noqa: PLC0415 - for the help
 
     if hard and words[1:] != ["off"]:
         raise typer.BadParameter("--hard belongs to off")

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tailtrim import units
 from tailtrim.cli import options
 from tailtrim.cli.console import complain, say, say_json
 from tailtrim.cli.signals import ending_orderly
 from tailtrim.errors import ExitCode, PicturesError
-from tailtrim.plan import examples
-from tailtrim.report import units
+from tailtrim.laboratory.plan import examples
 
 if TYPE_CHECKING:
-    from tailtrim.trim.report import Findings
-    from tailtrim.trim.request import Request
-    from tailtrim.trim.trial import Observation, Settings, Trial
+    from tailtrim.laboratory.trim.request import Request
+    from tailtrim.laboratory.trim.trial import Observation, Settings, Trial
+    from tailtrim.publishing.trim_report import Findings
 
 EXAMPLES = """\b
 Examples:
@@ -69,7 +69,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     json: options.Json = False,
 ) -> None:
     """Find the changes that cut the tail, and keep only those whose gain is proven."""
-    from tailtrim.trim.request import require_packages  # noqa: PLC0415 - the help does without
+    from tailtrim.laboratory.trim.request import require_packages  # noqa: PLC0415 - the help does without
 
     require_packages()
     plan = examples.located(plan)
@@ -87,27 +87,27 @@ def _request_of(
     plan: Path, watch: str | None, explained: Path | None, out: Path | None, *, resume: bool
 ) -> Request:
     if watch is not None:
-        from tailtrim.trim.command_workload import CommandRequest  # noqa: PLC0415 - the help does without
+        from tailtrim.laboratory.trim.command_workload import CommandRequest  # noqa: PLC0415 - the help does without
 
         return CommandRequest(plan, watch, explained, out, resume=resume)
-    from tailtrim.trim.plan_request import PlanRequest  # noqa: PLC0415 - the help does without
+    from tailtrim.laboratory.trim.plan_request import PlanRequest  # noqa: PLC0415 - the help does without
 
     return PlanRequest(plan, explained, out, resume=resume)
 
 
 def _enter(plan: Path) -> None:
     """Become root of a user namespace where the plan needs no more than that."""
-    from tailtrim.nodes.testbeds import LOCAL  # noqa: PLC0415 - the help does without
-    from tailtrim.nodes.unprivileged import enter  # noqa: PLC0415
-    from tailtrim.plan import load  # noqa: PLC0415
+    from tailtrim.laboratory.nodes.local_host import become_root  # noqa: PLC0415
+    from tailtrim.laboratory.nodes.testbed import LOCAL  # noqa: PLC0415 - the help does without
+    from tailtrim.laboratory.plan import load  # noqa: PLC0415
 
     loaded, _ = load(plan)
     if loaded.testbed == LOCAL and (loaded.trim is None or loaded.trim.host is None):
-        enter()
+        become_root()
 
 
 def _settings(request: Request, seconds: float, seed: int) -> Settings:
-    from tailtrim.trim.trial import Settings  # noqa: PLC0415 - the help does without
+    from tailtrim.laboratory.trim.trial import Settings  # noqa: PLC0415 - the help does without
 
     return Settings(
         error=request.trimming.error,
@@ -122,7 +122,7 @@ def _settings(request: Request, seconds: float, seed: int) -> Settings:
 
 
 def _tell_tree(request: Request, settings: Settings) -> None:
-    from tailtrim.trim.tree import tree  # noqa: PLC0415 - the help does without
+    from tailtrim.laboratory.trim.tree import tree  # noqa: PLC0415 - the help does without
 
     for line in tree(request.candidates, request.impossible, settings, request.each_s):
         say(units.printable(line))
@@ -130,9 +130,9 @@ def _tell_tree(request: Request, settings: Settings) -> None:
 
 def _search(request: Request, settings: Settings | None, *, json: bool) -> None:
     from tailtrim.cli.terminal import Terminal  # noqa: PLC0415 - the help does without
-    from tailtrim.trim.loop import Loop  # noqa: PLC0415
-    from tailtrim.trim.recorded import recorded  # noqa: PLC0415
-    from tailtrim.trim.report import findings, table  # noqa: PLC0415
+    from tailtrim.laboratory.trim.loop import Loop  # noqa: PLC0415
+    from tailtrim.laboratory.trim.recorded import recorded  # noqa: PLC0415
+    from tailtrim.publishing.trim_report import findings, table  # noqa: PLC0415
 
     place = request.place
     with ending_orderly():
@@ -166,7 +166,7 @@ def _search(request: Request, settings: Settings | None, *, json: bool) -> None:
 
 def _report(found: Findings, place: Path, *, json: bool) -> None:
     """Write the page; a missing package for it does not spoil the search."""
-    from tailtrim.trim.report import write  # noqa: PLC0415 - the help does without
+    from tailtrim.publishing.trim_report import write  # noqa: PLC0415 - the help does without
 
     try:
         page, *_ = write(found, place / "report")

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tailtrim import units
 from tailtrim.cli import options
 from tailtrim.cli.console import Progress, say, say_json
 from tailtrim.errors import ExitCode
-from tailtrim.report import units
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tailtrim.release import CheckResult
-    from tailtrim.release.checks.rerun import Rerun
+    from tailtrim.publishing.release import CheckResult
+    from tailtrim.publishing.release.checks.rerun import Rerun
 
 EXAMPLES = """\b
 Examples:
@@ -75,7 +75,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     json: Annotated[bool, options.json("Print the levels as JSON.")] = False,
 ) -> None:
     """Derive every number of a release and its figures again, and say what differs."""
-    from tailtrim.release.checks.rerun import Rerun  # noqa: PLC0415 - the help does without
+    from tailtrim.publishing.release.checks.rerun import Rerun  # noqa: PLC0415 - the help does without
 
     again = None
     if rerun:
@@ -96,7 +96,7 @@ def _verified(
     place: Path, signers: Path | None, again: Rerun | None, only: Sequence[str]
 ) -> list[CheckResult]:
     from tailtrim.cli.signals import ending_orderly  # noqa: PLC0415 - the help does without
-    from tailtrim.release import verify  # noqa: PLC0415
+    from tailtrim.publishing.release import verify  # noqa: PLC0415
 
     def told(what: str) -> None:
         if again is not None:

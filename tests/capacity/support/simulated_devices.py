@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tailtrim.capacity.lateness import LateSpan, beyond
-from tailtrim.capacity.trial import LOST, Count, Purpose, Seen, Trial
-from tailtrim.queueing import Stalled, departures
+from tailtrim.analysis.queueing import Stalled, departures
+from tailtrim.laboratory.capacity.lateness import LateSpan, beyond
+from tailtrim.laboratory.capacity.trial import LOST, Count, Purpose, Seen, Trial
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tailtrim.capacity.promise import Condition
-    from tailtrim.capacity.search import Search
+    from tailtrim.laboratory.capacity.promise import Condition
+    from tailtrim.laboratory.capacity.search import Search
 
 Latencies = np.ndarray[Any, np.dtype[np.float64]]
 Flags = np.ndarray[Any, np.dtype[np.bool_]]

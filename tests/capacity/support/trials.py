@@ -11,18 +11,18 @@ from simulated_devices import Server
 from unwired import GENERATED, write_pcap
 
 import tailtrim
-from tailtrim.experiment import Outcome
+from tailtrim.results.experiments import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tailtrim.capacity.runner import Trials
-    from tailtrim.plan import Run
+    from tailtrim.laboratory.capacity.runner import Trials
+    from tailtrim.laboratory.plan import Run
 
 
 class Simulated:
-    """A stand-in for :func:`tailtrim.experiment.conduct`: a server of 1,000 packets/s.
+    """A stand-in for :func:`tailtrim.laboratory.experiment.conduct`: a server of 1,000 packets/s.
 
     Before the run of the number ``breaks`` it is killed: with ``late`` when the run directory is
     there, before anything is recorded of it.
@@ -97,7 +97,7 @@ def plan(folder: Path, text: str = "") -> Path:
     place = folder / "plan.yml"
     traffic = "traffic: {rate_pps: 2000, duration_s: 1}\n"
     told = (
-        f"name: much\ndut: {{preset: forward}}\ntrim_s: 0\n{'' if 'traffic' in text else traffic}"
+        f"name: much\ndut: {{preset: forward}}\nskip_s: 0\n{'' if 'traffic' in text else traffic}"
     )
     place.write_text(told + text, encoding="utf-8")
     return place

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.parquet as pq
 
 if TYPE_CHECKING:
-    from tailtrim.decode import Decoded
+    from tailtrim.analysis.decode import Decoded
 
 
 def rows(decoded: Decoded, number: int) -> list[tuple[Any, ...]]:

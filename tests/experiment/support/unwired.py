@@ -9,13 +9,14 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from tailtrim.errors import RunError
-from tailtrim.experiment import Experiment, Outcome, conduct
-from tailtrim.nodes.node import Facts, Host
+from tailtrim.laboratory.experiment import Experiment, conduct
+from tailtrim.laboratory.nodes.host import Facts, Host
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tailtrim.nodes.tool import Tool
+    from tailtrim.results.experiments import Outcome
+    from tailtrim.tool import Tool
 
 GENERATED: dict[str, Any] = {
     "lateness_ns": {"quantiles": [{"p": "0.99", "value": 1_000}], "max": 30_000},

@@ -12,10 +12,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from tailtrim.errors import RunError
-from tailtrim.nodes import host
-from tailtrim.nodes.boot.grub import CHECK, EDITENV
-from tailtrim.nodes.node import Facts, Shell
-from tailtrim.nodes.power import Power, State
+from tailtrim.laboratory.nodes import local_host
+from tailtrim.laboratory.nodes.boot.methods import CHECK, EDITENV
+from tailtrim.laboratory.nodes.host import Facts, Shell
+from tailtrim.laboratory.nodes.power import Power, State
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -77,7 +77,7 @@ class Machine(Shell):
             self.write(name, text)
         self._runs("6.1", OLD)
         for program in _OF_HOST:
-            (tree / "media/bin" / program).symlink_to(str(host.which(program)))
+            (tree / "media/bin" / program).symlink_to(str(local_host.which(program)))
         for program, text in _PLAYED.items():
             self.plays(program, text)
 

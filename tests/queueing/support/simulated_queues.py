@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from tailtrim.queueing import Stalled, departures
-from tailtrim.roundtrip.write_run import Series, write_run
+from tailtrim.analysis.queueing import Stalled, departures
+from tailtrim.analysis.roundtrip.write_run import Series, write_run
 
 if TYPE_CHECKING:
     from pathlib import Path

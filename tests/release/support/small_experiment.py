@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, Any
 from synthetic import write_pcap
 
 from tailtrim import RunDirectory, analyze
-from tailtrim.experiment import Experiment, Outcome
-from tailtrim.experiment.generator_log import departures
-from tailtrim.experiment.packages import file_of
-from tailtrim.nodes.packages import sum_of
-from tailtrim.plan import load
+from tailtrim.laboratory.experiment import Experiment
+from tailtrim.laboratory.experiment.generator_log import departures
+from tailtrim.laboratory.experiment.packages import file_of
+from tailtrim.laboratory.nodes.environment import sum_of
+from tailtrim.laboratory.plan import load
+from tailtrim.results.experiments import Outcome
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tailtrim.plan import Run
+    from tailtrim.laboratory.plan import Run
 
 PLAN = """\
 name: small

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 from simulated_worlds import World
 from synthetic import run_of
 
-from tailtrim.experiment import Outcome
-from tailtrim.trim.observation import observation, with_power
-from tailtrim.trim.search import Search
-from tailtrim.trim.state import State
-from tailtrim.trim.trial import Candidate, Observation, Settings
+from tailtrim.laboratory.trim.observation import observation, with_power
+from tailtrim.laboratory.trim.search import Search
+from tailtrim.laboratory.trim.state import State
+from tailtrim.laboratory.trim.trial import Candidate, Observation, Settings
+from tailtrim.results.experiments import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -11,14 +11,14 @@ import random
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from tailtrim.trim.search import Search
-from tailtrim.trim.trial import Candidate, Observation
+from tailtrim.laboratory.trim.search import Search
+from tailtrim.laboratory.trim.trial import Candidate, Observation
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tailtrim.trim.trial import Settings, Trial
-    from tailtrim.trim.verdict import Result
+    from tailtrim.laboratory.trim.trial import Settings, Trial
+    from tailtrim.laboratory.trim.verdict import Result
 
 #: Laws of the log of the noise, each with a standard deviation of one: the lognormal noise of runs;
 #: a law with so heavy tails that single runs are far off (Student's of 3 degrees of freedom); and

@@ -3,7 +3,7 @@
 use super::Failure;
 use serde::Deserialize;
 use std::path::Path;
-use tailtrim_host::audit::{Waiver, Wish, find};
+use tailtrim_audit::{Waiver, Wish, find};
 
 const DEFAULT: &str = "tailtrim.json";
 /// The file that earlier versions read.

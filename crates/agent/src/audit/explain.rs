@@ -3,7 +3,7 @@
 use super::table::wrap;
 use serde::Serialize;
 use std::io::{self, Write};
-use tailtrim_host::audit::{Check, Reference};
+use tailtrim_audit::{Check, Reference};
 
 /// Prints all about a check.
 pub(super) fn write(check: &Check, out: &mut dyn Write) -> io::Result<()> {

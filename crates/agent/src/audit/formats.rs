@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
-use tailtrim_host::audit::{Asked, AuditReport, CheckStatus};
+use tailtrim_audit::{Asked, AuditReport, CheckStatus};
 
 fn xml(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());

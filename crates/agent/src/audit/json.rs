@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use std::io::{self, Write};
-use tailtrim_host::audit::{
+use tailtrim_audit::{
     Asked, AuditReport, CheckStatus, Counts, Evidence, Intent, Reference, Waiver,
 };
 

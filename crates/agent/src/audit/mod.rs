@@ -15,7 +15,7 @@ use clap::ValueEnum;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tailtrim_host::audit::{self, AuditReport, Check, Intent, Selection, Wish, Workload};
+use tailtrim_audit::{self as audit, AuditReport, Check, Intent, Selection, Wish, Workload};
 use tailtrim_host::{Cpus, Tree};
 use tailtrim_localhost::inspect::{self, Host};
 use tailtrim_sys::clock::today;

@@ -3,7 +3,7 @@
 use crate::output::Page;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use tailtrim_host::audit::{Asked, AuditReport, CheckStatus};
+use tailtrim_audit::{Asked, AuditReport, CheckStatus};
 
 /// Layout of the table.
 #[derive(Debug, Clone, Copy)]

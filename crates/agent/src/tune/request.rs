@@ -4,7 +4,7 @@ use crate::args::microseconds;
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
 use tailtrim_host::Cpus;
-use tailtrim_host::tune::{Boot, HugePages, Profile, Request, Smt, Turbo, Workload};
+use tailtrim_tune::{Boot, HugePages, Profile, Request, Smt, Turbo, Workload};
 
 /// Wanted state of the host.
 #[derive(Debug, clap::Args)]

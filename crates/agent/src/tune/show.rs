@@ -6,8 +6,8 @@ use serde::Serialize;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
-use tailtrim_host::tune::{Journal, Place, Plan, export::ExportedFile};
 use tailtrim_localhost::tune::{Applied, Finding, PlaceNote, Reverted, Standing};
+use tailtrim_tune::{Journal, Place, Plan, export::ExportedFile};
 
 #[derive(Serialize)]
 struct Document<'a, T> {

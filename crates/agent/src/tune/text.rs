@@ -2,7 +2,7 @@
 
 use crate::hints;
 use std::fmt::Write;
-use tailtrim_host::tune::{Boot, Change, Place, Plan, State, Step, Value, When};
+use tailtrim_tune::{Boot, Change, Place, Plan, State, Step, Value, When};
 
 const WIDTH: usize = 100;
 /// Wider than the longest name of a change.

@@ -3,13 +3,13 @@
 //! `UPDATE_GOLDEN=1 cargo test -p tailtrim-agent tune::text` writes them anew; look at the difference.
 
 #[allow(dead_code, reason = "the tests of plans use the rest")]
-#[path = "../../../host/tests/it/tune/hosts.rs"]
+#[path = "../../../tune/tests/it/hosts.rs"]
 mod hosts;
 
 use super::text::text;
 use hosts::{amd_server, guest, laptop, server};
 use std::path::Path;
-use tailtrim_host::tune::{Profile, Request, plan};
+use tailtrim_tune::{Profile, Request, plan};
 
 fn golden(name: &str, content: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/tune").join(name);

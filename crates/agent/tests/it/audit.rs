@@ -4,7 +4,7 @@ use serde_json::Value;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
-use tailtrim_host::audit::all;
+use tailtrim_audit::all;
 use tempfile::TempDir;
 
 fn audit(arguments: &[&str], folder: &Path) -> Output {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::{Component, Path, PathBuf};
-use tailtrim_host::audit::paths::{
+use tailtrim_host::paths::{
     self, AFTER, BEFORE, COUNTERS, FILES, KTHREADS, LINKS, NAMES, OBSERVED_MS,
 };
 use tailtrim_host::{Memory, Tree, Unread, limits};

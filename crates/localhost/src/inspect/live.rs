@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use tailtrim_host::audit::paths;
+use tailtrim_host::paths;
 use tailtrim_host::{Tree, Unread, limits};
 
 type Answer = Result<Vec<u8>, Unread>;

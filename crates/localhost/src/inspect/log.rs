@@ -3,7 +3,7 @@
 use std::fs::OpenOptions;
 use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
-use tailtrim_host::audit::paths::LOG_LINES;
+use tailtrim_host::paths::LOG_LINES;
 
 /// Most records that are read: a log of 16 MB has fewer.
 const MOST: usize = 200_000;

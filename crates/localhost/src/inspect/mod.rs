@@ -1,7 +1,7 @@
 //! The host as a tree of files: the running one, one below a folder, one captured earlier.
 //!
 //! Nothing here disturbs the CPUs that work: no model-specific registers, no `/dev/cpu`, no frequencies of other CPUs.
-//! Facts that are not files on a host are put below `/tailtrim/` (see [`tailtrim_host::audit::paths`]).
+//! Facts that are not files on a host are put below `/tailtrim/` (see [`tailtrim_host::paths`]).
 
 mod archive;
 mod ethtool;

@@ -2,7 +2,7 @@
 
 use std::thread;
 use std::time::Duration;
-use tailtrim_host::audit::paths::{self, AFTER, BEFORE, KTHREADS, OBSERVED_MS};
+use tailtrim_host::paths::{self, AFTER, BEFORE, KTHREADS, OBSERVED_MS};
 use tailtrim_host::{Memory, ProcessStat, Tree, Unread};
 use tailtrim_sys::clock;
 

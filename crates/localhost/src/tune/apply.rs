@@ -4,7 +4,7 @@ use super::host::Host;
 use super::state::StateError;
 use super::store::Store;
 use serde::Serialize;
-use tailtrim_host::tune::{
+use tailtrim_tune::{
     Begin, Change, Journal, JournalError, Mark, Outcome, Place, Plan, Recorded, Step,
 };
 use thiserror::Error;

@@ -1,6 +1,6 @@
 //! Interface to a host whose settings a plan changes.
 
-use tailtrim_host::tune::{Command, Place, Places};
+use tailtrim_tune::{Command, Place, Places};
 use thiserror::Error;
 
 /// A host whose places can be set.

@@ -1,7 +1,7 @@
 //! Comparison of set values with the present ones.
 
 use serde::Serialize;
-use tailtrim_host::tune::{Journal, Outcome, Place, Places, Recorded, Value};
+use tailtrim_tune::{Journal, Outcome, Place, Places, Recorded, Value};
 
 /// State of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

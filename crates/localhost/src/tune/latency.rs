@@ -11,8 +11,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
-use tailtrim_host::tune::Value;
 use tailtrim_sys::process;
+use tailtrim_tune::Value;
 
 const DEVICE: &str = "/dev/cpu_dma_latency";
 /// Longest wait for a holder to write its name, and to end: 5 s in steps of 10 ms.

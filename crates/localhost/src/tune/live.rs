@@ -7,8 +7,8 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{self, Stdio};
-use tailtrim_host::tune::{Command, Place, Places, Value};
 use tailtrim_host::{Tree, Unread};
+use tailtrim_tune::{Command, Place, Places, Value};
 
 /// Files under a root; with `/` for root also services, threads, interfaces and the latency that is held.
 #[derive(Debug)]

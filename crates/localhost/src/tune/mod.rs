@@ -24,7 +24,7 @@ pub use revert::{RevertError, Reverted, revert};
 pub use state::{Problem, StateError};
 pub use store::{Folder, Locked, Store};
 
-use tailtrim_host::tune::{Begin, FORMAT};
+use tailtrim_tune::{Begin, FORMAT};
 
 /// The first record of a journal that begins now.
 #[must_use]

@@ -1,8 +1,8 @@
 //! Settings of interfaces, under the names that the program `ethtool` gives them.
 
 use std::io;
-use tailtrim_host::tune::{NicGroup, Value};
 use tailtrim_sys::ethtool::{self, Channels, Coalescing, Eee, Pause, Rings, Settings};
+use tailtrim_tune::{NicGroup, Value};
 
 /// One setting within those that are read and set together.
 enum Field<'a> {

@@ -6,7 +6,7 @@ use super::state::StateError;
 use super::store::Store;
 use serde::Serialize;
 use std::collections::BTreeSet;
-use tailtrim_host::tune::{Command, Journal, JournalError, Mark, Outcome, Place, Recorded, Value};
+use tailtrim_tune::{Command, Journal, JournalError, Mark, Outcome, Place, Recorded, Value};
 use thiserror::Error;
 
 /// Restoring one value may change another that was restored before (a watchdog that is two in one): all values are

@@ -3,9 +3,9 @@
 use std::fs;
 use std::io::{self, ErrorKind};
 use tailtrim_host::Cpus;
-use tailtrim_host::tune::Value;
 use tailtrim_sys::affinity;
 use tailtrim_sys::process;
+use tailtrim_tune::Value;
 
 /// The list; `None` where the thread has ended, or another has its number.
 pub(super) fn read(pid: u32, start: u64) -> io::Result<Option<Value>> {

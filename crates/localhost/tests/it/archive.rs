@@ -3,8 +3,8 @@
 use std::fs::{self, File};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use tailtrim_host::lint::Running;
 use tailtrim_host::{Unread, limits};
+use tailtrim_lint::Running;
 use tailtrim_localhost::inspect::open;
 use tempfile::TempDir;
 

@@ -11,9 +11,9 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from tailtrim import _native
-from tailtrim.rundir import Summary
-from tailtrim.rundir.summary import NO_ORDER
-from tailtrim.rundir.writing import Draft, provenance, sha256
+from tailtrim.results import Summary
+from tailtrim.results.summary import NO_ORDER
+from tailtrim.results.writing import Draft, provenance, sha256
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

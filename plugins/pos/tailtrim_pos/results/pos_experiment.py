@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from tailtrim._native import VERSION
 from tailtrim.analysis import analyze
 from tailtrim.errors import OutputError, ResultsError, TailtrimError
-from tailtrim.experiment import Outcome
-from tailtrim.experiment.record import RECORD, SCHEMA, write_json
+from tailtrim.laboratory.experiment.record import write_json
+from tailtrim.results.experiments import RECORD, SCHEMA, Outcome
 from tailtrim_pos.results import csv_tables, distribution
 from tailtrim_pos.results.pos_data import Captures, Tables, data_of, interrupts_of
 from tailtrim_pos.results.pos_results import PosResults, PosRun, read, told_left_out

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tailtrim.errors import ResultsError
-from tailtrim.plan.variables import MOST_RUNS
+from tailtrim.laboratory.plan.variables import MOST_RUNS
 from tailtrim_pos.naming import FINISHED, LOOP, OWN, STATUS, command_of, run_of
 from tailtrim_pos.results.bounded import files_below, json_of, text_of
 from tailtrim_pos.variables import grid

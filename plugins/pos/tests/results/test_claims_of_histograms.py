@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 from pos_folders import PosFolder
 
-from tailtrim import claims
-from tailtrim.experiment import RecordedExperiment, recorded
+from tailtrim.publishing import claims
+from tailtrim.results.experiments import RecordedExperiment, recorded
 from tailtrim_pos.results import import_pos
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ from pos_folders import NODES, PosFolder, each
 from swept_experiment import latencies
 from typer.testing import CliRunner, Result
 
+from tailtrim.analysis.slo import objectives, verdicts
 from tailtrim.cli.application import app
 from tailtrim.errors import OutputError, ResultsError, RunDirectoryError
-from tailtrim.experiment import RecordedExperiment, recorded
-from tailtrim.slo import objectives, verdicts
+from tailtrim.results.experiments import RecordedExperiment, recorded
 from tailtrim_pos.results import import_pos
 
 if TYPE_CHECKING:

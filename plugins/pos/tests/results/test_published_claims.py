@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from pos_folders import NODES, PosFolder
 
-from tailtrim import claims
 from tailtrim.errors import PlanError
-from tailtrim.experiment import RecordedExperiment, recorded
-from tailtrim.release import Wanted, release, verify
+from tailtrim.publishing import claims
+from tailtrim.publishing.release import Wanted, release, verify
+from tailtrim.results.experiments import RecordedExperiment, recorded
 from tailtrim_pos.results import import_pos
 
 pytestmark = pytest.mark.published

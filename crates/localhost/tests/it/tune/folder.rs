@@ -4,8 +4,8 @@ use super::{change, plan, started};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
-use tailtrim_host::tune::{Form, Place, Places, Step};
 use tailtrim_localhost::tune::{Folder, Live, Problem, StateError, Store, apply, revert};
+use tailtrim_tune::{Form, Place, Places, Step};
 use tempfile::TempDir;
 
 /// A tree with files as kernels show them, and a folder for the journal with a plan applied.

@@ -5,9 +5,9 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::rc::Rc;
-use tailtrim_host::tune::{Command, Form, Place, Places, Value};
 use tailtrim_host::{Cpus, Tree, Unread};
 use tailtrim_localhost::tune::{Host, Refused, StateError, Store};
+use tailtrim_tune::{Command, Form, Place, Places, Value};
 
 /// Faults, counted over the operations of host and disk together.
 #[derive(Debug, Default)]

@@ -13,11 +13,11 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use tailtrim_host::Cpus;
-use tailtrim_host::tune::{
+use tailtrim_localhost::tune::{ApplyError, Standing, apply, begin, inspect, revert};
+use tailtrim_tune::{
     Begin, Change, Command, Division, Form, Journal, Outcome, Place, Places, Plan, Profile,
     Request, State, Step, Value, When,
 };
-use tailtrim_localhost::tune::{ApplyError, Standing, apply, begin, inspect, revert};
 
 fn started() -> Begin {
     begin("boot".into(), "latency-poll", vec!["apply".into()])

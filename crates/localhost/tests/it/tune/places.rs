@@ -1,6 +1,6 @@
 //! Places of the machine in memory.
 
-use tailtrim_host::tune::Place;
+use tailtrim_tune::Place;
 
 /// A file that is read and written like this. Journals may name places of the catalogue only.
 pub(crate) fn file(name: &str) -> Place {

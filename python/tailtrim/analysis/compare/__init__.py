@@ -1,0 +1,70 @@
+"""Whether one side is slower than another: :func:`compare`, and how long to measure for it.
+
+::
+
+    (comparison,) = compare("results/rt-kernel", "results/nohz-kernel")
+    for row in comparison.quantiles:
+        print(row.p, row.ratio, row.low, row.high, row.verdict)
+
+A side is a run directory, an experiment, a folder of run directories that are repetitions of one
+another, or a pair of captures. The statistics are those of the native module; here sides are found
+and paired, and different settings are reported.
+"""
+
+import sys
+from types import ModuleType
+
+from tailtrim.analysis.compare.comparison import (
+    BETTER,
+    NO_DIFFERENCE,
+    NOT_SUPPORTED,
+    WORSE,
+    Comparison,
+    CurvePoint,
+    Losses,
+    Pairing,
+    Row,
+    SentRow,
+    compare,
+    compare_groups,
+    compare_halves,
+)
+from tailtrim.analysis.compare.comparisons import Comparisons
+from tailtrim.analysis.compare.configuration import Difference
+from tailtrim.analysis.compare.energy import Energy, EnergyRow, Price
+from tailtrim.analysis.compare.length import Length, plan_length
+from tailtrim.analysis.compare.sources import Group, Repetition
+
+__all__ = [
+    "BETTER",
+    "NOT_SUPPORTED",
+    "NO_DIFFERENCE",
+    "WORSE",
+    "Comparison",
+    "Comparisons",
+    "CurvePoint",
+    "Difference",
+    "Energy",
+    "EnergyRow",
+    "Group",
+    "Length",
+    "Losses",
+    "Pairing",
+    "Price",
+    "Repetition",
+    "Row",
+    "SentRow",
+    "compare",
+    "compare_groups",
+    "compare_halves",
+    "plan_length",
+]
+
+
+class _Callable(ModuleType):
+    """Package that is called as its function ``compare`` is."""
+
+    __call__ = staticmethod(compare)
+
+
+sys.modules[__name__].__class__ = _Callable

@@ -1,0 +1,397 @@
+"""The comparison of two sides: :func:`compare`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, fields
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from tailtrim import _native
+from tailtrim.analysis.compare.comparisons import Comparisons
+from tailtrim.analysis.compare.configuration import Difference, compared, differences
+from tailtrim.analysis.compare.energy import Energy, EnergyRow, Tail, energy_of
+from tailtrim.analysis.compare.energy import P as PRICED
+from tailtrim.analysis.compare.naming import named_apart
+from tailtrim.analysis.compare.sources import LOST_NS, Group, Repetition, groups_of, paired
+from tailtrim.results.tabular import Tabular, of_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pyarrow as pa
+
+    from tailtrim.analysis.compare.sources import Source
+
+SCHEMA = "tailtrim.comparison/1"
+
+BETTER = "better"
+WORSE = "worse"
+NO_DIFFERENCE = "no_difference_shown"
+NOT_SUPPORTED = "not_supported"
+
+QUANTILES = ("0.5", "0.9", "0.99", "0.999", "0.9999", "0.99999", "0.999999")
+_OUTCOMES = (
+    "matched",
+    "lost",
+    "duplicate",
+    "beyond_window",
+    "cut",
+    "trimmed",
+    "unstamped",
+    "stalled",
+)
+_TEN = Decimal(10)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A quantile of both sides, and its verdict.
+
+    ``ratio`` is B / A: above one, B is slower. ``low`` and ``high`` are its interval for this
+    quantile alone; the verdict holds for all quantiles together. ``better_from`` and
+    ``worse_from`` are the smallest differences that would have been shown four times out of five;
+    ``None`` where no difference on that side would.
+    """
+
+    p: str
+    a_ns: int | None
+    b_ns: int | None
+    a_effective: int
+    b_effective: int
+    samples_needed: int
+    ratio: float | None
+    low: float | None
+    high: float | None
+    p_value: float | None
+    adjusted_p: float | None
+    verdict: str
+    better_from: float | None
+    worse_from: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class SentRow:
+    """A quantile of the packets sent; lost ones count as infinitely late.
+
+    ``None`` for ``a_ns`` or ``b_ns`` is that: the packet at this rank was lost. The verdicts
+    compare ranks, which know that infinitely late is later than any latency.
+    """
+
+    p: str
+    a_ns: int | None
+    b_ns: int | None
+    ratio: float | None
+    low: float | None
+    high: float | None
+    p_value: float | None
+    adjusted_p: float | None
+    verdict: str
+
+
+@dataclass(frozen=True, slots=True)
+class CurvePoint:
+    """The ratio at a quantile along the curve, without a verdict."""
+
+    p: str
+    ratio: float | None
+    low: float | None
+    high: float | None
+    supported: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Losses:
+    """Lost packets of both sides, of so many sent, in whole seconds behind the trim."""
+
+    a_lost: int
+    a_known: int
+    b_lost: int
+    b_known: int
+    p_value: float
+    verdict: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pairing:
+    """One side: its runs, their sums, and why others do not count."""
+
+    name: str
+    runs: tuple[str, ...]
+    samples: int
+    units: int
+    min_ns: int | None
+    max_ns: int | None
+    outcomes: dict[str, int]
+    left_out: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Comparison(Tabular):
+    """B compared with A.
+
+    ``resampling`` is ``repetitions`` where both sides have several runs, otherwise ``blocks``: then
+    the spread of runs is not in the intervals. ``drifts`` where a run changes over its own length;
+    then only a difference larger than the possible drift until the next run is shown.
+    ``sent`` has the quantiles of all packets sent where any was lost: those of delivered ones say
+    little where a side loses its latest. ``settings`` is how many settings of host, device and
+    traffic both sides record; ``differences`` has the settings that differ.
+    """
+
+    label: str
+    a: Pairing
+    b: Pairing
+    floor: bool
+    confidence: str
+    margin: float
+    power: float
+    resampling: str
+    drifts: bool
+    seed: int
+    quantiles: tuple[Row, ...]
+    sent: tuple[SentRow, ...]
+    curve: tuple[CurvePoint, ...]
+    losses: Losses | None
+    energy: Energy
+    settings: int
+    differences: tuple[Difference, ...]
+    groups: tuple[Group, Group]
+
+    @property
+    def verdict(self) -> str:
+        """``worse`` where anything is, else ``better`` where anything is, else none."""
+        shown = [row.verdict for row in self.quantiles]
+        shown += [self.losses.verdict] if self.losses else []
+        for verdict in (WORSE, BETTER, NO_DIFFERENCE):
+            if verdict in shown:
+                return verdict
+        return NOT_SUPPORTED
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """``quantiles`` with the verdicts, ``sent`` of all packets sent, ``curve``, ``energy``."""
+        return ("quantiles", "sent", "curve", "energy")
+
+    def table(self, name: str) -> pa.Table:
+        """Return a table by its name: the fields of :class:`Row` and its siblings."""
+        if name == "energy":
+            return of_rows(EnergyRow, self.energy.rows)
+        kind = {"quantiles": Row, "sent": SentRow, "curve": CurvePoint}[name]
+        return of_rows(kind, getattr(self, name))
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the comparison as JSON data."""
+        told = {field.name: getattr(self, field.name) for field in fields(self)}
+        del told["groups"]
+        for name in ("a", "b", "losses", "energy"):
+            told[name] = told[name] and asdict(told[name])
+        for name in ("quantiles", "sent", "curve", "differences"):
+            told[name] = [asdict(row) for row in told[name]]
+        return {"schema": SCHEMA, "verdict": self.verdict, **told}
+
+
+def compare(  # noqa: PLR0913 - keyword-only options, each with a default
+    a: Source,
+    b: Source,
+    *,
+    quantiles: Sequence[str] = (),
+    confidence: str = "0.95",
+    margin: float = 0.0,
+    seed: int = 1,
+) -> Comparisons:
+    """Compare B with A: one comparison for each combination of loop variables that both have.
+
+    Args:
+        a: the baseline: a run directory, an experiment, a folder of run directories, captures as
+            ``INGRESS,EGRESS``, or an analysis that kept its samples.
+        b: the other side.
+        quantiles: quantiles in addition to 0.5, 0.9, 0.99 …, as decimal text or percent.
+        confidence: of each interval, and of all verdicts of a comparison together.
+        margin: by how much, relatively, a quantile must be better or worse to be called so. Runs
+            of one setup drift, and with many packets the smallest drift is shown.
+        seed: of the draws.
+
+    Raises:
+        RunDirectoryError: a side cannot be read, or nothing is in both.
+        CaptureError: a capture cannot be read.
+        ValueError: an option makes no sense.
+
+    """
+    sides = named_apart(groups_of(a, quantiles), groups_of(b, quantiles), (a, b))
+    pairs, _ = paired(*sides)
+    return Comparisons(
+        _compared(one, two, quantiles=quantiles, confidence=confidence, margin=margin, seed=seed)
+        for one, two in pairs
+    )
+
+
+def compare_groups(  # noqa: PLR0913 - as compare
+    a: Group,
+    b: Group,
+    *,
+    quantiles: Sequence[str] = (),
+    confidence: str = "0.95",
+    margin: float = 0.0,
+    seed: int = 1,
+) -> Comparison:
+    """Compare two groups of one experiment, as :func:`compare` does those of two."""
+    return _compared(a, b, quantiles=quantiles, confidence=confidence, margin=margin, seed=seed)
+
+
+def compare_halves(
+    source: Source,
+    *,
+    quantiles: Sequence[str] = (),
+    confidence: str = "0.95",
+    margin: float = 0.0,
+    seed: int = 1,
+) -> Comparisons:
+    """Compare the second half of each run with its first: differences by chance alone.
+
+    Raises:
+        RunDirectoryError: the source cannot be read.
+        CaptureError: a capture cannot be read.
+        ValueError: an option makes no sense.
+
+    """
+    found = Comparisons()
+    for group in groups_of(source):
+        halves = [
+            Group(
+                f"{group.name}, {word} half", tuple(_half(run, late) for run in group.repetitions)
+            )
+            for late, word in enumerate(("first", "second"))
+        ]
+        if group.repetitions:
+            found.append(
+                _compared(
+                    *halves, quantiles=quantiles, confidence=confidence, margin=margin, seed=seed
+                )
+            )
+    return found
+
+
+def _half(run: Repetition, late: int) -> Repetition:
+    half = run.summary.samples // 2
+    return Repetition(f"{run.name}/{late + 1}", run.run, (late * half, half))
+
+
+def _compared(  # noqa: PLR0913 - what compare was given
+    a: Group, b: Group, *, quantiles: Sequence[str], confidence: str, margin: float, seed: int
+) -> Comparison:
+    asked = dict.fromkeys((*QUANTILES, *quantiles))
+    runs = [[run.native for run in group.repetitions] for group in (a, b)]
+    fewest = min(sum(run.summary.samples for run in group.repetitions) for group in (a, b))
+
+    def found_of(sides: list[list[_native.NativeRepetition]], curve: list[str]) -> dict[str, Any]:
+        text = _native.compare_runs(
+            *sides,
+            quantiles=sorted(asked, key=_share),
+            curve=curve,
+            confidence=confidence,
+            margin=margin,
+            seed=seed,
+        )
+        return dict(json.loads(text))
+
+    found = found_of(runs, _curve(fewest))
+    lost = _losses(a, b, confidence)
+    sent: tuple[SentRow, ...] = ()
+    if lost is not None and lost.a_lost + lost.b_lost:
+        all_sent = [[run.native_sent for run in group.repetitions] for group in (a, b)]
+        sent = tuple(_sent_row(row) for row in found_of(all_sent, [])["quantiles"])
+    rows = tuple(_row(row) for row in found["quantiles"])
+    return Comparison(
+        label=a.key if a.key == b.key else "",
+        a=_side(a, found["a"]),
+        b=_side(b, found["b"]),
+        floor=a.floor and b.floor,
+        confidence=confidence,
+        margin=found["margin"],
+        power=found["power"],
+        resampling=found["resampling"],
+        drifts=found["drifts"],
+        seed=seed,
+        quantiles=rows,
+        sent=sent,
+        curve=tuple(CurvePoint(**point) for point in found["curve"]),
+        losses=lost,
+        energy=energy_of(a, b, _tail(rows)),
+        settings=compared(a, b),
+        differences=differences(a, b),
+        groups=(a, b),
+    )
+
+
+def _share(text: str) -> Decimal:
+    try:
+        return Decimal(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ArithmeticError as error:
+        raise ValueError(f"invalid quantile {text!r}, expected 0.9999 or 99.99%") from error
+
+
+def _curve(samples: int) -> list[str]:
+    """Return nine quantiles a decade as far as there are samples: 0.1 … 0.9, 0.91 … 0.99, …."""
+    texts: list[str] = []
+    decade = 1
+    while _TEN**decade <= samples * 10:
+        shares = [1 - tenths * _TEN**-decade for tenths in range(9, 0, -1)]
+        texts += [f"{p:f}" for p in shares if samples * (1 - p) >= 1]
+        decade += 1
+    return texts
+
+
+def _row(row: dict[str, Any]) -> Row:
+    sides = {}
+    for side in ("a", "b"):
+        told = row.pop(side)
+        sides[f"{side}_ns"] = told["value_ns"]
+        sides[f"{side}_effective"] = told["effective_samples"]
+    return Row(**row, **sides)
+
+
+def _tail(rows: Sequence[Row]) -> Tail | None:
+    row = next((row for row in rows if row.p == PRICED), None)
+    if row is None:
+        return None
+    return Tail(row.a_ns, row.b_ns, row.low, row.high, row.verdict in (BETTER, WORSE))
+
+
+def _sent_row(row: dict[str, Any]) -> SentRow:
+    told = {field.name: row[field.name] for field in fields(SentRow) if field.name in row}
+    for side in ("a", "b"):
+        value_ns = row[side]["value_ns"]
+        told[f"{side}_ns"] = None if value_ns == LOST_NS else value_ns
+    return SentRow(**told)
+
+
+def _side(group: Group, found: dict[str, Any]) -> Pairing:
+    outcomes = dict.fromkeys(_OUTCOMES, 0)
+    for run in group.repetitions:
+        for name in _OUTCOMES:
+            outcomes[name] += getattr(run.summary.ingress, name)
+    return Pairing(
+        name=group.name,
+        runs=tuple(run.name for run in group.repetitions),
+        samples=found["samples"],
+        units=found["units"],
+        min_ns=found["min_ns"],
+        max_ns=found["max_ns"],
+        outcomes=outcomes,
+        left_out=group.left_out,
+    )
+
+
+def _losses(a: Group, b: Group, confidence: str) -> Losses | None:
+    counted = [[run.losses() for run in group.repetitions] for group in (a, b)]
+    if not all(any(side) for side in counted):
+        return None
+    found = json.loads(_native.compare_losses(*counted, confidence=confidence))
+    return Losses(
+        a_lost=found["a"]["lost"],
+        a_known=found["a"]["known"],
+        b_lost=found["b"]["lost"],
+        b_known=found["b"]["known"],
+        p_value=found["p_value"],
+        verdict=found["verdict"],
+    )

@@ -1,0 +1,298 @@
+"""Sources of a comparison: runs, grouped into repetitions of one combination."""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tailtrim import _native
+from tailtrim.analysis import Analysis, analyze
+from tailtrim.errors import RunDirectoryError
+from tailtrim.results import RunDirectory
+from tailtrim.results.typed_json import parsed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import TypeAlias
+
+    import pyarrow as pa
+
+    from tailtrim.results import Summary
+
+    Source: TypeAlias = str | os.PathLike[str] | RunDirectory | Analysis
+
+EXPERIMENT = "tailtrim.experiment/1"
+_SECOND_NS = 10**9
+#: The latency that stands for a lost packet, as the native module has it.
+LOST_NS = 2**63 - 1
+#: A lost packet takes a place, the same with a fraction, and a latency: at most half of the memory.
+_LOST_BYTES = 24
+_ROOM_BYTES = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+
+
+class Repetition:
+    """One run of a side; tables are read when they are needed.
+
+    Args:
+        name: its name.
+        run: the run directory, or the result of an analysis that kept its samples.
+        part: which samples count, as (first, how many); by default all.
+
+    """
+
+    def __init__(
+        self, name: str, run: RunDirectory | Analysis, part: tuple[int, int] | None = None
+    ) -> None:
+        """Take a run."""
+        self.name = name
+        self.run = run
+        self.part = part
+
+    @property
+    def summary(self) -> Summary:
+        """The numbers of the run."""
+        return self.run.summary
+
+    @property
+    def path(self) -> Path | None:
+        """Where the run directory is, if it is one."""
+        return self.run.path if isinstance(self.run, RunDirectory) else None
+
+    def samples(self) -> pa.Table:
+        """Return the latency of each sample in the order in which they left: ``latency_ns``."""
+        if isinstance(self.run, RunDirectory):
+            table = self.run.table("sample", columns=("latency_ns",))
+        else:
+            table = self.run.samples.select(["latency_ns"])
+        return table if self.part is None else table.slice(*self.part)
+
+    @cached_property
+    def native(self) -> _native.NativeRepetition:
+        """The latencies counted for the comparison."""
+        return _native.NativeRepetition(self.samples())
+
+    @cached_property
+    def native_sent(self) -> _native.NativeRepetition:
+        """The latencies of all packets sent: a lost one is infinitely late."""
+        return _native.NativeRepetition(self._sent())
+
+    def _sent(self) -> pa.Table:
+        """Return the samples in order, lost packets spread over those that entered in their second.
+
+        When within the second a packet was lost is not recorded; all at its end would be a cluster.
+        """
+        columns = ("ingress_ns", "latency_ns")
+        if isinstance(self.run, RunDirectory):
+            table = self.run.table("sample", columns=columns)
+        else:
+            table = self.run.samples.select(list(columns))
+        entered, latency = (table[name].to_numpy() for name in columns)
+        counts = [count for count, _ in self.losses()]
+        if sum(counts) * _LOST_BYTES > _ROOM_BYTES:
+            told = f"{sum(counts):,} packets were lost, for which memory has no room"
+            raise RunDirectoryError(f"{self.name}: {told}")
+        lost = np.array(counts, dtype=np.int64)
+        if not entered.size or not lost.any():
+            return table.select(["latency_ns"])
+        # Seconds of the tables begin with the first ingress stamp, the samples behind the trim: a
+        # share of a second makes no difference to blocks of many.
+        second = (np.maximum.accumulate(entered) - entered[0]) // _SECOND_NS
+        ends = np.searchsorted(second, np.arange(lost.size), side="right")
+        starts = np.concatenate([[0], ends[:-1]])
+        spread = [
+            first + (np.arange(count) + 0.5) * (last - first) // count
+            for first, last, count in zip(starts, ends, lost, strict=True)
+            if count
+        ]
+        places = np.concatenate(spread).astype(np.int64)
+        import pyarrow as pa  # noqa: PLC0415 - takes longer to import than most commands run
+
+        return pa.table({"latency_ns": np.insert(latency, places, LOST_NS)})
+
+    def losses(self) -> list[tuple[int, int]]:
+        """Return (lost, packets) of each whole second behind the trim."""
+        if self.part is not None:
+            return []
+        directory = isinstance(self.run, RunDirectory)
+        table = self.run.table("second") if directory else self.run.seconds  # type: ignore[union-attr]
+        trimmed_s = math.ceil(self.summary.trim_ns / _SECOND_NS)
+        rows = zip(
+            *(table[name].to_pylist() for name in ("second", "lost", "ingress_packets")),
+            strict=True,
+        )
+        return [(lost, max(lost, packets)) for second, lost, packets in rows if second >= trimmed_s]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Repetitions of one combination of the loop variables.
+
+    ``key`` is what identifies the combination within its experiment, ``loop`` its loop variables.
+    ``left_out`` says which runs do not count, and why.
+    """
+
+    name: str
+    repetitions: tuple[Repetition, ...]
+    key: str = ""
+    loop: tuple[tuple[str, Any], ...] = ()
+    floor: bool = False
+    left_out: tuple[str, ...] = ()
+    experiment: dict[str, Any] = field(default_factory=dict)
+
+
+def groups_of(source: Source, quantiles: Sequence[str] = ()) -> list[Group]:
+    """Find what a source consists of; captures are analysed with these further quantiles.
+
+    Raises:
+        RunDirectoryError: it is nothing that can be compared.
+        CaptureError: it is a pair of captures, and one cannot be read.
+
+    """
+    if isinstance(source, Analysis):
+        return [Group("analysis", (Repetition("analysis", source),))]
+    if isinstance(source, RunDirectory):
+        return [Group(source.name, (Repetition(source.name, source),))]
+    path = Path(source)
+    if (path / "experiment.json").is_file():
+        return _experiment(path)
+    if (path / "summary.json").is_file():
+        run = RunDirectory(path)
+        return [Group(run.name, (Repetition(run.name, run),), experiment=_around(path))]
+    if path.is_dir():
+        return [_folder(path)]
+    if pair := captures_of(str(source)):
+        analysis = analyze(*pair, quantiles=quantiles, keep_samples=True)
+        return [Group(pair[0].name, (Repetition(pair[0].name, analysis),))]
+    error = RunDirectoryError(f"{source}: nothing to compare")
+    error.add_note(
+        "expected a run directory, an experiment, a folder of run directories, or captures as"
+        " INGRESS,EGRESS"
+    )
+    raise error
+
+
+def captures_of(text: str) -> tuple[Path, Path] | None:
+    """Take INGRESS,EGRESS apart, ``None`` if the files are missing; names may have commas."""
+    parts = text.split(",")
+    for cut in range(1, len(parts)):
+        pair = Path(",".join(parts[:cut])), Path(",".join(parts[cut:]))
+        if all(path.exists() and not path.is_dir() for path in pair):
+            return pair
+    return None
+
+
+def _folder(path: Path) -> Group:
+    runs = sorted(child for child in path.iterdir() if (child / "summary.json").is_file())
+    if not runs:
+        raise RunDirectoryError(f"{path}: not a run directory, and contains none")
+    repetitions = tuple(Repetition(run.name, RunDirectory(run)) for run in runs)
+    return Group(path.resolve().name, repetitions)
+
+
+def _around(run: Path) -> dict[str, Any]:
+    """Return the record of the experiment that a run belongs to, if it does."""
+    record = run.resolve().parent / "experiment.json"
+    return _json(record) if record.is_file() and (run / "loop.json").is_file() else {}
+
+
+def _experiment(path: Path) -> list[Group]:
+    record = _json(path / "experiment.json")
+    if record.get("schema") != EXPERIMENT:
+        found = record.get("schema")
+        raise RunDirectoryError(f"{path}: the schema is {found!r}, expected {EXPERIMENT!r}")
+    runs: dict[str, list[Repetition]] = {}
+    left_out: dict[str, list[str]] = {}
+    about: dict[str, dict[str, Any]] = {}
+    for outcome in record.get("outcomes", ()):
+        name, reasons = outcome["run"], list(outcome["invalid"])
+        key = f"{outcome['label']}{' (floor)' if outcome['floor'] else ''}"
+        about.setdefault(key, {"floor": outcome["floor"], "loop": {}})
+        # Done again without success, it still has the result of the time before.
+        reasons += [
+            f"{word}: {outcome[word]}" for word in ("failed", "skipped") if outcome.get(word)
+        ]
+        if reasons or not (path / name / "summary.json").is_file():
+            why = "; ".join(reasons) or "incomplete"
+            left_out.setdefault(key, []).append(f"{name}: {why}")
+            continue
+        about[key]["loop"] = _json(path / name / "loop.json").get("loop", {})
+        runs.setdefault(key, []).append(Repetition(name, RunDirectory(path / name)))
+    experiment = path.resolve().name
+    return [
+        Group(
+            name=f"{experiment}: {key}",
+            repetitions=tuple(runs.get(key, ())),
+            key=key,
+            loop=tuple(sorted(told["loop"].items())),
+            floor=told["floor"],
+            left_out=tuple(left_out.get(key, ())),
+            experiment=record,
+        )
+        for key, told in about.items()
+    ]
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        value = parsed(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise RunDirectoryError(f"{path}: cannot be read: {error}") from error
+    if not isinstance(value, dict):
+        raise RunDirectoryError(f"{path}: expected a JSON object")
+    return value
+
+
+def paired(a: Sequence[Group], b: Sequence[Group]) -> tuple[list[tuple[Group, Group]], list[str]]:
+    """Put the groups of two sources together; return also those that have no counterpart.
+
+    Combinations with the same device and loop variables belong together; where no device is in both
+    experiments, those with the same loop variables do.
+
+    Raises:
+        RunDirectoryError: nothing belongs together.
+
+    """
+    a, b = _alone(a, b), _alone(b, a)
+    if len(a) == len(b) == 1:
+        pairs = [(a[0], b[0])]
+    else:
+        pairs = _by(a, b, [group.key for group in a], [group.key for group in b])
+        if not any(not one.floor for one, _ in pairs):
+            loops = [[(group.floor, group.loop) for group in side] for side in (a, b)]
+            pairs = _by(a, b, *loops)
+    if not pairs:
+        error = RunDirectoryError(
+            f"{a[0].name} and {b[0].name}: no common combination of loop variables"
+        )
+        error.add_note("compare single runs by naming their directories: EXPERIMENT/run-000")
+        raise error
+    met = {id(group) for pair in pairs for group in pair}
+    alone = [group.name for group in (*a, *b) if id(group) not in met]
+    for one, two in pairs:
+        for group in (one, two):
+            if not group.repetitions:
+                why = "; ".join(group.left_out)
+                raise RunDirectoryError(f"{group.name}: no valid run ({why})")
+    return pairs, alone
+
+
+def _alone(groups: Sequence[Group], others: Sequence[Group]) -> Sequence[Group]:
+    """Leave the floor out where an experiment's only combination meets a single run."""
+    measured = [group for group in groups if not group.floor]
+    return measured if len(others) == 1 and len(measured) == 1 else groups
+
+
+def _by(
+    a: Sequence[Group], b: Sequence[Group], keys_a: Sequence[Any], keys_b: Sequence[Any]
+) -> list[tuple[Group, Group]]:
+    return [
+        (one, b[keys_b.index(key)])
+        for one, key in zip(a, keys_a, strict=True)
+        if keys_a.count(key) == 1 and keys_b.count(key) == 1
+    ]

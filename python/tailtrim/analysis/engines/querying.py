@@ -1,0 +1,66 @@
+"""SQL over run directories and decoded captures: :func:`query`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tailtrim.analysis.decode import Decoded
+from tailtrim.analysis.decode.dataset import INDEX
+from tailtrim.errors import EngineError, QueryError, Remedy
+from tailtrim.results import TABLES, RunDirectory
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator, Sequence
+
+    import pyarrow as pa
+
+    from tailtrim.analysis.engines.protocol import Engine
+
+
+def query(
+    engine: Engine, text: str, sources: Sequence[str | os.PathLike[str]] = ()
+) -> Iterator[pa.RecordBatch]:
+    """Run a query on an engine.
+
+    The tables of run directories (``sample``, ``histogram``, ``worst``, …) have the directory's
+    name in a column ``run`` before the others; of one decoded directory there is ``packet``.
+    PostgreSQL has what was loaded.
+
+    Args:
+        engine: where; see :func:`tailtrim.analysis.engines.connect`.
+        text: the query.
+        sources: run directories, and at most one decoded directory.
+
+    Yields:
+        The rows.
+
+    Raises:
+        QueryError: the query is wrong.
+        EngineError: the engine refused the query or cannot read directories.
+
+    """
+    if not text.strip():
+        raise QueryError("the query is empty")
+    decoded = [Path(source) for source in sources if (Path(source) / INDEX).exists()]
+    runs = [RunDirectory(source) for source in sources if Path(source) not in decoded]
+    if len(decoded) > 1:
+        raise QueryError(f"{decoded[1]}: only one decoded directory can be queried at a time")
+    if decoded and engine.name != "postgres":
+        engine.packets(Decoded(decoded[0]))
+    views = getattr(engine, "views", None)
+    if (runs or decoded) and views is None:
+        failure = EngineError(f"{engine.name}: reads no directories, only what was loaded")
+        failure.add_note(Remedy("a decoded directory is loaded by {load}"))
+        raise failure
+    if views is not None:
+        for table in TABLES:
+            files = {
+                run.name: [run.path / f"{table}.parquet"]
+                for run in runs
+                if (run.path / f"{table}.parquet").exists()
+            }
+            if files:
+                views(table, files)
+    yield from engine.sql(text)

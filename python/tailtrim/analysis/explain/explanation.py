@@ -1,0 +1,388 @@
+"""The explanation of a run: :func:`explain`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tailtrim import _native
+from tailtrim.analysis.explain.cpu import serving_cpu
+from tailtrim.analysis.explain.interrupts import InterruptRate, read_interrupts
+from tailtrim.errors import RunDirectoryError
+from tailtrim.results import EVENTS, RunDirectory
+from tailtrim.results.tabular import Tabular, of_rows
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    import pyarrow as pa
+
+SCHEMA = "tailtrim.explanation/1"
+EVENTS_SCHEMA = "tailtrim.events/1"
+
+# A counter is off by one interrupt at either end of a run, which is 1 % of a hundred: vectors that
+# are rarer may not be named. CPUs that count a little more than the tick (251 Hz) still count it.
+_SAME_RATE = 0.01
+
+# Shifts for the null, in ns: at least a tenth of the period away from multiples of that of any
+# usual tick. Shifted by a multiple, a tick would explain as much as unshifted.
+_SHIFTS_NS = (137_137_137, 471_234_567, 931_313_131)
+_QUANTILES = (
+    *("0.5", "0.75", "0.9", "0.95", "0.98", "0.99", "0.995", "0.998", "0.999"),
+    *("0.9995", "0.9998", "0.9999", "0.99995", "0.99998", "0.99999"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A value with its interval of 95 %."""
+
+    value_ns: float
+    low_ns: float
+    high_ns: float
+
+
+@dataclass(frozen=True, slots=True)
+class PeriodicCause:
+    """A cause that recurs.
+
+    ``error_hz`` is the error of the frequency (95 %). ``height_ns`` is the highest latency of a
+    packet that it delayed, ``delay_ns`` that less the median; ``every`` 3 is what takes longer
+    every third time; causes with the same ``source`` come from one clock. ``excess`` is how much
+    longer the packets in its window take than others on average, ``width`` how long it delays
+    packets, ``touched`` the share of all packets in its window and ``late_share`` that of the late
+    ones. ``purity`` is the share of the occurrences that met a packet and delayed it until their
+    end. ``aliases_hz`` are other
+    frequencies that fit the packets as well. ``wanders`` says that the clock is not stable, or
+    that few occurrences delay packets. ``met`` and ``expected`` are the shares of its occurrences
+    that delayed a packet, and that packets at random times would have met. ``vectors`` are
+    interrupts of this rate.
+    """
+
+    frequency_hz: float
+    error_hz: float
+    height_ns: int
+    events: int
+    delay_ns: int
+    period_ns: float
+    every: int
+    source: int
+    share: float
+    excess: Interval
+    width: Interval
+    touched: float
+    late_share: float
+    purity: float
+    aliases_hz: tuple[float, ...]
+    wanders: bool
+    occurrences: int
+    met: float
+    expected: float
+    undersampled: bool
+    beat_hz: float | None
+    aliased: bool
+    vectors: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """Detection limit for a usual clock that was not found.
+
+    A cause of this frequency that delays packets for longer than ``longer_than_ns`` would have been
+    found at the share ``covered`` of its phases. None: packets meet too few phases.
+    """
+
+    frequency_hz: float
+    longer_than_ns: int | None
+    covered: float
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Something that delays every ``packets``-th packet by about ``delay_ns``."""
+
+    packets: int
+    events: int
+    delay_ns: int
+    frequency_hz: float
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """Sending schedule of the packets: their interval, and whether it is constant."""
+
+    interval_ns: float
+    constant: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """Explanation by a trace of the host: the verdict as JSON data, and the data it lacks.
+
+    ``quantiles`` are those of the verdict's ``quantiles_ns`` and of each cause's ``without_ns``.
+    """
+
+    cpu: int
+    holes: int
+    missing: tuple[str, ...]
+    quantiles: tuple[str, ...]
+    verdict: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation(Tabular):
+    """Why the packets of a run were late; ``directory`` is that of the run."""
+
+    run: str
+    median_ns: int
+    late_above_ns: int
+    late_packets: int
+    stalls: int
+    unexplained: int
+    searched_ns: int
+    truncated: bool
+    schedule: Schedule
+    periodic: tuple[PeriodicCause, ...]
+    batches: tuple[Batch, ...]
+    limits: tuple[Limit, ...]
+    interrupts: tuple[InterruptRate, ...]
+    host: Host | None
+    directory: RunDirectory = field(repr=False, compare=False)
+    #: Packets that are not explained: they entered while the generator stood still.
+    set_aside: int = 0
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Warnings for the reader about the schedule and the basis of the explanation."""
+        warnings = []
+        undersampled = [
+            cause
+            for cause in self.periodic
+            if cause.undersampled and self.schedule.constant and cause.every == 1
+        ]
+        if undersampled:
+            beats = "; ".join(
+                f"{cause.frequency_hz:.2f} Hz: {_beat(cause)}" for cause in undersampled
+            )
+            warnings.append(
+                f"the packets, {self.schedule.interval_ns / 1000:,.1f} µs apart, undersample what"
+                f" is shorter than that ({beats}); a Poisson schedule, or another rate, samples it"
+                " evenly"
+            )
+        if self.set_aside:
+            warnings.append(
+                f"{self.set_aside:,} packets are not explained: they entered while the generator's"
+                " CPU stood still in the middle of sending"
+            )
+        if self.truncated:
+            searched_s = self.searched_ns / 1e9
+            warnings.append(f"only the first {searched_s:.0f} s were searched for periodic causes")
+        return tuple(warnings)
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """``periodic``, ``batches`` and ``limits``; before them with a trace ``causes``."""
+        return (*(("causes",) if self.host else ()), "periodic", "batches", "limits")
+
+    def table(self, name: str) -> pa.Table:
+        """Return a table by its name: a row for each cause, batch or limit."""
+        if name == "causes" and self.host is not None:
+            return _causes(self.host)
+        kind = {"periodic": PeriodicCause, "batches": Batch, "limits": Limit}[name]
+        return of_rows(kind, getattr(self, name))
+
+    @property
+    def basis(self) -> str:
+        """Basis of the explanation: ``trace``, or ``statistics`` without one."""
+        return "statistics" if self.host is None else "trace"
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the form that ``--json`` prints."""
+        found = asdict(self)
+        del found["directory"]
+        return {
+            "schema": SCHEMA,
+            **found,
+            "basis": self.basis,
+            "warnings": list(self.warnings),
+        }
+
+
+#: Columns of the table of a trace's causes; the verdict has more fields.
+_OF_CAUSE = ("kind", "name", "detail", "events", "late_packets", "excess_ns", "share_ppm")
+
+
+def _causes(host: Host) -> pa.Table:
+    import pyarrow as pa  # noqa: PLC0415 - takes longer to import than most commands run
+
+    causes = host.verdict["causes"]
+    return pa.table({name: [cause.get(name) for cause in causes] for name in _OF_CAUSE})
+
+
+def _beat(cause: PeriodicCause) -> str:
+    if cause.beat_hz is None:
+        beat = "always the same phase"
+    else:
+        beat = f"all phases {cause.beat_hz:.3g} times per second"
+    few = ", too seldom for this run to show all of them" if cause.aliased else ""
+    return f"{beat}, and {100 * cause.met:.1f} % of its occurrences met a packet{few}"
+
+
+def explain(
+    run: RunDirectory | str | os.PathLike[str],
+    *,
+    interrupts: Sequence[str | os.PathLike[str]] = (),
+    cpu: int | None = None,
+    late_from: str = "0.999",
+) -> Explanation:
+    """Explain the late packets of a run.
+
+    Args:
+        run: a run directory, made by ``analyze(out=…)`` or by ``tailtrim run``.
+        interrupts: counters of interrupts during the run; their vectors are named where their rate
+            is that of a periodic cause.
+        cpu: the CPU that serves packets; needed where the trace covers several.
+        late_from: packets from this quantile on are explained one by one, if there is a trace.
+
+    Returns:
+        Periodic causes, and the verdict of the trace where the directory has one.
+
+    Raises:
+        RunDirectoryError: the directory, its trace or the counters cannot be read.
+        ValueError: an option makes no sense.
+
+    """
+    _native.quantile(late_from)
+    directory = run if isinstance(run, RunDirectory) else RunDirectory(run)
+    samples = directory.table("sample")
+    if not samples.num_rows:
+        raise RunDirectoryError(f"{directory.path}: no packet was matched, so none was late")
+    if cpu is not None and not (directory.path / EVENTS).exists():
+        raise ValueError(f"{directory.path}: has no trace, so there is no CPU to choose")
+    found = json.loads(_native.periodic_causes(samples))
+    rates = tuple(rate for path in interrupts for rate in read_interrupts(path))
+    return Explanation(
+        run=directory.name,
+        median_ns=found["median_ns"],
+        late_above_ns=found["late_above_ns"],
+        late_packets=found["late_packets"],
+        stalls=found["stalls"],
+        unexplained=found["unexplained"],
+        searched_ns=found["searched_ns"],
+        truncated=found["truncated"],
+        schedule=Schedule(found["packet_interval_ns"], found["constant_rate"]),
+        periodic=tuple(_cause(data, rates) for data in found["causes"]),
+        batches=tuple(Batch(**data) for data in found["batches"]),
+        limits=tuple(Limit(**data) for data in found["limits"]),
+        interrupts=rates,
+        host=traced(directory, cpu=cpu, late_from=late_from),
+        directory=directory,
+        set_aside=directory.summary.ingress.stalled,
+    )
+
+
+def _cause(data: dict[str, Any], rates: Sequence[InterruptRate]) -> PeriodicCause:
+    frequency_hz = data["frequency_hz"]
+    named = dict.fromkeys(
+        rate.vector for rate in rates if abs(rate.frequency_hz / frequency_hz - 1) <= _SAME_RATE
+    )
+    sampling = data.pop("sampling")
+    del data["phase_ns"]
+    data["excess"] = Interval(**data["excess"])
+    data["width"] = Interval(**data["width"])
+    data["aliases_hz"] = tuple(data["aliases_hz"])
+    return PeriodicCause(**data, **sampling, vectors=tuple(named))
+
+
+def traced(
+    directory: RunDirectory, *, cpu: int | None = None, late_from: str = "0.999"
+) -> Host | None:
+    """Return what the run's trace says of its late packets; ``None`` where it has no trace.
+
+    The arguments and errors are those of :func:`explain`.
+    """
+    path = directory.path / EVENTS
+    if not path.exists():
+        return None
+    header, events = _events(path)
+    # Recorded without events: there is only interrupts.csv, which is statistical.
+    if header.get("source") == "counters":
+        return None
+    samples = directory.table("sample")
+    cpus = _cpus(str(header.get("cpus", "")))
+    if cpu is not None:
+        chosen = cpu
+    elif len(cpus) == 1:
+        chosen = cpus[0]
+    else:
+        found = serving_cpu(events, samples)
+        if found is None:
+            listed = header.get("cpus")
+            message = (
+                f"the trace covers CPUs {listed!r}: say which of them serves the packets (cpu)"
+            )
+            raise ValueError(message)
+        chosen = found
+    text = _native.explain_late(
+        samples,
+        events,
+        cpu=chosen,
+        error_ns=int(header["error_ns"]),
+        throttled=json.dumps(header.get("throttled", [])),
+        late_from=late_from,
+        quantiles=list(_QUANTILES),
+        shifts_ns=list(_SHIFTS_NS),
+    )
+    missing = tuple(header.get("missing", ()))
+    holes = int(header.get("holes", 0))
+    return Host(chosen, holes, missing, _QUANTILES, json.loads(text))
+
+
+def service(samples: pa.Table) -> dict[str, int]:
+    """Return what the stamps of a run's samples say of the device as a queue.
+
+    ``base_ns`` is the latency of a packet that does not wait, ``service_ns`` the part of it in
+    which the CPU is busy with it alone, ``batch`` how many packets leave together.
+    """
+    told = _native.explain_late(
+        samples,
+        "",
+        cpu=0,
+        error_ns=0,
+        throttled="[]",
+        late_from="1",
+        quantiles=[],
+        shifts_ns=[],
+    )
+    found: dict[str, int] = json.loads(told)["service"]
+    return found
+
+
+def _events(path: Path) -> tuple[dict[str, Any], str]:
+    """Split the file into its first line and the events."""
+    import pyarrow as pa  # noqa: PLC0415 - takes longer to import than most commands run
+
+    try:
+        with pa.input_stream(str(path), compression="zstd") as stream:
+            first, _, events = stream.read().decode().partition("\n")
+        header = json.loads(first)
+        if header["schema"] != EVENTS_SCHEMA:
+            raise ValueError(f"the schema is {header['schema']!r}, expected {EVENTS_SCHEMA!r}")  # noqa: TRY301
+        int(header["error_ns"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise RunDirectoryError(f"{path}: the trace cannot be read: {error}") from error
+    return header, events
+
+
+def _cpus(text: str) -> list[int]:
+    """Read a list of CPUs such as ``0,2-3``; empty where it is none."""
+    cpus: list[int] = []
+    for part in filter(None, text.split(",")):
+        low, _, high = part.partition("-")
+        if not low.isdigit() or (high and not high.isdigit()):
+            return []
+        cpus.extend(range(int(low), int(high or low) + 1))
+    return cpus

@@ -1,0 +1,141 @@
+"""Whether a run meets its objectives, as far as its packets can tell."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import StrEnum
+from statistics import NormalDist
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tailtrim.analysis.slo.objective import Objective
+    from tailtrim.results.summary import Quantile, Summary
+
+
+class Decision(StrEnum):
+    """Position of an interval relative to a limit."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    UNDECIDED = "not decided"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """An objective and the verdict of a run.
+
+    ``low`` and ``high`` are the interval in the objective's unit; ``None`` where it has no such
+    bound. ``value`` is infinite where the quantile lies among lost packets.
+    """
+
+    objective: Objective
+    decision: Decision
+    value: float | None
+    low: float | None
+    high: float | None
+    why: str
+
+    @property
+    def word(self) -> str:
+        """The decision; a promise is met, or it is not."""
+        words = {Decision.PASSED: "met", Decision.FAILED: "not met"}
+        of_promise = self.objective.promise is not None
+        return words.get(self.decision, str(self.decision)) if of_promise else str(self.decision)
+
+
+def verdicts(summary: Summary, asked: Iterable[Objective]) -> list[Verdict]:
+    """Hold a run against its objectives."""
+    return [_verdict(summary, objective) for objective in asked]
+
+
+def _verdict(summary: Summary, objective: Objective) -> Verdict:
+    value, low, high, why = _known(summary, objective)
+    limit = float(objective.limit)
+    if high is not None and high < limit:
+        decision = Decision.PASSED
+    elif low is not None and low >= limit:
+        decision = Decision.FAILED
+    else:
+        decision = Decision.UNDECIDED
+    return Verdict(objective, decision, value, low, high, why)
+
+
+_Known = tuple[float | None, float | None, float | None, str]
+
+
+def _known(summary: Summary, objective: Objective) -> _Known:
+    if objective.what == "loss":
+        return _loss(summary)
+    latency = summary.latency_ns
+    # Percentiles that were imported come without the number of their samples.
+    # Lost packets are among those that delivery-adjusted percentiles count.
+    if not summary.samples and not summary.unordered and not objective.adjusted:
+        return _unknown("no packet was matched")
+    if objective.what == "max" and latency.max is not None:
+        return latency.max, latency.max, latency.max, "the largest of this run"
+    if objective.what == "mean" and latency.mean is not None:
+        return latency.mean.value, latency.mean.low, latency.mean.high, _sure(summary)
+    return _of_quantile(summary, objective)
+
+
+def _of_quantile(summary: Summary, objective: Objective) -> _Known:
+    if objective.adjusted and summary.loss is None:
+        return _unknown("no packet has a known outcome")
+    latency = summary.latency_ns
+    among = summary.delivery_adjusted_ns if objective.adjusted else latency.quantiles
+    found = next((quantile for quantile in among if quantile.p == objective.p), None)
+    if found is None or (found.value is None and not objective.adjusted):
+        asked = objective.what if objective.p is None else f"p{_percent(objective.p)}"
+        return _unknown(f"its summary lacks {asked}: analyse the captures again")
+    return _quantile(found, summary)
+
+
+def _unknown(why: str) -> _Known:
+    return None, None, None, why
+
+
+def _quantile(quantile: Quantile, summary: Summary) -> _Known:
+    lost = quantile.value is None
+    value = math.inf if lost else quantile.value
+    low = math.inf if quantile.low is None and quantile.supported and lost else quantile.low
+    if not quantile.supported and not summary.unordered:
+        why = (
+            f"effective sample size {quantile.effective_samples:,}, {quantile.samples_needed:,} are"
+            " needed"
+        )
+    else:
+        why = _sure(summary)
+    return value, low, quantile.high if quantile.supported else None, why
+
+
+def _percent(share: str) -> str:
+    return f"{(Decimal(share) * 100).normalize():f}"
+
+
+def _sure(summary: Summary) -> str:
+    if summary.unordered:
+        return "the order of the packets is unknown, so there is no interval"
+    return f"{float(summary.latency_ns.confidence) * 100:g} % confidence"
+
+
+def _loss(summary: Summary) -> _Known:
+    """Return the loss with Wilson's interval, whose packets are taken as independent."""
+    ingress = summary.ingress
+    undelivered = ingress.lost + ingress.beyond_window
+    known = ingress.matched + undelivered
+    if not known:
+        return _unknown("no packet has a known outcome")
+    z = NormalDist().inv_cdf((1 + float(summary.latency_ns.confidence)) / 2)
+    share, z2 = undelivered / known, z * z
+    middle = (share + z2 / (2 * known)) / (1 + z2 / known)
+    spread = math.sqrt(share * (1 - share) / known + z2 / (4 * known * known))
+    reach = z / (1 + z2 / known) * spread
+    why = f"{undelivered:,} of {known:,} packets, {_sure(summary)} if they were lost independently"
+    # At the ends, the interval begins at the share itself; computed, it would miss it by rounding.
+    low = middle - reach if undelivered else 0.0
+    high = middle + reach if undelivered < known else 1.0
+    return share, low, high, why

@@ -1,0 +1,1 @@
+"""Laboratory: nodes and devices, plans, and the experiments that run them."""

@@ -1,0 +1,92 @@
+"""The bounds of a goal, from the trials at all loads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import TYPE_CHECKING
+
+from tailtrim.laboratory.capacity.goal import Bound
+from tailtrim.laboratory.capacity.trial import ATTEMPTS, Purpose
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from tailtrim.laboratory.capacity.goal import Goal, Judgement
+    from tailtrim.laboratory.capacity.trial import Seen
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Bounds of a goal and the judgements of the loads that were tried.
+
+    The relevant upper bound is the lowest upper bound, the relevant lower bound the highest lower
+    bound below it (RFC 9971): of a device that loses less at a higher load, the lower one counts.
+    """
+
+    lower: int | None
+    upper: int | None
+    judged: Mapping[int, Judgement]
+
+    @property
+    def given_up(self) -> list[int]:
+        """Loads between the bounds that trials have not decided, in order."""
+        return [load for load, one in sorted(self.judged.items()) if one.given_up]
+
+    @property
+    def hard(self) -> list[int]:
+        """Return the loads that are hard to decide, in order."""
+        return [load for load, one in sorted(self.judged.items()) if one.hard]
+
+    def between(self, loads: Sequence[int]) -> list[int]:
+        """Return those of some loads that lie between the bounds."""
+        low = self.lower if self.lower is not None else -1
+        return [at for at in loads if low < at and (self.upper is None or at < self.upper)]
+
+
+def valid(seen: Sequence[Seen]) -> dict[int, list[Seen]]:
+    """Return the trials that count, by their load, in order."""
+    found: dict[int, list[Seen]] = {}
+    for one in seen:
+        if one.invalid is None and one.trial.purpose is not Purpose.WARM_UP:
+            found.setdefault(one.trial.load, []).append(one)
+    return dict(sorted(found.items()))
+
+
+def not_measurable(seen: Sequence[Seen]) -> list[int]:
+    """Return the loads at which the last attempts were all invalid, in order.
+
+    Longer trials than the last one do not count: it may be as short as the search has them.
+    """
+    tried: dict[int, list[Seen]] = {}
+    for one in seen:
+        if one.trial.purpose is not Purpose.WARM_UP:
+            tried.setdefault(one.trial.load, []).append(one)
+    return sorted(load for load, trials in tried.items() if _failed(trials) >= ATTEMPTS)
+
+
+def _failed(trials: Sequence[Seen]) -> int:
+    """Return how many of the last trials at a load, as short as the very last, were invalid."""
+    last = trials[-1].trial
+    row = takewhile(lambda one: one.invalid is not None, reversed(trials))
+    return sum(one.trial.duration_s <= last.duration_s for one in row)
+
+
+def bounds(goal: Goal, seen: Sequence[Seen], pps: Callable[[int], float]) -> Bounds:
+    """Return what trials say of a goal.
+
+    Args:
+        goal: which one.
+        seen: all trials.
+        pps: packets per second at a load.
+
+    """
+    judged = {load: goal.judged(trials, pps(load)) for load, trials in valid(seen).items()}
+    lower, upper = None, None
+    for load, one in judged.items():
+        if one.bound is Bound.UPPER:
+            upper = load
+            break
+        if one.bound is Bound.LOWER:
+            lower = load
+    return Bounds(lower, upper, judged)

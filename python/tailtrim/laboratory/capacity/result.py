@@ -1,0 +1,126 @@
+"""Result of a search, goal by goal."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from tailtrim.laboratory.capacity.bounds import bounds, not_measurable, valid
+from tailtrim.laboratory.capacity.trial import Purpose
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tailtrim.laboratory.capacity.bounds import Bounds
+    from tailtrim.laboratory.capacity.goal import Goal
+    from tailtrim.laboratory.capacity.search import Search
+    from tailtrim.laboratory.capacity.trial import Seen
+
+
+class Ended(StrEnum):
+    """Why the bounds of a goal are not nearer."""
+
+    WIDTH = "width"
+    #: Loads between them were measured as long as a goal allows, and are not decided.
+    NOT_DECIDED = "not decided"
+    #: The generator or the taps were not up to more.
+    GENERATOR = "generator"
+    #: The highest load of the plan meets the goal; its lowest does not.
+    HIGHEST = "highest load"
+    LOWEST = "lowest load"
+    BUDGET = "budget"
+
+
+@dataclass(frozen=True, slots=True)
+class FoundBound:
+    """A bound of a goal: its load, and the result of its trials.
+
+    ``verified`` is whether a trial at the end of the search agreed; ``None`` without one.
+    """
+
+    load: int
+    trials: int
+    good_trials: int
+    duration_s: float
+    verified: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Result for a goal; loads are in the unit of the search.
+
+    ``throughput`` is the conditional throughput (RFC 9971): the rate forwarded at the lower bound.
+    ``limit`` names the limit of the generator or the taps that was reached.
+    """
+
+    goal: str
+    lower: FoundBound | None
+    upper: FoundBound | None
+    throughput: float | None
+    ended: Ended
+    not_decided: tuple[int, ...] = ()
+    limit: str | None = None
+
+    @property
+    def width(self) -> float | None:
+        """Distance between the bounds as a share of the upper one."""
+        if self.lower is None or self.upper is None:
+            return None
+        return 1 - self.lower.load / self.upper.load
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as JSON data."""
+        return asdict(self) | {"width": self.width}
+
+
+def found(search: Search, seen: Sequence[Seen]) -> list[Found]:
+    """Return what trials say of each goal of a search."""
+    return [_found(search, goal, seen) for goal in search.goals]
+
+
+def _found(search: Search, goal: Goal, seen: Sequence[Seen]) -> Found:
+    known, trials = bounds(goal, seen, search.pps), valid(seen)
+    lower, upper = (
+        None if load is None else _bound(goal, load, trials[load])
+        for load in (known.lower, known.upper)
+    )
+    throughput = None
+    if lower is not None:
+        throughput = lower.load * goal.throughput_share(trials[lower.load])
+    ended = _ended(search, goal, known, seen)
+    limit = None
+    if ended is Ended.GENERATOR:
+        lowest = min(known.between(not_measurable(seen)))
+        limit = next(one.invalid for one in reversed(seen) if one.trial.load == lowest)
+    undecided = tuple(known.between(known.given_up))
+    return Found(goal.name, lower, upper, throughput, ended, undecided, limit)
+
+
+def _bound(goal: Goal, load: int, seen: Sequence[Seen]) -> FoundBound:
+    good = [goal.good(one) for one in seen]
+    again = [goal.good(one) for one in seen if one.trial.purpose is Purpose.VERIFICATION]
+    agreed = None
+    if again:
+        others = [goal.good(o) for o in seen if o.trial.purpose is not Purpose.VERIFICATION]
+        agreed = again[-1] == (2 * sum(others) > len(others))
+    duration_s = math.fsum(one.trial.duration_s for one in seen)
+    return FoundBound(load, len(seen), sum(good), duration_s, agreed)
+
+
+def _ended(search: Search, goal: Goal, known: Bounds, seen: Sequence[Seen]) -> Ended:
+    lower, upper = known.lower, known.upper
+    if lower is not None and upper is not None:
+        at = search.loads.index
+        if at(upper) - at(lower) <= search.steps:
+            return Ended.WIDTH
+    if search.wants(goal, seen):
+        return Ended.BUDGET
+    if known.between(known.given_up):
+        return Ended.NOT_DECIDED
+    if upper is None and known.between(not_measurable(seen)):
+        return Ended.GENERATOR
+    if upper is None:
+        return Ended.HIGHEST
+    return Ended.LOWEST if lower is None else Ended.NOT_DECIDED

@@ -1,0 +1,144 @@
+"""A search on a testbed: each trial is a run of one experiment."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from tailtrim.errors import OutputError, RunError
+from tailtrim.laboratory.capacity import record
+from tailtrim.laboratory.capacity.record import Capacity, results
+from tailtrim.laboratory.capacity.result import found
+from tailtrim.laboratory.capacity.search import beside_s
+from tailtrim.laboratory.capacity.trial import ATTEMPTS
+from tailtrim.laboratory.capacity.trial_result import seen as seen_of
+from tailtrim.laboratory.experiment import Experiment, conduct
+from tailtrim.results import RunDirectory
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from tailtrim.laboratory.capacity.request import Wanted
+    from tailtrim.laboratory.capacity.trial import Seen, Trial
+    from tailtrim.laboratory.plan import Plan, Run
+    from tailtrim.results.experiments import Outcome
+
+
+class Trials(Experiment):
+    """An experiment whose runs are found one after the other."""
+
+    def missing(self) -> list[Run]:
+        """Return the runs without an outcome: a trial that failed is repeated as another one."""
+        return [run for run in self.runs if run.folder not in self.outcomes]
+
+    def goes_on(self, order: Sequence[str]) -> bool:
+        """Whether a record has the same runs, or fewer: it is written after a trial begins."""
+        return [run.label for run in self.runs][: len(order)] == list(order)
+
+
+class Searching:
+    """A search that is conducted.
+
+    Args:
+        path: the folder of the experiment.
+        plan: its plan.
+        wanted: the search.
+        resume: whether to go on with a search that is there.
+
+    Raises:
+        OutputError: the folder holds something else, or cannot be written.
+        RunDirectoryError: the record of the search is damaged.
+
+    """
+
+    def __init__(self, path: Path, plan: Plan, wanted: Wanted, *, resume: bool) -> None:
+        """Make the folder, or take up the search that is there."""
+        self.wanted = wanted
+        self.trials: list[tuple[Trial, Seen | None]] = []
+        known = record.read(path) if resume else None
+        if known is not None:
+            record.same_search(path, known.search, wanted.as_json())
+            self.trials = list(known.trials)
+        elif resume and (path / "experiment.json").exists():
+            raise OutputError(f"{path}: holds an experiment that is not a search of capacity")
+        runs = [self._run(number) for number in range(len(self.trials))]
+        self.experiment = Trials(path, plan, runs, resume=resume)
+        self.experiment.quantiles = [one.p for one in wanted.conditions]
+        for number, (trial, seen) in enumerate(self.trials):
+            outcome = self.experiment.outcomes.get(runs[number].folder)
+            if seen is None and outcome is not None:
+                took_s = trial.duration_s + beside_s(results(self.trials))
+                self._note(number, took_s, outcome)
+        self._began_s = 0.0
+
+    @property
+    def capacity(self) -> Capacity:
+        """The record of the search as it is now."""
+        seen = results(self.trials)
+        goals = found(self.wanted.search, seen) if seen else []
+        return Capacity(self.wanted.as_json(), tuple(self.trials), tuple(goals))
+
+    def conduct(
+        self,
+        told: Callable[[Run, str], None],
+        ended: Callable[[Trial, Seen, Outcome], None],
+    ) -> None:
+        """Do the trials that are missing.
+
+        Args:
+            told: is called with a run and what it is doing.
+            ended: is called with each trial, its result, and the outcome of its run.
+
+        Raises:
+            HostError: this host cannot do it.
+            OutputError: results cannot be written.
+            RunError: trials fail again and again.
+
+        """
+
+        def noted(run: Run, outcome: Outcome) -> None:
+            seen = self._note(run.number, time.monotonic() - self._began_s, outcome)
+            self._began_s = time.monotonic()
+            ended(seen.trial, seen, outcome)
+            self._refuse_failures(outcome)
+
+        self._began_s = time.monotonic()
+        experiment = self.experiment
+        if not experiment.missing() and (first := self._next()) is not None:
+            experiment.runs.append(first)
+        if experiment.missing():
+            conduct(experiment, told, noted, following=self._next)
+        record.write(experiment.path, self.capacity)
+
+    def _next(self) -> Run | None:
+        """Begin the next trial, and return its run."""
+        trial = self.wanted.search.next_trial(results(self.trials))
+        if trial is None:
+            return None
+        self.trials.append((trial, None))
+        record.write(self.experiment.path, self.capacity)
+        return self._run(len(self.trials) - 1)
+
+    def _run(self, number: int) -> Run:
+        trial, _ = self.trials[number]
+        before = sum(other.load == trial.load for other, _ in self.trials[:number])
+        return self.wanted.run_of(number, trial, before)
+
+    def _note(self, number: int, took_s: float, outcome: Outcome) -> Seen:
+        """Take what a trial showed."""
+        trial, _ = self.trials[number]
+        place = self.experiment.path / outcome.run
+        run = None if outcome.failed or outcome.skipped else RunDirectory(place)
+        limits = self.experiment.plan.limits
+        seen = seen_of(trial, took_s, outcome, run, self.wanted.conditions, limits=limits)
+        self.trials[number] = (trial, seen)
+        record.write(self.experiment.path, self.capacity)
+        return seen
+
+    def _refuse_failures(self, outcome: Outcome) -> None:
+        """End a search whose last trials all failed: that says nothing of a load."""
+        outcomes = self.experiment.outcomes
+        last = [outcomes.get(run.folder) for run in self.experiment.runs[-ATTEMPTS:]]
+        if len(last) == ATTEMPTS and all(one is not None and one.failed for one in last):
+            raise RunError(f"{ATTEMPTS} trials in a row failed, the last: {outcome.failed}")

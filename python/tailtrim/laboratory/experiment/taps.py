@@ -1,0 +1,154 @@
+"""The taps of a run: they capture the packets that pass them, on one node or two."""
+
+from __future__ import annotations
+
+import json
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, Self
+
+from tailtrim.errors import RunError
+from tailtrim.laboratory.experiment import tap_memory
+from tailtrim.laboratory.nodes.agent import Agent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from tailtrim.laboratory.nodes.node import Node
+    from tailtrim.laboratory.nodes.ports import Port
+    from tailtrim.laboratory.nodes.testbed import Forwarding
+    from tailtrim.laboratory.plan import Traffic
+
+#: Counters of frames that a port lost, by their names in ip(8).
+_LOST = ("errors", "dropped", "over_errors", "missed_errors", "fifo_errors", "nohandler")
+_CRC = "crc_errors"
+
+#: A busy host allocates the memory of taps, and writes it to a disk, at least this fast.
+_SLOWEST_MB_S = 50.0
+
+
+class Taps:
+    """Both taps, for as long as the context lasts.
+
+    Args:
+        at: the run's testbed.
+        traffic: the traffic to capture.
+        snap_bytes: bytes that are kept of each frame.
+        stamps: the source of stamps, as ``tailtrim-agent capture --stamps`` has it.
+        matching: arguments of the agent to match packets while they come, without captures.
+
+    Raises:
+        HostError: a node cannot capture.
+        RunError: it did not begin to.
+
+    """
+
+    def __init__(
+        self,
+        at: Forwarding,
+        traffic: Traffic,
+        snap_bytes: int,
+        stamps: str,
+        matching: Sequence[str] = (),
+    ) -> None:
+        """Begin to capture."""
+        self._ports = {"tap_in": at.tap_in, "tap_out": at.tap_out, "sink": at.sink}
+        self._agents: list[Agent] = []
+        with ExitStack() as stack:
+            wanted_mb = tap_memory.wanted_mb(traffic, snap_bytes, held=not matching)
+            for node, words in capturing(at, snap_bytes, stamps, matching):
+                memory_mb = tap_memory.available_mb(node, wanted_mb)
+                words += ["--buffer", str(memory_mb)]
+                agent = Agent(node, *words, cpus=node.cpus, more_s=memory_mb / _SLOWEST_MB_S)
+                self._agents.append(stack.enter_context(agent))
+            for agent in self._agents:
+                agent.ready()
+            self._before = self._counted()
+            self._stack = stack.pop_all()
+
+    def __enter__(self) -> Self:
+        """Return the taps themselves."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End them."""
+        self._stack.close()
+
+    @property
+    def told(self) -> str:
+        """Text on the packets that they have seen so far."""
+        agent = self._agents[0]
+        return f"{agent.packets:,} packets" if agent.live is None else live(agent.live)
+
+    @property
+    def around(self) -> list[dict[str, Any]]:
+        """The worst packets so far, where packets are matched by minute."""
+        return self._agents[0].around
+
+    def check(self) -> None:
+        """Make sure that they capture.
+
+        Raises:
+            RunError: one has ended.
+
+        """
+        for agent in self._agents:
+            if not agent.poll():
+                agent.result(1)
+                raise RunError("the capture ended before the run did")
+
+    def stop(self) -> dict[str, Any]:
+        """End them, and return what they counted.
+
+        ``ports`` is what the kernel and the NIC counted meanwhile, of what came in at the taps and
+        at the load generator's sink: ``packets``, and ``lost`` before any capture saw it.
+        """
+        results = [agent.stop() for agent in self._agents]
+        after = self._counted()
+        merged: dict[str, Any] = {**results[0], "taps": {}}
+        for result in results:
+            merged["taps"] |= result["taps"]
+        merged["ports"] = {
+            place: {key: count - self._before[place][key] for key, count in counted.items()}
+            for place, counted in after.items()
+        }
+        return merged
+
+    def _counted(self) -> dict[str, dict[str, int]]:
+        return {place: _counters(port.node, port) for place, port in self._ports.items()}
+
+
+def _counters(node: Node, port: Port) -> dict[str, int]:
+    told = node.run("ip", "-json", "-s", "-s", "link", "show", "dev", port.name)
+    received: dict[str, int] = json.loads(told)[0]["stats64"]["rx"]
+    return {"packets": received["packets"]} | {
+        key: received[key] for key in (*_LOST, _CRC) if key in received
+    }
+
+
+def live(matched: dict[str, Any]) -> str:
+    """Return what was matched so far, and the tail of the last second, in words.
+
+    Args:
+        matched: a line of ``tailtrim capture --live``.
+
+    """
+    tail = ", ".join(
+        f"{name} {matched['latency_ns'][name] / 1e3:,.1f}"
+        for name in ("p50", "p99", "p99.9", "max")
+        if name in matched["latency_ns"]
+    )
+    told = f"{matched['packets']['ingress']:,} packets, {matched['lost']:,} lost"
+    return f"{told}; last second {tail} µs" if tail else told
+
+
+def capturing(
+    at: Forwarding, snap_bytes: int, stamps: str = "best", matching: Sequence[str] = ()
+) -> Iterator[tuple[Node, list[str]]]:
+    """Yield each node with a tap, and verb and arguments of its agent; see :class:`Taps`."""
+    taps = {"ingress": at.tap_in, "egress": at.tap_out}
+    for node in dict.fromkeys(port.node for port in taps.values()):
+        own = [f"{name}={port.name}" for name, port in taps.items() if port.node is node]
+        words = ["capture", *(word for one in own for word in ("--tap", one))]
+        words += matching or ["--out", node.path(), "--zstd"]
+        words += ["--snap", str(snap_bytes), "--stamps", stamps]
+        yield node, words

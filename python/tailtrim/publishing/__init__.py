@@ -1,0 +1,1 @@
+"""Publishing: reports, exports, factors, claims and releases, made from results."""

@@ -1,0 +1,113 @@
+"""A run directory in the formats of other tools.
+
+=============== ==========================================================================
+``hgrm``        HdrHistogram's percentile distribution, for its plotter and many others
+``hlog``        HdrHistogram's interval log, a histogram for each second of the run
+``hpct``        ping results of HiPerConTracer, version 2; of ``tailtrim ping`` alone
+``csv``         what the measurement scripts of the "5G QoS" and "Ducked Tails" papers write
+``openmetrics`` OpenMetrics, for Prometheus: a histogram, quantiles with bounds, losses
+=============== ==========================================================================
+
+>>> sorted(FORMATS)
+['csv', 'hgrm', 'hlog', 'hpct', 'openmetrics']
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from tailtrim.publishing.export.conversion import Conversion
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping
+
+    from tailtrim.results import RunDirectory
+
+__all__ = ["FORMATS", "Conversion", "convert"]
+
+#: Formats that :func:`convert` can write, each with a short description.
+FORMATS: Mapping[str, str] = MappingProxyType(
+    {
+        "hgrm": "HdrHistogram percentile distribution, in µs",
+        "hlog": "HdrHistogram interval log, a histogram for each second",
+        "hpct": "HiPerConTracer ping results, version 2, of what tailtrim ping measured",
+        "csv": "percentiles, histograms, worst packets and rates as in the TUM papers",
+        "openmetrics": "OpenMetrics 1.0, and 2.0 with a native histogram, for Prometheus",
+    }
+)
+
+_MOST_DIGITS = 5
+
+
+def convert(
+    run: RunDirectory,
+    format: str,  # noqa: A002 - the word users know
+    out: str | os.PathLike[str],
+    *,
+    significant_digits: int = 3,
+    bucket_ns: int = 100,
+) -> Conversion:
+    """Write a run in another tool's format.
+
+    Files of the same names are replaced, each at once: a reader sees the old one or the new one
+    whole. A run without samples gives valid files that hold none.
+
+    Args:
+        run: the run to convert.
+        format: one of :data:`FORMATS`.
+        out: the directory for the files; made if need be.
+        significant_digits: decimal digits to which ``hgrm`` and ``hlog`` keep latencies apart, 1 to
+            5; 3 means buckets no wider than 0.1 % of their values. Each digit takes ten times the
+            memory. ``csv`` is exact.
+        bucket_ns: width in ns of the buckets of the histograms in ``csv``; the papers have 100.
+
+    Returns:
+        The files, and notices for their reader, above all on data that they cannot hold.
+
+    Raises:
+        ValueError: the format is unknown or an option makes no sense.
+        RunDirectoryError: a table of the run is missing, damaged or contradicts its summary.
+        OutputError: a file cannot be written.
+
+    Example:
+        >>> import tempfile, tailtrim
+        >>> with tempfile.TemporaryDirectory() as place:
+        ...     _ = tailtrim.analyze("examples/testpmd/ingress.pcap.zst",
+        ...                          "examples/testpmd/egress.pcap.zst", out=f"{place}/testpmd")
+        ...     conversion = convert(tailtrim.RunDirectory(f"{place}/testpmd"), "hgrm", place)
+        ...     print(conversion.files[0].name, *conversion.files[0].read_text().split()[:4])
+        testpmd.hgrm Value Percentile TotalCount 1/(1-Percentile)
+
+    """
+    if format not in FORMATS:
+        message = f"unknown format {format!r}, expected one of {', '.join(FORMATS)}"
+        raise ValueError(message)
+    if not 1 <= significant_digits <= _MOST_DIGITS:
+        message = f"{significant_digits} significant digits, expected 1 to {_MOST_DIGITS}"
+        raise ValueError(message)
+    if bucket_ns < 1:
+        message = f"buckets of {bucket_ns} ns, expected at least 1"
+        raise ValueError(message)
+    # numpy and HdrHistogram take longer to import than most commands run.
+    if format == "hgrm":
+        from tailtrim.publishing.export import hgrm  # noqa: PLC0415
+
+        return hgrm.write(run, Path(out), significant_digits=significant_digits)
+    if format == "hlog":
+        from tailtrim.publishing.export import interval_log  # noqa: PLC0415
+
+        return interval_log.write(run, Path(out), significant_digits=significant_digits)
+    if format == "hpct":
+        from tailtrim.publishing.export import round_trips  # noqa: PLC0415
+
+        return round_trips.write(run, Path(out))
+    if format == "openmetrics":
+        from tailtrim.publishing.export import openmetrics  # noqa: PLC0415
+
+        return openmetrics.write(run, Path(out))
+    from tailtrim.publishing.export import papers  # noqa: PLC0415
+
+    return papers.write(run, Path(out), bucket_ns=bucket_ns)

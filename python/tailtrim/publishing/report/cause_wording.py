@@ -1,0 +1,134 @@
+"""Causes of late packets in words: their names, the verdict of a trace, single packets."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from tailtrim import units
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tailtrim.analysis.explain.host_explanation import (
+        AdvisedChange,
+        CauseSignature,
+        HostCause,
+        HostExplanation,
+        HostVerdict,
+        Key,
+        WorstExplained,
+        WorstPacket,
+    )
+
+_SECOND_NS = 10**9
+_MICROSECOND_NS = 1_000
+#: Less would be shown as 0.0 %.
+_LEAST_PPM = 500
+
+
+def labels(causes: tuple[HostCause, ...]) -> list[str]:
+    """Return the name of each cause; two that cost something differ at least in their detail."""
+    short = [label(cause) for cause in causes]
+    uses = Counter(text for text, cause in zip(short, causes, strict=True) if cause.excess_ns > 0)
+    return [
+        f"{text} ({_apart(cause, cause.signature)})" if uses[text] > 1 and cause.signature else text
+        for text, cause in zip(short, causes, strict=True)
+    ]
+
+
+def label(cause: HostCause) -> str:
+    """Return the name of a cause: its recognised one, else its own, and its sender."""
+    name = cause.signature.name if cause.signature else named(cause.key)
+    if cause.sender:
+        sender, _ = cause.sender
+        name = f"{name} by {sender.comm}" + (f" ({sender.pid})" if sender.pid else "")
+    return units.printable(name)
+
+
+def _apart(cause: HostCause, signature: CauseSignature) -> str:
+    name = cause.kind if cause.name == signature.name else cause.name
+    return units.printable(cause.detail or name)
+
+
+def named(key: Key) -> str:
+    """Return the name of the user of the CPU, as the trace has it."""
+    kind, name, detail = key
+    return units.printable("/".join(filter(None, (name or kind, detail))))
+
+
+def sentence(verdict: HostVerdict, *, most: int = 3) -> str:
+    """Return the verdict in a sentence: the largest shares, the null, the error."""
+    if verdict.null_ppm is None:
+        null = "no chance baseline without events"
+    else:
+        null = f"chance baseline {share(verdict.null_ppm)}"
+    costly = [
+        (cause, name)
+        for cause, name in zip(verdict.causes, labels(verdict.causes), strict=True)
+        if cause.excess_ns > 0
+    ]
+    parts = [f"{share(cause.share_ppm)} {name}" for cause, name in costly[:most]]
+    parts.append(f"{share(verdict.ppm(verdict.queue_ns))} queueing behind packets")
+    parts.append(f"{share(verdict.ppm(verdict.unknown_ns))} unknown")
+    return (
+        f"Of the excess of packets from {units.time(verdict.late_from_ns)} on:"
+        f" {', '.join(parts)} ({null}; timing error at most {units.time(verdict.error_ns)})."
+    )
+
+
+def gaps(explained: HostExplanation) -> Iterator[str]:
+    """Yield sentences on what the trace lacks."""
+    if explained.holes:
+        holes = "1 hole" if explained.holes == 1 else f"{units.count(explained.holes)} holes"
+        yield f"The trace has {holes}, where events were lost."
+    if explained.missing:
+        yield f"This kernel lacks {units.printable(', '.join(explained.missing))}."
+
+
+def when(change: AdvisedChange) -> str:
+    """Return when a change takes effect."""
+    known = {"now": "at once", "next-boot": "at the next boot", "by-hand": "by hand"}
+    return known.get(change.when, change.when)
+
+
+def share(ppm: int) -> str:
+    """Return millionths as percent."""
+    return f"{units.fixed(ppm, 10_000, 1)} %"
+
+
+def packet_sentences(explained: WorstExplained | None) -> list[str]:
+    """Return a sentence for each packet, the slowest first; none without a trace."""
+    if explained is None:
+        return []
+    if explained.problem is not None:
+        return [units.printable(f"Not known: {explained.problem}")]
+    return [packet_sentence(packet) for packet in explained.packets]
+
+
+def packet_sentence(packet: WorstPacket) -> str:
+    """Return time, latency and causes of a packet."""
+    told = f"{_clock(packet.ingress_ns)}: {units.time(packet.latency_ns)}, {_causes(packet)}"
+    if packet.complete:
+        return told
+    return f"{told}; captures or trace do not have all that happened around it"
+
+
+def _causes(packet: WorstPacket) -> str:
+    if packet.host is None:
+        return "no trace"
+    verdict = packet.host.verdict
+    if not verdict.late:
+        return "the trace has nothing that delayed it"
+    (late,) = verdict.late
+    shares = [
+        (ns * 1_000_000 // max(late.excess_ns, 1), name)
+        for ns, name in late.parts(labels(verdict.causes))
+    ]
+    return ", ".join(f"{share(ppm)} {name}" for ppm, name in shares if ppm >= _LEAST_PPM)
+
+
+def _clock(ns: int) -> str:
+    second = datetime.fromtimestamp(ns // _SECOND_NS, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    return f"{second}.{ns % _SECOND_NS // _MICROSECOND_NS:06} UTC"

@@ -1,0 +1,169 @@
+"""Comparisons in words, the same for terminal and page."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tailtrim import units
+from tailtrim.analysis.compare import BETTER, NO_DIFFERENCE, NOT_SUPPORTED, WORSE, SentRow
+from tailtrim.publishing.report.table import Cell, Column, Table
+from tailtrim.publishing.report.table import Row as TableRow
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from tailtrim.analysis.compare import Comparison, CurvePoint, Difference, Row
+
+VERDICTS = {
+    BETTER: "better",
+    WORSE: "worse",
+    NO_DIFFERENCE: "no difference shown",
+    NOT_SUPPORTED: "not supported",
+}
+#: Percentages from here on are told without a decimal.
+_TENTHS_BELOW = 10
+
+
+def legend(comparisons: Sequence[Comparison]) -> str:
+    """Explain the columns."""
+    confidence = units.percent(comparisons[0].confidence) if comparisons else "95"
+    margin = comparisons[0].margin if comparisons else 0.0
+    beyond = f" by more than {100 * margin:g} %" if margin else ""
+    return (
+        f"B / A above 1: B is slower. The interval is that of each percentile alone, with"
+        f" {confidence} % confidence; the verdicts, better or worse{beyond}, hold for all"
+        " percentiles together. The last two columns are the minimum detectable effect: a larger"
+        " difference would have been shown in four of five such comparisons."
+    )
+
+
+def quantiles(comparison: Comparison) -> Table:
+    """Return the table of quantiles, with the minimum detectable effects."""
+    interval = f"{units.percent(comparison.confidence)} % interval"
+    detectable = "Minimum detectable"
+    columns = [
+        *_columns(interval),
+        Column("\N{MINUS SIGN}", "better", "Detectable: better", group=detectable),
+        Column("+", "worse", "Detectable: worse", group=detectable),
+    ]
+    return Table(columns, [_row(row) for row in comparison.quantiles])
+
+
+def sent(comparison: Comparison) -> Table:
+    """Return the table of quantiles of all packets sent, lost ones infinitely late."""
+    return Table(_columns(""), [_row(row) for row in comparison.sent])
+
+
+def _columns(group: str) -> list[Column]:
+    return [
+        Column("%", "Percentile"),
+        Column("A µs"),
+        Column("B µs"),
+        Column("B / A"),
+        Column("from", label="B / A from", group=group),
+        Column("to", label="B / A to", group=group),
+        Column("verdict", "Verdict", kind="left"),
+    ]
+
+
+def _row(row: Row | SentRow) -> TableRow:
+    missing = "lost" if isinstance(row, SentRow) else units.NONE
+    values = [missing if ns is None else units.microseconds(ns) for ns in (row.a_ns, row.b_ns)]
+    tested = row.verdict != NOT_SUPPORTED
+    bounds = [
+        units.NONE if not tested else "open" if bound is None else f"{bound:.3f}"
+        for bound in (row.low, row.high)
+    ]
+    ratio = units.NONE if row.ratio is None else f"{row.ratio:.3f}"
+    detectable = [
+        units.NONE if not tested else "none" if limit is None else _change(limit)
+        for limit in (() if isinstance(row, SentRow) else (row.better_from, row.worse_from))
+    ]
+    kind = "none" if not tested else row.verdict if row.verdict in {BETTER, WORSE} else ""
+    verdict = Cell(VERDICTS[row.verdict], kind=kind)
+    return TableRow(units.percent(row.p), [*values, ratio, *bounds, verdict, *detectable])
+
+
+def _change(ratio: float) -> str:
+    percent = 100 * (ratio - 1)
+    text = f"{percent:+,.1f}%" if abs(percent) < _TENTHS_BELOW else f"{percent:+,.0f}%"
+    return text.replace("-", "\N{MINUS SIGN}")
+
+
+def maxima(comparison: Comparison) -> str:
+    """Return the largest latencies in a sentence."""
+    a, b = comparison.a.max_ns, comparison.b.max_ns
+    if a is None or b is None:
+        return "One side has no samples."
+    change = f" ({_change(b / a)})" if a > 0 and b > 0 else ""
+    return (
+        f"Max: {units.microseconds(a)} and {units.microseconds(b)} µs{change}. Maxima are not"
+        " tested: they grow with the number of samples."
+    )
+
+
+def extremes(comparison: Comparison) -> str:
+    """Return the points of the curve where B is slowest and fastest beside A; empty without any."""
+    known = [(point.ratio, point) for point in comparison.curve if point.supported and point.ratio]
+    if not known:
+        return ""
+    worst, best = (choose(known, key=lambda one: one[0])[1] for choose in (max, min))
+    return f"Worst point of the curve: {_point(worst)}; best: {_point(best)}."
+
+
+def _point(point: CurvePoint) -> str:
+    low, high = ("open" if bound is None else f"{bound:.3f}" for bound in (point.low, point.high))
+    return f"p{units.percent(point.p)}, B / A {point.ratio:.3f} ({low} to {high})"
+
+
+def losses(comparison: Comparison) -> str:
+    """Return losses and their verdict in a sentence; empty where nothing was lost."""
+    parts = []
+    for name in ("lost", "beyond_window", "duplicate"):
+        a, b = comparison.a.outcomes[name], comparison.b.outcomes[name]
+        if a or b:
+            word = name.replace("_", " the ")
+            parts.append(
+                f"{word}: {_share(a, comparison.a.outcomes)} and {_share(b, comparison.b.outcomes)}"
+            )
+    if not parts:
+        return ""
+    text = "Packets " + "; ".join(parts) + "."
+    if comparison.losses and (comparison.a.outcomes["lost"] or comparison.b.outcomes["lost"]):
+        text += f" Loss: {VERDICTS[comparison.losses.verdict]} (p {comparison.losses.p_value:.2g})."
+    return text
+
+
+def _share(count: int, outcomes: dict[str, int]) -> str:
+    known = outcomes["matched"] + outcomes["lost"] + outcomes["beyond_window"]
+    return f"{units.count(count)} ({units.loss(count, known)} %)" if count else "none"
+
+
+def notes(comparison: Comparison) -> Iterator[str]:
+    """Return caveats of the verdicts."""
+    if comparison.resampling == "blocks":
+        yield (
+            "one run on each side: the intervals do not include differences between runs;"
+            " repeated runs would"
+        )
+    if comparison.drifts:
+        yield (
+            "the latency of a run drifts, so the intervals are wide; repeated runs would narrow"
+            " them"
+        )
+    for name, side in (("A", comparison.a), ("B", comparison.b)):
+        for left in side.left_out:
+            yield f"{name} without {units.printable(left)}"
+
+
+def no_difference(comparison: Comparison) -> str:
+    """State that no setting differs, as far as that is known."""
+    if comparison.settings == 0:
+        return "Host, device and traffic are not recorded on both sides: what differs is unknown."
+    return f"None of {units.count(comparison.settings)} recorded settings differs."
+
+
+def difference(one: Difference) -> str:
+    """Return a setting and its two values in a line."""
+    a, b = (units.printable(value or "not recorded") for value in (one.a, one.b))
+    return f"{one.where} {units.printable(one.what)}: {a} → {b}"

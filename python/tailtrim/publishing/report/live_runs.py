@@ -1,0 +1,143 @@
+"""Live runs: lateness of the generator's departures, and warm-ups of devices kept between runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tailtrim import units
+from tailtrim.publishing.report.table import Column, Row, Table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from tailtrim.results import RunDirectory, Summary
+
+_COLUMNS = (
+    Column("\nDepartures", page="Run", kind="left"),
+    Column("Late\n50", label="Late p50, µs"),
+    Column("\n99", label="Late p99, µs"),
+    Column("\nMax", label="Late max, µs"),
+    Column("Sent\nlate, %"),
+    Column("Latency\nof all"),
+    Column("\non time", label="Latency, on time"),
+    Column("Set\naside"),
+)
+#: The highest of these that the samples support shows what late departures changed.
+_SHOWN = ("0.9999", "0.999", "0.99", "0.5")
+_COUNTS = {"page_faults": "page faults", "shootdowns": "TLB shootdowns"}
+_LATENCIES = {"p50_ns": "p50", "p99_ns": "p99"}
+
+
+class Departures(NamedTuple):
+    """Lateness of the departures of runs; ``notes`` say what else a reader must know."""
+
+    table: Table
+    legend: str
+    notes: list[str]
+
+
+def departures(runs: Sequence[tuple[str, RunDirectory]]) -> Departures | None:
+    """Return a row for each run whose generator told how late it sent; ``None`` without any."""
+    rows, notes = [], []
+    for name, run in runs:
+        generator = run.generator()
+        try:
+            cells, note = _cells(generator, run.summary)
+        except (KeyError, TypeError):
+            continue
+        rows.append(Row(name, cells))
+        notes += [f"{name}: {note}."] if note else []
+    if not rows:
+        return None
+    legend = (
+        "How late packets were sent in µs; sent late: by more than 20 µs. Latency: of all samples,"
+        " and of those sent on time."
+    )
+    if any(row.cells[-1] != "0" for row in rows):
+        legend += " Set aside: the generator stood still while it sent them."
+    return Departures(Table(_COLUMNS, rows), legend, notes)
+
+
+def _cells(generator: dict[str, Any], summary: Summary) -> tuple[list[str], str | None]:
+    """Return the cells of a row, and a note.
+
+    Raises:
+        KeyError, TypeError: the record of the generator has none of this.
+
+    """
+    lateness, stalls = generator["lateness_ns"], generator.get("stalls")
+    late = {quantile["p"]: quantile["value"] for quantile in lateness["quantiles"]}
+    times = [late.get("0.5"), late.get("0.99"), lateness["max"]]
+    share, note = units.NONE, None
+    if stalls is not None:
+        share = units.loss(stalls["departed_late"], generator["sent"])
+        note = _note(stalls, shared=generator.get("shares_cpu", False))
+    changed = (units.NONE, units.NONE)
+    known = {quantile.p: quantile for quantile in summary.latency_ns.quantiles}
+    supported = [p for p in _SHOWN if p in known and known[p].supported]
+    if supported and summary.departed_late is not None:
+        p = supported[0]
+        changed = (
+            f"p{units.percent(p)} {units.microseconds(known[p].value)}",
+            units.microseconds(summary.departed_late.without_ns.get(p)),
+        )
+    return [
+        *map(units.microseconds, times),
+        share,
+        *changed,
+        units.count(summary.ingress.stalled),
+    ], note
+
+
+def _note(stalls: dict[str, dict[str, int]], *, shared: bool) -> str | None:
+    sending, waiting = stalls["sending"], stalls["waiting"]
+    if not sending["count"] and not waiting["count"]:
+        return None
+    longest = max(sending["longest_ns"], waiting["longest_ns"])
+    total = sending["total_ns"] + waiting["total_ns"]
+    told = (
+        f"the generator's CPU stood still {units.count(sending['count'] + waiting['count'])} times"
+        f" ({units.time(total)}, {units.time(longest)} at most),"
+        f" {units.count(sending['count'])} times in the middle of sending"
+    )
+    if shared and sending["count"]:
+        told += "; that CPU serves the device, too, so no packet is set aside"
+    return told
+
+
+def warm_ups(runs: Iterable[tuple[str, RunDirectory]]) -> list[tuple[str, str]]:
+    """Return the warm-up of each device in words, by the device's name and its first run's.
+
+    Args:
+        runs: complete runs with their names.
+
+    """
+    told: dict[str, tuple[str, str]] = {}
+    for name, run in runs:
+        record = run.device()
+        device, warmed = record.get("device"), record.get("warm_up")
+        if isinstance(device, str) and isinstance(warmed, dict) and device not in told:
+            told[device] = f"{device} (from {name} on)", _words(warmed)
+    return list(told.values())
+
+
+def _words(warmed: dict[str, Any]) -> str:
+    try:
+        first, last = warmed["windows"][0], warmed["windows"][-1]
+        changed = [
+            f"{name} {units.count(first[key])} \N{RIGHTWARDS ARROW} {units.count(last[key])}"
+            for key, name in _COUNTS.items()
+            if first[key] is not None
+        ]
+        changed += [
+            f"{name} {units.microseconds(first[key])} \N{RIGHTWARDS ARROW}"
+            f" {units.microseconds(last[key])} µs"
+            for key, name in _LATENCIES.items()
+            if first[key] is not None and last[key] is not None
+        ]
+        took = f"warmed up {warmed['took_s']:.1f} s"
+        if not warmed["steady"]:
+            took = f"not steady within {warmed['limit_s']:g} s ({', '.join(last['changes'])})"
+    except (LookupError, TypeError, ValueError):
+        return "its warm-up is not readable"
+    return f"{took}: {', '.join(changed)}"

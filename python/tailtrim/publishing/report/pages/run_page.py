@@ -1,0 +1,140 @@
+"""The page of runs."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tailtrim.publishing.report import live_runs, wording
+from tailtrim.publishing.report.cause_wording import packet_sentences
+from tailtrim.publishing.report.latency_table import LatencyTable
+from tailtrim.publishing.report.over_time import over_time
+from tailtrim.publishing.report.pages import page, page_tables, testbed_section
+from tailtrim.publishing.report.pages.provenance import provenance
+from tailtrim.publishing.report.pages.testbed_section import setting
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from tailtrim.analysis.slo import Objective
+    from tailtrim.publishing.report.capacity_wording import CapacitySection
+    from tailtrim.publishing.report.figures.figure import Figure
+    from tailtrim.publishing.report.figures.looks import Look
+    from tailtrim.publishing.report.inputs.run_tables import ReportedRun
+    from tailtrim.publishing.report.pages.cause_section import CauseSection
+    from tailtrim.results.experiments import RecordedExperiment
+
+# More runs than these have no card each: the table says the same.
+_MOST_CARDS = 4
+# More warnings of one kind than these differ in their numbers alone.
+_MOST_ALIKE = 2
+_MOST_NAMES = 3
+_SWEEP = "sweep-"
+
+
+@dataclass(frozen=True)
+class Contents:
+    """Contents of a page: ``figures`` are of all runs, ``sections`` of one each.
+
+    With an ``experiment``, the page has its name, says where and when it was run, and what became
+    of runs that failed or are invalid. ``capacity`` is what was found where they are trials of a
+    search. Each figure has a file of each of the ``formats``.
+    """
+
+    runs: Sequence[ReportedRun]
+    looks: Sequence[Look]
+    figures: Sequence[Figure]
+    sections: Sequence[CauseSection]
+    experiment: RecordedExperiment | None = None
+    objectives: Sequence[Objective] = ()
+    capacity: CapacitySection | None = None
+    formats: Sequence[str] = ("svg",)
+
+    @property
+    def all_figures(self) -> list[Figure]:
+        """Every figure, also those that readers may choose instead of another."""
+        first = [*self.figures, *(one for section in self.sections for one in section.figures)]
+        return [figure for one in first for figure in (one, *one.others)]
+
+
+def render(report: Contents) -> bytes:
+    """Return the page of runs as UTF-8."""
+    runs = report.runs
+    names = [run.name for run in runs]
+    table = LatencyTable.of([run.summary for run in runs], names)
+    named = [(run.name, run.directory) for run in runs]
+    return page.render(
+        "report.html.j2",
+        report.all_figures,
+        subjects=list(zip(names, report.looks, strict=True)),
+        formats=report.formats,
+        title=_title(report),
+        subject="tail latency",
+        subtitle="Tail latency",
+        setting=setting(runs, report.experiment),
+        runs=runs,
+        cards=len(runs) <= _MOST_CARDS,
+        problems=list(_problems(report.experiment)),
+        warned=_warnings(runs),
+        over_time=[
+            (run.name, told, packet_sentences(run.worst_packets))
+            for run in runs
+            if (told := over_time(run))
+        ],
+        warmed=live_runs.warm_ups(named),
+        objectives=page_tables.objectives(runs, report.objectives),
+        capacity=report.capacity,
+        departures=live_runs.departures(named),
+        latency=page_tables.latency(table),
+        latency_notes=list(page_tables.latency_notes(table, told=len(runs) <= _MOST_CARDS)),
+        tables=page_tables,
+        sweeps=[one for one in report.figures if one.key.startswith(_SWEEP)],
+        figures=[one for one in report.figures if not one.key.startswith(_SWEEP)],
+        sections=report.sections,
+        testbed=testbed_section.picture(report.experiment),
+        provenance=provenance(runs),
+        wording=wording,
+    )
+
+
+def _title(report: Contents) -> str:
+    if report.experiment is not None:
+        return report.experiment.name
+    names = [run.name for run in report.runs]
+    return ", ".join(names) if len(names) <= _MOST_NAMES else f"{len(names)} runs"
+
+
+def _problems(experiment: RecordedExperiment | None) -> Iterator[tuple[str, str]]:
+    """Yield the runs that failed, were skipped or are invalid, and why."""
+    for run in experiment.runs if experiment else ():
+        if run.problem:
+            yield run.name.removesuffix(" (invalid)"), run.problem
+
+
+def _warnings(runs: Sequence[ReportedRun]) -> list[tuple[str, str]]:
+    """Return the warnings of all runs, each with the names of those that have it.
+
+    Of many that differ in their numbers alone, only the first is told in full.
+    """
+    having: dict[str, dict[str, list[str]]] = {}
+    for run in runs:
+        for notice in run.summary.warnings:
+            alike = re.sub(r"[0-9][0-9.,]*", "0", notice.text)
+            having.setdefault(alike, {}).setdefault(notice.text, []).append(run.name)
+    told = []
+    for texts in having.values():
+        if len(texts) > _MOST_ALIKE:
+            first, names = next(iter(texts)), list(itertools.chain(*texts.values()))
+            text = f"{first} (numbers of the first run; the others' are in their summary.json)"
+            told.append((_listed(names), text))
+        else:
+            told += [(_listed(names), text) for text, names in texts.items()]
+    return told
+
+
+def _listed(names: list[str]) -> str:
+    if len(names) <= _MOST_CARDS:
+        return ", ".join(names)
+    return f"{', '.join(names[:_MOST_NAMES])} and {len(names) - _MOST_NAMES} more"

@@ -1,0 +1,194 @@
+"""Results in plain words, for terminal and page alike."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from tailtrim import units
+
+if TYPE_CHECKING:
+    from tailtrim.analysis.slo import Verdict
+    from tailtrim.results.summary import Egress, Ingress, Quantile, Summary
+
+INGRESS = {
+    "matched": "matched",
+    "lost": "lost",
+    "duplicate": "duplicate",
+    "beyond_window": "beyond the window",
+    "cut": "cut at the capture's end",
+    "trimmed": "trimmed",
+    "unstamped": "without a stamp",
+    "stalled": "behind a stall of the generator",
+}
+EGRESS = {
+    "matched": "matched",
+    "unmatched": "unmatched",
+    "copy": "copies",
+    "cut": "cut at the capture's start",
+    "trimmed": "trimmed",
+    "unstamped": "without a stamp",
+    "stalled": "behind a stall of the generator",
+}
+
+# With so many, intervals hold as often as they say (docs/intervals.md).
+_ENOUGH_EPISODES = 30
+
+# These are printed even where there are none: readers look for them.
+_ALWAYS = ("matched", "lost", "unmatched")
+
+
+def sum_of(side: Ingress | Egress, words: dict[str, str]) -> str:
+    """Return the outcomes as a sum, without those that do not occur."""
+    terms = [
+        f"{units.count(number)} {words[field]}"
+        for field in words
+        if (number := getattr(side, field)) or field in _ALWAYS
+    ]
+    return f"{units.count(side.packets)} = {' + '.join(terms)}"
+
+
+def undelivered(summary: Summary) -> tuple[int, int]:
+    """Return the packets not delivered within the window, and those whose end is known."""
+    missing = summary.ingress.lost + summary.ingress.beyond_window
+    return missing, summary.ingress.matched + missing
+
+
+def times(summary: Summary) -> units.Times:
+    """Return how the latencies of a run are printed, in one way for all of them."""
+    latency = summary.latency_ns
+    return units.Times.of([latency.max, *(quantile.value for quantile in latency.quantiles)])
+
+
+def verdict(summary: Summary) -> str:
+    """Return the strongest statement about the tail that the samples support, as a sentence."""
+    missing, known = undelivered(summary)
+    if summary.unordered:
+        largest = summary.latency_ns.max
+        told = (
+            "" if largest is None else f"; the largest latency was {times(summary).text(largest)}"
+        )
+        return f"Percentiles without intervals{told}."
+    if not summary.samples:
+        return "No packet was matched, so there is no latency." + _losses(summary, missing, known)
+    delivered = "the delivered packets" if missing else "packets"
+    best = _best(summary.latency_ns.quantiles)
+    if best is None or best.value is None:
+        text = f"{units.count(summary.samples)} samples support no percentile."
+        if summary.latency_ns.max is not None:
+            text += f" The largest latency was {times(summary).text(summary.latency_ns.max)}."
+    else:
+        text = (
+            f"{units.percent(best.p)} % of {delivered} within {times(summary).text(best.value)}"
+            f" ({confidence(summary)} confidence: {interval(best, times(summary))})."
+        )
+    return text + _losses(summary, missing, known)
+
+
+def confidence(summary: Summary) -> str:
+    """Return the confidence of the intervals: ``95 %``."""
+    return f"{units.percent(summary.latency_ns.confidence)} %"
+
+
+def interval(quantile: Quantile, style: units.Times) -> str:
+    """Return the interval of a quantile in words, with missing bounds named."""
+    low, high = quantile.low, quantile.high
+    if low is None:
+        return "not bounded" if high is None else f"at most {style.text(high)}"
+    return f"at least {style.text(low)}" if high is None else style.span(low, high)
+
+
+def unsupported(summary: Summary) -> tuple[tuple[str, str], ...]:
+    """Return each quantile that the samples do not support, in percent, and why."""
+    if not summary.samples or summary.unordered:
+        return ()
+    return tuple(
+        (units.percent(quantile.p), _shortage(quantile, summary.samples))
+        for quantile in summary.latency_ns.quantiles
+        if not quantile.supported
+    )
+
+
+def few_episodes(summary: Summary) -> str | None:
+    """Say which supported quantiles have few independent episodes beyond them; ``None`` if none."""
+    listed = ", ".join(
+        f"p{units.percent(quantile.p)} ({quantile.episodes or 'less than 1'})"
+        for quantile in summary.latency_ns.quantiles
+        if quantile.supported
+        and quantile.episodes is not None
+        and quantile.episodes < _ENOUGH_EPISODES
+    )
+    if not listed:
+        return None
+    return f"may be too narrow, with few independent episodes beyond {listed}"
+
+
+def body(summary: Summary) -> str | None:
+    """Return minimum, mean and interquartile range."""
+    latency, style = summary.latency_ns, times(summary)
+    if latency.min is None or latency.iqr is None:
+        return None
+    parts = [f"minimum {style.text(latency.min)}"]
+    if (mean := latency.mean) is not None:
+        parts.append(f"mean {style.text(mean.value)}")
+        if mean.low is not None and mean.high is not None:
+            parts[-1] += f" ({style.span(mean.low, mean.high)})"
+    return ", ".join([*parts, f"interquartile range {units.time(latency.iqr)}"])
+
+
+def clusters(summary: Summary) -> str | None:
+    """Return whether the worst packets come one by one or together."""
+    worst = summary.worst
+    if not worst.count:
+        return None
+    since = "" if worst.from_ns is None else f" ({units.time(worst.from_ns)} and more)"
+    noun = "cluster" if worst.clusters == 1 else "clusters"
+    return (
+        f"the {units.count(worst.count)} worst packets{since} form "
+        f"{units.count(worst.clusters)} {noun}"
+    )
+
+
+def known_of(verdict: Verdict) -> str:
+    """Return value and interval of an objective, or why there is none."""
+    objective = verdict.objective
+    if verdict.value is None or objective.what == "loss" or objective.promise is not None:
+        return verdict.why
+    bounds = verdict.low, verdict.high
+    value, low, high = (
+        "open" if one is None else "∞" if math.isinf(one) else units.time(round(one))
+        for one in (verdict.value, *bounds)
+    )
+    return value if bounds[0] == bounds[1] else f"{value} ({low} to {high})"
+
+
+def _best(quantiles: tuple[Quantile, ...]) -> Quantile | None:
+    known = [q for q in quantiles if q.supported and q.value is not None]
+    return max(known, key=lambda q: Decimal(q.p), default=None)
+
+
+def _losses(summary: Summary, missing: int, known: int) -> str:
+    if not missing:
+        return ""
+    text = (
+        f" {units.count(missing)} of {units.count(known)} packets"
+        f" ({units.loss(missing, known)} %) were not delivered"
+    )
+    best = _best(summary.delivery_adjusted_ns)
+    if best is None or best.value is None:
+        return text + "."
+    return (
+        f"{text}: counted as infinitely late, {units.percent(best.p)} % of all packets are within"
+        f" {times(summary).text(best.value)}."
+    )
+
+
+def _shortage(quantile: Quantile, samples: int) -> str:
+    needed = units.count(quantile.samples_needed)
+    if samples < quantile.samples_needed:
+        return f"not supported by {units.count(samples)} samples, {needed} are needed"
+    return (
+        f"not supported by {units.count(samples)} samples: the effective sample size is "
+        f"{units.count(quantile.effective_samples)} (autocorrelated), {needed} are needed"
+    )

@@ -1,0 +1,120 @@
+"""A run directory that exists: :class:`RunDirectory`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tailtrim.errors import RunDirectoryError
+from tailtrim.results.layout import (
+    CAPTURE,
+    DEVICE,
+    GENERATOR,
+    MINUTES,
+    PROVENANCE,
+    ROUND_TRIPS,
+    SUMMARY,
+    TABLES,
+)
+from tailtrim.results.summary import NO_ORDER, Summary
+from tailtrim.results.tabular import Tabular
+from tailtrim.results.typed_json import parsed
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+
+    import pyarrow as pa
+
+
+class RunDirectory(Tabular):
+    """A run directory that exists.
+
+    Args:
+        path: where it is.
+
+    Raises:
+        RunDirectoryError: when there is none, or not a whole one.
+
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        """Open the directory and read its summary."""
+        self.path = Path(path)
+        summary = self.path / SUMMARY
+        try:
+            text = summary.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            message = f"{self.path}: not a run directory, expected one with a {SUMMARY}"
+            raise RunDirectoryError(message) from error
+        self.summary = Summary.from_json(text, source=str(summary))
+
+    def __repr__(self) -> str:
+        """Name the place and the essential numbers."""
+        return f"<RunDirectory {str(self.path)!r} of {self.summary.samples} samples>"
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The names of the tables that are there; ``roundtrip`` is of ``tailtrim ping`` alone."""
+        known = (*TABLES, ROUND_TRIPS)
+        return tuple(name for name in known if (self.path / f"{name}.parquet").exists())
+
+    @property
+    def name(self) -> str:
+        """The directory's own name, which stands for the run in tables and figures."""
+        return self.path.resolve().name
+
+    def table(self, name: str, *, columns: Sequence[str] | None = None) -> pa.Table:
+        """Read a table, see ``schema/``, or some of its columns.
+
+        Raises:
+            RunDirectoryError: when the directory lacks the table or its file is damaged.
+
+        """
+        import pyarrow.parquet  # noqa: PLC0415 - takes longer to import than most commands run
+
+        path = self.table_path(name)
+        try:
+            return pyarrow.parquet.read_table(path, columns=columns and list(columns))
+        except (OSError, pyarrow.ArrowException) as error:
+            raise RunDirectoryError(f"{path}: the table cannot be read: {error}") from error
+
+    def table_path(self, name: str) -> Path:
+        """Return the file of a table.
+
+        Raises:
+            RunDirectoryError: when the directory lacks it; it says why, if that is known.
+
+        """
+        path = self.path / f"{name}.parquet"
+        if not path.exists():
+            why = [notice.text for notice in self.summary.warnings if notice.code == NO_ORDER]
+            if (self.path / MINUTES[0]).exists():
+                why.append("the run was kept by minute, which needs little disk and has no samples")
+            raise RunDirectoryError(
+                ": ".join([f"{path}: the table cannot be read: it is missing", *why])
+            )
+        return path
+
+    def provenance(self) -> dict[str, Any]:
+        """Command, versions and inputs of the run; empty where the directory has none."""
+        return self._record(PROVENANCE)
+
+    def generator(self) -> dict[str, Any]:
+        """Return what the load generator of a live run counted; empty where there is none."""
+        return self._record(GENERATOR)
+
+    def capture(self) -> dict[str, Any]:
+        """Return what the taps of a live run saw and dropped; empty where there is nothing."""
+        return self._record(CAPTURE)
+
+    def device(self) -> dict[str, Any]:
+        """Return what is known of the device of a live run; empty where there is nothing."""
+        return self._record(DEVICE)
+
+    def _record(self, name: str) -> dict[str, Any]:
+        try:
+            record = parsed((self.path / name).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return record if isinstance(record, dict) else {}
