@@ -2,7 +2,7 @@
 
     PYTHONPATH=tests/capacity/support python benchmarks/capacity_search.py [--searches 20]
 
-Prints a table in Markdown: trials and time of a search (medians; each trial takes 2 s beside its
+Prints a table in Markdown: trials and time of a search (medians; each trial takes 2 s more than its
 duration), how many searches have the capacity between their bounds, and how far these are apart.
 """
 
@@ -83,7 +83,7 @@ def _load(bound: FoundBound | None) -> float | None:
 
 
 class Measurer(AbstractMeasurer):  # type: ignore[misc]
-    """A device for the reference: what is bad by a goal is lost for it."""
+    """A device for the reference: packets that are bad by a goal are lost for it."""
 
     def __init__(self, device: Device, counted: str) -> None:
         """Take a device."""

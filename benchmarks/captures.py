@@ -1,4 +1,4 @@
-"""The synthetic pairs of captures: what they are, how large they are, how they come into being."""
+"""The synthetic pairs of captures: their content, their size, and the program that makes them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ SIDES = ("ingress", "egress")
 #: Command that builds the generator of captures.
 BUILT_BY = "cargo build --release -p tailtrim-tail --example synthesize"
 
-# Runs a command with its output to a pipe. The shell opens the pipe, since whoever does waits there
-# for a reader.
+# Runs a command with its output to a pipe. The shell opens the pipe, since opening waits for a
+# reader.
 OPENING = ("sh", "-c", 'fifo=$1; shift; exec "$@" > "$fifo"', "sh")
 
 Through = Literal["file", "fifo"]

@@ -35,7 +35,7 @@ def main() -> None:
     """Decode one capture."""
     capture, frame_bytes, parquet = Path(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])
     records = view(capture, frame_bytes)
-    # Neither compressed nor encoded: what a reader can scan fastest.
+    # Neither compressed nor encoded: the fastest form to scan.
     with pq.ParquetWriter(parquet, SCHEMA, compression="none", use_dictionary=False) as writer:
         for start in range(0, len(records), CHUNK):
             chunk = records[start : start + CHUNK]

@@ -1,9 +1,9 @@
-"""Times the generator and the taps beside their peers on one veth pair, in one run; needs root.
+"""Times the generator, the taps and their peers on one veth pair, in one run; needs root.
 
     python benchmarks/live.py [--seconds 2] [--turns 3]
 
-Writes ``live.md`` and ``live.csv`` into ``runs/<date>-<machine>-live/``. README.md beside this file
-says how to read them. What is not installed is skipped with the reason.
+Writes ``live.md`` and ``live.csv`` into ``runs/<date>-<machine>-live/``. README.md in this folder
+says how to read them. Peers that are not installed are skipped with the reason.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ def neutral(text: str, folders: dict[Path, str]) -> str:
 
 
 def _number(version: str) -> str:
-    """Keep the numbers of a version; what follows often names a place.
+    """Keep the numbers of a version; the text after them often names a place.
 
     >>> _number("6.18.4-3-of-somebody")
     '6.18.4'

@@ -62,7 +62,7 @@ def measure(
 
     Args:
         command: program and arguments.
-        output: where standard output goes; standard error goes beside it.
+        output: where standard output goes; standard error goes to the same folder.
         folder: working directory.
         server: process that works for the command; its tree counts as well.
 
@@ -124,7 +124,7 @@ def fits(pair: Pair) -> str | None:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Kill a process and what it started."""
+    """Kill a process and its descendants."""
     for pid in _tree(process.pid):
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)

@@ -2,8 +2,8 @@
 
     python benchmarks/noise.py [--seconds 3] [--turns 4] [--cpu N]
 
-Writes ``noise.md`` and ``noise.csv`` into ``runs/<date>-<machine>-noise/``. README.md beside this
-file says how to read them. What is not installed is skipped with the reason.
+Writes ``noise.md`` and ``noise.csv`` into ``runs/<date>-<machine>-noise/``. README.md in this
+folder says how to read them. Programs that are not installed are skipped with the reason.
 """
 
 from __future__ import annotations
@@ -192,7 +192,7 @@ def together(programs: Programs, turn: int, folder: Path) -> list[Row]:
     Two polling loops cannot be compared so: each would be the other's gap.
     """
     commands = programs.timers()
-    # Whoever else keeps the CPU awake does so for all.
+    # Other programs that keep the CPU awake do so for all.
     del commands[ASLEEP]
     started = {name: programs.start(command, folder) for name, command in commands.items()}
     rows = []
@@ -297,7 +297,7 @@ def verdicts(rows: list[Row]) -> list[str]:
                     continue
                 middle = statistics.median(ratios)
                 told.append(f"{what} {middle:.2f} ({min(ratios):.2f}-{max(ratios):.2f})")
-                # One direction in most turns: what differs by chance goes both ways.
+                # One direction in most turns: random differences go both ways.
                 ahead = sum(ratio > 1 for ratio in ratios)
                 if middle > NOISIER and ahead * 4 >= len(ratios) * 3:
                     noisier.append(what)

@@ -1,4 +1,4 @@
-"""The command line, and what follows from it: which captures, how much disk."""
+"""The command line, and values derived from it: the captures, the disk space."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ QUICK = {
     "postgres_limit": 100_000,
 }
 
-# Disk per pair: Parquet, what DuckDB may spill, a PostgreSQL table with what it sorts.
+# Disk per pair: Parquet, spilled data of DuckDB, a PostgreSQL table with its files for sorting.
 PARQUET_BYTES, SPILL_BYTES, POSTGRES_BYTES = 2 * 24, 100, 400
 POSTGRES_EMPTY_BYTES = 300_000_000
 

@@ -30,7 +30,7 @@ def agent_program(
         session: for the paths.
         pairs: how many samples a synthetic pair gives; None for published ones, which are trimmed.
         pair: the captures; None for named pipes in the working directory.
-        note: what to say about the data.
+        note: a remark on the data.
         cores: how many it may use.
 
     """

@@ -84,7 +84,7 @@ def correlated(of: float) -> Callable[[np.random.Generator, int, float], np.ndar
 
 
 def stalls(length: float) -> Callable[[np.random.Generator, int, float], np.ndarray]:
-    """Return latencies of which so many successive ones are late in a stall, on average."""
+    """Return latencies with stalls; so many successive ones are late in a stall, on average."""
 
     def process(random: np.random.Generator, packets: int, share: float) -> np.ndarray:
         latency_ns = 20_000 * random.lognormal(0, 0.3, packets)
@@ -117,7 +117,7 @@ def differing(spread: float) -> Callable[[np.random.Generator, int, float], np.n
 
 
 def _latency(uniform: np.ndarray, share: float) -> np.ndarray:
-    """Return latencies of which a share exceeds the deadline."""
+    """Return latencies; a share of them exceeds the deadline."""
     mean_ns = _DEADLINE_NS / -log(share)
     latency_ns: np.ndarray = -np.log(uniform) * mean_ns
     return latency_ns

@@ -1,4 +1,4 @@
-"""Writes a record: every raw measurement, a summary, and what is needed to repeat it."""
+"""Writes a record: every raw measurement, a summary, and the facts needed to repeat it."""
 
 from __future__ import annotations
 

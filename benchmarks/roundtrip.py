@@ -1,10 +1,10 @@
-"""Measures round trips with ``tailtrim ping`` and ``reflect`` beside their peers; needs root.
+"""Measures round trips with ``tailtrim ping``, ``reflect`` and their peers; needs root.
 
     python benchmarks/roundtrip.py [--turns 1] [--only latency,sustained,reflectors] [--out DIR]
 
 Writes ``roundtrip.csv`` and ``roundtrip.md`` into ``runs/<date>-<machine>-roundtrip/``. Turns are
-added to those that are there already. README.md beside this file says how to read them. What is not
-installed is skipped with the reason.
+added to those that are there already. README.md in this folder says how to read them. Peers that
+are not installed are skipped with the reason.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ def missing(client: Client) -> str | None:
 
 
 def sustained(turn: int) -> Iterator[Row]:
-    """Find the highest rate of which each client gets all answered."""
+    """Find the highest rate at which each client gets all replies."""
     for client in peers.clients():
         told = ("sustained", client.name, client.reflector.name, "", turn, "round trips/s")
         # Stamps only cost here, and HiPerConTracer has no higher rate.
@@ -194,7 +194,7 @@ def reflectors(turn: int) -> Iterator[Row]:
 
 
 def ask_own(client: Client, node: Namespace, rate: int) -> tuple[float, float, float]:
-    """Have a client ask; return what was sent and what came back, a second and as a share."""
+    """Have a client ask; return requests and replies a second, and the share answered."""
     _, (sent, answered) = ask(client, node, rate, STEP_S)
     # sockperf runs for whole seconds.
     took = 1.0 if client.name.startswith("sockperf") else STEP_S
@@ -206,7 +206,7 @@ def climb(
     rates: tuple[int, ...],
     load: Callable[[int], tuple[float, float, float]],
 ) -> Iterator[Row]:
-    """Offer more and more; return the most replies a second, and the most of which few are lost."""
+    """Raise the rate; return the most replies a second, and the most with few of them lost."""
     sustained, most, note = 0.0, 0.0, ""
     for rate in rates:
         try:
@@ -224,7 +224,7 @@ def climb(
 
 
 def offer(node: Namespace, rate: int) -> tuple[float, float, float]:
-    """Have the generator ask; return what was sent and what came back, a second and as a share."""
+    """Have the generator ask; return requests and replies a second, and the share answered."""
     load = ["--rate", str(rate), "--stop-after", f"{STEP_S}s", "--dst-mac", MACS[1]]
     to = ["--src-ip", NEAR, "--dst-ip", FAR, "--dst-port", str(peers.ECHO)]
     own = ["--cpu", str(peers.CLIENT_CPU)]

@@ -76,7 +76,7 @@ class Reflector:
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """Something that asks, at a rate for some seconds, and what its round trips are."""
+    """A client that asks at a rate for some seconds, and the kind of its round trips."""
 
     name: str
     reflector: Reflector

@@ -3,7 +3,7 @@
     make bench                        # or, from the project's folder:
     python benchmarks/run.py --quick
 
-README.md beside this file says what is measured and how to read a record.
+README.md in this folder describes the measurements and how to read a record.
 """
 
 from __future__ import annotations

@@ -143,7 +143,7 @@ class Scale:
         return self._stage(engine, command, parts=parts, server=process)
 
     def _generate(self) -> None:
-        """Time the generator alone, which runs beside the next stages."""
+        """Time the generator alone; it also runs during the next stages."""
         started, before = time.monotonic(), _children_s()
         command = [str(SYNTHESIZE), "ingress", str(self._pairs), "mscap"]
         subprocess.run(command, stdout=subprocess.DEVNULL, check=True)

@@ -6,7 +6,7 @@
 
 A master, two workers of one core and a Connect server run on this machine, on captures in its page
 cache. Prints a table in Markdown: wall time, CPU time (that of the client, of the servers and of
-the workers), and what came back from the workers. Two processes at once show how much faster two
+the workers), and the bytes that came back from them. Two processes at once show how much faster two
 cores of this machine can be. The first analysis of a session starts Java's and Python's workers and
 sends them the native module; the second does not. Then a worker is killed (SIGKILL, its executor
 with it) after a third of that time. All must give the bytes of one process.

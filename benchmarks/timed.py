@@ -63,7 +63,7 @@ class Timed(Session):
         return self._timed("join", lambda: self._engine.add(name, expression))
 
     def rows(self, expression: ir.Table) -> Iterator[pa.RecordBatch]:
-        """Stream rows; what their reader takes does not count."""
+        """Stream rows; the time of their reader does not count."""
         kind = next((part for name, part in ROWS.items() if name in expression.columns), "rest")
         batches = self._engine.rows(expression)
         while (batch := self._timed(kind, lambda: next(batches, None))) is not None:

@@ -4,7 +4,7 @@ python tests/suites.py SUITE [PART]
 
 SUITE: test lab faults reflectors guests simulations engines packages long; all; or shard: one of
 them but ``test``, or a part of one, chosen by the number of commits, which continuous integration
-runs beside ``test``. PART: 2/3, the second third of the files of a suite.
+runs in addition to ``test``. PART: 2/3, the second third of the files of a suite.
 
 Exit code 1: a step failed, or something was skipped that ``tests/skips.toml`` does not have.
 Results of the runners stay below ``target/results``.
@@ -67,7 +67,7 @@ def pytest(name: str, suite: str, *words: str) -> Step:
 
 
 def with_alone(name: str, suite: str, *words: str, dist: str = "loadgroup") -> tuple[Step, Step]:
-    """Return the steps of tests side by side, then of those with nothing beside them."""
+    """Return the steps of tests that run in parallel, then of those that run alone."""
     together = ("-m", "not alone", "--numprocesses", "3", "--dist", dist, "--no-loadscope-reorder")
     return (
         pytest(f"{name}-together", suite, *words, *together),

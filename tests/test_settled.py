@@ -88,7 +88,7 @@ def test_a_full_disk_is_one_error(tmp_path: Path) -> None:
 def test_a_folder_takes_the_place_of_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, can_exchange: bool
 ) -> None:
-    """The earlier one was removed before: who was killed then had neither."""
+    """The earlier one was removed before: a process killed then left neither."""
     place = tmp_path / "run"
     place.mkdir()
     (place / "summary.json").write_text("earlier")

@@ -19,7 +19,7 @@
     └── ReportError          a report was asked for that makes no sense
         └── PicturesError    what makes pages and figures is not installed
 
-What to do about an error is in its notes (``error.__notes__``), which tracebacks show. A note that
+Advice on an error is in its notes (``error.__notes__``), which tracebacks show. A note that
 names arguments of the call is a :class:`Remedy`.
 """
 
@@ -154,7 +154,7 @@ class ExitCode(IntEnum):
     told: str
 
     def __new__(cls, code: int, told: str) -> Self:
-        """Keep the words of the help beside the number."""
+        """Keep the words of the help with the number."""
         one = int.__new__(cls, code)
         one._value_, one.told = code, told
         return one

@@ -1,4 +1,4 @@
-"""Models of one part of a plan or testbed file, of which its ``kind`` names one: :class:`Kinds`."""
+"""Models of one part of a plan or testbed file, chosen by its ``kind``: :class:`Kinds`."""
 
 from __future__ import annotations
 

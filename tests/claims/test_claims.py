@@ -155,7 +155,7 @@ def test_repetitions_are_judged_together(
     # Geometric mean of 3.25, 3.35 and 3.45 µs; t of two degrees of freedom is 4.303.
     for fact in ("is 3.349 µs", "3.110 µs and 3.607 µs", "95 % confidence", "over 3 runs"):
         assert fact in text
-    # Each run alone is below, but what differs from run to run could be more.
+    # Each run alone is below, but with the spread of runs it could be more.
     assert judged(repeated, "expect: median < 3.5us")[0] == "not decided"
     assert judged(repeated, "expect: median < 3us")[0] == "fails"
     assert judged(repeated, "where: {repetition: 0}", "expect: median < 3.5us")[0] == "holds"

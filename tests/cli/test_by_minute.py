@@ -1,4 +1,4 @@
-"""Results by minute are those of the samples, and what is left where the analysis is killed."""
+"""Results by minute are those of the samples; some are kept where the analysis is killed."""
 
 from __future__ import annotations
 

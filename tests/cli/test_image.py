@@ -1,4 +1,4 @@
-"""``tailtrim image``: what cannot be an image is told before anything is fetched."""
+"""``tailtrim image``: impossible images are refused before anything is fetched."""
 
 from __future__ import annotations
 

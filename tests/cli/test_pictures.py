@@ -1,4 +1,4 @@
-"""Without the extra ``pictures``: what needs it says how to install it, before any work."""
+"""Without the extra ``pictures``: commands that need it say how to install it, before any work."""
 
 from __future__ import annotations
 

@@ -281,7 +281,7 @@ def test_worse_has_an_exit_code(published: Path, measured: Path) -> None:
 
 
 def _cases(report: Path) -> dict[str, list[str]]:
-    """Return the suites of a JUnit report: of each case, what is in it."""
+    """Return the suites of a JUnit report, with the content of each case."""
     suites = ET.parse(report).getroot()  # noqa: S314 - made here
     return {suite.attrib["name"]: [child.tag for c in suite for child in c] for suite in suites}
 

@@ -1,4 +1,4 @@
-"""Objectives of a comparison: limits in its figures, and what has none."""
+"""Objectives of a comparison: limits in its figures, and figures without any."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The capacity model on the published captures, beside what the paper prints."""
+"""The capacity model on the published captures, compared with the numbers in the paper."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_snort_on_hardware(analysed: Analysed) -> None:
     found = predicted(analysed(SNORT), floor=analysed(FLOOR), rates_pps=[80_000])
     assert found.t_cpu_ns.value == 14_537 - 3_137
     assert holds(found.t_cpu_ns, 11_400)
-    # The capture of Snort has a clock of 945 Hz beside the tick.
+    # The capture of Snort has a clock of 945 Hz in addition to the tick.
     assert [one.cause for one in found.stolen] == ["945.2 Hz", "250.0 Hz", "not periodic"]
     # 945.2 Hz of 18.29 us and 250 Hz of 15.55 us.
     assert found.stolen_us_per_s.value == pytest.approx(21_173, abs=50)

@@ -1,4 +1,4 @@
-"""Real devices that rewrite frames: what went in is found again in what came out."""
+"""Real devices that rewrite frames: each frame that went in is found again at the egress."""
 
 from __future__ import annotations
 

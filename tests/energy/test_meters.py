@@ -1,4 +1,4 @@
-"""Meters: files of a kernel, and what is asked over the network, each as its documents say."""
+"""Meters: files of a kernel, and devices asked over the network, each as its documents say."""
 
 from __future__ import annotations
 

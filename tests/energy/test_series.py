@@ -48,7 +48,7 @@ def test_a_decrease_that_is_no_wrap_is_refused() -> None:
         unwrapped([0, 1], [5, 4], without)
 
 
-# A busy machine may take long to draw values; what is tested takes no time.
+# A busy machine may take long to draw values; the tested code takes no time.
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     start=st.floats(0, RANGE_J - 1),

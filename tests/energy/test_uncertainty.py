@@ -1,4 +1,4 @@
-"""Watts and joules a packet: their uncertainty, what is refused, and what would be needed."""
+"""Watts and joules a packet: their uncertainty, refused results, and the blocks they would need."""
 
 from __future__ import annotations
 

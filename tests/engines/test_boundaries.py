@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 WINDOW_NS = 50_000_000
 #: Disagreement of the taps' clocks that the native module allows.
 EARLY_NS = 1_000_000_000
-#: Packets beside those of a case, and how long each of them takes: the longest latency.
+#: Packets in addition to those of a case, and the latency of each: the longest one.
 STEADY = 300
 STEP_NS = 10_000_000
 LATENCY_NS = 30_000

@@ -1,4 +1,4 @@
-"""Workers of a cluster that match captures, and what keeps others from it."""
+"""Workers of a cluster that match captures, and checks that keep other workers from it."""
 
 from __future__ import annotations
 

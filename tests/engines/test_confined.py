@@ -40,7 +40,7 @@ def decoded(testpmd: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory
 
 @pytest.fixture
 def around(tmp_path: Path, run: Path) -> Path:
-    """Return a folder with a run directory and what a query of it must not touch."""
+    """Return a folder with a run directory and files that a query of it must not touch."""
     shutil.copytree(run, tmp_path / "run")
     (tmp_path / "secret.csv").write_text("word\nsecret\n")
     shutil.copy(run / "worst.parquet", tmp_path / "other.parquet")

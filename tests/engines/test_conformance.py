@@ -109,7 +109,7 @@ def test_signatures_that_collide_in_their_first_half(engine: Engine, tmp_path: P
 
 
 def test_a_copy_that_nobody_remembers(engine: Engine, tmp_path: Path) -> None:
-    # Copies are told from aliens only among the last 16,000 packets that entered.
+    # Copies differ from aliens only among the last 16,000 packets that entered.
     entered = [(10**18 + number * 1_000, number) for number in range(20_000)]
     left = [(stamp_ns + 500, number) for stamp_ns, number in entered]
     for number, later in [(0, 15_998), (1, 16_000), (2, 16_001), (3, 16_003), (4, 19_000)]:

@@ -1,4 +1,4 @@
-"""``decode``: what is there is whole, and what was interrupted is completed."""
+"""``decode``: files that exist are whole, and interrupted work is completed."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def decoded(captures: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactor
 
 
 def in_namespace(script: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    """Run a shell script where it may mount what nobody else sees, and what goes with it."""
+    """Run a shell script in a mount namespace of its own, which ends with it."""
     unshare = ["unshare", "--mount"] if os.getuid() == 0 else ["unshare", "--mount", "-r"]
     probe = [*unshare, "mount", "-t", "tmpfs", "tmpfs", "/mnt"]
     tried = subprocess.run(probe, check=False, capture_output=True, text=True)
@@ -201,7 +201,7 @@ exit 0
 def scratch_full(decoded: Decoded, folder: Path, size: str) -> tuple[str, str]:
     """Analyze with a scratch disk of a size that fills up, then with a large one.
 
-    What is left of the first try is nothing. Returns what is told of it, and the result of the
+    The first try leaves nothing. Returns the message on it, and the result of the
     second.
     """
     disk, place = folder / "disk", folder / "place"

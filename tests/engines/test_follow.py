@@ -1,4 +1,4 @@
-"""``decode --follow``: what rotating captures become is what the whole capture becomes."""
+"""``decode --follow``: rotating captures give the same result as the whole capture."""
 
 from __future__ import annotations
 

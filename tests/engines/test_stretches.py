@@ -83,7 +83,7 @@ OPTIONS: dict[str, Any] = {
 
 
 def test_pipes_are_left_to_one_host(tmp_path: Path) -> None:
-    """Nothing opens them: who did would wait for ever, or take what the other is to read."""
+    """Nothing opens them: a reader would wait for ever, or take bytes of the other reader."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     spark = object.__new__(Spark)

@@ -1,4 +1,4 @@
-"""A run by minute whose nodes are elsewhere: what is fetched, and what users are told."""
+"""A run by minute whose nodes are elsewhere: fetched files, and messages to users."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ Steps = dict[str, list[tuple[str, str]]]
 
 
 def told(folder: Path, plan: dict[str, Any]) -> tuple[dict[str, Any], Steps]:
-    """Return all of it, and what is done to each node."""
+    """Return all of it, and the steps on each node."""
     place = folder / "plan.yml"
     place.write_text(yaml.safe_dump({"name": "dry", "traffic": TRAFFIC} | plan), "utf-8")
     would = dry_run(*load(place)).as_json()

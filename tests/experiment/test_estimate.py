@@ -83,7 +83,7 @@ def test_boots_and_warm_ups_are_counted_once_for_their_runs(tmp_path: Path) -> N
     assert len(every) == 4
     estimate = Estimate(every, boot_s=15, now=clock)
     assert estimate.left_s() == 4 * 10 + 2 * 15 + 2 * WINDOW_S
-    # The boot with its warm-up and what runs take, and then such a run alone.
+    # The boot with its warm-up and the time of a run, and then such a run alone.
     clock.now_s += 60
     estimate.ended(every[0], measured=True)
     clock.now_s += 12

@@ -143,7 +143,7 @@ def test_what_cannot_be_moved_stays_until_it_can(
 def test_minutes_stay_where_the_result_cannot_be_fetched(
     experiment: Callable[..., Experiment], broken: Broken, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The last table is missing: what was fetched before it was in a draft that was removed."""
+    """The last table is missing: files fetched before it were in a draft that was removed."""
     made = experiment(PLAN)
 
     def measure(*_: Any, by_minute: Any, **__: Any) -> Any:

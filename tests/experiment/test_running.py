@@ -92,7 +92,7 @@ def measuring(  # noqa: PLR0913 - keyword-only, each with a default
     departures: str = "",
     shares_cpu: bool = False,
 ) -> None:
-    """Have runs find the captures of 100 packets, of which the device sends some twice.
+    """Have runs find the captures of 100 packets; the device sends some of them twice.
 
     ``kernel`` is that of the node in one run after the other.
     """

@@ -37,7 +37,7 @@ def _samples(text: str) -> list[Any]:
 
 
 def _parsed(text: str) -> dict[tuple[str, str], Any]:
-    """Return the values by name and the label beside that of the run."""
+    """Return the values by name and by the label other than that of the run."""
     found = {}
     for sample in _samples(text):
         (label,) = [v for k, v in sample.labels.items() if k != "run"] or [""]

@@ -28,8 +28,8 @@ loop:
   line: [quiet, isolcpus=1]
 floor: false
 """
-#: Latency with the usual kernel, what the slower one adds, the spread of its boots, and the latency
-#: of a device without a guest.
+#: Latency with the usual kernel, addition by the slower one, spread of boots, and latency of a
+#: device without a guest.
 USUAL_NS, SLOWER_NS, BOOT_NS, BARE_NS = 50_000, 25_000, 2_000, 2_000
 
 

@@ -36,7 +36,7 @@ factors:
 together: {pinned: true, tuned: balanced}
 repeat: 3
 """
-#: Of a round trip, and what a rule and a wandering reflector add to it.
+#: Time of a round trip, and the times that a rule and a wandering reflector add to it.
 USUAL_NS, RULE_NS, WANDERING_NS = 50_000, 20, 30_000
 
 
@@ -146,7 +146,7 @@ def test_panels_share_an_axis_that_clips_nothing(experiment: Path, tmp_path: Pat
 
 
 class Page(HTMLParser):
-    """The cells of the tables of a page, row by row, and what its links lead to."""
+    """The cells of the tables of a page, row by row, and the targets of its links."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

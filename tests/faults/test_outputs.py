@@ -20,7 +20,7 @@ WRITING = {
     "report": "report {run} --out result",
     "query": "query 'select * from sample' {run} --format parquet --out result",
 }
-#: States of each command at which it is killed, evenly spread, beside the first and the last.
+#: States of each command at which it is killed, evenly spread, and also the first and the last.
 STATES = 3
 #: Dates and durations differ.
 DIFFERING = {"decode.json", "provenance.json", "report.html", "summary.json", "metrics.prom"}
@@ -119,7 +119,7 @@ exit $code
 
 
 def test_a_full_disk(line: str, tmp_path: Path) -> None:
-    """One error names the place, what has its name is whole, and with more room it works."""
+    """One error names the place, a file with its name is whole, and with more room it works."""
     room_kib, failures = 4, []
     while (ended := on_a_small_disk(line, room_kib, tmp_path)).returncode != 0:
         failures.append(ended)

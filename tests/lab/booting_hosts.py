@@ -1,6 +1,6 @@
 """A host of :mod:`hosts` that boots: kernel, firmware and power are played, shell and sshd real.
 
-What the kernel says of its boot is files that are mounted over its own. A boot ends all processes
+Files that are mounted over the kernel's own describe its boot. A boot ends all processes
 of the host, empties /run and has other files; without power no sshd answers.
 """
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 NEEDED = ("ip", "tc", "unshare", "nsenter", "setpriv")
 
-#: Files whose tests measure time, or change or watch this host: nothing else runs beside them.
+#: Files whose tests measure time, or change or watch this host: nothing else runs with them.
 #: Those of the reflector have one that polls with real-time priority: two at once leave no CPU.
 ALONE = {
     *("test_privileges", "test_reflect"),

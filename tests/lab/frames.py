@@ -25,7 +25,7 @@ def checksum(data: bytes) -> int:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Datagram:
-    """A UDP datagram in a frame. What is ``None`` is as it should be."""
+    """A UDP datagram in a frame. Fields that are ``None`` have the correct value."""
 
     source: str
     destination: str

@@ -1,6 +1,7 @@
 """A host that really boots: a virtual machine with sshd on a network, by kexec or GRUB.
 
-Its image is that of guests; what is appended to its first file system replaces their first program.
+Its image is that of guests; an archive appended to its first file system replaces their first
+program.
 """
 
 from __future__ import annotations
@@ -113,7 +114,7 @@ class GuestHost:
     Args:
         hosts: the others.
         image: whose kernel and programs it has.
-        folder: for its files, and what its console prints.
+        folder: for its files, and the output of its console.
         tools: programs of this machine that it has beside those.
         setup: commands of its first program, before it can be reached.
 

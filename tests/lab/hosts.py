@@ -1,6 +1,6 @@
 """Hosts with a real sshd each, in namespaces of this machine, and cables between them.
 
-Each has a network, processes and temporary folders of its own; what is left there after all is gone
+Each has a network, processes and temporary folders of its own; anything left there is gone
 with it. The client of SSH runs in one more network namespace.
 """
 
@@ -134,7 +134,7 @@ class Host:
         ).stdout
 
     def processes(self) -> dict[int, str]:
-        """Return what runs there beside sshd and process 1, with numbers of this machine."""
+        """Return its processes except sshd and process 1, with numbers of this machine."""
         found = {}
         ours = Path(f"/proc/{self.pid}/ns/pid").readlink()
         for process in Path("/proc").glob("[0-9]*"):

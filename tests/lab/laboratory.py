@@ -1,4 +1,4 @@
-"""The command line on a live testbed, and what it leaves behind."""
+"""The command line on a live testbed, and a search for anything that it leaves behind."""
 
 from __future__ import annotations
 

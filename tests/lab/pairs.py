@@ -32,7 +32,7 @@ def straight(near: Namespace, far: Namespace) -> None:
 
 
 class Pair:
-    """Two hosts and what lies between them."""
+    """Two hosts and the path between them."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Two hosts, each a network namespace without a name, joined by a cable: who asks, who answers."""
+"""Two hosts, each a network namespace without a name, joined by a cable: client and reflector."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ class Cable:
 
 
 class Reflector:
-    """A reflector that runs, and what it says in the end."""
+    """A reflector that runs, and its result in the end."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self.process = process

@@ -157,7 +157,7 @@ class Counting(Stamps):
             if digit == self.NOT_THERE:
                 continue
             t3 = self.stamp()
-            # Between this and the sending, what only telemetry can tell.
+            # The time between this and the sending is known to telemetry only.
             time.sleep(self.keeps_ns / 1e9)
             reply = struct.pack(">I", number) + t3 + b"\x94\x01" + probe[14:16]
             reply += received + probe[:14] + bytes(2) + b"\xff" + bytes(3)

@@ -93,7 +93,7 @@ def test_its_files_are_its_own_and_stay_as_they_are(outside: Namespace, tmp_path
     with Container(outside, given, ContainerSettings()) as inside:
         script = "cat /told; echo changed >/told; echo new >/new; echo run >/run/x; cat /told"
         assert inside.run("sh", "-c", script) == "before\nchanged\n"
-        # Until it ends, it keeps what it wrote; what is not in its root is not there.
+        # Until it ends, it keeps the files it wrote; files outside its root are not there.
         assert inside.run("cat", "/told", "/new") == "changed\nnew\n"
         assert not inside.exists("/etc/os-release")
         assert inside.exists("/new")

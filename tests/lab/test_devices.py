@@ -1,4 +1,4 @@
-"""Each device under test on a live testbed: what enters it leaves it."""
+"""Each device under test on a live testbed: packets that enter it leave it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Meters beside live runs: an outlet's emulator, and hosts without energy counters."""
+"""Meters during live runs: an outlet's emulator, and hosts without energy counters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A plan boots the device's host by GRUB's next entry; what does not come up falls back."""
+"""A plan boots the device's host by GRUB's next entry; a boot that fails falls back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Captures of runs on hosts: where they are matched, how they are fetched, what is corrected."""
+"""Captures of runs on hosts: where they are matched, how they are fetched, and corrections."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_a_file_arrives_whole_although_the_connection_is_lost_on_the_way(
 ) -> None:
     """Of 8 MB at 20 Mbit/s, about 3 s, the connection is lost after 5 MB, which are not sent again.
 
-    What was on its way then is: a window of SSH has 2 MiB.
+    Bytes that were on their way then are: a window of SSH has 2 MiB.
     """
     host = one_host.hosts["far"]
     with (

@@ -96,7 +96,7 @@ def test_what_a_mirror_loses_is_not_taken_for_the_devices_loss(lab: Lab, mirrore
 
 @pytest.fixture
 def two_taps(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hosts]:
-    """Return three hosts, of which the load generator has the second tap."""
+    """Return three hosts; the load generator has the second tap."""
     by_ssh()
     with cabled(lab.folder) as hosts:
         hosts.cable("dut", "second", "gen", "tap", ("02:00:00:00:09:01", "02:00:00:00:09:02"))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from hosts import Hosts
     from laboratory import Lab
 
-#: Until 4,000 packets have come it starts programs, each of which takes page faults.
+#: Until 4,000 packets have come it starts programs; each of them takes page faults.
 WARMING = """#!/bin/sh
 ( until [ "$(awk '/d0:/ {{ print ($3 > 4000) }}' /proc/self/net/dev)" = 1 ]; do :; done
 echo settled ) &

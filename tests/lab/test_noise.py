@@ -1,4 +1,4 @@
-"""``tailtrim noise`` beside oslat on the same CPU: the same gaps found.
+"""``tailtrim noise`` and oslat on the same CPU: both find the same gaps.
 
 Which is noisier is a matter for ``benchmarks/noise.py``.
 """

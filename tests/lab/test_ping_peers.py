@@ -1,4 +1,4 @@
-"""Round trips beside those of other tools, and in their formats."""
+"""Round trips compared with those of other tools, and in their formats."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_those_of_iputils(pair: Pair) -> None:
 
 
 def test_those_of_irtt(pair: Pair, tmp_path: Path) -> None:
-    """Both ways are imported as what they are: were they mixed up, 5 ms would be 20."""
+    """Both ways are imported correctly: were they mixed up, 5 ms would be 20."""
     tools.need(IRTT)
     place = tmp_path / "irtt.json.gz"
     with serving(pair, 2112, "irtt", "server", "-b", FAR):

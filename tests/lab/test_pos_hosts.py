@@ -87,7 +87,7 @@ class OnHosts:
         return found
 
     def programs(self) -> dict[str, str]:
-        """Return what runs on each host, also in namespaces below it, beside sshd."""
+        """Return the processes of each host other than sshd, also in namespaces below it."""
         found = {}
         for name, host in self.hosts.hosts.items():
             lines = set(host.run("sh", "-c", _PROGRAMS).splitlines())

@@ -30,7 +30,7 @@ MODES = {
     "af-xdp": ("--mode", "af-xdp", "--interface", "far"),
     "nat": ("--mode", "nat", "--interface", "far"),
 }
-#: Modes, and what they need where their user is not root.
+#: Modes, and the capabilities that they need where their user is not root.
 GRANTED = {
     "socket": "cap_net_bind_service,cap_net_raw",
     "xdp": "cap_net_bind_service,cap_net_raw,cap_net_admin,cap_bpf,cap_perfmon",

@@ -1,4 +1,4 @@
-"""The reflector on a cable of its own: what its modes answer, refuse and leave behind."""
+"""The reflector on a cable of its own: replies, refusals and the end of its modes."""
 
 from __future__ import annotations
 
@@ -210,7 +210,7 @@ def test_translation_leaves_nothing_behind_when_killed(cable: Cable) -> None:
         assert "tailtrim_reflect_" in tables(cable)
         killed.process.send_signal(signal.SIGKILL)
         killed.process.wait()
-        # The process beside it undoes everything.
+        # The helper process undoes everything.
         assert has_no_table(cable)
 
 
@@ -345,7 +345,7 @@ def test_invented_senders_get_no_more_than_they_sent(cable: Cable, mode: str) ->
                     raw.sendto(udp(f"10.77.0.{last}", port, 862, sender_packet(round_)), (FAR, 0))
                     raw.sendto(udp(f"10.77.0.{last}", port, 7, b"x" * 300), (FAR, 0))
             cable.until_read()
-        # Whoever is answered now comes behind them all: this client may ask twice.
+        # A client that is answered now comes behind them all: this one may ask twice.
         assert all(fence.ask(sender_packet(0)) is not None for fence in fences)
         whole_s = math.ceil(time.monotonic() - begin)
         after = (moved("rx"), moved("tx"))

@@ -61,7 +61,7 @@ UNSUMMED = {
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A frame, what the client hears, and how XDP and AF_XDP count it."""
+    """A frame, the reply that the client hears, and the counters of XDP and AF_XDP for it."""
 
     name: str
     #: Bytes of the payload that come back; ``None``: no reply.
@@ -157,7 +157,7 @@ CASES = [(False, one) for one in (*BOTH, *V4)] + [(True, one) for one in (*BOTH,
 
 
 class Client:
-    """Sends frames as they are; hears what its kernel takes, and what its wire carries."""
+    """Sends frames as they are; hears packets that its kernel takes, and frames on its wire."""
 
     def __init__(self, cable: Cable) -> None:
         self.macs = mac(cable.near, "near"), mac(cable.far, "far")
@@ -216,7 +216,7 @@ class Client:
             return None
 
     def carried(self) -> set[tuple[bool, int]]:
-        """Return family and port of all replies on the wire, whoever takes them."""
+        """Return family and port of all replies on the wire, whichever socket takes them."""
         replies: set[tuple[bool, int]] = set()
         self.raw.settimeout(0.1)
         while True:

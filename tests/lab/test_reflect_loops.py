@@ -43,7 +43,7 @@ MOST = 200
 QUIET_S = 0.3
 IP_HEADERS = {4: struct.Struct(">BBHHHBBH4s4s"), 6: struct.Struct(">IHBB16s16s")}
 
-#: Modes, and what each reflects.
+#: Modes, and the services that each reflects.
 MODES = dict.fromkeys(("socket", "xdp", "af-xdp"), ("echo", "stamp", "twamp")) | {"nat": ("echo",)}
 #: All pairs; each mode against itself is of the smoke laboratory.
 PAIRS = [

@@ -103,7 +103,7 @@ def test_a_killed_experiment_leaves_nothing_and_goes_on(lab: Lab) -> None:
 
 @pytest.mark.fast
 def test_in_a_user_namespace_without_privileges(lab: Lab) -> None:
-    # Somebody else than root, who has to make the user namespace of the testbed first.
+    # A user other than root has to make the user namespace of the testbed first.
     unshare = ["unshare", "--user", "--map-user=1000", "--map-group=1000", "--"]
     if subprocess.run([*unshare, "true"], check=False, capture_output=True).returncode != 0:
         pytest.skip("this host allows no user namespaces")

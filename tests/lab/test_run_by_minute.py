@@ -1,6 +1,6 @@
-"""Runs by minute on a live testbed: what is kept of them, and what is shown meanwhile.
+"""Runs by minute on a live testbed: the files kept of them, and the output meanwhile.
 
-Generator and device poll before all others: where they do that for a minute, tests beside starve.
+Generator and device poll before all others: where they do that for a minute, other tests starve.
 """
 
 from __future__ import annotations

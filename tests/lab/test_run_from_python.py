@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def here(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> Lab:
-    """Return the laboratory; what this process starts is found again, too."""
+    """Return the laboratory; it also finds programs that this process starts."""
     monkeypatch.setenv(MARK, lab.mark)
     monkeypatch.chdir(lab.folder)
     return lab

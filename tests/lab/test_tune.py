@@ -99,7 +99,7 @@ def test_the_exit_latency_is_held_as_long_as_it_is_applied(host: Tune) -> None:
 
 
 def until_ended(pid: int) -> None:
-    """Wait until a process is dead, whoever its parent is: one that is has no command line."""
+    """Wait until a process is dead, even if not reaped: it has no command line then."""
     until_s = time.monotonic() + 20
     try:
         while Path(f"/proc/{pid}/cmdline").read_bytes():

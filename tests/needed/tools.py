@@ -55,7 +55,7 @@ GRUB_BIOS = Tool(_LNXBOOT, "grub-pc-bin", places=(f"/usr/lib/grub/i386-pc/{_LNXB
 MKFS = Tool("mkfs.ext2", "e2fsprogs")
 #: Makes the certificate of an outlet.
 OPENSSL = Tool("openssl", "openssl")
-#: Engines: a server that the tests start as another user, and what runs Spark.
+#: Engines: a server that the tests start as another user, and the runtime of Spark.
 POSTGRESQL = Tool("pg_ctlcluster", "postgresql", service=True)
 JAVA = Tool("java", "default-jre-headless")
 #: Mounts a bucket of an S3 store.

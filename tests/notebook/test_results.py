@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Page(HTMLParser):
-    """The elements of a page, its table cells, and what attributes name as a source."""
+    """The elements of a page, its table cells, and the sources that attributes name."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Boots as blocks: what is done in one boot, in which order, and what makes no sense."""
+"""Boots as blocks: the runs of a boot, their order, and plans that make no sense."""
 
 from __future__ import annotations
 

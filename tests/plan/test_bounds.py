@@ -22,7 +22,7 @@ HEAD = "name: x\ndut: {preset: forward}\ntraffic: {rate_pps: $rate}\nfloor: fals
 
 
 def chained(first: str, link: str) -> str:
-    """Return lines each of which stands for several of the line before it."""
+    """Return lines; each stands for several of the line before it."""
     names = "abcdefghij"
     links = pairwise(names)
     rest = "".join(f"{one}: &{one} {link.replace('?', f'*{before}')}\n" for before, one in links)

@@ -1,4 +1,4 @@
-"""Lengths of cables: what is taken off the latencies, and with which sign."""
+"""Lengths of cables: the delay that is taken off the latencies, and its sign."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two clocks: what ptp4l and chronyd tell becomes a bound, or the reason why there is none."""
+"""Two clocks: output of ptp4l and chronyd becomes a bound, or the reason why there is none."""
 
 from __future__ import annotations
 

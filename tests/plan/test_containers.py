@@ -1,4 +1,4 @@
-"""Devices in containers, as a plan has them: where they are and what limits them."""
+"""Devices in containers, as a plan has them: their places and their limits."""
 
 from __future__ import annotations
 

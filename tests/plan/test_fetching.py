@@ -1,4 +1,4 @@
-"""Files of hosts arrive whole, whatever sudo and sshd say beside."""
+"""Files of hosts arrive whole, whatever else sudo and sshd print."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ TOKENS = [
     ),
     *("\x00", "\x1b", "\x7f", "\x85", "\u2028", "\ufeff", "\ud7ff", "\U0001f600"),
 ]
-#: A part that is taken out, and what is put there.
+#: A part that is taken out, and the text that is put there.
 EDIT = st.tuples(
     st.integers(0, 3_000),
     st.integers(0, 40),

@@ -1,4 +1,4 @@
-"""Plans: what they mean, and what is told about those that make no sense."""
+"""Plans: their meaning, and the errors of plans that make no sense."""
 
 from __future__ import annotations
 
@@ -298,7 +298,7 @@ def test_with_and_without_a_trace(tmp_path: Path) -> None:
         _, runs = load(tmp_path, dedent(text) + f"trace: {trace}\n")
         assert [run.traced for run in runs] == expected
     _, runs = load(tmp_path, dedent(text) + "trace: both\n")
-    # In turns, so that what changes meanwhile changes for both.
+    # In turns, so that changes of the machine affect both.
     assert [run.traced for run in runs] == [False, True] * 2
     assert runs[1].label == "forward (traced)"
 

@@ -1,4 +1,4 @@
-"""Testbed files: what they may say, and how mistakes are told."""
+"""Testbed files: allowed content, and the errors for mistakes."""
 
 from __future__ import annotations
 

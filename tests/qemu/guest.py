@@ -19,7 +19,7 @@ from tailtrim.laboratory.nodes import agent as installed
 ROOT = Path(__file__).resolve().parent.parent.parent
 CPUS = 4
 BOOT_TIMEOUT_S = 240
-# The guest speaks on its second serial port; what comes on the first one is kept for failures.
+# The guest speaks on its second serial port; output on the first one is kept for failures.
 # An emulated timer on a busy host is late. A kernel that checks it takes the IO-APIC for broken.
 COMMON = "console=ttyS0 panic=-1 no_timer_check"
 

@@ -26,7 +26,7 @@ DUCKED_TAILS = (
     "nmi_watchdog=0 skew_tick=1 nosoftlookup"
 )
 
-# Line, and what must be found: word, kind, what to write instead.
+# Line, and the expected finding: word, kind, replacement.
 LINES: dict[str, list[tuple[str, str, str | None]]] = {
     RECOMMENDED: [],
     DUCKED_TAILS: [

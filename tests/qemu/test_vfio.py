@@ -1,4 +1,4 @@
-"""A machine with an emulated IOMMU: what its kernel tells of cards, and how it binds them."""
+"""A machine with an emulated IOMMU: cards as its kernel describes them, and their binding."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The queue with stalls, beside one that goes from event to event, and closed forms."""
+"""The queue with stalls, compared with one that goes from event to event, and with closed forms."""
 
 from __future__ import annotations
 

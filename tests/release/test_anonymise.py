@@ -61,7 +61,7 @@ def test_anonymised_captures_give_the_same_numbers(experiment: Path, anonymised:
         # Ports stay, the payload does not.
         assert other[34:38] == one[34:38]
         assert other[42:] != one[42:]
-    # Of as many packets as before: what tells them apart is still there.
+    # As many packets as before: the bytes in which they differ are still there.
     assert len({one[42:] for one in after}) == len({one[42:] for one in before})
     worst = [pq.read_table(at / "worst.parquet") for at in (out / RUN, experiment / "run-001")]
     assert worst[0]["latency_ns"] == worst[1]["latency_ns"]

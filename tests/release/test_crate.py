@@ -1,4 +1,4 @@
-"""The metadata of a release by the public validator, and what RISE has in them."""
+"""The metadata of a release by the public validator, and the entities of RISE in them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of an experiment: what it is called, its sweeps, its looks, its provenance."""
+"""The page of an experiment: its title, its sweeps, its looks, its provenance."""
 
 from __future__ import annotations
 

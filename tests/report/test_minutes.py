@@ -109,7 +109,7 @@ def test_minutes_are_counted_from_the_first_also_after_a_gap(
 def test_a_drift_is_told_an_hour_also_where_minutes_have_no_samples(
     run: RunDirectory, tmp_path: Path
 ) -> None:
-    # 10 ns a minute, of which every second one has samples.
+    # 10 ns a minute; every second minute has samples.
     _store(run, "minute.jsonl", [_minute(at, 5_000 + 10 * at) for at in range(0, 121, 2)])
     write([run], tmp_path / "report")
     text = page_of(tmp_path / "report").text

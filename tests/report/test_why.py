@@ -191,8 +191,8 @@ def test_lanes_show_who_took_the_cpu_and_when_the_device_was_away(run: RunDirect
     assert list(shown) == ["thief/pid 9", "tick by stress (8…", "device away"]
     assert shown["thief/pid 9"] == [pytest.approx((0.02, 0.02034))]
     assert len(shown["tick by stress (8…"]) == 10
-    # It was stopped; while the thief ran it was not away but robbed, and who ran because it was
-    # stopped took nothing. What ran on another CPU is not there, nor is the device itself.
+    # It was stopped; while the thief ran it was not away but robbed, and a thread that ran
+    # because it was stopped took nothing. Threads on another CPU and the device are not there.
     assert shown["device away"] == [pytest.approx((0.07, 0.07005))]
 
 

@@ -1,4 +1,4 @@
-"""Results of HiPerConTracer 2.2.10, to the last field, beside what its own tool makes of them."""
+"""Results of HiPerConTracer 2.2.10, compared to the last field with the output of its own tool."""
 
 from __future__ import annotations
 

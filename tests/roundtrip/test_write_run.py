@@ -1,4 +1,4 @@
-"""Round trips as run directories: what is in them is what was measured."""
+"""Round trips as run directories: their content is the measurement."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Promises by name: which packets are bad, how they come together, and what all runs say."""
+"""Promises by name: bad packets, their clusters, and the verdict over all runs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _GOOD_NS, _LATE_NS = 20_000, 2_000_000
 
 @dataclass
 class _Run:
-    """A run of 10,000 packets a second, of which some are late or lost."""
+    """A run of 10,000 packets a second; some are late or lost."""
 
     summary: Summary
     tables: dict[str, pa.Table]

@@ -1,4 +1,4 @@
-"""Objectives: how they are read, and what an interval says of them."""
+"""Objectives: their syntax, and their verdicts by an interval."""
 
 from __future__ import annotations
 

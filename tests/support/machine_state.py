@@ -1,6 +1,6 @@
 """State of the machine around a test that failed: a test of time fails where others have the CPUs.
 
-Each number comes from Linux's ``/proc``, so a starved or stolen CPU is told apart from a defect.
+Each number comes from Linux's ``/proc``, so that a starved or stolen CPU is not taken for a defect.
 """
 
 from __future__ import annotations

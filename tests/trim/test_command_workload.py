@@ -1,4 +1,4 @@
-"""Searches on a command: what is told where it leaves nothing, and of files that make no sense."""
+"""Searches on a command: errors where it leaves nothing, or files that make no sense."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class Allocation:
         self.dead: dict[str, str] = {}
         #: Reason why no run goes on, where a node that died cannot be used again.
         self.over: str | None = None
-        #: Time of its begin: what is older in its result folder is of an interrupted attempt.
+        #: Time of its begin: older files in its result folder are of an interrupted attempt.
         self.began_s = time.time()
         self.save()
 

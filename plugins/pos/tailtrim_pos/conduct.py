@@ -108,7 +108,7 @@ async def _conduct(
 def _signals() -> list[signal.Signals]:
     """Cancel the present task by signals; return the list of those that came.
 
-    What raises in a handler would leave the loop in the middle of a step.
+    An exception in a handler would leave the loop in the middle of a step.
     """
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     came: list[signal.Signals] = []

@@ -1,6 +1,6 @@
 """A node that is a virtual machine: its kernel, settings and files are its alone until a reset.
 
-What a script does there changes nothing else, and is gone with the machine: which is in memory, and
+A script's changes there reach nothing else, and are gone with the machine, which is in memory and
 ends with this process.
 """
 
@@ -54,7 +54,7 @@ class GuestNode(RemotePosNode):
             guest: it ends with the node.
             ports: those of the guest, with the names that they get, as ``old=new``.
             mtu: of the ports.
-            tools: the folder here with the tools and, beside it, the controller's socket.
+            tools: the folder here with the tools; the controller's socket is next to it.
 
         Raises:
             HostError: the guest cannot.

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _CONSOLE = "console.log"
 _PYTHON = "/usr/bin/python3"
-#: Of scripts, and of the tools of a node; what else scripts need goes into an image that is given.
+#: Of scripts, and of the tools of a node; other needs of scripts go into an image that is given.
 _PACKAGES = ("python3",)
 #: Emulated CPUs of a busy host boot in minutes.
 _BOOT_S, _MEMORY_MIB = 300.0, 1024

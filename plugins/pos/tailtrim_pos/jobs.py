@@ -75,12 +75,12 @@ class Job:
     def __init__(
         self, number: int, machine: Machine, launch: Launch, stamp: str, key: str = ""
     ) -> None:
-        """Keep the script or the command beside what it will print.
+        """Keep the script or the command in the folder of its output.
 
         Args:
             number: its ID.
             machine: the node.
-            launch: what is to be done.
+            launch: the command and its options.
             stamp: the time in the names of its files.
             key: by which a repeated one is known when the experiment is resumed.
 
@@ -349,7 +349,7 @@ class Jobs:
 
 
 async def _died(node: PosNode, code: int) -> bool:
-    """Whether a node died: what runs there is killed just before that is seen."""
+    """Whether a node died: its programs are killed just before that is seen."""
     until_s = time.monotonic() + _SEEN_S
     # The kernel tells no event.
     while node.alive and code in _KILLED and time.monotonic() < until_s:  # noqa: ASYNC110

@@ -1,4 +1,4 @@
-"""The journal of an experiment: what was run, so that it can be resumed after any interruption."""
+"""The journal of an experiment: the commands run, so that it can be resumed after interruptions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Journal:
 
         Args:
             folder: the directory of the experiment.
-            about: what the experiment is; the same when it is resumed.
+            about: identity of the experiment; the same when it is resumed.
             resume: whether to go on with what is there.
 
         Raises:
@@ -53,7 +53,7 @@ class Journal:
         self._peers: dict[str, set[str]] = {}
         self._finished: set[tuple[str, int]] = set()
         self._files: dict[tuple[str, int], list[Path]] = {}
-        #: Runs by allocation and number: their loop variables, what became of them, and why they
+        #: Runs by allocation and number: their loop variables, their outcomes, and why they
         #: were repeated.
         self.runs: dict[tuple[int, int], dict[str, Any]] = {}
         for event in events:
@@ -138,6 +138,6 @@ class Journal:
                 path.rename(folder / path.name)
 
     def complete(self, key: str, number: int) -> bool:
-        """Whether a run was finished, also by the commands that ran beside this one."""
+        """Whether a run was finished, also by the commands that ran at the same time."""
         together = {key} | self._peers.get(key, set())
         return all((one, number) in self._finished for one in together)

@@ -51,7 +51,7 @@ class Pair(NamedTuple):
 
 
 class Unclear(NamedTuple):
-    """Captures of a run of which more than one is of the same side and name, on several nodes."""
+    """Captures of a run with several of the same side and name, on several nodes."""
 
     run: int | None
     name: str
@@ -71,7 +71,7 @@ class Layout:
         return self.folder / CONFIG
 
     def scripts(self, node: str) -> Path:
-        """Return the folder of a node's commands and what they printed."""
+        """Return the folder of a node's commands and their output."""
         new = self.published is Published.NEW
         return self.folder / SCRIPTS / node if new else self.folder / node
 
@@ -116,7 +116,7 @@ class Layout:
     def captures(self) -> Iterator[Pair | Unclear]:
         """Yield the pairs of captures that the names of files tell, in the order of the runs.
 
-        Captures of one node belong together; what is left is a pair of two nodes, if it is one.
+        Captures of one node belong together; the others are a pair of two nodes, if there are two.
         """
         sides: dict[tuple[int | None, str], dict[str, list[Path]]] = {}
         top = self.folder / FILES if self.published is Published.NEW else self.folder

@@ -1,4 +1,4 @@
-"""A node of this host: a network namespace, and this host's files with changes beside them.
+"""A node of this host: a network namespace, and this host's files with changes kept apart.
 
 A process holds both, and ends with this process, whatever ends that: the kernel then removes all of
 the node.

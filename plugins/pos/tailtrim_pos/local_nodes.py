@@ -76,7 +76,7 @@ class LocalNodes(Provider):
         return self._given or cabling.usual(allocated)
 
     def interfaces(self, name: str, allocated: Sequence[str]) -> list[dict[str, str]]:
-        """Return the ports of a node, and what they are cabled to."""
+        """Return the ports of a node, and the ports that they are cabled to."""
         return cabling.topology(self._cables(allocated) if allocated else [], name)
 
     def facts(self, name: str) -> Facts:

@@ -1,7 +1,7 @@
 """A node of an experiment: commands that run there, and files that go there and come from there.
 
-Whatever it is, it has its own network, files and processes: those of a host with changes beside
-them. It is gone with all that was done there when it ends, or this process does.
+All kinds have a network, files and processes of their own: the files are those of a host, with
+changes kept apart. A node is gone with all its changes when it ends, or this process does.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from tailtrim.laboratory.nodes.ssh.session import SshSession
 
-#: Programs that make nodes, beside those that make namespaces.
+#: Programs that make nodes, in addition to those that make namespaces.
 TOOLS = (
     Tool("mount", "mount"),
     Tool("umount", "mount"),
@@ -75,13 +75,13 @@ def inside(
 ) -> tuple[str, ...]:
     """Return what starts a command on the node whose process 1 this is, on its host.
 
-    The command has the environment of a fresh login of root, and what is given.
+    The command has the environment of a fresh login of root, and the given variables.
     """
     every = ENVIRONMENT | dict(environment or {})
     return (
         *("nsenter", "--target", str(pid), "--mount", "--pid", "--uts", "--ipc", "--net", "--root"),
         *(f"--wd=/proc/{pid}/root{folder}", "--"),
-        # Its own session: what ends a command ends what it started.
+        # Its own session: a signal that ends a command ends all that it started.
         *("setsid", "setpriv", _WITHOUT, "--", "env", "-i"),
         *(f"{name}={value}" for name, value in every.items()),
         *command,

@@ -92,7 +92,7 @@ class Machine:
         """End what reads the meter, if anything does, and return it.
 
         Raises:
-            OutputError: what was read cannot be written.
+            OutputError: the readings cannot be written.
 
         """
         measuring, self.measuring = self.measuring, None

@@ -90,7 +90,7 @@ class Provider(ABC):
 
     @abstractmethod
     def interfaces(self, name: str, allocated: Sequence[str]) -> list[dict[str, str]]:
-        """Return the ports of a node, and what they are cabled to."""
+        """Return the ports of a node, and the ports that they are cabled to."""
 
     @abstractmethod
     def facts(self, name: str) -> Facts:
@@ -102,7 +102,7 @@ class Provider(ABC):
 
         Raises:
             HostError: it cannot be read.
-            MissingPackageError: what asks it is not installed.
+            MissingPackageError: the package that asks it is not installed.
 
         """
 

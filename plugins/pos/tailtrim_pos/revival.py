@@ -61,7 +61,7 @@ class Revival:
     async def _revived(self, machine: Machine) -> None:
         done, known, run = list(machine.done), machine.cached, machine.run
         await self._boot(machine)
-        # As it was for the commands before: what was set since is seen with --remote only.
+        # As it was for the commands before: variables set since are seen with --remote only.
         machine.cached, machine.run, machine.catching_up = known, None, True
         try:
             for again in done:

@@ -1,4 +1,4 @@
-"""Run directories of what the runs of an experiment captured, and the record of all of them."""
+"""Run directories of the captures of an experiment's runs, and the record of all of them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def analyse(
 
     Args:
         journal: of its runs.
-        experiment: what was run.
+        experiment: the experiment.
         ended: where its results are, and why they are not to be trusted.
         told: is called with what is being done.
 

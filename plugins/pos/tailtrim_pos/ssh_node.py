@@ -1,8 +1,8 @@
 """A node on a host that is reached by SSH: made there as one is made here.
 
 The ports of the host come into its network, under the names that the folder has for them, and go
-back. Its tools reach the controller by a socket that the connection forwards. What is there ends
-with the connection, and so with this process, whatever ends that.
+back. Its tools reach the controller by a socket that the connection forwards. All its processes
+end with the connection, and so with this process, whatever ends that.
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ class Map:
 
 
 class TestbedNodes(Provider):
-    """Makes nodes on hosts, each of which is reserved when it is needed first."""
+    """Makes nodes on hosts; each host is reserved when it is needed first."""
 
     __test__ = False  # of pytest
 
@@ -105,7 +105,7 @@ class TestbedNodes(Provider):
         Args:
             description: of the hosts.
             places: which host each node is.
-            experiment: what hosts are reserved for.
+            experiment: the experiment that hosts are reserved for.
             told: is called with what takes long, and what is to be known.
 
         """
@@ -218,7 +218,7 @@ class TestbedNodes(Provider):
         return SshPosNode(name, session, ports, shared, tools)
 
     def interfaces(self, name: str, allocated: Sequence[str]) -> list[dict[str, str]]:
-        """Return the ports of a host, and what they are cabled to."""
+        """Return the ports of a host, and the ports that they are cabled to."""
         del allocated
         host, entry = self._host(name)
         rows = []

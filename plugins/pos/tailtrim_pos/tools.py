@@ -122,7 +122,7 @@ async def _begin(
 
     Args:
         machine: the node.
-        name: what it is called.
+        name: its name.
         command: program and arguments.
         where: working directory and environment.
         of_run: whether its files are those of the current run.

@@ -24,7 +24,7 @@ def read(text: str, source: str, *, json_text: bool = False) -> dict[str, Any]:
     Args:
         text: its content.
         source: its name, for errors.
-        json_text: whether it is JSON; otherwise YAML, of which JSON is a part.
+        json_text: whether it is JSON; otherwise YAML, which includes JSON.
 
     Raises:
         PlanError: it is not a mapping of names to values.

@@ -1,4 +1,4 @@
-"""Barriers: generations, members, and what is told of those who are missing."""
+"""Barriers: generations, members, and messages on missing members."""
 
 from __future__ import annotations
 

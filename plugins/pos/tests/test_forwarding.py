@@ -1,4 +1,4 @@
-"""The forwarding folder: what its scripts saw, what lies in its results, and what was measured."""
+"""The forwarding folder: output of its scripts, files of its results, and measurements."""
 
 from __future__ import annotations
 

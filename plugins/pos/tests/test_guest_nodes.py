@@ -1,4 +1,4 @@
-"""Nodes that are virtual machines: what is booted for a folder, without any machine."""
+"""Nodes that are virtual machines: their boots for a folder, without any machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Folders that go wrong: what went wrong is told, and no node waits without end."""
+"""Folders that go wrong: the error is reported, and no node waits without end."""
 
 from __future__ import annotations
 

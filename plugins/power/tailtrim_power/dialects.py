@@ -1,6 +1,6 @@
 """Dialects of outlets: the documented HTTP interface of each kind.
 
-A dialect gives the request and finds the state in the answer, and the readings of metered outlets.
+A dialect makes requests and finds the state in an answer, and the readings of metered outlets.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ _TOLD_CHARACTERS = 120
 
 
 class OutletAddress(Web):
-    """An outlet that is reached by HTTP: which one, and what asks it."""
+    """An outlet that is reached by HTTP: its place, and the requests to it."""
 
     model: Model = Field(description="What it is, and so what it understands.")
     outlet: int = Field(ge=0, description="Which one, as it counts them: Shelly from 0, others 1.")
@@ -50,7 +50,7 @@ class OutletAddress(Web):
 
         Raises:
             HostError: the outlet cannot be reached, refuses, or answers something else.
-            MissingPackageError: what asks it is not installed.
+            MissingPackageError: the package that asks it is not installed.
 
         """
         try:
@@ -85,7 +85,7 @@ class OutletAddress(Web):
         with requests.Session() as session, warnings.catch_warnings():
             # That the certificate is not checked is what the testbed file says.
             warnings.simplefilter("ignore", urllib3.exceptions.HTTPWarning)
-            # An outlet is beside the node: no proxy is on the way, and it sends nobody elsewhere.
+            # An outlet is near its node: no proxy is on the way, and it redirects nobody.
             session.trust_env = False
             answered: requests.Response = session.request(
                 "GET" if request.body is None else "POST",

@@ -1,4 +1,4 @@
-"""From two captures to the tail: :func:`analyze`, and what comes out, :class:`Analysis`."""
+"""Analysis of two captures: :func:`analyze`, and its result, :class:`Analysis`."""
 
 from tailtrim.analysis.one_pass import analyze
 from tailtrim.analysis.result import Analysis

@@ -39,7 +39,7 @@ _DIGITS = 9
 class Step:
     """Another level from a place on: medians of the values before it and behind it.
 
-    ``by`` is their difference; beside a drift it is that of the values without the drift.
+    ``by`` is their difference; with a drift it is that of the values without the drift.
     """
 
     at: int

@@ -43,10 +43,10 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
         ingress: capture of what enters (pcap, pcapng, mscap; ``.zst``, ``.gz``; ``-`` for stdin).
         egress: capture of what leaves.
         signature: bytes that identify a packet, ``OFFSET:LENGTH,…`` from the start of the frame.
-        masks: what the device rewrites beyond a router: ``nat``, ``tos``, ``tunnel``.
+        masks: fields that the device rewrites and a router does not: ``nat``, ``tos``, ``tunnel``.
         skip_s: seconds after the first match whose samples do not count.
         window_s: seconds after which a packet is not matched any more.
-        quantiles: quantiles beside 0.5, 0.9, 0.99 …, as decimal text or percent.
+        quantiles: quantiles in addition to 0.5, 0.9, 0.99 …, as decimal text or percent.
         confidence: confidence of the intervals.
         x552_trailer: take stamps from the last eight bytes of each frame.
         salvage: use what precedes damage instead of raising.

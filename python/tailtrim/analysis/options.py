@@ -70,7 +70,7 @@ def native(
 
 
 def known_masks(masks: Sequence[str]) -> list[str]:
-    """Return the masks, each of which is one of :data:`MASKS`.
+    """Return the masks; each is one of :data:`MASKS`.
 
     Raises:
         ValueError: when one is not.
@@ -100,7 +100,7 @@ def nanoseconds(
     """Return a time such as ``10s`` or ``500ms`` as a whole number of nanoseconds.
 
     Args:
-        name: what the time is of, for the error.
+        name: name of the setting, for the error.
         time: the time, with its unit or as a number of ``unit_ns``.
         unit_ns: the unit of a number without one; by default a second.
         example: of such a time, for the error.

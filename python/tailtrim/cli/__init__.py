@@ -36,8 +36,8 @@ def main() -> None:
 def _loaded(arguments: Sequence[str]) -> Callable[[], int | None]:
     """Load the function of a command.
 
-    Commands of the agent go to it at once: what reads the other commands' options takes longer to
-    load than the agent takes to answer.
+    Commands of the agent go to it at once: loading the parser of the other commands' options
+    takes longer than the agent's answer.
     """
     if arguments and arguments[0] in BY_AGENT:
         from tailtrim.cli.delegated import delegate  # noqa: PLC0415 - see above

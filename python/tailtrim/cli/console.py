@@ -63,7 +63,7 @@ def escaped(text: str) -> str:
 
 def _code(found: re.Match[str]) -> str:
     code = ord(found[0])
-    # In JSON, which knows no \x, what is before a space is escaped already.
+    # In JSON, which knows no \x, characters before a space are escaped already.
     return f"\\x{code:02x}" if found[0] < " " else f"\\u{code:04x}"
 
 

@@ -155,7 +155,7 @@ def numbered(names: Sequence[str]) -> list[str]:
 
 
 def numbered_beside(taken: Iterable[str], names: Iterable[str]) -> list[str]:
-    """Return the names of groups, told apart from runs of the same name.
+    """Return the names of groups, different from those of runs.
 
     >>> numbered_beside(["run"], ["run", "other"])
     ['run (all runs)', 'other']

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tailtrim.laboratory.plan import Plan, Run
     from tailtrim.results.experiments import Outcome
 
-#: s: what ends sooner needs no estimate.
+#: s: a shorter command needs no estimate.
 _WORTH_TELLING = 60
 
 

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 class Terminal(Console):
     """Standard output or standard error, for the layouts of ``rich``.
 
-    Names and values come from files: brackets in them are not markup, colons not emoji, and what a
-    terminal would act on is escaped.
+    Names and values come from files: brackets in them are not markup, colons not emoji, and control
+    characters are escaped.
     """
 
     def __init__(self, *, stderr: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""The run directory: what an analysis leaves behind so that others can look again.
+"""The run directory: the results of an analysis, kept so that others can check them.
 
 ::
 
@@ -14,10 +14,10 @@
     burst.parquet           position in the burst, latency → count
     roundtrip.parquet       every round trip with its stamps (of ``tailtrim ping`` alone)
 
-The columns of the tables are in ``schema/``. A directory is written beside its final place and
-moved there when it is complete: what exists is whole.
+The columns of the tables are in ``schema/``. A directory is written next to its final place and
+moved there when it is complete: a directory that exists is whole.
 
-This package reads; what makes run directories imports :mod:`tailtrim.results.writing` by its name.
+This package reads; code that writes run directories imports :mod:`tailtrim.results.writing`.
 """
 
 from tailtrim.results.layout import (

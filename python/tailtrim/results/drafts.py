@@ -1,7 +1,7 @@
 """Files and folders that are whole or not there, also after a kill or when the power fails.
 
-They are written under another name beside their place, as a draft. A draft is locked by its process
-as long as that lives, and what is not locked any more, the next draft of this place removes.
+They are written under another name in the same folder, as a draft. A draft is locked by its process
+as long as that lives; the next draft of the same place removes drafts that are not locked any more.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def replacing(place: Path) -> Iterator[BinaryIO]:
     try:
         with open(draft, "wb", opener=lambda *_: descriptor) as file:
             yield file
-            # A writer of tables closes what it is given.
+            # A writer of tables closes the file that it is given.
             if not file.closed:
                 file.flush()
             settle(draft, place)
@@ -50,7 +50,7 @@ def replacing(place: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def draft_folder(place: Path) -> Iterator[Path]:
-    """Make a folder beside its place, to be settled there; leaving without that removes it.
+    """Make a folder next to its place, to be settled there; leaving without that removes it.
 
     Directories above are made. It is as open as the umask says.
 
@@ -62,7 +62,7 @@ def draft_folder(place: Path) -> Iterator[Path]:
     try:
         yield draft
     finally:
-        # Behind an exchange this is what was there before.
+        # After an exchange this is the earlier folder.
         shutil.rmtree(draft, ignore_errors=True)
         os.close(descriptor)
 
@@ -70,7 +70,7 @@ def draft_folder(place: Path) -> Iterator[Path]:
 def settle(draft: Path, place: Path) -> None:
     """Give a complete file or folder its place, once all of it is on the disk.
 
-    A name that is on the disk before what it names is an empty file after the power failed. A
+    A name that is on the disk before its content is an empty file after the power failed. A
     folder that has the place gets the name of the draft in exchange.
 
     Raises:
@@ -91,7 +91,7 @@ def settle(draft: Path, place: Path) -> None:
 
 
 def _begun(place: Path, flags: int) -> tuple[Path, int]:
-    """Make a draft of a place and lock it; return it and what holds the lock."""
+    """Make a draft of a place and lock it; return it and the owner of the lock."""
     prefix = f".tailtrim-draft-{place.name}-"
     try:
         place.parent.mkdir(parents=True, exist_ok=True)

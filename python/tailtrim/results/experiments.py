@@ -49,10 +49,10 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class RecordedRun:
-    """A run and what became of it; ``directory`` is ``None`` where it failed or was skipped.
+    """A run and its outcome; ``directory`` is ``None`` where it failed or was skipped.
 
-    ``loop`` are the values of its loop variables; ``dut``, ``traffic`` and ``boot`` what the plan
-    says of its device, its load and what boots.
+    ``loop`` are the values of its loop variables; ``dut``, ``traffic`` and ``boot`` are the
+    plan's settings of its device, its load and its boot.
     """
 
     outcome: Outcome
@@ -135,7 +135,7 @@ class RecordedExperiment(Tabular):
         return ("runs",)
 
     def table(self, _: str) -> pa.Table:
-        """Return the runs: what became of each, its loop variables, rate, loss and latencies."""
+        """Return the runs: the outcome of each, its loop variables, rate, loss and latencies."""
         return run_table(self.runs)
 
 
@@ -202,7 +202,7 @@ def run_table(runs: Sequence[RecordedRun]) -> pa.Table:
     ``run``, ``name``, ``floor``, ``repetition``, ``problem`` (why it is not to be trusted or not
     there, null where all is well), ``loop_NAME`` for each loop variable, ``samples``, ``rate_pps``,
     ``loss``, ``min_ns``, ``mean_ns``, ``max_ns``, and for each quantile ``pX_ns`` with its interval
-    ``pX_low_ns`` and ``pX_high_ns``. What a run does not have is null.
+    ``pX_low_ns`` and ``pX_high_ns``. Values that a run does not have are null.
     """
     import pyarrow as pa  # noqa: PLC0415 - takes longer to import than most commands run
 

@@ -25,11 +25,11 @@ class Draft:
     """A run directory being written: complete or not there at all.
 
     Used as a context manager; :meth:`commit` moves the draft to its place, leaving without a
-    commit removes it. What a killed process leaves behind, the next one removes.
+    commit removes it. The next process removes the files that a killed one leaves behind.
     """
 
     def __init__(self, place: str | os.PathLike[str]) -> None:
-        """Make a draft beside ``place``."""
+        """Make a draft next to ``place``."""
         self.place = Path(place)
         self._check_replaceable()
         with ExitStack() as stack:
@@ -41,7 +41,7 @@ class Draft:
         return self
 
     def __exit__(self, _: object, error: BaseException | None, *__: object) -> None:
-        """Remove what was not committed; errors name the place, not the draft."""
+        """Remove a draft that was not committed; errors name the place, not the draft."""
         self._left.close()
         if isinstance(error, OutputError) and str(self.path) in str(error):
             raise OutputError(str(error).replace(str(self.path), str(self.place))) from error

@@ -100,7 +100,7 @@ class Queue(Device):
 
 @dataclass
 class Server(Device):
-    """A server with a buffer, and packets at a constant rate: what overflows is lost.
+    """A server with a buffer, and packets at a constant rate: packets that overflow it are lost.
 
     Service varies by ``noise`` (relatively) from packet to packet. With ``stalls`` it stands still
     for ``stall_s`` so often a second. Between the loads of ``hole`` it loses one packet in ten.

@@ -1,4 +1,4 @@
-"""Experiments on a testbed that has nothing: what is decided without one."""
+"""Experiments on an empty testbed: decisions that need no real one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A machine whose files are a folder and whose shell is real: what GRUB and kexec do is played."""
+"""A machine whose files are a folder and whose shell is real: GRUB and kexec are played."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class Machine(Shell):
 
     @contextmanager
     def reach(self) -> Iterator[Self]:
-        """Connect; what was asked for has happened by then."""
+        """Connect; a boot that was asked for has happened by then."""
         asked = self.read("media/asked")
         if asked:
             (self._tree / "media/asked").unlink()

@@ -37,7 +37,7 @@ def experiment_of(  # noqa: PLR0913 - options, each with a default
     repetitions: Sequence[int] = (),
     vary_device: bool = False,
 ) -> Path:
-    """Lay out an experiment: each run is (device, rate, latencies), and what became of it."""
+    """Lay out an experiment: each run is (device, rate, latencies), and its outcome."""
     place = folder / "swept"
     outcomes: list[dict[str, Any]] = []
     for number, (dut, rate, latencies_ns) in enumerate(runs):

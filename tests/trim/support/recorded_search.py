@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 P = "0.99"
 SETTINGS = Settings(trials=90)
-#: Two that help, one of which polls and takes power, and one that does nothing.
+#: Two that help (one of them polls and takes power), and one that does nothing.
 WORLD = World(
     groups={"cpu": ("polling", "neighbour"), "interface": ("batches",)},
     alone={"polling": -0.5, "neighbour": -0.8},
@@ -48,8 +48,8 @@ def searched(
 
     Args:
         folder: for all files.
-        world: what changes do.
-        watts: what changes take; ``None``: no meter was read.
+        world: the effects of changes.
+        watts: the power that changes take; ``None``: no meter was read.
         takes: CPUs that changes take away.
 
     """

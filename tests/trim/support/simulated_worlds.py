@@ -1,4 +1,4 @@
-"""Worlds whose truth is known, to try searches in: what a run would have measured.
+"""Worlds whose truth is known, to try searches in: simulated results of runs.
 
 The tail of a run is the baseline times the effects of its changes, times noise from run to run. A
 change may help, help only together with another one, do nothing, or make the tail longer.

@@ -74,7 +74,7 @@ def interrupts_of(run: PosRun) -> dict[str, Upload]:
 
 
 def _pairs(uploads: Sequence[Upload]) -> tuple[list[Captures], list[str]]:
-    """Return the pairs of captures, and what is told of those that have none."""
+    """Return the pairs of captures, and messages on captures without a pair."""
     named: dict[str, dict[str, list[Upload]]] = {}
     for one in uploads:
         side = side_of(one.name)
@@ -96,7 +96,7 @@ def _pairs(uploads: Sequence[Upload]) -> tuple[list[Captures], list[str]]:
 
 
 def _only(what: str, uploads: Sequence[Upload], form: re.Pattern[str]) -> Upload | None:
-    """Return the one upload of this kind; where a trimmed one is beside it, that one."""
+    """Return the one upload of this kind; if there is a trimmed one, too, the trimmed one."""
     found = [one for one in uploads if form.search(one.name)]
     trimmed = [one for one in found if "-filtered" in one.name]
     found = trimmed or found

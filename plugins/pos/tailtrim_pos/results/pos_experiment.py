@@ -32,7 +32,7 @@ _NOTHING = "the run has no captures, histogram or percentiles"
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """An experiment that was made of results, and what its reader must know."""
+    """An experiment that was made of results, and notices for its reader."""
 
     path: Path
     outcomes: tuple[Outcome, ...]

@@ -32,7 +32,7 @@ class Upload:
 
 @dataclass(slots=True)
 class PosRun:
-    """A run: loop variables, what is wrong with it, and its uploads, by node and name."""
+    """A run: loop variables, its problem, and its uploads, by node and name."""
 
     number: int
     loop: dict[str, Any] | None = None

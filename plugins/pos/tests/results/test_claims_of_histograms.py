@@ -1,4 +1,4 @@
-"""Claims about imported histograms: values are compared, what needs the packets is not decided."""
+"""Claims about imported histograms: values are compared, claims on packets are not decided."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ MARK = "TAILTRIM_POS_TEST"
 
 
 class PosRun:
-    """A copy of the folders, and what a run of one of them left."""
+    """A copy of the folders, and the files that a run of one of them left."""
 
     def __init__(self, place: Path, folders: Path) -> None:
         self.folders, self.out = place / "folders", place / "out"

@@ -1,4 +1,4 @@
-"""An SNMP agent with one object, by scapy's messages: another implementation than what asks it."""
+"""An SNMP agent with one object, by scapy's messages: not the implementation of the client."""
 
 from __future__ import annotations
 

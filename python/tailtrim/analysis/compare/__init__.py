@@ -8,7 +8,7 @@
 
 A side is a run directory, an experiment, a folder of run directories that are repetitions of one
 another, or a pair of captures. The statistics are those of the native module; here sides are found
-and paired, and what was set up differently is told.
+and paired, and different settings are reported.
 """
 
 import sys

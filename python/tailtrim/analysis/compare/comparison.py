@@ -46,7 +46,7 @@ _TEN = Decimal(10)
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A quantile of both sides and what is shown about it.
+    """A quantile of both sides, and its verdict.
 
     ``ratio`` is B / A: above one, B is slower. ``low`` and ``high`` are its interval for this
     quantile alone; the verdict holds for all quantiles together. ``better_from`` and
@@ -72,7 +72,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class SentRow:
-    """A quantile of the packets sent, of which lost ones are infinitely late.
+    """A quantile of the packets sent; lost ones count as infinitely late.
 
     ``None`` for ``a_ns`` or ``b_ns`` is that: the packet at this rank was lost. The verdicts
     compare ranks, which know that infinitely late is later than any latency.
@@ -114,7 +114,7 @@ class Losses:
 
 @dataclass(frozen=True, slots=True)
 class Pairing:
-    """One side: its runs, what they sum up to, and why others do not count."""
+    """One side: its runs, their sums, and why others do not count."""
 
     name: str
     runs: tuple[str, ...]
@@ -131,8 +131,8 @@ class Comparison(Tabular):
     """B compared with A.
 
     ``resampling`` is ``repetitions`` where both sides have several runs, otherwise ``blocks``: then
-    what differs from run to run is not in the intervals. ``drifts`` where a run changes over its
-    own length; then only a difference beyond what that may come to by the next run is shown.
+    the spread of runs is not in the intervals. ``drifts`` where a run changes over its own length;
+    then only a difference larger than the possible drift until the next run is shown.
     ``sent`` has the quantiles of all packets sent where any was lost: those of delivered ones say
     little where a side loses its latest. ``settings`` is how many settings of host, device and
     traffic both sides record; ``differences`` has the settings that differ.
@@ -204,8 +204,8 @@ def compare(  # noqa: PLR0913 - keyword-only options, each with a default
     Args:
         a: the baseline: a run directory, an experiment, a folder of run directories, captures as
             ``INGRESS,EGRESS``, or an analysis that kept its samples.
-        b: what is compared with it.
-        quantiles: quantiles beside 0.5, 0.9, 0.99 …, as decimal text or percent.
+        b: the other side.
+        quantiles: quantiles in addition to 0.5, 0.9, 0.99 …, as decimal text or percent.
         confidence: of each interval, and of all verdicts of a comparison together.
         margin: by how much, relatively, a quantile must be better or worse to be called so. Runs
             of one setup drift, and with many packets the smallest drift is shown.

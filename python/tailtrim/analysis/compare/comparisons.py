@@ -1,4 +1,4 @@
-"""Comparisons in a list: what :func:`tailtrim.analysis.compare.compare` returns."""
+"""Comparisons in a list: the result of :func:`tailtrim.analysis.compare.compare`."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def _told(group: Group) -> Iterator[tuple[str, str, str]]:
 def _of_run(repetition: Repetition) -> Iterator[tuple[str, str, str]]:
     path = repetition.path
     if path is not None:
-        # An audit of the host stands beside the run or beside the experiment.
+        # An audit of the host is in the folder of the run or in that of the experiment.
         for place in (path / "audit.json", path.resolve().parent / "audit.json"):
             if (audit := _read(place)).get("schema") == _AUDIT:
                 yield from _of_audit(audit)
@@ -107,7 +107,7 @@ def _of_audit(audit: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
     for key, value in _flat(audit.get("host")):
         yield "audit", f"host.{key}", value
     for check in audit.get("checks", ()):
-        # Counters are other ones each time; what is set and asked for is configuration.
+        # Counters differ each time; settings and requests are configuration.
         if isinstance(check, dict) and "id" in check and check.get("level") != "seen":
             said = f"{check.get('verdict')}: {check.get('said')}"
             yield "audit", f"{check['id']} {check.get('title', '')}".strip(), said

@@ -1,4 +1,4 @@
-"""Power and energy of both sides of a comparison, and what a watt buys: :func:`energy_of`."""
+"""Power and energy of both sides of a comparison, and µs gained for a watt: :func:`energy_of`."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def energy_of(a: Group, b: Group, tail: Tail | None) -> Energy:
         tail: p99.9 of both.
 
     Raises:
-        RunDirectoryError: what a meter measured cannot be read.
+        RunDirectoryError: the record of a meter cannot be read.
 
     """
     sides = [_costs(group) for group in (a, b)]

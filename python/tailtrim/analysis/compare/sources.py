@@ -40,7 +40,7 @@ class Repetition:
     """One run of a side; tables are read when they are needed.
 
     Args:
-        name: what to call it.
+        name: its name.
         run: the run directory, or the result of an analysis that kept its samples.
         part: which samples count, as (first, how many); by default all.
 
@@ -151,7 +151,7 @@ def groups_of(source: Source, quantiles: Sequence[str] = ()) -> list[Group]:
 
     Raises:
         RunDirectoryError: it is nothing that can be compared.
-        CaptureError: it is a pair of captures, one of which cannot be read.
+        CaptureError: it is a pair of captures, and one cannot be read.
 
     """
     if isinstance(source, Analysis):

@@ -1,4 +1,4 @@
-"""Captures to Parquet: what engines read when a trace is beyond one machine.
+"""Captures decoded to Parquet, for engines when a trace is too large for one machine.
 
 ::
 

@@ -43,7 +43,7 @@ class Signing:
 
 @dataclass(frozen=True, slots=True)
 class Captured:
-    """A decoded capture: its number, the name that the user gave, what it says (JSON), its rows."""
+    """A decoded capture: its number, the name that the user gave, its facts (JSON), its rows."""
 
     number: int
     name: str

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _ROWS_OF_PART = 1 << 27
 #: Packets of a bucket that an engine is to match at once.
 _PACKETS_OF_BUCKET = 1 << 21
-#: Bytes of a packet in a capture, guessed, and what compression makes of it.
+#: Assumed bytes of a packet in a capture, and the factor of its compression.
 _PACKET_BYTES = 76
 _COMPRESSION = 6
 
@@ -54,7 +54,7 @@ def decode(  # noqa: PLR0913 - keyword-only options, each with a default
     some of them, all sign only what all have.
 
     Args:
-        captures: what to decode, see :func:`tailtrim.analyze`; ingress and egress in this order.
+        captures: their files, see :func:`tailtrim.analyze`; ingress and egress in this order.
         out: the directory; one whose decoding was interrupted is completed, a whole one returned.
         signature: see :func:`tailtrim.analyze`.
         masks: see :func:`tailtrim.analyze`.
@@ -185,7 +185,7 @@ class _Decoder:
         done = part = 0
         while True:
             if part < noted:
-                # The rows of parts that are there are read all the same: what follows depends on
+                # The rows of parts that are there are read all the same: later parts depend on
                 # them.
                 rows = read_rows(decoder, None, self._buckets, _ROWS_OF_PART, tell)
             else:

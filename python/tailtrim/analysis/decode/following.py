@@ -50,9 +50,9 @@ def follow(  # noqa: PLR0913 - keyword-only options, each with a default
 
     A file is decoded when no process has it open for writing, or, where the kernel does not tell
     that, when there is a newer one. It is known by its first packet: under another name, or
-    compressed, it is not decoded again. What is there when ``stop`` is set is decoded still, but
-    for a file that is being written to: following the same directory again takes it up. A capture
-    that cannot be decoded ends the others, too; what was decoded until then is kept.
+    compressed, it is not decoded again. Files that exist when ``stop`` is set are still decoded,
+    except one that is being written to: following the same directory again takes it up. A capture
+    that cannot be decoded ends the others, too; files decoded until then are kept.
 
     Args:
         sources: for each capture its folder, or a pattern for its files; ingress, then egress.

@@ -34,7 +34,7 @@ class Part:
     """The files of a part, under other names until :meth:`commit`, without which they go."""
 
     def __init__(self, folder: Path, number: int, buckets: int, pool: Executor) -> None:
-        """Begin a part that the pool's threads write; what an interrupted one left goes."""
+        """Begin a part that the pool's threads write; remove the files of an interrupted one."""
         self._pool = pool
         self._drafts: list[tuple[Path, Path]] = []
         for bucket in range(buckets):
@@ -123,8 +123,8 @@ def _writer(path: Path, batch: pa.RecordBatch) -> pq.ParquetWriter:
     import pyarrow.parquet as pq  # noqa: PLC0415
 
     high = pc.min_max(batch.column("signature_high")).as_py()
-    # A packet's number as its signature is spread by a constant factor: what numbers that grow
-    # differ by stays small. Nothing compresses a hash.
+    # A packet number as signature is spread by a constant factor: growing numbers keep small
+    # differences. Nothing compresses a hash.
     counted = high["min"] == high["max"] == 0
     growing = (*_GROWING, *_SIGNATURE) if counted else _GROWING
     random = () if counted else _SIGNATURE

@@ -34,12 +34,12 @@ class File:
 
     @property
     def key(self) -> str:
-        """Name, time and size, which tell it from a later file in its place."""
+        """Name, time and size: they differ from those of a later file in its place."""
         return f"{self.path.name} {self.changed_ns} {self.bytes}"
 
     @property
     def original(self) -> Path | None:
-        """The file of which this one is a compressed copy, by its name."""
+        """The uncompressed original of this file, by its name."""
         return self.path.with_suffix("") if self.path.suffix in _COMPRESSED else None
 
     def was_compressed(self) -> bool:
@@ -52,7 +52,7 @@ class Rotation:
     """The files of one capture: those of a folder, or those that a pattern names.
 
     Args:
-        source: a folder, all files of which count, or a pattern such as ``/captures/in-*.pcap``.
+        source: a folder, where all files count, or a pattern such as ``/captures/in-*.pcap``.
 
     """
 

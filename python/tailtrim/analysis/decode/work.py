@@ -69,7 +69,7 @@ def occupied(out: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 class Work:
-    """``DIR/.decode``: what is decoded there, and which parts are whole."""
+    """``DIR/.decode``: the captures being decoded, and the parts that are whole."""
 
     def __init__(self, place: Path) -> None:
         """Name the directory."""

@@ -67,7 +67,7 @@ def costs(runs: Iterable[tuple[str, RunEnergy]]) -> list[Cost]:
     """Return the cost of each configuration on each node that has a meter.
 
     Args:
-        runs: what was measured in each run, with the name of its configuration.
+        runs: the measurement of each run, with the name of its configuration.
 
     """
     groups: dict[tuple[str, str, str], list[tuple[float, Measured]]] = {}
@@ -139,7 +139,7 @@ def _above_ready(
 
 
 def _unresolved(found: Estimate, rate: float) -> str:
-    """Say that a difference of powers is not resolved, and what would resolve it."""
+    """Say that a difference of powers is not resolved, and how many blocks would resolve it."""
     told = f"{found.value:.3g} W ± {found.expanded:.2g} W above ready: below what is resolved"
     if found.value > -found.expanded:
         told += f" (at most {(found.value + found.expanded) / rate:.2g} J a packet)"

@@ -20,7 +20,7 @@ IDLE, READY, LOADED = "idle", "ready", "loaded"
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A state in a run: its power, and what the meter's resolution and accuracy leave open of it.
+    """A state in a run: its power, and its uncertainty by the meter's resolution and accuracy.
 
     ``watts`` is ``None`` where it is not known; ``problem`` says why.
     """

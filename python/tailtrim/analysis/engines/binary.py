@@ -3,7 +3,7 @@
 After a header of 19 bytes each row is a 16-bit number of fields, then for each field its length
 (32 bits, here 8, or -1 for null) and value, all big endian; a row of -1 fields ends it
 (PostgreSQL's manual, COPY, "Binary Format"). Rows of equal length are an array to NumPy; a null has
-no value, so its bytes are taken out of the array. What is read has no nulls.
+no value, so its bytes are taken out of the array. The columns read here have no nulls.
 """
 
 from __future__ import annotations

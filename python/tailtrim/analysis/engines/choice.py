@@ -31,9 +31,9 @@ class EngineOptions:
 
     Args:
         server: PostgreSQL: a DSN (``postgresql://user@host/database``, or ``host=… dbname=…``;
-            what it leaves out is taken from libpq's environment); Spark: ``sc://host:15002``;
+            missing parts are taken from libpq's environment); Spark: ``sc://host:15002``;
             DuckDB: a database file to keep, none by default.
-        memory: what DuckDB may take, such as ``2GB``.
+        memory: memory that DuckDB may take, such as ``2GB``.
         threads: on how many threads DuckDB may run.
         scratch: where DuckDB may put what does not fit into memory, and pairs are put until all
             are there.

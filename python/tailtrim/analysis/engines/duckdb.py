@@ -1,4 +1,4 @@
-"""DuckDB, embedded: decoded captures are read as they lie, what does not fit is put on disk."""
+"""DuckDB, embedded: decoded captures are read in place, and data beyond memory is put on disk."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def folded(packet: ir.Table, rules: Rules) -> ir.Table:
     """Return one row a signature: how often it entered and left, and when.
 
     Where a packet entered once, the maximum over its signature is its value: no join is needed.
-    What is known beforehand is not aggregated: that is a third of the time.
+    Columns that are known beforehand are not aggregated: that saves a third of the time.
     """
     both = taken(packet, rules)
     entered, left = both.side == 0, both.side == 1
@@ -112,7 +112,7 @@ def folded(packet: ir.Table, rules: Rules) -> ir.Table:
 
 
 def judged(folded: ir.Table, rules: Rules) -> ir.Table:
-    """Add the ``kind`` of each signature, and what :func:`folded` left out since it is known.
+    """Add the ``kind`` of each signature, and the known columns that :func:`folded` left out.
 
     Apart from folding, because engines keep what is folded and need not keep this.
     """

@@ -174,7 +174,7 @@ class Matching:
     def _bucket_by_bucket(self) -> ir.Table:
         """Match each bucket alone, and return the signatures without a pair.
 
-        Packets of one signature share a bucket. What is kept of one are its pairs, in order and
+        Packets of one signature share a bucket. Of a bucket its pairs are kept, in order and
         compressed, until all buckets have theirs. So an engine needs memory for one bucket, and
         disk for a few bytes a pair.
         """

@@ -111,7 +111,7 @@ _TYPES: dict[int, pa.DataType] = {
 
 
 class Postgres(Session):
-    """A session at a server. What it makes is temporary, but for :meth:`load`."""
+    """A session at a server. Its tables are temporary, except those of :meth:`load`."""
 
     name = "postgres"
     by_bucket = False
@@ -221,7 +221,7 @@ class Postgres(Session):
             self._connection.commit()
 
     def close(self) -> None:
-        """Log out; what is temporary goes."""
+        """Log out; temporary tables go."""
         with suppress(psycopg.Error):
             self._connection.close()
 

@@ -2,7 +2,8 @@
 
 DuckDB can be told which directories it may read, but it may then write there too: ``COPY`` in a
 ``WITH``, behind ``EXPLAIN ANALYZE`` or within ``json_execute_serialized_sql`` is not a statement
-that could be told from a query. So it may open nothing, and Arrow reads the Parquet files for it.
+that can be distinguished from a query. So it may open nothing, and Arrow reads the Parquet files
+for it.
 """
 
 from __future__ import annotations
@@ -42,8 +43,8 @@ def connect(options: EngineOptions) -> SandboxedDuckDb:
 class SandboxedDuckDb(DuckDb):
     """A database that reads the tables of named directories and nothing else.
 
-    A database file (``server``) is opened read-only. Queries of it do not spill to disk: what may
-    open files to spill could also replace the database file.
+    A database file (``server``) is opened read-only. Queries of it do not spill to disk: a query
+    that may open files to spill could also replace the database file.
     """
 
     def _connected(self, server: str | None, settings: dict[str, Any]) -> Any:
@@ -84,7 +85,7 @@ class SandboxedDuckDb(DuckDb):
         self.connection.register(name, table)
 
     def sql(self, text: str) -> Iterator[pa.RecordBatch]:
-        """Run a query; what it may not do is refused.
+        """Run a query; forbidden actions are refused.
 
         Raises:
             EngineError: DuckDB refused the query, or it may not do what it asks for.

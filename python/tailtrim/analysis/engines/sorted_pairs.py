@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 #: Columns with few values; the others grow.
 _REPEATING = ("decided_side", "burst_position")
-#: Rows that the merge holds, of all runs, and of one at most. What Arrow takes is several times as
-#: much: 512 runs of 2^13 rows each took 2 GiB.
+#: Rows that the merge holds, of all runs, and of one at most. Arrow's memory is several times as
+#: large: 512 runs of 2^13 rows each took 2 GiB.
 _HELD_ROWS = 1 << 20
 _HELD_ROWS_OF_RUN = 1 << 13
 #: Bytes of a column that are read ahead, and about those of its pages. Otherwise Arrow reads whole
@@ -51,7 +51,7 @@ class SortedPairs:
             self._writing = self._pool.submit(self._write, path, held)
 
     def _written(self) -> None:
-        """See that what was written last is whole."""
+        """Make sure that the file written last is whole."""
         if self._writing is not None:
             self._writing.result()
 
@@ -70,7 +70,7 @@ class SortedPairs:
                 data_page_size=_AHEAD,
                 write_statistics=False,
             ) as writer:
-                # From the end, so that what is written is let go.
+                # From the end, so that written rows are released.
                 batches.reverse()
                 while batches:
                     writer.write_batch(batches.pop())

@@ -141,7 +141,7 @@ class Spark(Session):
         return ibis.table(expression.schema(), name=view)
 
     def add(self, name: str, expression: ir.Table) -> ir.Table:
-        """Keep rows in the executors beside those that are kept there."""
+        """Keep rows in the executors, in addition to those that are kept there."""
         with _telling("match packets"):
             levels = self._kept[name]
             added = self._compute(name, self._frame(expression))

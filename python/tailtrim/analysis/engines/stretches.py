@@ -1,9 +1,9 @@
 """Captures that a Spark cluster matches stretch by stretch: :func:`analyze_captures`.
 
 Its tasks run the native matcher on files that all its hosts read at the same paths. Spark schedules
-them, and does again what is lost with a worker. What comes back is some kilobytes a stretch, or a
-megabyte where its packets say how those of the next one are matched; pairs are not moved. Where it
-was not known how many samples come before, they are matched a second time instead (``remote.rs``).
+them, and repeats tasks lost with a worker. Results are some kilobytes a stretch, or a megabyte
+where its packets decide how those of the next one are matched; pairs are not moved. Where the
+number of earlier samples is not known, a stretch is matched a second time instead (``remote.rs``).
 """
 
 from __future__ import annotations

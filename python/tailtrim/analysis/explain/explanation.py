@@ -56,7 +56,7 @@ class PeriodicCause:
     packets, ``touched`` the share of all packets in its window and ``late_share`` that of the late
     ones. ``purity`` is the share of the occurrences that met a packet and delayed it until their
     end. ``aliases_hz`` are other
-    frequencies of which the packets tell as much. ``wanders`` says that the clock is not stable, or
+    frequencies that fit the packets as well. ``wanders`` says that the clock is not stable, or
     that few occurrences delay packets. ``met`` and ``expected`` are the shares of its occurrences
     that delayed a packet, and that packets at random times would have met. ``vectors`` are
     interrupts of this rate.
@@ -308,7 +308,7 @@ def traced(
     if not path.exists():
         return None
     header, events = _events(path)
-    # Recorded without events: interrupts.csv beside it is all there is, and it is statistical.
+    # Recorded without events: there is only interrupts.csv, which is statistical.
     if header.get("source") == "counters":
         return None
     samples = directory.table("sample")

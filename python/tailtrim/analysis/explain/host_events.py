@@ -133,7 +133,7 @@ def _keys(table: pa.Table, columns: Sequence[str]) -> tuple[Integers, tuple[Any,
 
 
 def _serving(events: HostEvents, directory: RunDirectory, serving: str | None) -> int | None:
-    """Return the key of the device's own thread: of those of its name, who let most packets go."""
+    """Return the key of the device's own thread: the one of its name that let most packets go."""
     named = [
         place
         for place, (kind, name, _) in enumerate(events.keys)

@@ -60,7 +60,7 @@ def simulate(  # noqa: PLR0913 - keyword-only options
 
     Args:
         rate_pps: packets a second.
-        interrupts: what takes the CPU.
+        interrupts: the interrupts that take the CPU.
         run_s: seconds to simulate.
         latency_ns: latency of a packet that meets none.
         drift_ppm: by how much the packets' clock is slow, in parts per million: less than 10 %.

@@ -23,7 +23,7 @@ _TAPS = ("ingress", "egress")
 
 @dataclass(frozen=True, slots=True)
 class WorstPacket:
-    """One of the worst packets: when it entered, and what the trace around it says.
+    """One of the worst packets: its time of entry, and the causes by the trace around it.
 
     ``host`` has the causes of all late packets around it, and of the late packets only this one. It
     is ``None`` without a trace. ``complete`` is false if the captures or the trace do not cover the
@@ -65,7 +65,7 @@ def worst_packets(run: RunDirectory, *, cpu: int | None = None) -> WorstPackets:
         cpu: the CPU that serves packets; needed where the trace covers several.
 
     Raises:
-        RunDirectoryError: what was kept around a packet cannot be read.
+        RunDirectoryError: the files kept around a packet cannot be read.
 
     """
     told = run.capture().get("around")

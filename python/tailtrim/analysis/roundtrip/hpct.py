@@ -37,7 +37,7 @@ _MODULES = {"i": "ICMP", "u": "UDP", "t": "TCP"}
 
 @dataclass(frozen=True, slots=True)
 class HpctPing:
-    """A probe and what became of it, with the columns of version 2."""
+    """A probe and its outcome, with the columns of version 2."""
 
     module: str
     measurement: int
@@ -214,7 +214,7 @@ def _application_source(text: str) -> int:
 
 
 def _parsed(columns: Sequence[str], parsers: Sequence[_Parser], optional: int = 0) -> list[Any]:
-    """Parse columns, of which the last ones may be missing: 0 then."""
+    """Parse columns; the last ones may be missing: 0 then."""
     missing = len(parsers) - len(columns)
     if not 0 <= missing <= optional:
         wanted = " or ".join(str(len(parsers) - count) for count in range(optional, -1, -1))

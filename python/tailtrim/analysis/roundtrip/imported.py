@@ -29,7 +29,7 @@ def leave_runs(
     """Read files of one tool and leave a run directory for each pair of hosts.
 
     Returns:
-        What each is called, where it is, and its summary.
+        Name, place and summary of each.
 
     Raises:
         ValueError: the level is unknown.

@@ -1,7 +1,7 @@
 """The JSON that irtt writes (``irtt client -o FILE``): all round trips of a session.
 
-Times are integers in ns. What irtt did not measure has no key: without server stamps there are no
-one-way delays.
+Times are integers in ns. Values that irtt did not measure have no key: without server
+stamps there are no one-way delays.
 """
 
 from __future__ import annotations

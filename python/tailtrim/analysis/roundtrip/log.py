@@ -180,7 +180,7 @@ def _between(trip: dict[str, Any], start: str, end: str) -> int:
 
 
 def _time_source(trip: dict[str, Any]) -> int:
-    """Return eight nibbles: of each part, who stamped its end and who its start, 0 for none."""
+    """Return eight nibbles: for each part, the sources of its end and start stamps, 0 for none."""
     parts = (
         ("app_receive_ns", "app_send_ns", _CLOCK),
         ("sent_ns", "queued_ns", _KERNEL),

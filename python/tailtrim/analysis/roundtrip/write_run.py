@@ -1,4 +1,4 @@
-"""Round trips as a run directory: probes sent are what enters, replies what leaves."""
+"""Round trips as a run directory: probes sent are its ingress, replies its egress."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def write_run(  # noqa: PLR0913 - keyword-only options, each with a default
         inputs: the files that they come from, for the provenance.
         timeout_ns: after which a reply counts as late; by default none does.
         summary: the summary as the measuring tool wrote it; by default that of the analysis.
-        tables: further tables to leave beside the usual ones.
+        tables: tables to leave in addition to the usual ones.
 
     Returns:
         The summary.

@@ -1,4 +1,4 @@
-"""Service level objectives: what a run is to meet, and whether it does.
+"""Service level objectives: limits that a run has to meet, and whether it does.
 
 >>> from tailtrim.analysis.slo import objectives
 >>> [str(one) for one in objectives("p99.9 < 50us, loss < 0.01%")]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def junit(found: Mapping[str, Sequence[Verdict]]) -> str:
     """Return the XML: a test suite for each run, a test case for each objective.
 
-    What is not decided is an error there, not a skipped test: CI systems ignore skipped ones.
+    An undecided objective is an error there, not a skipped test: CI systems ignore skipped ones.
     """
     root = ET.Element("testsuites", name="tailtrim")
     for run, of_run in found.items():
@@ -44,5 +44,5 @@ def junit(found: Mapping[str, Sequence[Verdict]]) -> str:
 
 
 def _text(name: str) -> str:
-    """Leave out what XML cannot have."""
+    """Leave out characters that XML cannot have."""
     return "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in name)

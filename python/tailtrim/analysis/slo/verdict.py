@@ -26,7 +26,7 @@ class Decision(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """An objective and what a run says of it.
+    """An objective and the verdict of a run.
 
     ``low`` and ``high`` are the interval in the objective's unit; ``None`` where it has no such
     bound. ``value`` is infinite where the quantile lies among lost packets.

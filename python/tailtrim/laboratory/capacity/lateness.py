@@ -78,7 +78,7 @@ def late_spans(run: RunDirectory) -> list[LateSpan] | None:
 def beyond(
     ingress_ns: Integers, latency_ns: Integers, spans: list[LateSpan], deadline_ns: int
 ) -> tuple[Flags, Flags]:
-    """Return which packets are not within a deadline, and of which that is unknown.
+    """Return which packets miss a deadline, and for which packets that is unknown.
 
     Args:
         ingress_ns: when packets entered the device, in any order.
@@ -111,7 +111,7 @@ def beyond(
 def late_packets(spans: list[LateSpan], pps: float, *, beyond_ns: float) -> int:
     """Return how many packets were sent late at most, in spans with a lateness beyond a limit.
 
-    What is sent in a span was due from its beginning, less the lateness, to its end.
+    Packets sent in a span were due from its beginning, less the lateness, to its end.
     """
     return sum(
         math.ceil(pps * (one.to_ns - one.from_ns + one.late_ns) / 1e9)

@@ -27,7 +27,7 @@ class Loads:
 
     Args:
         traffic: that of the plan.
-        unit: what a load counts; packets in a burst are sent at the plan's mean rate.
+        unit: unit of a load; packets in a burst are sent at the plan's mean rate.
 
     """
 

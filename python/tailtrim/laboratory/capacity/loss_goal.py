@@ -19,9 +19,9 @@ class LossGoal:
     """A goal of RFC 9971, with its terms.
 
     A trial is good if its loss ratio is at most ``loss_ratio``. A load is a lower bound if bad
-    trials have at most the share ``exceed_ratio`` of the trial time, of which there is to be
+    trials have at most the share ``exceed_ratio`` of the trial time, which has to be at least
     ``duration_sum_s``. Trials shorter than ``final_trial_s`` count only where they are bad. A
-    trial of which the generator may have caused what decides it is not counted.
+    trial is not counted if its result may be caused by the generator.
     """
 
     name: str

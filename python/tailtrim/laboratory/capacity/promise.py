@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tailtrim.laboratory.capacity.trial import Count, Seen
 
 #: So many times the fewest independent packets, or the least time, are measured at a load before
-#: it is given up. Of independent packets that tells half the ratio, or 1.7 times the ratio, from
+#: it is given up. With independent packets that separates half the ratio, or 1.7 times it, from
 #: the ratio itself (docs/capacity.md).
 _MOST = 10
 #: A load waits until a lower bound is known if it has had so many times that, and would take as
@@ -123,7 +123,7 @@ class Promise:
 
 
 def _share(count: Count) -> float:
-    """Return the share of bad packets among those of which that is known."""
+    """Return the share of bad packets among those that are known to be good or bad."""
     return count.bad / max(count.known, 1)
 
 

@@ -1,4 +1,4 @@
-"""``capacity.json`` of an experiment: what was searched for, its trials, and what was found."""
+"""``capacity.json`` of an experiment: its search, trials and results."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ def wanted(  # noqa: PLR0913 - keyword-only options, each with a default
         plan: its load is the highest that is tried, its duration that of a trial.
         runs: those of the plan.
         slo: the promise, such as ``p99.9 < 200us, loss < 1e-4``.
-        searched: what is varied: the load, or the packets in a burst at the plan's mean rate.
+        searched: the quantity to vary: the load, or the packets in a burst at the mean rate.
         width: how far the bounds of a goal may be apart, as a share.
         confidence: of each bound of the promise.
         budget_s: how long all trials may take.

@@ -35,7 +35,7 @@ class Ended(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FoundBound:
-    """A bound of a goal: its load, and what its trials say.
+    """A bound of a goal: its load, and the result of its trials.
 
     ``verified`` is whether a trial at the end of the search agreed; ``None`` without one.
     """

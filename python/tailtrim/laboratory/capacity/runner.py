@@ -43,7 +43,7 @@ class Searching:
     Args:
         path: the folder of the experiment.
         plan: its plan.
-        wanted: what is searched for.
+        wanted: the search.
         resume: whether to go on with a search that is there.
 
     Raises:
@@ -88,7 +88,7 @@ class Searching:
 
         Args:
             told: is called with a run and what it is doing.
-            ended: is called with each trial, what it showed, and what became of its run.
+            ended: is called with each trial, its result, and the outcome of its run.
 
         Raises:
             HostError: this host cannot do it.

@@ -103,7 +103,7 @@ class Search:
             if (trial := self._of(goal, known, seen))
         ]
         # Goals without a lower bound first, so that each has one if the budget ends. Then short
-        # trials: what they say may spare the long ones.
+        # trials: their results may spare the long ones.
         return [trial for _, _, trial in sorted(wanted, key=lambda one: one[:2])]
 
     def _repeated(self, seen: Sequence[Seen]) -> Trial | None:
@@ -174,7 +174,7 @@ def _doubted(goal: Goal, known: Bounds, seen: Sequence[Seen]) -> int | None:
 
 
 def beside_s(seen: Sequence[Seen]) -> float:
-    """Return what a trial takes beside its duration."""
+    """Return the overhead of a trial, in addition to its duration."""
     return median(s.took_s - s.trial.duration_s for s in seen) if seen else _BESIDE_S
 
 

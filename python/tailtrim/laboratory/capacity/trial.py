@@ -1,4 +1,4 @@
-"""A trial of a search: what is sent, and what was counted."""
+"""A trial of a search: the traffic to send, and its counts."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Count:
 
     @property
     def known(self) -> int:
-        """Packets of which it is known whether they are bad."""
+        """Packets that are known to be good or bad."""
         return self.packets - self.unknown
 
 

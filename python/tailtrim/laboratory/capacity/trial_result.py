@@ -44,13 +44,13 @@ def seen(  # noqa: PLR0913 - what a run has
     """Return what a trial showed.
 
     Args:
-        trial: what was asked for.
+        trial: the trial that was asked for.
         took_s: how long it took with all around it.
-        outcome: what became of its run.
+        outcome: outcome of its run.
         run: its run directory, if it has one.
-        conditions: what packets are held against beside loss.
-        limits: those of the plan. Its generator may be late by more: packets of which that
-            leaves open whether the device was good count for neither side.
+        conditions: conditions that packets have to meet, in addition to loss.
+        limits: those of the plan. Its generator may be late by more: packets that may be good or
+            bad because of that count for neither side.
 
     Raises:
         RunDirectoryError: the run directory is damaged.

@@ -1,4 +1,4 @@
-"""Devices under test: what a plan may say of each, beside what starts it.
+"""Devices under test: the options of each in a plan, and its start.
 
 A new one is a file with a subclass of :class:`.device.InlineDevice` and a place in :data:`DEVICES`,
 or a package with an entry point in the group ``tailtrim.devices`` (docs/extending.md).

@@ -1,6 +1,6 @@
 """Changes that reach beyond a node: made for a run, and taken back whatever happens.
 
-What a plan leaves ``as-is`` is not looked at.
+Settings that a plan leaves ``as-is`` are not looked at.
 """
 
 from __future__ import annotations

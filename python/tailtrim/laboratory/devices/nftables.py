@@ -63,10 +63,10 @@ def load(node: Node, ruleset: str) -> None:
 
 
 def rules(count: int, position: int, *, hook: str = "forward", first: str | None = None) -> str:
-    """Write the firewall of the reflector paper: N accept rules, of which one fits the packets.
+    """Write the firewall of the reflector paper: N accept rules, and one of them fits the packets.
 
-    ``first`` is a rule before them. What fits none of them is dropped where it is forwarded; a host
-    keeps what else is for it.
+    ``first`` is a rule before them. A forwarded packet that fits none of them is dropped; a host
+    keeps other packets that are for it.
     """
     policy = "drop" if hook == "forward" else "accept"
     lines = [

@@ -65,7 +65,7 @@ class OpenVSwitch(ProgramDevice):
 
 
 def _schema(node: Node) -> str:
-    """Find the schema of the database, which lies beside the programs."""
+    """Find the schema of the database, in a folder near that of the programs."""
     tool = node.run("readlink", "-f", node.find(_DATABASE) or _DATABASE.program).strip()
     for prefix in PurePosixPath(tool).parents[1:3]:
         if node.exists(str(prefix / _SCHEMA)):

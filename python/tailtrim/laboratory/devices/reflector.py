@@ -1,7 +1,7 @@
 """A reflector on a host of its own: round trips to it are measured, not packets that pass.
 
-What lies between it and the client, and what its host is like, are its options. All of it goes with
-the nodes; what reaches beyond them is taken back.
+Its options describe the path between it and the client, and its host. All of it goes with the
+nodes; changes beyond them are taken back.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _CLIENT, _NEAR_GATE, _FAR_GATE = "198.18.0.1", "198.18.0.254", "198.19.0.254"
 _IN_A_ROW = 5
 _TRIES = 20
 _IPTABLES = Tool("iptables-nft-restore", "iptables")
-#: Options that name a rule: what they may be without one, and with one.
+#: Options that name a rule: their values without one, and with one.
 _WITH_RULE = {
     "path": (("direct", "bridge", "router"), ("firewall",)),
     "firewall": (("none",), ("nftables", "iptables")),

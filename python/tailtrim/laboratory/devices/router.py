@@ -46,7 +46,7 @@ class Router(InlineDevice):
 
 
 def route(at: Forwarding, ip: int) -> None:
-    """Forward IP of a version between the device's ports; who is behind it is known beforehand."""
+    """Forward IP of a version between the device's ports; hosts behind it are known beforehand."""
     node, script = at.dut, []
     for port, address in zip((at.dut_in.name, at.dut_out.name), _ADDRESSES[ip], strict=True):
         if ip == 6:  # noqa: PLR2004 - IPv6

@@ -20,7 +20,7 @@ class Xdp(InlineDevice):
     preset: Literal["xdp"]
 
     loads_bpf: ClassVar[bool] = True
-    # A virtual interface takes an XDP program while frames fit into a page beside the program's
+    # A virtual interface takes an XDP program while frames fit into a page, next to the program's
     # room and the kernel's own (drivers/net/veth.c): MTUs up to 3,506 with pages of 4 KiB.
     largest_frame: ClassVar[int | None] = 3_524
 

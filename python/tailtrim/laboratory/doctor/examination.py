@@ -15,7 +15,7 @@ _ORDER = (
 def examine() -> list[Check]:
     """Try what commands need; takes some seconds.
 
-    Commands that are not among the checks need nothing beside tailtrim.
+    Commands that are not among the checks need nothing but tailtrim.
 
     Raises:
         HostError: nothing can be tried at all.

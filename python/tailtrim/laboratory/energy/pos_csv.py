@@ -3,8 +3,8 @@
 Nothing documents them; published ones (tumi8/GreenDIGIT-Environmental-Impact-Assessment-for-Testbed
 -Experiments) have a row each second: ``timestamp,current_mA,voltage_V,power_active_W,
 energy_counter_Wh``. The time is local and without separators, down to µs. The counter has its value
-in the first row, and what was added since then in all others. Of several outlets each quantity has
-a column for each: ``current_mA_0,current_mA_1,voltage_V_0,…``.
+in the first row, and the energy added since then in all others. With several outlets, each quantity
+has a column for each: ``current_mA_0,current_mA_1,voltage_V_0,…``.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _J_PER_WH = 3_600.0
 class Row:
     """A row: when, local time, and of each outlet current, voltage, power and energy so far.
 
-    What a meter does not tell is not a number. ``energy_wh`` counts from the first row on.
+    A value that a meter does not give is NaN. ``energy_wh`` counts from the first row on.
     """
 
     time: datetime

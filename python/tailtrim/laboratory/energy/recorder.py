@@ -1,4 +1,4 @@
-"""Meters that are read beside a run: each by a thread, every second and when a state changes."""
+"""Meters that are read during a run: each by a thread, every second and when a state changes."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class _Watch:
         self._thread.join()
 
     def read(self) -> None:
-        """Read now; what cannot be read is counted."""
+        """Read now; failed readings are counted."""
         with self._reading:
             began_s = time.monotonic()
             try:
@@ -82,7 +82,7 @@ class _Watch:
 class Recorder:
     """Reads meters for as long as the context lasts.
 
-    Threads are where this process is: who measures on this host keeps the process off its CPUs.
+    Threads run where this process runs: measurements on this host keep it off their CPUs.
 
     Args:
         readers: the meters by the names of their nodes; they are closed with the context.
@@ -116,9 +116,9 @@ class Recorder:
         A reading takes as long as a meter needs to answer, and a load that begins does not wait.
 
         Args:
-            name: what to call it.
+            name: its name.
             settle_s: so much of its begin does not count: meters lag, and devices settle.
-            most_s: what is later than this after the begin does not count either.
+            most_s: readings later than this after the begin do not count either.
 
         """
         begin_s, began = time.monotonic(), datetime.now(UTC)
@@ -133,7 +133,7 @@ class Recorder:
 
     @property
     def meters(self) -> dict[str, tuple[Reader, Series, list[str]]]:
-        """Of each meter: what reads it, what it said, and what could not be read."""
+        """For each meter: its reader, its readings, and the errors of failed ones."""
         return {one.name: (one.reader, one.series, one.failed) for one in self._watches}
 
     def read(self) -> None:

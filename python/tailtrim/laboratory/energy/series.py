@@ -23,7 +23,7 @@ _MOST_MISSED = 5
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A reading: when (monotonic clock of this host, and UTC), and what each channel said."""
+    """A reading: its time (monotonic clock of this host, and UTC), and a value for each channel."""
 
     at_s: float
     time: datetime
@@ -34,7 +34,7 @@ class Series:
     """The readings of one meter.
 
     Args:
-        channels: what it measures.
+        channels: quantities that it measures.
         every_s: how often it is read.
 
     """

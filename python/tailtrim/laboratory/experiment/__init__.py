@@ -1,15 +1,15 @@
-"""An experiment: the runs of a plan, one after the other, and what they leave behind.
+"""An experiment: the runs of a plan, one after the other, and their files.
 
 ::
 
-    experiment.json      name, plan, order, seeds, host, versions, and what became of each run
+    experiment.json      name, plan, order, seeds, host, versions, and the outcome of each run
     plan.yml             the plan as it was given
     testbed.svg          the hosts that it ran on, and their cables, if a testbed file has them
     audit.json           how the host was set up when the experiment began (tailtrim audit)
     boots/boot-000/      with guests: console, boot line, audit and record of each boot
-    devices/device-000/  with dut.lifetime: what the warm-up of each device saw, what it printed
+    devices/device-000/  with dut.lifetime: record of each device's warm-up, and its output
     failed/run-000/      the logs of a run that failed, and the minutes of a run of hours
-    run-000/             a run directory (see :mod:`tailtrim.results`) and beside its files
+    run-000/             a run directory (see :mod:`tailtrim.results`) with further files
         loop.json        the values of the loop variables, device and traffic, repetition
         generator.json   what was intended, sent and refused, departure lateness
         departures.csv   when its CPU stood still while sending, and when probes were late
@@ -21,7 +21,7 @@
         disturbed.csv    when the reference forwarder disturbed itself
         stalls.csv       when its work stood still
         events.jsonl.zst, interrupts.csv, trace.json    with ``trace: true``, who had the CPU
-        explanation.json    and what that says of the late packets
+        explanation.json    and the causes of the late packets
         outcome.json     why the run is not to be trusted, if it is not
         ingress.pcap.zst, egress.pcap.zst   where the plan keeps captures
 

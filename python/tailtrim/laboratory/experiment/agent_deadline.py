@@ -28,8 +28,8 @@ def result_in_time(  # noqa: PLR0913 - each is named
 
     Args:
         agent: it ends by itself if nothing is overloaded.
-        name: what to call it.
-        look: called until then; what it raises ends the wait.
+        name: its name.
+        look: called until then; an exception that it raises ends the wait.
         duration_s: how long it sends.
         waits_s: how long it waits for replies afterwards.
         every_s: time between two calls.
@@ -41,6 +41,6 @@ def result_in_time(  # noqa: PLR0913 - each is named
         look()
         time.sleep(every_s)
     if agent.poll():
-        # Overloaded: what it sent is counted, and says by how much.
+        # Overloaded: the count of packets sent says by how much.
         return agent.stop(), [f"the {name} did not end in time and was stopped after {limit_s:g} s"]
     return agent.finished(5), []

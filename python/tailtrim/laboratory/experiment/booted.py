@@ -82,7 +82,7 @@ class Way(Protocol):
         """Wire the node for packets that pass its device."""
 
     def hand_over(self, folder: Path) -> None:
-        """Give a run what the node printed in it beside its programs, if it printed."""
+        """Give a run the output of its node other than that of programs, if there is any."""
 
 
 class Booted:
@@ -90,7 +90,7 @@ class Booted:
 
     Args:
         experiment: whose runs; each boot has a folder in it, with its record and audit.
-        way: what boots.
+        way: the way in which nodes boot.
 
     """
 
@@ -179,7 +179,7 @@ class Booted:
         return where
 
     def doubts(self, run: Run, where: Where) -> list[str]:
-        """Return what of the boot line had no effect, and what changed since the boot."""
+        """Return words of the boot line without effect, and changes since the boot."""
         if run.boot is None or self._first is None:
             return []
         changed = changes(self._first.booted, where.booted)

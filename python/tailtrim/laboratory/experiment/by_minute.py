@@ -1,4 +1,4 @@
-"""Runs of hours: packets are matched while they come, and what was measured is kept by minute."""
+"""Runs of hours: packets are matched while they come, and results are kept by minute."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class ByMinute:
         """Fetch the result; return where packets were matched.
 
         Args:
-            capture: what the agent of the taps told; its ``around`` are the worst packets.
+            capture: result of the agent of the taps; its ``around`` are the worst packets.
             result: where the run directory is to be.
 
         Raises:
@@ -91,7 +91,7 @@ class ByMinute:
         names = [f"{node.host_name}:{getattr(self.at, tap).name}" for tap in _PORTS]
         unknown = [None] * len(names)
         fetched(node, folder, result, (), provenance_of(names, unknown, unknown))
-        # Not before: what has no summary yet is removed if something fails.
+        # Not before: a directory without a summary is removed if something fails.
         for name, place in places.items():
             (result / name).parent.mkdir(exist_ok=True)
             shutil.move(place, result / name)

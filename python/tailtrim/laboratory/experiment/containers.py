@@ -1,4 +1,4 @@
-"""Devices in containers: what they need before anything runs, and a container for a run."""
+"""Devices in containers: their needs before anything runs, and a container for a run."""
 
 from __future__ import annotations
 

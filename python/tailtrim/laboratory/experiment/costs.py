@@ -121,7 +121,7 @@ def costs_of(path: Path) -> ExperimentCosts:
 
 
 def _runs(path: Path) -> tuple[Sequence[tuple[str, RunDirectory]], list[str]]:
-    """Return the runs that count with the names of their configurations, and what does not."""
+    """Return the runs that count with the names of their configurations, and those that do not."""
     if not is_experiment(path):
         run = RunDirectory(path)
         return [(run.name, run)], []

@@ -70,7 +70,7 @@ class Watching:
         """Have what happened around these packets kept, of a run by minute.
 
         Raises:
-            RunError: what watches has ended.
+            RunError: a trace or a counter has ended.
 
         """
         if self._counters is not None and not self._counters.poll():

@@ -1,7 +1,7 @@
 """All that an experiment would do to each node: nothing is changed, and no host is connected.
 
-Devices and testbeds do it to nodes that note it (:mod:`tailtrim.laboratory.nodes.dry`). What
-only a host knows is told as such: numbers of CPUs that its testbed file does not name, MAC
+Devices and testbeds do it to nodes that note it (:mod:`tailtrim.laboratory.nodes.dry`). Facts
+that only a host knows are shown as such: numbers of CPUs that its testbed file does not name, MAC
 addresses, and the source of stamps on two nodes.
 """
 

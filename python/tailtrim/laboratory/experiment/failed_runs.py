@@ -45,7 +45,7 @@ def _minutes(folder: Path) -> list[Path]:
 
 
 def move_minutes(source: Path, target: Path) -> None:
-    """Move minutes, if there are any, and what belongs to them: counters, the worst packets."""
+    """Move minutes, if there are any, and the files with them: counters, the worst packets."""
     if not has_minutes(source):
         return
     for name in (*MINUTES, COUNTERS):
@@ -59,10 +59,10 @@ def move_minutes(source: Path, target: Path) -> None:
 def keep(draft: Path, experiment: Path, run: str) -> None:
     """Keep what there is of a run that failed, instead of what there was of it before.
 
-    Minutes are not replaced: what is kept later has a folder beside, such as ``run-000.2``.
+    Minutes are not replaced: later ones have another folder, such as ``run-000.2``.
 
     Args:
-        draft: what its nodes left.
+        draft: the files that its nodes left.
         experiment: the directory of the experiment.
         run: the name of its run directory.
 

@@ -19,7 +19,7 @@ def departures(log: Path, capture: Mapping[str, Any], *, shares_cpu: bool) -> De
 
     Args:
         log: its ``departures.csv``.
-        capture: what the taps told, as ``capture.json`` has it.
+        capture: result of the taps, as ``capture.json`` has it.
         shares_cpu: whether generator and device have a CPU in common.
 
     Raises:

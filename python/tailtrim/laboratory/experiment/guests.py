@@ -51,7 +51,7 @@ def images_for(
         experiment: whose runs.
         told: is called with what is being done, where it takes time.
         warned: is called with what may be wrong with a boot line.
-        boots: what they boot; by default what the missing runs do.
+        boots: their boots; by default those of the missing runs.
 
     Raises:
         HostError: this host cannot make one, or not pass a device through to it.
@@ -87,7 +87,7 @@ class Guests:
 
     Args:
         experiment: whose runs.
-        images: what each boot boots.
+        images: the image of each boot.
 
     """
 

@@ -142,7 +142,7 @@ def fetched(
         node: which one.
         folder: where on the node.
         result: where the run directory is to be.
-        others: files beside the summary and the tables that all results have.
+        others: files in addition to the summary and the tables that all results have.
         provenance: where it comes from.
 
     Raises:

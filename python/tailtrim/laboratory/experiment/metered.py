@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 #: Name of this machine where it is the testbed.
 LOCAL = "local"
-#: Without states of a plan, so much of the load does not count: what plans have by default.
+#: Without states of a plan, so much of the load does not count: the default of plans.
 _SETTLE_S = 2.0
 
 
@@ -65,7 +65,7 @@ class Metered:
 
     Raises:
         HostError: a meter cannot be read.
-        MissingPackageError: what asks a meter is not installed.
+        MissingPackageError: the package that reads a meter is not installed.
 
     """
 
@@ -136,7 +136,7 @@ class Metered:
 
         Args:
             result: the directory.
-            generator: what the load generator counted.
+            generator: counters of the load generator.
 
         Raises:
             OutputError: it cannot be written.

@@ -23,7 +23,7 @@ class Where:
     Args:
         at: the run's testbed.
         boot: how the device's node was booted for this run, if it was.
-        before: the nodes of an earlier run of the same boot: what was booted is asked once then.
+        before: the nodes of an earlier run of the same boot: a booted node is asked only once.
         apart: the name of a node that boots during the experiment: how it is set up differs.
 
     Raises:
@@ -69,7 +69,7 @@ class Where:
         """Return what ``nodes.json`` holds.
 
         Args:
-            capture: what the taps counted; ``None`` with round trips.
+            capture: counters of the taps; ``None`` with round trips.
 
         """
         return {

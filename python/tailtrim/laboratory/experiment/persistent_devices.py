@@ -57,7 +57,7 @@ class KeptDevice:
         told: Callable[[str], None],
     ) -> None:
         """Start it and warm it up."""
-        #: Its place below the experiment, with what it printed and what its warm-up saw.
+        #: Its place below the experiment, with its output and the record of its warm-up.
         self.place = _new_folder(experiment.path / _DEVICES)
         began = datetime.now(UTC).isoformat(timespec="seconds")
         self._record: dict[str, Any] = {"dut": run.dut.model_dump(mode="json"), "began": began}

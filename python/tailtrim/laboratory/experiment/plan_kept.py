@@ -1,4 +1,4 @@
-"""The plan of an experiment beside its runs, and a drawing of its testbed."""
+"""The plan of an experiment, kept with its runs, and a drawing of its testbed."""
 
 from __future__ import annotations
 

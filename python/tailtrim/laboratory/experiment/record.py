@@ -1,4 +1,4 @@
-"""The record of an experiment: its runs in order, and what became of each."""
+"""The record of an experiment: its runs in order, and the outcome of each."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Experiment:
 
     Args:
         path: where it is.
-        plan: what is to be run.
+        plan: the plan to run.
         runs: its runs in order.
 
     Raises:

@@ -1,4 +1,4 @@
-"""One run of round trips: client, reflector, and what lies between."""
+"""One run of round trips: client, reflector, and the nodes between them."""
 
 from __future__ import annotations
 

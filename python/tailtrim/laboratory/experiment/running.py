@@ -66,14 +66,14 @@ def conduct(  # noqa: PLR0913 - each is named
     """Do the runs that are missing, and those that follow from them.
 
     A run that breaks is recorded and the next one begins. Runs with one of several devices, or
-    values of a factor, that this host cannot have are skipped; what is clear beforehand, before
-    anything runs. Otherwise what the host cannot do ends the experiment.
+    values of a factor, that this host cannot have are skipped, before anything runs where that is
+    clear beforehand. Other runs that the host cannot do end the experiment.
 
     Args:
         experiment: whose runs.
         told: is called with a run and what it is doing.
-        ended: is called with a run and what became of it.
-        images: what runs boot, as :func:`.guests.images_for` makes it.
+        ended: is called with a run and its outcome.
+        images: the images of the runs' boots, as :func:`.guests.images_for` makes them.
         following: returns one more run after the last, which nothing boots for; ``None`` at the
             end.
         runs: these runs of the experiment instead, whether they are there or not.
@@ -92,11 +92,11 @@ def conduct(  # noqa: PLR0913 - each is named
 
 @contextmanager
 def nodes_of(experiment: Experiment, images: dict[Boot, Image]) -> Iterator[Booted]:
-    """Have the nodes of an experiment, and what boots, for as long as the context lasts.
+    """Have the nodes of an experiment, and its boots, for as long as the context lasts.
 
     Args:
         experiment: whose nodes.
-        images: what runs boot; may grow before a run needs it.
+        images: the images of the runs' boots; more may be added before a run needs them.
 
     Raises:
         HostError: this host cannot have them.
@@ -376,13 +376,13 @@ def _worst(result: Path) -> dict[str, Any]:
     try:
         return worst_packets(RunDirectory(result)).as_json()
     except (TailtrimError, ValueError) as error:
-        # As above. What was measured for hours is kept whatever is wrong with this.
+        # As above. Measurements of hours are kept whatever is wrong with this.
         return {"schema": WORST_PACKETS, "packets": [], "problem": str(error)}
 
 
 @contextmanager
 def _draft(place: Path) -> Iterator[Path]:
-    """Make a folder beside the place of a run, for as long as the context lasts."""
+    """Make a temporary folder next to that of a run, for as long as the context lasts."""
     draft = None
     try:
         draft = Path(tempfile.mkdtemp(prefix=f".{place.name}-", dir=place.parent))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-#: s: how long a device has to be steady: what comes more seldom is not seen. Each window is a
+#: Time in s that a device has to be steady: rarer events are not seen. Each window is a
 #: capture of its own, so that memory and disk do not grow with the warm-up.
 WINDOW_S = 5.0
 #: A steady series is taken for one that changes so often at most. That costs one more window.

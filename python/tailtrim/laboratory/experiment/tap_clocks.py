@@ -101,8 +101,8 @@ def taps(
 
     Args:
         at: the run's testbed.
-        ports: what is known of its ports.
-        capture: what the taps counted.
+        ports: facts on its ports.
+        capture: counters of the taps.
         result: the run directory.
 
     """
@@ -128,5 +128,5 @@ def taps(
 
 
 def clock_of_stamps(stamped_by: str, port: dict[str, str]) -> str:
-    """Return the clock of a tap, from the source of its stamps and what is known of its port."""
+    """Return the clock of a tap, from the source of its stamps and the facts on its port."""
     return REALTIME if stamped_by != BY_NIC else port.get("hardware_clock", OF_A_NIC)

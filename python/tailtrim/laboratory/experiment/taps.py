@@ -1,4 +1,4 @@
-"""The taps of a run: what passes each is captured, on one node or two."""
+"""The taps of a run: they capture the packets that pass them, on one node or two."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class Taps:
 
     Args:
         at: the run's testbed.
-        traffic: what is to be captured.
+        traffic: the traffic to capture.
         snap_bytes: bytes that are kept of each frame.
         stamps: the source of stamps, as ``tailtrim-agent capture --stamps`` has it.
-        matching: what the agent is told to match packets while they come, without captures.
+        matching: arguments of the agent to match packets while they come, without captures.
 
     Raises:
         HostError: a node cannot capture.

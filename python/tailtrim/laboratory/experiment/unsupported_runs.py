@@ -32,7 +32,7 @@ def lacking(
         plan: whose run.
         run: which one.
         host: that of the device under test.
-        lacks: what the testbed cannot do, and why.
+        lacks: abilities that the testbed does not have, and why.
         told: is called with what is being done, where the files of a container are made.
 
     """

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from tailtrim.results import Summary
 
 #: If CLOCK_REALTIME moves against CLOCK_MONOTONIC by more, it was set. A correction of its
-#: frequency (NTP) moves both, so they never drift apart (clock_gettime(2)). What remains is the
+#: frequency (NTP) moves both, so they never drift apart (clock_gettime(2)). Its error is the
 #: time between two readings: 20 ns on a busy virtual machine, but for an interrupt in between. Gaps
 #: of normal threads were 0.1 to 0.6 ms there at most (benchmarks/runs/2026-11-21-epyc-2core-noise).
 _STEP_S = 0.0005
@@ -23,7 +23,7 @@ def load_doubts(limits: Limits, generator: dict[str, Any], *, logged: bool = Tru
     """Return how the generator missed its schedule, from its result.
 
     Args:
-        limits: what is not too late.
+        limits: those of the plan.
         generator: its result.
         logged: whether each stall was to be known. By minute it is not: there are more in hours.
 
@@ -70,10 +70,10 @@ def tap_doubts(capture: dict[str, Any], generator: dict[str, Any], summary: Summ
 
 
 def _port_doubts(capture: dict[str, Any], summary: Summary) -> list[str]:
-    """Return what was lost at ports, and what a mirror did not copy.
+    """Return the losses at ports, and of packets that a mirror did not copy.
 
-    What the device has sent arrives at the sink, past any mirror: fewer packets at the egress tap
-    were lost by the mirror, or on the way from it, and would be told as lost by the device.
+    Packets that the device has sent arrive at the sink, past any mirror. If fewer are at the egress
+    tap, the mirror or the way from it lost them; they would be reported as lost by the device.
     """
     ports = capture.get("ports", {})
     doubts = []

@@ -78,8 +78,8 @@ def warm_up(  # noqa: PLR0913 - what a run takes
         told: is called with what is being done.
 
     Returns:
-        What was seen, as ``device.json`` has it: ``steady``, ``took_s``, ``limit_s``, and of each
-        window its counts, its latencies and what still changed.
+        The result, as ``device.json`` has it: ``steady``, ``took_s``, ``limit_s``, and of each
+        window its counts, its latencies and the quantities that still changed.
 
     Raises:
         HostError: a node cannot do it.

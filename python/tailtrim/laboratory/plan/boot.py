@@ -16,7 +16,7 @@ from tailtrim.laboratory.nodes.node_entry import Interface, Pci
 from tailtrim.laboratory.plan.fields import Number
 from tailtrim.model_base import Strict
 
-#: COMMAND_LINE_SIZE of x86 is 2,048: so much is left beside what every guest has.
+#: COMMAND_LINE_SIZE of x86 is 2,048: the words of every guest leave so much of it.
 _LONGEST = 1_900
 
 

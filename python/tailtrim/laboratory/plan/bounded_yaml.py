@@ -91,7 +91,7 @@ class _Counting(yaml.SafeLoader):
 
 
 class _Values(yaml.constructor.SafeConstructor):
-    """Makes values of nodes; what cannot be made has a line, too."""
+    """Makes values of nodes; errors in values have a line, too."""
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         try:

@@ -1,4 +1,4 @@
-"""Clocks of whose phases the packets of a plan would meet too few: :func:`uncovered`."""
+"""Clocks with too few phases met by the packets of a plan: :func:`uncovered`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NS_PER_S = 1_000_000_000
 
 
 def uncovered(traffic: Traffic) -> list[tuple[int, float]]:
-    """Return clocks in Hz of whose phases too few would be met, and the share that would be.
+    """Return clocks in Hz with too few phases met, and the share that would be met.
 
     A replay is not predicted.
     """

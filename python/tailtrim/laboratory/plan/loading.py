@@ -1,4 +1,4 @@
-"""From a YAML file to runs; every error says where and what is allowed."""
+"""Runs made of a YAML file; every error names the place and the allowed values."""
 
 from __future__ import annotations
 
@@ -236,7 +236,7 @@ def _runs(plans: list[Plan], combinations: list[_Combination], source: Source) -
 def _names_of_device(plan: Plan, source: Source) -> set[str]:
     """Return the variables that make a difference to a device where it is.
 
-    What boots, and limits of a container, make none to what is elsewhere.
+    Boots, and limits of a container, make no difference to devices that are elsewhere.
     """
     parts = source.data["dut"]
     if isinstance(parts, dict) and not _in_container(plan):

@@ -19,7 +19,7 @@ _KERNEL = re.compile(r"(/boot/vmlinuz-)?[A-Za-z0-9][A-Za-z0-9.+~_-]*")
 
 
 def refusals(plan: Plan) -> Iterator[tuple[Place, str]]:
-    """Yield what is not allowed, where the plan asks for it, and what to add to which file."""
+    """Yield each refusal: its place in the plan, and the line to add to a file."""
     if plan.testbed == LOCAL:
         return
     node = plan.testbed.roles.dut.node

@@ -59,7 +59,7 @@ class Source:
         try:
             root = bounded_yaml.compose(text)
             if root is not None:
-                # Before data is made: what is merged may be there once more.
+                # Before data is made: a merged key may be there once more.
                 self._nothing_twice(root, ())
             data = None if root is None else bounded_yaml.data(root)
         except bounded_yaml.TooMuch as error:
@@ -138,7 +138,7 @@ class Source:
     def _problem(  # noqa: C901, PLR0911 - one case a kind of error
         self, first: ErrorDetails, model: type[BaseModel], within: Place
     ) -> tuple[Place, str]:
-        """Return the place in the file of what pydantic found, and what is wrong there."""
+        """Return the place in the file of an error that pydantic found, and its text."""
         at = _Spot.of(model, tuple(map(str, first["loc"])))
         place = at.place
         problem = first["msg"].removeprefix("Value error, ")
@@ -332,6 +332,6 @@ def close(given: str, known: Iterable[str]) -> str:
 
 
 def _meant(missing: Place, unknown: Iterable[Place]) -> bool:
-    """Whether one of the unknown keys beside a missing one is close to it."""
+    """Whether one of the unknown keys next to a missing one is similar to it."""
     beside = [place[-1] for place in unknown if place[:-1] == missing[:-1]]
     return bool(get_close_matches(missing[-1], beside))

@@ -1,7 +1,7 @@
 """Boots and devices as blocks: runs of one are together, and blocks are in random order.
 
-What differs from boot to boot, such as where the kernel and its memory are, is the same for all
-runs of one boot. So a boot is one observation, however many packets it measures. A device that is
+Differences between boots, such as where the kernel and its memory are, are the same for all runs
+of one boot. So a boot is one observation, however many packets it measures. A device that is
 kept up between runs is a block, too; within that of its boot.
 """
 
@@ -73,7 +73,7 @@ def arranged(runs: Sequence[Run], seed: int, *, at_random: bool) -> list[Run]:
         order.shuffle(boots)
     ordered = []
     for boot in boots:
-        # A device that is started for each run has no other runs to be beside.
+        # A device that is started for each run has no other runs to be grouped with.
         devices = _together(boot, lambda run: device_of(run) or id(run))
         if at_random:
             order.shuffle(devices)

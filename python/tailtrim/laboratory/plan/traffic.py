@@ -13,13 +13,13 @@ from tailtrim.laboratory.plan.fields import Number
 from tailtrim.laboratory.plan.patterns import Cbr, Pattern, parse
 from tailtrim.model_base import Strict
 
-#: Frame sizes, with FCS: the smallest, the largest for an MTU of 1,500, the largest; and what a
-#: probe needs with each version of IP, and with a VLAN tag more.
+#: Frame sizes, with FCS: the smallest, the largest for an MTU of 1,500, the largest; and those of
+#: probes with each version of IP, and with a VLAN tag more.
 _LEAST, _LARGEST_SMALL, _MOST = 64, 1_518, 9_018
 _PROBE = {4: 64, 6: 84}
 _TAG = 4
 
-#: Preamble, start of frame and gap: bytes on the wire beside a frame with FCS.
+#: Preamble, start of frame and gap: bytes on the wire in addition to a frame with FCS.
 _BETWEEN = 20
 #: The simple IMIX, as the generator has it: 7 of 64 bytes, 4 of 594, 1 of 1,518.
 _IMIX = (7 * 64 + 4 * 594 + 1518) / 12

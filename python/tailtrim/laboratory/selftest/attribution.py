@@ -58,7 +58,7 @@ EXPECTED = {
 #: Without CPU quota, a device stands until it is given back, give or take that much; since when,
 #: only the device knows.
 _UNTIL, _UNTIL_NS = "quota", 500_000
-#: The name of threads that disturb on purpose, what receiving packets is called, and the function
+#: The name of threads that disturb on purpose, the names of packet reception, and the function
 #: of timers on purpose, where the tick may be handled in the same interrupt.
 _THREAD, _RECEIVING, _TIMER = "tt-disturb", ("NET_RX", "ksoftirqd"), "timerfd"
 #: A disturbance of a moment is left out if it takes so many times the median: it had to wait
@@ -189,7 +189,7 @@ def _kind(what: str) -> str:
 
 
 def _standing(run: RunDirectory, done: Integers, kind: str) -> Integers:
-    """Return when the device stood still because of what was done to it.
+    """Return when the device stood still because of the disturbance.
 
     That is at least half of the time for which it did: otherwise it may have been something else.
     Without quota, it is from then on, and until that is given back.
@@ -249,7 +249,7 @@ def _passed_packets(run: RunDirectory) -> _Passed:
 def _by(
     held: Integers, packets: _Passed, service: dict[str, int]
 ) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Return of which packets at least half of the excess is by what held the device up."""
+    """Return which packets have at least half of their excess from the times in ``held``."""
     begin, until = packets.begin, packets.until
     wait = begin - packets.arrival
     usual = np.where(wait > 0, service["service_ns"], service["base_ns"])

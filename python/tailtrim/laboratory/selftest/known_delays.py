@@ -3,8 +3,8 @@
 The reference forwarder keeps each packet for a known time and logs when it came and how long it
 really was kept, from the kernel's stamp on arrival to the moment before it was sent. The path to
 the device and from it takes time, too: as much as with the same device that keeps packets for no
-time, which is measured in turns with it. That is the floor of a known delay. What should be
-measured is what the device kept, plus that floor; what is measured beyond is the error.
+time, which is measured in turns with it. That is the floor of a known delay. The expected value
+is the delay in the device plus that floor; the rest of the measured value is the error.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _SEED = 1
 
 @dataclass(frozen=True, slots=True)
 class MeasuredQuantile:
-    """A quantile: what it is, what was measured, and the difference."""
+    """A quantile: its true and its measured value, and the difference."""
 
     p: str
     true: int

@@ -1,7 +1,7 @@
 """Delays of the path around a device that logs when each packet came and how long it was kept.
 
-From the first tap to the device, and from the device to the second tap: what the meter adds to the
-delay that it is to recover.
+From the first tap to the device, and from the device to the second tap: the part that the path adds
+to the known delay.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class PathDelays:
 
     @property
     def added_ns(self) -> Integers:
-        """Part of the latency beside the known delay."""
+        """Part of the latency in addition to the known delay."""
         return self.to_device_ns + self.from_device_ns
 
 

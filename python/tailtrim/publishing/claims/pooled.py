@@ -36,9 +36,9 @@ def known(runs: Sequence[RunDirectory], objective: Objective, confidence: float)
     """Return the value and the interval of all runs together.
 
     Of one run they are its own. Of several, the value is the geometric mean, and the interval is
-    Student's of the logarithms: what differs from run to run is in it. It is at least what the
-    intervals of all runs have in common, since runs may agree only because stamps have a
-    resolution. The largest latency is that of all runs, and the loss that of all their packets.
+    Student's of the logarithms: it includes the spread of the runs. It contains the common part of
+    the intervals of all runs, since runs may agree only because stamps have a resolution. The
+    largest latency is that of all runs, and the loss that of all their packets.
     """
     summaries = [run.summary for run in runs]
     if len(runs) > 1 and objective.what == "loss":

@@ -56,7 +56,7 @@ def convert(
     whole. A run without samples gives valid files that hold none.
 
     Args:
-        run: what to convert.
+        run: the run to convert.
         format: one of :data:`FORMATS`.
         out: the directory for the files; made if need be.
         significant_digits: decimal digits to which ``hgrm`` and ``hlog`` keep latencies apart, 1 to
@@ -65,7 +65,7 @@ def convert(
         bucket_ns: width in ns of the buckets of the histograms in ``csv``; the papers have 100.
 
     Returns:
-        The files, and what their reader must know, above all what could not be written into them.
+        The files, and notices for their reader, above all on data that they cannot hold.
 
     Raises:
         ValueError: the format is unknown or an option makes no sense.

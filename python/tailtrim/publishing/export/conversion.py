@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """The files that were written, and what their reader must know."""
+    """The files that were written, and notices for their reader."""
 
     files: tuple[Path, ...]
     notices: tuple[Notice, ...] = ()

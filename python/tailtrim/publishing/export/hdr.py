@@ -45,7 +45,7 @@ def histogram_up_to(highest_ns: int | None, *, significant_digits: int) -> Any:
 def coarse(latencies: Column, histogram: Any) -> Column:
     """Replace latencies in ns by the lowest of those that the histogram does not keep apart.
 
-    What is recorded stays the same, and there is far less of it to record. Negative ones are kept.
+    The histogram stays the same, and there are far fewer values to record. Negative ones are kept.
     """
     _, bits = np.frexp(latencies)
     # A bucket of width 2^n begins at a multiple of it.

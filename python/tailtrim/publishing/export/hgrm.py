@@ -4,7 +4,7 @@ The text is that of ``outputPercentileDistribution`` of the Java original with f
 half distance: ``Value``, ``Percentile``, ``TotalCount`` and ``1/(1-Percentile)``, then mean,
 standard deviation, maximum and the shape of the histogram in lines that begin with ``#[``. Values
 are in **microseconds** (ns scaled by 1000) and are the upper ends of their buckets. Comment lines
-after it, which readers skip, say the unit and what is missing.
+after it, which readers skip, name the unit and missing data.
 
 Read by HdrHistogram's plotter (choose microseconds there), hdr-plot and wrk2's tools.
 """

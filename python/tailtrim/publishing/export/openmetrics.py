@@ -2,7 +2,7 @@
 
 Two files say the same: ``NAME.openmetrics`` is version 1.0, with the latencies as a histogram of
 buckets at 1, 2 and 5 of each decade; ``NAME.openmetrics2`` is version 2.0 (a release candidate),
-with a native histogram beside these buckets. Only version 2.0 has native histograms as text. All
+with these buckets and a native histogram. Only version 2.0 has native histograms as text. All
 times are seconds. Each value has the time of the last packet, on the clock of the captures, so that
 ``promtool tsdb create-blocks-from openmetrics`` puts a run where it was.
 """

@@ -16,10 +16,10 @@ integers in **ns**:
 =========================== =========================================================
 
 "Ducked Tails" builds on these scripts. The packet rates are from a later version of them, which
-reports one packet rate for each second beside the transfer rate of the whole run.
+reports one packet rate for each second and the transfer rate of the whole run.
 
 Files are named after the ingress capture, as theirs (``latencies-pre-rate10000.pcap.hist.csv``).
-What leaves out the run's trim is named ``percentiles-filtered``, ``worst-filtered`` as theirs are,
+Files without the run's trim are named ``percentiles-filtered``, ``worst-filtered`` as theirs are,
 and likewise ``hist-filtered``, ``jitterpre-filtered`` and ``jitterpost-filtered``: their gaps are
 always over all packets. A run without a trim (``--skip 0``) has their plain names throughout.
 Transfer rate and packet rates are over all packets.

@@ -43,8 +43,8 @@ def write(
 ) -> list[Path]:
     """Write a page, the table as Markdown and JSON, and the figures (SVG, CSV; PDF if asked).
 
-    The page of factors is ``report.html``. Of boots it is ``boots.html``, beside the report of all
-    runs.
+    The page of factors is ``report.html``. That of boots is ``boots.html``, in
+    the folder of the report of all runs.
 
     Returns:
         The files written, the page first, then the table as Markdown.

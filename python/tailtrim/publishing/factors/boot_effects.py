@@ -1,4 +1,4 @@
-"""Each kernel and boot line beside the first ones of a plan, with boots as repetitions.
+"""Each kernel and boot line compared with the first ones of a plan, with boots as repetitions.
 
 Packets of one boot are no repetitions of it: where kernel and memory came to lie is the same for
 all of them. Of few boots, Student's interval of the logarithms is taken

@@ -1,4 +1,4 @@
-"""Each value of each factor beside the baseline: latencies, and what is shown of the difference."""
+"""Each value of each factor compared with the baseline: latencies, differences and verdicts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     Integers = np.ndarray[Any, np.dtype[np.int64]]
 
-#: As ``tailtrim compare`` on the command line: what is less is drift.
+#: As ``tailtrim compare`` on the command line: a smaller difference is drift.
 MARGIN = 0.01
 #: The tail is the highest of these that both sides have the samples for.
 _TAILS = ("0.999", "0.99", "0.9")
@@ -91,7 +91,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Effects:
-    """All cases of an experiment, by loop variables, and what a rule of a firewall costs.
+    """All cases of an experiment, by loop variables, and the cost of a firewall rule.
 
     ``kind`` is what differs between cases, and the name of the files: factors or boots.
     ``measured`` is what the latencies are, with a ``caveat`` where there is one; ``each`` is what a

@@ -50,8 +50,8 @@ class Slope:
 def slopes(positions: Iterable[RulePosition]) -> Iterator[Slope]:
     """Fit a line for each firewall and combination of the loop variables.
 
-    The interval is that of resampled runs: a run is a block of probes, which are alike, and what
-    differs from run to run is what has to be in the interval. No distribution is assumed, nor that
+    The interval is that of resampled runs: a run is a block of probes, which are alike, and the
+    interval has to include the spread of runs. No distribution is assumed, nor that
     medians scatter alike at all positions.
     """
     groups: dict[tuple[str, str], list[RulePosition]] = {}

@@ -5,8 +5,8 @@
     README.md               front page: links to all else, how to install the version that made it,
                             how to verify it
     LICENSE, CITATION.cff   of the data, given by whoever releases it
-    claims.yml              what is claimed of the numbers, if anything is
-    release.json            version, what is left out, whether addresses are anonymised
+    claims.yml              claims about the numbers, if there are any
+    release.json            version, files left out, whether addresses are anonymised
     ro-crate-metadata.json  RO-Crate 1.2: a Workflow Run Crate with the entities of RISE 1.0.0
     SHA256SUMS              of every file; SHA256SUMS.sig and allowed_signers where it is signed
     report/                 the report: its page, its figures and their values
@@ -15,8 +15,8 @@
         testbed.yml         its testbed without addresses, users, keys and power
 
 :func:`release` makes one and verifies it before it appears; :func:`verify` derives its numbers
-again. What is verified comes from others: nothing in it is followed out of its folder, and nothing
-of it runs, but for ``rerun``, which does what its plan says.
+again. A release to verify comes from others: nothing in it is followed out of its folder, and
+nothing of it runs, except with ``rerun``, which runs its plan.
 """
 
 from tailtrim.publishing.release.checks import CheckResult, Verdict

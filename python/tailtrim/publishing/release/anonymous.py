@@ -2,9 +2,9 @@
 
 Addresses of IPv4 and IPv6 are encrypted by Crypto-PAn (Xu et al., ICNP 2002): two that share a
 prefix share one of the same length afterwards. MAC addresses become others, of local
-administration. What is behind the headers of IP, UDP and TCP is cut: of what packets are matched by
-a keyed hash (BLAKE2) remains, so the same payload is the same hash at both taps, and zeros of the
-rest. Checksums of IPv4 are made anew, others are zero.
+administration. Bytes behind the headers of IP, UDP and TCP are cut. A keyed hash (BLAKE2)
+replaces those that packets are matched by, so the same payload is the same hash at both taps, and
+zeros replace the rest. Checksums of IPv4 are made anew, others are zero.
 
 The key is made for a release and kept nowhere.
 """
@@ -120,7 +120,7 @@ class Anonymous:
         """Return as many bytes: a hash of what counts for matching, then zeros.
 
         Args:
-            payload: what is captured of it.
+            payload: its captured bytes.
             length: how many of these are of the packet; link padding is behind them.
             at: where it begins, from the end of the link layer on.
 

@@ -1,4 +1,4 @@
-"""An experiment copied into a release, without what is withheld and what is left out."""
+"""An experiment copied into a release, without withheld data and files left out."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 RO-Crate 1.2. The plan is the workflow, and the experiment its execution (Workflow Run Crate 0.5);
 imported results have no plan, and are described as a Process Run Crate 0.5 by their record.
-Beside that stand the entities of the RISE profile 1.0.0: experiment, nodes, what they booted, and a
+In addition it has the entities of the RISE profile 1.0.0: experiment, nodes, their boots, and a
 ``LoopRun`` for each run. Its terms are declared in the context, which the profile leaves open.
 """
 
@@ -85,7 +85,7 @@ def text(root: Path, cited: Entity) -> str:
 
     Args:
         root: the release, complete but for checksums.
-        cited: what its citation file says.
+        cited: content of its citation file.
 
     """
     from rocrate.model.contextentity import ContextEntity  # noqa: PLC0415 - of the extra `release`

@@ -1,8 +1,8 @@
 """A run's numbers derived again: from its captures, or from its samples where it has none.
 
 Samples are packets that were matched, each with both stamps. Taken for round trips that all came
-back, the same statistics give the same latencies, intervals and worst packets. What packets without
-a sample say is not in them: losses, gaps, the traffic of each second.
+back, the same statistics give the same latencies, intervals and worst packets. Statistics that need
+packets without a sample are not derived: losses, gaps, the traffic of each second.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _OF_PACKETS = ("signature_high", "signature_low")
 
 @dataclass(frozen=True, slots=True)
 class Derived:
-    """A run derived again: where, and what of it can be compared with the released one.
+    """A run derived again: its place, and its parts that can be compared with the released one.
 
     ``parts`` are keys of the summary, ``None`` for all of it, none where nothing could be derived,
     for what ``why`` says; ``without`` are columns that were not derived.

@@ -81,11 +81,11 @@ def release(
     Args:
         experiment: the directory of the experiment.
         out: where to; it must not exist, or be empty.
-        wanted: what is wanted.
+        wanted: the options of the release.
         told: is called with what is being done.
 
     Returns:
-        What of the experiment's folder is not in it.
+        Files of the experiment's folder that are not in it.
 
     Raises:
         ReleaseError: something is missing, or the result could not be verified.

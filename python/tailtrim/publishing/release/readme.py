@@ -1,4 +1,4 @@
-"""The README of a release, its front page: what is in it, and what readers type."""
+"""The README of a release, its front page: its content, and the commands for readers."""
 
 from __future__ import annotations
 

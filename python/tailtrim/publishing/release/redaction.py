@@ -1,7 +1,7 @@
 """Redaction of an experiment: addresses, users, keys, passwords and paths stay with its owner.
 
-A testbed keeps its nodes, ports, cables and roles. Where a node is reached and what switches or
-measures its power are left out; its name with ``.invalid`` (RFC 2606) takes the place of its
+A testbed keeps its nodes, ports, cables and roles. The addresses of nodes, their power switches
+and meters are left out; a node's name with ``.invalid`` (RFC 2606) takes the place of its
 address, in the testbed and in every text of the release.
 """
 

@@ -1,7 +1,7 @@
 """Signatures of the checksums by ``ssh-keygen -Y``: keys that authors have, and nothing to install.
 
-A release brings the public key, which proves that all files are those of one signer. Who that is
-readers know by the fingerprint, or by a list of signers of their own.
+A release brings the public key, which proves that all files are those of one signer. Readers
+identify the signer by the fingerprint, or by a list of signers of their own.
 """
 
 from __future__ import annotations

@@ -152,7 +152,7 @@ class UntrustedRelease:
 def _unpacked_bytes(about: pq.FileMetaData) -> int:
     """Return the most that the values of a table can take.
 
-    What Parquet tells of itself is the size of encoded values: a value that repeats a billion times
+    Parquet's own metadata have the size of encoded values: a value that repeats a billion times
     takes a few bytes there.
     """
     size = 0

@@ -41,7 +41,7 @@ def verify(
     Args:
         root: where it is. Nothing is written there.
         signers: the reader's list of keys that may have signed it, as ``ssh-keygen`` has it.
-        again: what is to be measured again; by default nothing is.
+        again: runs to measure again; by default none.
         only: the levels that are checked; by default all. The others are skipped.
         told: is called with what is being done.
 

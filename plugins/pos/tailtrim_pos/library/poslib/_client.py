@@ -1,4 +1,4 @@
-"""Asks the controller: a program that prints the answer, and what the Python API calls.
+"""Asks the controller: a program that prints the answer, and functions for the Python API.
 
 It runs with nothing but Python's own library, on nodes too.
 """

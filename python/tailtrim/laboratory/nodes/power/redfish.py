@@ -44,7 +44,7 @@ class RedfishController(Web):
 
         Raises:
             HostError: the controller cannot be asked.
-            MissingPackageError: what asks it is not installed.
+            MissingPackageError: the package that asks it is not installed.
 
         """
         sushy = _library()

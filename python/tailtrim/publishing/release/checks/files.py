@@ -1,4 +1,4 @@
-"""The level ``files``: checksums, the signature, what the crate's metadata name, packages."""
+"""The level ``files``: checksums, the signature, files that the crate's metadata name, packages."""
 
 from __future__ import annotations
 

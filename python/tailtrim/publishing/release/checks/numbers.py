@@ -55,7 +55,7 @@ def check(release: UntrustedRelease, told: Callable[[str], None]) -> CheckResult
 
 
 def _compared(run: RunDirectory) -> tuple[list[str], Derived]:
-    """Return the first differences of a run, and what was derived."""
+    """Return the first differences of a run, and the derived parts."""
     with tempfile.TemporaryDirectory() as folder:
         derived = derive(run, Path(folder) / run.path.name)
         found = of_run(run, derived)

@@ -18,7 +18,7 @@ def launch(
     loop_to: Any = None,
     loop_only: Any = None,
 ) -> Any:
-    """Launch a command or a script; return its ID and what became of it."""
+    """Launch a command or a script; return its ID and its outcome."""
     options = flags(
         non_blocking=not blocking,
         queued=queued,
@@ -38,7 +38,7 @@ def launch(
 
 
 def await_id(command_id: Any) -> Any:
-    """Wait for a command; return what became of it."""
+    """Wait for a command; return its outcome."""
     return ask("commands", "await", command_id)
 
 
