@@ -203,7 +203,7 @@ def test_a_trace_names_the_cause_of_late_packets(
     assert told["0.5"] < told["0.99"] <= told["0.999"] <= told["0.9999"]
     (line,) = [line for line in result.stdout.splitlines() if line.endswith("MEM-013")]
     assert f" {units.time(told['0.999'])} " in line
-    assert "lacks csd" in result.stdout
+    assert "lacks the events csd" in result.stdout
 
 
 def test_a_trace_of_several_cpus_needs_one(testpmd: tuple[Path, Path], tmp_path: Path) -> None:

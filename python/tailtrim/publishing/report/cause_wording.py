@@ -84,7 +84,7 @@ def gaps(explained: HostExplanation) -> Iterator[str]:
         holes = "1 hole" if explained.holes == 1 else f"{units.count(explained.holes)} holes"
         yield f"The trace has {holes}, where events were lost."
     if explained.missing:
-        yield f"This kernel lacks {units.printable(', '.join(explained.missing))}."
+        yield f"This kernel lacks the events {units.printable(', '.join(explained.missing))}."
 
 
 def when(change: AdvisedChange) -> str:

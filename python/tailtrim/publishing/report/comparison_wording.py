@@ -79,9 +79,11 @@ def _row(row: Row | SentRow) -> TableRow:
         units.NONE if not tested else "none" if limit is None else _change(limit)
         for limit in (() if isinstance(row, SentRow) else (row.better_from, row.worse_from))
     ]
-    kind = "none" if not tested else row.verdict if row.verdict in {BETTER, WORSE} else ""
-    verdict = Cell(VERDICTS[row.verdict], kind=kind)
-    return TableRow(units.percent(row.p), [*values, ratio, *bounds, verdict, *detectable])
+    verdict = Cell(
+        VERDICTS[row.verdict], kind=row.verdict if row.verdict in {BETTER, WORSE} else ""
+    )
+    cells: list[str | Cell] = [*values, ratio, *bounds, verdict, *detectable]
+    return TableRow(units.percent(row.p), cells, "" if tested else "none")
 
 
 def _change(ratio: float) -> str:

@@ -79,7 +79,15 @@ class Table(NamedTuple):
         first: list[Head] = []
         second: list[Head] = []
         for group, columns in itertools.groupby(self.columns, key=lambda column: column.group):
-            of = [Head(one.page or one.head, one.kind, rows=1 + grouped) for one in columns]
+            # Names of rows are at the left, also where they are numbers.
+            of = [
+                Head(
+                    one.page or one.head,
+                    "left" if one is self.columns[0] else one.kind,
+                    rows=1 + grouped,
+                )
+                for one in columns
+            ]
             first += [Head(group, columns=len(of))] if group else of
             second += [head._replace(rows=1) for head in of] if group else []
         return [first, second] if second else [first]
