@@ -51,6 +51,7 @@ class Holder:
     ) -> None:
         """Start it, and wait for its line."""
         self._grace_s, self._errors = grace_s, errors_file()
+        self._ended: tuple[int, str] | None = None
         self.process = start(output=subprocess.PIPE, errors=self._errors)
         #: Its first line.
         self.line = first_line(self.process)
@@ -58,12 +59,14 @@ class Holder:
             raise HostError(f"{what}: {self.end()[1]}")
 
     def end(self) -> tuple[int, str]:
-        """End it; return its exit code, and what it wrote to standard error, in a line."""
-        code = end(self.process, self._grace_s)
-        with self._errors:
-            self._errors.seek(0)
-            told = "; ".join(self._errors.read().strip().splitlines())
-        return code, told or "no answer"
+        """End it, if it runs; return its exit code, and its standard error in a line."""
+        if self._ended is None:
+            code = end(self.process, self._grace_s)
+            with self._errors:
+                self._errors.seek(0)
+                told = "; ".join(self._errors.read().strip().splitlines())
+            self._ended = code, told or "no answer"
+        return self._ended
 
 
 def end(process: Process, grace_s: float | None) -> int:
