@@ -1,7 +1,6 @@
 //! Hints for users: the libraries report the error; here is the option or verb of this program that helps.
 
 use crate::called::name;
-use crate::output::Message;
 use std::fmt::Display;
 use tailtrim_audit::{IntentError, SelectionError};
 use tailtrim_localhost::inspect::ArchiveError;
@@ -15,16 +14,6 @@ use tailtrim_tune::{Cut, DivisionError, JournalError, Owner, PlanError};
 pub(crate) trait Hint: Display {
     /// The hint; `None` where nothing helps, or where the error says enough.
     fn hint(&self) -> Option<String>;
-
-    /// The error with its hint.
-    fn told(&self) -> Message {
-        told(self, self.hint().as_deref())
-    }
-}
-
-/// The message of an error and a hint.
-pub(crate) fn told(error: &(impl Display + ?Sized), hint: Option<&str>) -> Message {
-    Message { error: error.to_string(), hint: hint.map(str::to_owned) }
 }
 
 impl Hint for IntentError {

@@ -1,6 +1,6 @@
 //! Files of the user: the intent of a host, and accepted findings.
 
-use super::Failure;
+use crate::exit::{Exit, Failure, OrFail};
 use serde::Deserialize;
 use std::path::Path;
 use tailtrim_audit::{Waiver, Wish, find};
@@ -32,10 +32,8 @@ struct Entry {
 }
 
 fn read<T: for<'de> Deserialize<'de>>(path: &Path) -> Result<T, Failure> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
-    serde_json::from_str(&text)
-        .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))
+    let read = std::fs::read_to_string(path).and_then(|text| Ok(serde_json::from_str(&text)?));
+    read.map_err(|error| format!("{}: {error}", path.display())).or_fail(Exit::Usage)
 }
 
 /// The wish of the command line, completed from a file. Return also which file that was.

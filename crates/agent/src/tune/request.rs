@@ -1,6 +1,6 @@
 //! The options for the wanted changes.
 
-use crate::args::microseconds;
+use crate::options::microseconds;
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
 use tailtrim_host::Cpus;
