@@ -2,9 +2,8 @@
 
 use crate::exit::{Exit, Failure, OrFail, Outcome};
 use crate::minutes::Minutes;
-use crate::options::Matching;
+use crate::options::{Matching, one_of};
 use crate::output;
-use clap::ValueEnum;
 use serde::Deserialize;
 use std::fs;
 use std::io;
@@ -32,8 +31,8 @@ pub(crate) struct Analyze {
     #[command(flatten)]
     matching: Matching,
     /// Source of the time stamps
-    #[arg(long, value_enum, default_value_t)]
-    stamps: Stamps,
+    #[arg(long, value_parser = one_of(STAMPS), default_value = "header")]
+    stamps: StampSource,
     /// Analyse a damaged capture up to the damage
     #[arg(long)]
     salvage: bool,
@@ -52,14 +51,14 @@ pub(crate) struct Analyze {
     by_minute: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Default)]
-enum Stamps {
-    /// The record headers of the capture
-    #[default]
-    Header,
-    /// The last eight bytes of each frame, appended by an X552 NIC
-    X552,
-}
+const STAMPS: &[(&str, &str, StampSource)] = &[
+    ("header", "The record headers of the capture", StampSource::Header),
+    (
+        "x552",
+        "The last eight bytes of each frame, appended by an X552 NIC",
+        StampSource::X552Trailer,
+    ),
+];
 
 /// Runs the verb and prints its result.
 pub(crate) fn run(request: &Analyze) -> Outcome {
@@ -78,13 +77,7 @@ impl From<AnalysisError> for Failure {
 }
 
 fn summary(request: &Analyze, departures: Departures) -> Result<Summary, Failure> {
-    let reading = Reading {
-        stamps: match request.stamps {
-            Stamps::Header => StampSource::Header,
-            Stamps::X552 => StampSource::X552Trailer,
-        },
-        salvage: request.salvage,
-    };
+    let reading = Reading { stamps: request.stamps, salvage: request.salvage };
     let ingress = source::open(&request.ingress, reading).or_hint(Exit::Usage)?;
     let egress = source::open(&request.egress, reading).or_hint(Exit::Usage)?;
     let options = Options { departures, ..request.matching.options() };

@@ -9,7 +9,7 @@ use crate::exit::{Exit, Failure, OrFail, Outcome};
 use crate::options;
 use crate::output;
 use crate::stop::Ending;
-use crate::trace::By;
+use crate::trace::SOURCES;
 use clap::ValueEnum;
 use report::NoiseReport;
 use std::path::{Path, PathBuf};
@@ -64,8 +64,8 @@ pub(crate) struct Noise {
     #[arg(long, conflicts_with = "source")]
     pub(crate) no_trace: bool,
     /// Source of the trace (default: the first one that works)
-    #[arg(long, value_enum)]
-    pub(crate) source: Option<By>,
+    #[arg(long, value_parser = options::one_of(SOURCES))]
+    pub(crate) source: Option<Source>,
     /// Print events as JSON lines instead of a table
     #[arg(long)]
     pub(crate) json: bool,
@@ -149,7 +149,7 @@ fn look(request: &Noise, cpus: &Cpus, stopped: &Arc<AtomicBool>) -> Result<Seen,
     let wanted = recording::Request {
         cpus: cpus.clone(),
         buffer_mb: 64,
-        source: request.source.map(Source::from),
+        source: request.source,
         device: None,
     };
     let mut recorder = if request.no_trace {

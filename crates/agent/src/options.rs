@@ -2,6 +2,7 @@
 
 use crate::exit::{Exit, Failure, OrFail};
 use clap::ValueEnum;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use std::fs;
 use std::path::Path;
 use tailtrim_ports::generate::Stop;
@@ -76,6 +77,19 @@ pub(crate) enum Mask {
     Tos,
     /// A VXLAN or GRE tunnel: the innermost packet counts
     Tunnel,
+}
+
+/// Parser of an option that has one of these values, each with its name and help.
+pub(crate) fn one_of<T: Clone + Send + Sync + 'static>(
+    values: &[(&'static str, &'static str, T)],
+) -> impl TypedValueParser<Value = T> + use<T> {
+    let values = values.to_vec();
+    let named = values.iter().map(|(name, help, _)| PossibleValue::new(*name).help(*help));
+    PossibleValuesParser::new(named.collect::<Vec<_>>()).try_map(move |chosen| {
+        let value =
+            values.iter().find(|(name, ..)| *name == chosen).map(|(.., value)| value.clone());
+        value.ok_or("no such value")
+    })
 }
 
 /// Place of a verb with one busy thread.

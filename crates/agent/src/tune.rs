@@ -8,8 +8,9 @@ mod text_tests;
 
 use crate::exit::{Exit, Failure, OrFail, Outcome};
 use crate::hints::{self, Hint};
+use crate::options::one_of;
 use crate::output::try_write;
-use clap::{Subcommand, ValueEnum};
+use clap::Subcommand;
 use request::Wanted;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -18,7 +19,8 @@ use tailtrim_localhost::tune::{
     ApplyError, Folder, Live, Locked, Problem, RevertError, StateError, Store, apply, begin,
     hold_latency, inspect, now_unix_s, revert,
 };
-use tailtrim_tune::{Journal, Plan, export, plan};
+use tailtrim_tune::export::{self, ExportedFile};
+use tailtrim_tune::{Journal, Plan, plan};
 
 const STATE: &str = "/var/lib/tailtrim/tune";
 
@@ -98,8 +100,8 @@ struct ExportArgs {
     #[command(flatten)]
     wanted: Wanted,
     /// Output format
-    #[arg(long, value_enum)]
-    format: Format,
+    #[arg(long, value_parser = one_of(FORMATS))]
+    format: Export,
     /// Write files below this folder instead of printing
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -108,17 +110,15 @@ struct ExportArgs {
     root: PathBuf,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// A profile of tuned
-    Tuned,
-    /// A file for /etc/sysctl.d
-    Sysctl,
-    /// A drop-in for /etc/default/grub.d
-    Grub,
-    /// A unit and files of systemd
-    Systemd,
-}
+/// Function that writes a plan as files of another tool.
+type Export = fn(&Plan) -> Vec<ExportedFile>;
+
+const FORMATS: &[(&str, &str, Export)] = &[
+    ("tuned", "A profile of tuned", export::tuned),
+    ("sysctl", "A file for /etc/sysctl.d", export::sysctl),
+    ("grub", "A drop-in for /etc/default/grub.d", export::grub),
+    ("systemd", "A unit and files of systemd", export::systemd),
+];
 
 #[derive(Debug, clap::Args)]
 struct HoldArgs {
@@ -269,11 +269,5 @@ fn in_journal(state: &Path, error: &impl Hint, exit: Exit) -> Failure {
 
 fn run_export(args: &ExportArgs) -> Outcome {
     let plan = planned(&host(&args.root), &args.wanted)?;
-    let files = match args.format {
-        Format::Tuned => export::tuned(&plan),
-        Format::Sysctl => export::sysctl(&plan),
-        Format::Grub => export::grub(&plan),
-        Format::Systemd => export::systemd(&plan),
-    };
-    show::files(&files, args.out.as_deref())
+    show::files(&(args.format)(&plan), args.out.as_deref())
 }

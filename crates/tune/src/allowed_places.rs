@@ -80,7 +80,7 @@ fn is_listed(path: &str) -> bool {
 }
 
 fn is_item(path: &str) -> bool {
-    catalogue::all().any(|item| matches!(item.method, Method::File(known, _) if known == path))
+    catalogue::all().any(|item| matches!(item.method, Method::File) && item.file == path)
 }
 
 /// A name that stands for a `*` must not lead elsewhere.

@@ -140,10 +140,11 @@ impl Plan {
     fn add(&mut self, item: &CatalogueChange, context: &HostContext<'_>) {
         let mut change = empty(item);
         let made = match &item.method {
-            Method::File(path, form) => context
-                .file(*path, form.clone(), context.value)
-                .map(|step| change.steps.push(step))
-                .ok_or_else(|| format!("{path} is not there")),
+            Method::File => {
+                let step = context.file(item.file, item.form.clone(), context.value);
+                step.map(|step| change.steps.push(step))
+                    .ok_or_else(|| format!("{} is not there", item.file))
+            }
             Method::Steps(make) | Method::DropIn(make) => {
                 make(context).map(|steps| change.steps = steps)
             }

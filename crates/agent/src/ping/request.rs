@@ -1,7 +1,7 @@
 //! The command line of `ping`, and its plan.
 
 use crate::exit::{Exit, Failure, OrFail};
-use crate::options::{Placing, key, microseconds, parse_cookie, stop, time};
+use crate::options::{Placing, key, microseconds, one_of, parse_cookie, stop, time};
 use crate::ping::dscp;
 use crate::stop::Ending;
 use clap::value_parser;
@@ -70,8 +70,8 @@ pub(crate) struct Ping {
     #[arg(long, value_name = "IFACE")]
     pub(crate) device: Option<String>,
     /// Where round trips are stamped. Fewer stamps make round trips shorter
-    #[arg(long, value_enum, default_value_t)]
-    pub(crate) level: Measured,
+    #[arg(long, value_parser = one_of(LEVELS), default_value = "software")]
+    pub(crate) level: StampLevel,
     /// Both hosts have the same clock (namespaces, containers): report one-way delays
     #[arg(long)]
     pub(crate) same_clock: bool,
@@ -138,23 +138,21 @@ pub(crate) enum ProbeProtocol {
 }
 
 /// Where a round trip begins and ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Default)]
-pub(crate) enum Measured {
-    /// In this process, without stamps of the kernel
-    Application,
-    /// From this process until the kernel takes the reply from the driver, as ping(8)
-    Arrival,
-    /// Between kernel and driver
-    #[default]
-    Software,
-    /// In the NIC (needs --device)
-    Hardware,
-}
+const LEVELS: &[(&str, &str, StampLevel)] = &[
+    ("application", "In this process, without stamps of the kernel", StampLevel::Application),
+    (
+        "arrival",
+        "From this process until the kernel takes the reply from the driver, as ping(8)",
+        StampLevel::Arrival,
+    ),
+    ("software", "Between kernel and driver", StampLevel::Software),
+    ("hardware", "In the NIC (needs --device)", StampLevel::Hardware),
+];
 
 impl Ping {
     /// The interface whose NIC is to stamp.
     pub(super) fn nic(&self) -> Option<&str> {
-        self.device.as_deref().filter(|_| self.level == Measured::Hardware)
+        self.device.as_deref().filter(|_| self.level == StampLevel::Hardware)
     }
 
     /// The rate in the form of the result.
@@ -166,7 +164,7 @@ impl Ping {
     }
 
     pub(super) fn plan(&self) -> Result<Plan, Failure> {
-        if self.level == Measured::Hardware && self.device.is_none() {
+        if self.level == StampLevel::Hardware && self.device.is_none() {
             return Err(Failure::usage(
                 "--level hardware: expected --device IFACE, the interface whose NIC takes the stamps",
             ));
@@ -186,12 +184,7 @@ impl Ping {
             stop: self.stop_after.unwrap_or(Stop::Packets(self.count.unwrap_or(u64::MAX))),
             payload_bytes,
             timeout_ns: self.timeout,
-            level: match self.level {
-                Measured::Application => StampLevel::Application,
-                Measured::Arrival => StampLevel::Arrival,
-                Measured::Software => StampLevel::Software,
-                Measured::Hardware => StampLevel::Hardware,
-            },
+            level: self.level,
             spin: self.spin,
             device: self.device.clone(),
             busy_poll_us: self.busy_poll,

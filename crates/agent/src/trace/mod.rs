@@ -4,9 +4,8 @@ mod around;
 
 use crate::events;
 use crate::exit::{Exit, Failure, OrFail, Outcome};
-use crate::options::time;
+use crate::options::{one_of, time};
 use crate::stop::{self, Ending};
-use clap::ValueEnum;
 use serde::Serialize;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -45,8 +44,8 @@ pub(crate) struct Trace {
     #[arg(long, value_name = "PID")]
     pub(crate) device: Option<u32>,
     /// Source of the records (default: the first one that works)
-    #[arg(long, value_enum)]
-    pub(crate) source: Option<By>,
+    #[arg(long, value_parser = one_of(SOURCES))]
+    pub(crate) source: Option<Source>,
     /// Kernel buffer for the events of each CPU, in megabytes; a full buffer loses the oldest events (perf: the newest)
     #[arg(long, value_name = "MB", default_value = "64", value_parser = clap::value_parser!(u32).range(1..=4_096))]
     pub(crate) buffer: u32,
@@ -57,26 +56,20 @@ pub(crate) struct Trace {
     pub(crate) ending: Ending,
 }
 
-/// Source of the records.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum By {
-    /// An instance of tracefs, with stamps of the time-stamp counter
-    Tracefs,
-    /// perf_event_open, the same events; if tracefs is readable but instances cannot be made
-    Perf,
-    /// No events, only interrupts.csv; causes are inferred by statistics
-    Counters,
-}
-
-impl From<By> for Source {
-    fn from(by: By) -> Self {
-        match by {
-            By::Tracefs => Self::Tracefs,
-            By::Perf => Self::Perf,
-            By::Counters => Self::Counters,
-        }
-    }
-}
+/// Sources of the records.
+pub(crate) const SOURCES: &[(&str, &str, Source)] = &[
+    ("tracefs", "An instance of tracefs, with stamps of the time-stamp counter", Source::Tracefs),
+    (
+        "perf",
+        "perf_event_open, the same events; if tracefs is readable but instances cannot be made",
+        Source::Perf,
+    ),
+    (
+        "counters",
+        "No events, only interrupts.csv; causes are inferred by statistics",
+        Source::Counters,
+    ),
+];
 
 #[derive(Serialize)]
 struct TraceReport<'a> {
@@ -98,7 +91,7 @@ pub(crate) fn run(request: &Trace) -> Outcome {
     let wanted = recording::Request {
         cpus: request.cpus.clone(),
         buffer_mb: request.buffer,
-        source: request.source.map(Source::from),
+        source: request.source,
         device: request.device,
     };
     if let Some(last_ns) = request.last {
