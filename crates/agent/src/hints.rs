@@ -8,7 +8,7 @@ use tailtrim_localhost::tune::{ApplyError, Locked, Problem, RevertError, StateEr
 use tailtrim_probes::reflect::{PrivilegeError, ReflectError};
 use tailtrim_tail::analysis::OrderError;
 use tailtrim_tail::capture::{CaptureError, Remedy};
-use tailtrim_tune::{Cut, DivisionError, JournalError, Owner, PlanError};
+use tailtrim_tune::{Cut, DivisionError, JournalError, Manager, PlanError};
 
 /// An error that may have a hint.
 pub(crate) trait Hint: Display {
@@ -97,10 +97,10 @@ impl Hint for Cut {
 }
 
 /// Advice about a manager that would undo a plan.
-pub(crate) fn owner(owner: &Owner) -> String {
+pub(crate) fn manager(manager: &Manager) -> String {
     format!(
         "--take-over {} stops it first and starts it again on revert; or take the change out with --without",
-        owner.service
+        manager.service
     )
 }
 

@@ -166,11 +166,11 @@ fn run_apply(args: &ApplyArgs) -> Outcome {
         }
         return Ok(exit);
     }
-    if let Some((owner, changes)) = plan.refused_by().first() {
-        let (service, pid) = (&owner.service, owner.pid);
+    if let Some((manager, changes)) = plan.refused_by().first() {
+        let (service, pid) = (&manager.service, manager.pid);
         let message =
             format!("{service} runs (process {pid}) and would undo {}", changes.join(", "));
-        return Err(Failure::impossible(message).hint(Some(hints::owner(owner))));
+        return Err(Failure::impossible(message).hint(Some(hints::manager(manager))));
     }
     if let Some(cut) = plan.cuts(&session(&host)) {
         return Err(Failure::hinted(&cut, Exit::Impossible));

@@ -25,7 +25,7 @@ struct Host {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Entry {
+struct WaiverEntry {
     id: String,
     reason: String,
     until: String,
@@ -73,7 +73,7 @@ pub(super) fn complete(wish: Wish, path: Option<&Path>) -> Result<(Wish, Option<
 
 /// An accepted finding.
 pub(super) fn waivers(path: &Path) -> Result<Vec<Waiver>, Failure> {
-    let entries: Vec<Entry> = read(path)?;
+    let entries: Vec<WaiverEntry> = read(path)?;
     let mut all = Vec::new();
     for entry in entries {
         let wrong = |problem: &str| {

@@ -198,7 +198,7 @@ fn judge(
     }
     report.waive(waivers, &today());
     print(request, &report, from.as_deref(), out).or_fail(Exit::Impossible)?;
-    let failed = report.asked.iter().any(audit::Asked::fails);
+    let failed = report.results.iter().any(audit::CheckResult::fails);
     Ok(if failed { Exit::Negative } else { Exit::Success })
 }
 

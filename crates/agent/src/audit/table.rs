@@ -3,7 +3,7 @@
 use crate::output::{Page, wrapped};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use tailtrim_audit::{Asked, AuditReport, CheckStatus};
+use tailtrim_audit::{AuditReport, CheckResult, CheckStatus};
 
 /// Layout of the table.
 #[derive(Debug, Clone, Copy)]
@@ -61,7 +61,7 @@ pub(super) fn write(
 ) -> io::Result<()> {
     head(report, from, style, out)?;
     for verdict in [CheckStatus::Fail, CheckStatus::Warn] {
-        let all: Vec<&Asked> = report.of(verdict).collect();
+        let all: Vec<&CheckResult> = report.of(verdict).collect();
         if all.is_empty() {
             continue;
         }
@@ -126,7 +126,7 @@ fn labelled(label: &str, text: &str, style: Style, out: &mut Page) -> io::Result
     write!(out, "{}", wrapped(text, style.width, &first, &rest))
 }
 
-fn answer(report: &AuditReport, one: &Asked, style: Style, out: &mut Page) -> io::Result<()> {
+fn answer(report: &AuditReport, one: &CheckResult, style: Style, out: &mut Page) -> io::Result<()> {
     let check = one.check;
     let finding = &one.finding;
     let level = finding.level.map_or("", |level| level.word());
@@ -204,7 +204,7 @@ fn unknown(report: &AuditReport, style: Style, out: &mut Page) -> io::Result<()>
 
 fn waived(report: &AuditReport, out: &mut Page) -> io::Result<()> {
     let waived: Vec<_> =
-        report.asked.iter().filter_map(|one| Some((one, one.waived.as_ref()?))).collect();
+        report.results.iter().filter_map(|one| Some((one, one.waived.as_ref()?))).collect();
     if !waived.is_empty() {
         title(&format!("WAIVED  {}", waived.len()), "1", out)?;
     }
@@ -230,7 +230,7 @@ fn brief(
     style: Style,
     out: &mut Page,
 ) -> io::Result<()> {
-    let all: Vec<&Asked> = report.of(verdict).collect();
+    let all: Vec<&CheckResult> = report.of(verdict).collect();
     title(&format!("{}  {}", verdict.word().to_uppercase(), all.len()), colour(verdict), out)?;
     for one in all {
         let level = one.finding.level.map_or("", |level| level.word());

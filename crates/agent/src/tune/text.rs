@@ -3,7 +3,7 @@
 use crate::hints;
 use crate::output::wrapped;
 use std::fmt::Write;
-use tailtrim_tune::{Boot, Change, Place, Plan, State, Step, Value, When};
+use tailtrim_tune::{Boot, Change, Place, Plan, Step, StepState, Value, When};
 
 const WIDTH: usize = 100;
 /// Wider than the longest name of a change.
@@ -43,7 +43,7 @@ pub(super) fn text(plan: &Plan) -> String {
             beside(&mut out, &absent.id, &absent.why);
         }
     }
-    owners(plan, &mut out);
+    managers(plan, &mut out);
     out
 }
 
@@ -102,8 +102,10 @@ fn values(change: &Change) -> Vec<(&'static str, String)> {
 
 /// The values of steps, in as few lines as tell all: equal ones are counted.
 fn changes_of(steps: &[Step]) -> Vec<String> {
-    let needed: Vec<&Step> =
-        steps.iter().filter(|step| matches!(step.state, State::Needed | State::Told)).collect();
+    let needed: Vec<&Step> = steps
+        .iter()
+        .filter(|step| matches!(step.state, StepState::Needed | StepState::Printed))
+        .collect();
     let mut lines = Vec::new();
     let mut groups: Vec<(String, Vec<&Step>)> = Vec::new();
     for step in &needed {
@@ -126,7 +128,7 @@ fn changes_of(steps: &[Step]) -> Vec<String> {
     if more > 0 {
         lines.push(format!("and {more} more values (--json lists them all)"));
     }
-    let left = steps.iter().filter(|step| step.state == State::Already).count();
+    let left = steps.iter().filter(|step| step.state == StepState::Already).count();
     if left > 0 && !needed.is_empty() {
         lines.push(format!("{left} more already as wanted"));
     }
@@ -138,7 +140,7 @@ fn changes_of(steps: &[Step]) -> Vec<String> {
 }
 
 fn arrow(step: &Step) -> String {
-    let told = if step.state == State::Told { " (not written: --boot print)" } else { "" };
+    let told = if step.state == StepState::Printed { " (not written: --boot print)" } else { "" };
     if matches!(step.place, Place::Config { .. } | Place::Directory { .. }) {
         return format!("{}{told}", if step.old.is_some() { "written anew" } else { "made" });
     }
@@ -162,12 +164,13 @@ fn boot_line(plan: &Plan, out: &mut String) {
     }
 }
 
-fn owners(plan: &Plan, out: &mut String) {
-    for (owner, changes) in plan.refused_by() {
-        let _ = writeln!(out, "\nANOTHER MANAGER: {} runs (process {})", owner.service, owner.pid);
-        let text = format!("it sets {}, and would undo {}", owner.owns, changes.join(", "));
+fn managers(plan: &Plan, out: &mut String) {
+    for (manager, changes) in plan.refused_by() {
+        let _ =
+            writeln!(out, "\nANOTHER MANAGER: {} runs (process {})", manager.service, manager.pid);
+        let text = format!("it sets {}, and would undo {}", manager.owns, changes.join(", "));
         *out += &wrapped(&text, WIDTH, "  ", "  ");
-        *out += &wrapped(&hints::owner(owner), WIDTH, "  ", "  ");
+        *out += &wrapped(&hints::manager(manager), WIDTH, "  ", "  ");
     }
 }
 
