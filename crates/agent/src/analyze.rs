@@ -1,67 +1,85 @@
 //! `tailtrim-agent analyze`.
 
-use crate::args::{Analyze, Stamps};
-use crate::exit::Exit;
-use crate::hints::Hint;
+use crate::exit::{Exit, Failure, OrFail, Outcome};
 use crate::minutes::Minutes;
-use crate::output::{self, failed};
+use crate::options::{Matching, one_of};
+use crate::output;
 use serde::Deserialize;
 use std::fs;
 use std::io;
+use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use tailtrim_reading::analysis::{all_cores, analyze};
 use tailtrim_reading::source::{self, Reading};
 use tailtrim_tables::{SampleSink, write_tables};
-use tailtrim_tail::analysis::{Analysis, AnalysisError, Departures, Options, OrderError};
-use tailtrim_tail::capture::{CaptureError, StampSource};
+use tailtrim_tail::analysis::{Analysis, AnalysisError, Departures, Options};
+use tailtrim_tail::capture::StampSource;
 use tailtrim_tail::summary::Summary;
 
+/// Match an ingress and an egress capture, and print the summary as JSON.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+    tailtrim-agent analyze ingress.pcap.zst egress.pcap.zst\n  \
+    tailtrim-agent analyze pre.pcap post.pcap --mask nat --quantile 0.9999999\n  \
+    zcat pre.pcap.gz | tailtrim-agent analyze - post.pcap.gz --signature 42:4 | jq .latency_ns")]
+pub(crate) struct Analyze {
+    /// Capture of the packets that enter the device under test (pcap, pcapng, mscap; .zst, .gz; - for stdin)
+    ingress: PathBuf,
+    /// Capture of the packets that leave it
+    egress: PathBuf,
+    #[command(flatten)]
+    matching: Matching,
+    /// Source of the time stamps
+    #[arg(long, value_parser = one_of(STAMPS), default_value = "header")]
+    stamps: StampSource,
+    /// Analyse a damaged capture up to the damage
+    #[arg(long)]
+    salvage: bool,
+    /// When the generator was not up to its schedule: JSON with stalled and late, lists of [from, to] in ns
+    #[arg(long, value_name = "FILE")]
+    departures: Option<PathBuf>,
+    /// Cores to use at most [default: all]
+    #[arg(long, value_name = "N")]
+    jobs: Option<NonZeroUsize>,
+    /// Directory for the tables as Parquet files, and the summary; created if missing
+    #[arg(short, long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// With --out, for captures of hours: results by minute as each minute ends (minute.jsonl, minute.hlog), and no
+    /// sample.parquet
+    #[arg(long, requires = "out")]
+    by_minute: bool,
+}
+
+const STAMPS: &[(&str, &str, StampSource)] = &[
+    ("header", "The record headers of the capture", StampSource::Header),
+    (
+        "x552",
+        "The last eight bytes of each frame, appended by an X552 NIC",
+        StampSource::X552Trailer,
+    ),
+];
+
 /// Runs the verb and prints its result.
-pub(crate) fn run(request: &Analyze) -> Exit {
-    let departures = match request.departures.as_deref().map(departures).transpose() {
-        Ok(known) => known.unwrap_or_default(),
-        Err(error) => return failed(&error, Exit::Usage),
-    };
-    match summary(request, departures) {
-        Ok(summary) => {
-            let none = summary.samples == 0;
-            output::json(&summary, if none { Exit::Negative } else { Exit::Success })
-        }
-        Err(Refused::Order(error)) => failed(&error.told(), Exit::Usage),
-        Err(Refused::Analysis(AnalysisError::Capture(error))) => failed(&error.told(), Exit::Usage),
-        Err(Refused::Analysis(error)) => failed(&error.to_string(), Exit::Usage),
-    }
+pub(crate) fn run(request: &Analyze) -> Outcome {
+    let departures = request.departures.as_deref().map(departures).transpose()?;
+    let summary = summary(request, departures.unwrap_or_default())?;
+    output::json(&summary, if summary.samples == 0 { Exit::Negative } else { Exit::Success })
 }
 
-/// Why captures are not analysed.
-enum Refused {
-    Analysis(AnalysisError),
-    Order(OrderError),
-}
-
-impl From<AnalysisError> for Refused {
+impl From<AnalysisError> for Failure {
     fn from(error: AnalysisError) -> Self {
-        Self::Analysis(error)
+        match error {
+            AnalysisError::Capture(error) => Self::hinted(&error, Exit::Usage),
+            error => Self::usage(error),
+        }
     }
 }
 
-impl From<CaptureError> for Refused {
-    fn from(error: CaptureError) -> Self {
-        Self::Analysis(error.into())
-    }
-}
-
-fn summary(request: &Analyze, departures: Departures) -> Result<Summary, Refused> {
-    let reading = Reading {
-        stamps: match request.stamps {
-            Stamps::Header => StampSource::Header,
-            Stamps::X552 => StampSource::X552Trailer,
-        },
-        salvage: request.salvage,
-    };
-    let ingress = source::open(&request.ingress, reading)?;
-    let egress = source::open(&request.egress, reading)?;
+fn summary(request: &Analyze, departures: Departures) -> Result<Summary, Failure> {
+    let reading = Reading { stamps: request.stamps, salvage: request.salvage };
+    let ingress = source::open(&request.ingress, reading).or_hint(Exit::Usage)?;
+    let egress = source::open(&request.egress, reading).or_hint(Exit::Usage)?;
     let options = Options { departures, ..request.matching.options() };
     let progress = |_, _| ControlFlow::Continue(());
     if let Some(directory) = &request.out {
@@ -69,9 +87,8 @@ fn summary(request: &Analyze, departures: Departures) -> Result<Summary, Refused
             .and_then(|()| clear(directory))
             .map_err(AnalysisError::Sink)?;
     }
-    let checked = |analysis: Analysis| match request.matching.check_order(&analysis.summary) {
-        Err(error) => Err(Refused::Order(error)),
-        Ok(()) => Ok(analysis),
+    let checked = |analysis: Analysis| {
+        request.matching.check_order(&analysis.summary).or_hint(Exit::Usage).map(|()| analysis)
     };
     let jobs = request.jobs.unwrap_or_else(all_cores);
     if let (Some(directory), true) = (&request.out, request.by_minute) {
@@ -137,10 +154,9 @@ struct Lateness {
     late: Vec<(i64, i64)>,
 }
 
-fn departures(file: &Path) -> Result<Departures, String> {
-    let read =
-        fs::read_to_string(file).and_then(|text| Ok(serde_json::from_str::<Lateness>(&text)?));
+fn departures(file: &Path) -> Result<Departures, Failure> {
+    let read = fs::read_to_string(file).and_then(|text| Ok(serde_json::from_str(&text)?));
     let Lateness { stalled, late } =
-        read.map_err(|error| format!("{}: {error}", file.display()))?;
+        read.map_err(|error| Failure::usage(format!("{}: {error}", file.display())))?;
     Ok(Departures { stalled, late })
 }

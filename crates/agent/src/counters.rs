@@ -1,16 +1,13 @@
 //! `tailtrim-agent counters`.
 
-use crate::args::time;
 use crate::events;
-use crate::exit::Exit;
-use crate::output::failed;
+use crate::exit::{Exit, OrFail, Outcome};
+use crate::options::time;
 use crate::stop::{self, Ending};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, Write as _};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
@@ -56,7 +53,7 @@ struct Line {
 }
 
 #[derive(Serialize)]
-struct Counted {
+struct CountersReport {
     file: PathBuf,
     intervals: u64,
 }
@@ -69,25 +66,11 @@ fn interval(text: &str) -> Result<i64, String> {
 }
 
 /// Runs the verb and prints its events.
-pub(crate) fn run(request: &Counters) -> Exit {
+pub(crate) fn run(request: &Counters) -> Outcome {
     placement::gain_nothing();
-    let stopped = match request.ending.watch() {
-        Ok(stopped) => stopped,
-        Err(error) => return failed(&error.to_string(), Exit::Impossible),
-    };
-    let unwritable = |error: &io::Error| {
-        format!(
-            "{}: cannot be written: {error}; expected a place for a new file",
-            request.out.display()
-        )
-    };
-    let mut file = match File::create(&request.out) {
-        Ok(file) => file,
-        Err(error) => return failed(&unwritable(&error), Exit::Usage),
-    };
-    if let Some(ns) = request.stop_after {
-        stop::after(Duration::from_nanos(ns.cast_unsigned()), Arc::clone(&stopped));
-    }
+    let stopped = request.ending.watch()?;
+    let mut file = File::create(&request.out).or_unwritable(&request.out, Exit::Usage)?;
+    stop::after(request.stop_after, &stopped);
     let watch = Watch::open(&request.cpus);
     let (mut begin_ns, mut before) = (clock::of_the_kernel().0, Snapshot::take(&watch));
     let mut intervals = 0;
@@ -102,22 +85,12 @@ pub(crate) fn run(request: &Counters) -> Exit {
         let after = Snapshot::take(&watch);
         let cpus = request.cpus.iter().map(|cpu| (cpu, after.since(&before, cpu))).collect();
         let line = Line { begin_ns, end_ns: now_ns, cpus };
-        if let Err(error) = append(&mut file, &line) {
-            return failed(&unwritable(&error), Exit::Disturbed);
-        }
+        events::append(&mut file, &line).or_unwritable(&request.out, Exit::Disturbed)?;
         intervals += 1;
         if stops {
-            let counted = Counted { file: request.out.clone(), intervals };
-            return events::result("tailtrim.counters/1", &counted);
+            let report = CountersReport { file: request.out.clone(), intervals };
+            return events::result("tailtrim.counters/1", &report);
         }
         (begin_ns, before) = (now_ns, after);
     }
-}
-
-fn append(file: &mut File, line: &Line) -> io::Result<()> {
-    let mut text = serde_json::to_vec(line)?;
-    text.push(b'\n');
-    file.write_all(&text)?;
-    // The line must also survive a crash of the host.
-    file.sync_data()
 }

@@ -1,9 +1,7 @@
 //! `tailtrim-agent disturb`.
 
 use crate::events;
-use crate::exit::Exit;
-use crate::hints::told;
-use crate::output::failed;
+use crate::exit::{Exit, Failure, OrFail, Outcome};
 use crate::stop::Ending;
 use serde::Serialize;
 use std::fs;
@@ -49,34 +47,26 @@ struct DisturbReport {
 }
 
 /// Runs the verb and prints its events.
-pub(crate) fn run(request: &Disturb) -> Exit {
-    let stopped = match request.ending.watch() {
-        Ok(stopped) => stopped,
-        Err(error) => return failed(&error.to_string(), Exit::Impossible),
-    };
+pub(crate) fn run(request: &Disturb) -> Outcome {
+    let stopped = request.ending.watch()?;
     let target = Target { cpu: request.cpu, pid: request.pid, port: request.port.clone() };
     let mut began = false;
     let ready = || {
         began = true;
         events::ready();
     };
-    match disturb(&request.what, request.seed, &target, &stopped, ready) {
-        Ok(spans) => match log(&request.log, &spans) {
-            Ok(()) => events::result(
-                "tailtrim.disturbance/1",
-                &DisturbReport {
-                    what: request.what.to_string(),
-                    seed: request.seed,
-                    disturbed: spans.len(),
-                },
-            ),
-            Err(message) => failed(&message, Exit::Disturbed),
-        },
-        Err(error) => {
-            let exit = if began { Exit::Disturbed } else { Exit::Impossible };
-            failed(&told(&format!("{}: {error}", request.what), hint(request).as_deref()), exit)
-        }
-    }
+    let disturbed = disturb(&request.what, request.seed, &target, &stopped, ready);
+    let spans = disturbed.map_err(|error| {
+        let exit = if began { Exit::Disturbed } else { Exit::Impossible };
+        Failure::new(format!("{}: {error}", request.what), exit).hint(hint(request))
+    })?;
+    log(&request.log, &spans)?;
+    let report = DisturbReport {
+        what: request.what.to_string(),
+        seed: request.seed,
+        disturbed: spans.len(),
+    };
+    events::result("tailtrim.disturbance/1", &report)
 }
 
 fn hint(request: &Disturb) -> Option<String> {
@@ -89,8 +79,7 @@ fn hint(request: &Disturb) -> Option<String> {
 }
 
 /// Writes when there was a disturbance.
-pub(crate) fn log(path: &Path, spans: &[Span]) -> Result<(), String> {
+pub(crate) fn log(path: &Path, spans: &[Span]) -> Result<(), Failure> {
     let lines: String = spans.iter().map(|(from, to)| format!("{from},{to}\n")).collect();
-    fs::write(path, lines)
-        .map_err(|error| format!("{}: cannot be written: {error}", path.display()))
+    fs::write(path, lines).or_unwritable(path, Exit::Disturbed)
 }

@@ -3,14 +3,15 @@
 //! `{"event":"ready"}` when the next packet would be handled, `{"event":"progress",…}` once a second, and
 //! `{"event":"result",…}` last. Errors go to standard error.
 
-use crate::exit::Exit;
-use crate::output::{self, failed};
+use crate::exit::{Exit, Failure, Outcome};
+use crate::output;
 use serde::Serialize;
+use std::fs::File;
+use std::io::{self, Write as _};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Duration;
-use tailtrim_ports::port::PortError;
 
 #[derive(Serialize)]
 #[serde(tag = "event", rename_all = "lowercase")]
@@ -65,10 +66,10 @@ pub(crate) fn clock_step<R: Serialize>(step: &R) {
 }
 
 /// Prints the result, and ends the verb.
-pub(crate) fn result<R: Serialize>(schema: &str, result: &R) -> Exit {
+pub(crate) fn result<R: Serialize>(schema: &str, result: &R) -> Outcome {
     match line(&Event::Result { schema, result }) {
         Ok(line) => output::write(&line, Exit::Success),
-        Err(error) => failed(&format!("the result cannot be written: {error}"), Exit::Disturbed),
+        Err(error) => Err(Failure::disturbed(format!("the result cannot be written: {error}"))),
     }
 }
 
@@ -83,12 +84,12 @@ fn line<R: Serialize>(event: &Event<'_, R>) -> serde_json::Result<String> {
     Ok(serde_json::to_string(event)? + "\n")
 }
 
-/// The exit that a port's error stands for.
-pub(crate) fn exit_of(error: &PortError) -> Exit {
-    match error {
-        PortError::Open { .. } => Exit::Impossible,
-        _ => Exit::Disturbed,
-    }
+/// Adds a line of JSON to a file; it must also survive a crash of the host.
+pub(crate) fn append<T: Serialize>(file: &mut File, line: &T) -> io::Result<()> {
+    let mut text = serde_json::to_vec(line)?;
+    text.push(b'\n');
+    file.write_all(&text)?;
+    file.sync_data()
 }
 
 /// Does something once a second, until it is dropped.

@@ -1,17 +1,15 @@
 //! `tailtrim-agent forward`.
 
 use crate::disturb;
-use crate::events::{self, EachSecond, exit_of};
-use crate::exit::Exit;
-use crate::generate::parse_mac;
-use crate::hints::told;
-use crate::output::failed;
+use crate::events::{self, EachSecond};
+use crate::exit::{Exit, Failure, OrFail, Outcome};
+use crate::options::{Placing, parse_mac};
 use crate::stop::Ending;
 use clap::ValueEnum;
 use serde::Serialize;
 use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use tailtrim_ports::disturb::Disturber;
@@ -79,12 +77,8 @@ pub(crate) struct Forward {
     /// CLOCK_REALTIME
     #[arg(long, value_name = "FILE", requires = "work")]
     pub(crate) stall_log: Option<PathBuf>,
-    /// CPU to run on
-    #[arg(long)]
-    pub(crate) cpu: Option<usize>,
-    /// Run with real-time priority (SCHED_FIFO)
-    #[arg(long)]
-    pub(crate) fifo: bool,
+    #[command(flatten)]
+    placing: Placing,
     #[command(flatten)]
     pub(crate) ending: Ending,
 }
@@ -118,43 +112,23 @@ struct ForwardReport<'a> {
 }
 
 /// Runs the verb and prints its events.
-pub(crate) fn run(request: &Forward) -> Exit {
+pub(crate) fn run(request: &Forward) -> Outcome {
     placement::gain_nothing();
-    let (mut from, mut to) = match ports(request) {
-        Ok(ports) => ports,
-        Err(error) => return failed(&error.to_string(), exit_of(&error)),
-    };
-    let mut log = None;
-    if let Some(path) = &request.delay_log {
-        match File::create(path) {
-            Ok(file) => log = Some(BufWriter::with_capacity(1 << 20, file)),
-            Err(error) => {
-                let message = format!("{}: cannot be written: {error}", path.display());
-                return failed(&message, Exit::Usage);
-            }
-        }
-    }
-    let stopped = match request.ending.watch() {
-        Ok(stopped) => stopped,
-        Err(error) => return failed(&error.to_string(), Exit::Impossible),
-    };
+    let (mut from, mut to) = ports(request)?;
+    let mut log = request.delay_log.as_deref().map(create).transpose()?;
+    let stopped = request.ending.watch()?;
     let seen = Arc::new(AtomicU64::new(0));
     // Before this thread is pinned: threads that a pinned thread starts take the same CPU.
     let progress = EachSecond::progress(Arc::clone(&seen));
-    let disturber = request.disturb.map(|what| Disturber::start(what, request.seed, request.cpu));
-    let disturber = match disturber.transpose() {
-        Ok(disturber) => disturber,
-        Err(error) => {
-            let outside = request.disturb.filter(|what| !what.from_within());
-            let hint = outside.map(|what| format!("tailtrim-agent disturb {what}"));
-            let message = told(&format!("--disturb: {error}"), hint.as_deref());
-            return failed(&message, Exit::Impossible);
-        }
-    };
-    let host = match Placement::take(request.cpu, request.fifo) {
-        Ok(host) => host,
-        Err(error) => return failed(&error.to_string(), Exit::Usage),
-    };
+    let cpu = request.placing.cpu;
+    let disturber = request.disturb.map(|what| {
+        Disturber::start(what, request.seed, cpu).map_err(|error| {
+            let hint = (!what.from_within()).then(|| format!("tailtrim-agent disturb {what}"));
+            Failure::impossible(format!("--disturb: {error}")).hint(hint)
+        })
+    });
+    let disturber = disturber.transpose()?;
+    let host = request.placing.take().or_fail(Exit::Usage)?;
     let how = Forwarding {
         wait: request.mode == Mode::Wait,
         batch: usize::from(request.batch),
@@ -173,37 +147,38 @@ pub(crate) fn run(request: &Forward) -> Exit {
     let (from, to) = (from.as_mut(), to.as_mut());
     let forwarded = forward(from, to, &how, log, &stopped, &seen);
     drop(progress);
-    let disturbed = match disturber.map(|disturber| finish(disturber, request)).transpose() {
-        Ok(disturbed) => disturbed,
-        Err(message) => return failed(&message, Exit::Disturbed),
-    };
-    match forwarded {
-        Ok(ForwardResult { there, back, stalls, busy_ns }) => {
-            if let Some(path) = &request.stall_log
-                && let Err(message) = disturb::log(path, &stalls)
-            {
-                return failed(&message, Exit::Disturbed);
-            }
-            let report = ForwardReport {
-                forwarded: &there,
-                back: back.as_ref(),
-                delay: request.delay.map(|delay| delay.to_string()),
-                seed: request.seed,
-                busy_ns,
-                disturbed,
-                ports: [from.capabilities(), to.capabilities()],
-                host: &host,
-            };
-            events::result("tailtrim.forwarder/1", &report)
-        }
-        Err(ForwardError::Port(error)) => failed(&error.to_string(), exit_of(&error)),
-        Err(error) => failed(&error.to_string(), Exit::Disturbed),
+    let disturbed = disturber.map(|disturber| finish(disturber, request)).transpose()?;
+    let ForwardResult { there, back, stalls, busy_ns } =
+        forwarded.map_err(|error| match error {
+            ForwardError::Port(error) => error.into(),
+            error => Failure::disturbed(error),
+        })?;
+    if let Some(path) = &request.stall_log {
+        disturb::log(path, &stalls)?;
     }
+    let report = ForwardReport {
+        forwarded: &there,
+        back: back.as_ref(),
+        delay: request.delay.map(|delay| delay.to_string()),
+        seed: request.seed,
+        busy_ns,
+        disturbed,
+        ports: [from.capabilities(), to.capabilities()],
+        host: &host,
+    };
+    events::result("tailtrim.forwarder/1", &report)
+}
+
+/// Begins a log of a fast loop.
+pub(crate) fn create(path: &Path) -> Result<BufWriter<File>, Failure> {
+    let file = File::create(path).or_unwritable(path, Exit::Usage)?;
+    Ok(BufWriter::with_capacity(1 << 20, file))
 }
 
 /// Writes the times at which it disturbed itself, and returns their number.
-fn finish(disturber: Disturber, request: &Forward) -> Result<usize, String> {
-    let spans = disturber.finish().map_err(|error| format!("--disturb: {error}"))?;
+fn finish(disturber: Disturber, request: &Forward) -> Result<usize, Failure> {
+    let told = |error| Failure::disturbed(format!("--disturb: {error}"));
+    let spans = disturber.finish().map_err(told)?;
     if let Some(path) = &request.disturb_log {
         disturb::log(path, &spans)?;
     }

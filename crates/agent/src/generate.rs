@@ -1,13 +1,14 @@
 //! `tailtrim-agent generate`.
 
-use crate::events::{self, exit_of};
-use crate::exit::Exit;
-use crate::output::failed;
+use crate::events;
+use crate::exit::{Exit, Failure, OrFail, Outcome};
+use crate::forward::create;
+use crate::options::{parse_mac, stop};
 use crate::stop::Ending;
 use clap::builder::NonEmptyStringValueParser;
 use serde::Serialize;
-use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::fs;
+use std::io::Write;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use tailtrim_ports::generate::{
@@ -17,7 +18,6 @@ use tailtrim_ports::port::{Capabilities, Port, PortName, mac, open};
 use tailtrim_reading::source::{self, Reading};
 use tailtrim_sys::placement::{self, Placement};
 use tailtrim_tail::signature::{Rewrites, Signer};
-use tailtrim_wire::duration::time_ns;
 use tailtrim_wire::traffic::{Addressing, Builder, Ip, Pattern, Rate, Schedule, Sizes};
 
 /// Send probes on a schedule: an open loop, in which a late probe is sent at once and its lateness is recorded.
@@ -105,28 +105,13 @@ struct GenerateReport<'a> {
 }
 
 /// Runs the verb and prints its events.
-pub(crate) fn run(request: &Generate) -> Exit {
+pub(crate) fn run(request: &Generate) -> Outcome {
     placement::gain_nothing();
-    let source_mac = match request.src_mac.map_or_else(|| mac(&request.port), Ok) {
-        Ok(mac) => mac,
-        Err(error) => return failed(&error.to_string(), exit_of(&error)),
-    };
-    let (schedule, builder) = match (schedule(request), builder(request, source_mac)) {
-        (Ok(schedule), Ok(builder)) => (schedule, builder),
-        (Err(error), _) | (_, Err(error)) => return failed(&error, Exit::Usage),
-    };
-    let mut ports = match senders_ports(request) {
-        Ok(ports) => ports,
-        Err((error, exit)) => return failed(&error, exit),
-    };
-    let mut log = match request.log.as_deref().map(create).transpose() {
-        Ok(log) => log,
-        Err(error) => return failed(&error, Exit::Usage),
-    };
-    let stopped = match request.ending.watch() {
-        Ok(stopped) => stopped,
-        Err(error) => return failed(&error.to_string(), Exit::Impossible),
-    };
+    let source_mac = request.src_mac.map_or_else(|| mac(&request.port), Ok)?;
+    let (schedule, builder) = (schedule(request)?, builder(request, source_mac)?);
+    let mut ports = senders_ports(request)?;
+    let mut log = request.log.as_deref().map(create).transpose()?;
+    let stopped = request.ending.watch()?;
     let load = Load {
         schedule,
         sizes: request.frame_bytes.clone(),
@@ -134,13 +119,9 @@ pub(crate) fn run(request: &Generate) -> Exit {
         stop: request.stop_after.unwrap_or(Stop::Packets(u64::MAX)),
     };
     // Each CPU is tried here, where an error can still be reported. Its permissions do not change later.
-    let mut senders = Vec::new();
-    for cpu in cpus(request) {
-        match Placement::take(cpu, request.fifo) {
-            Ok(placement) => senders.push(placement),
-            Err(error) => return failed(&error.to_string(), Exit::Usage),
-        }
-    }
+    let placed = |cpu| Placement::take(cpu, request.fifo);
+    let senders = cpus(request).into_iter().map(placed).collect::<Result<Vec<_>, _>>();
+    let senders = senders.or_fail(Exit::Usage)?;
     let generated = if let [port] = ports.as_mut_slice() {
         let log: Option<&mut dyn Write> = log.as_mut().map(|log| log as &mut dyn Write);
         generate(port.as_mut(), load, log, &stopped, events::ready)
@@ -151,28 +132,24 @@ pub(crate) fn run(request: &Generate) -> Exit {
         };
         generate_together(&mut ports, &load, &stopped, &place, events::ready)
     };
-    match generated {
-        Ok(generated) => {
-            if let Some(path) = &request.stall_log
-                && let Err(message) = write_stalls(path, &generated.stalls)
-            {
-                return failed(&message, Exit::Disturbed);
-            }
-            let report = GenerateReport {
-                schedule: request.schedule.clone(),
-                rate: request.rate.map(|rate| rate.to_string()),
-                frame_bytes: request.frame_bytes.to_string(),
-                flows: request.flows,
-                seed: request.seed,
-                generated: &generated,
-                senders: &senders,
-                capabilities: ports[0].capabilities(),
-            };
-            events::result("tailtrim.generator/1", &report)
-        }
-        Err(GenerateError::Port(error)) => failed(&error.to_string(), exit_of(&error)),
-        Err(error) => failed(&error.to_string(), Exit::Disturbed),
+    let generated = generated.map_err(|error| match error {
+        GenerateError::Port(error) => error.into(),
+        error => Failure::disturbed(error),
+    })?;
+    if let Some(path) = &request.stall_log {
+        write_stalls(path, &generated.stalls)?;
     }
+    let report = GenerateReport {
+        schedule: request.schedule.clone(),
+        rate: request.rate.map(|rate| rate.to_string()),
+        frame_bytes: request.frame_bytes.to_string(),
+        flows: request.flows,
+        seed: request.seed,
+        generated: &generated,
+        senders: &senders,
+        capabilities: ports[0].capabilities(),
+    };
+    events::result("tailtrim.generator/1", &report)
 }
 
 /// The CPU of each sender: one that is not pinned, unless some were named.
@@ -185,12 +162,11 @@ fn cpus(request: &Generate) -> Vec<Option<usize>> {
 }
 
 /// A port for each sender.
-fn senders_ports(request: &Generate) -> Result<Vec<Box<dyn Port>>, (String, Exit)> {
+fn senders_ports(request: &Generate) -> Result<Vec<Box<dyn Port>>, Failure> {
     let largest = request.frame_bytes.distinct().into_iter().max().unwrap_or(0);
     let mut ports: Vec<Box<dyn Port>> = Vec::new();
     for _ in cpus(request) {
-        let port =
-            open(&request.port, None).map_err(|error| (error.to_string(), exit_of(&error)))?;
+        let port = open(&request.port, None)?;
         let most = port.capabilities().most_bytes;
         if largest > most {
             let message = format!(
@@ -199,20 +175,17 @@ fn senders_ports(request: &Generate) -> Result<Vec<Box<dyn Port>>, (String, Exit
                 most + 4,
                 largest + 4
             );
-            return Err((message, Exit::Usage));
+            return Err(Failure::usage(message));
         }
         ports.push(port);
     }
     if ports.len() > 1 && request.log.is_some() {
-        return Err((
-            "--log: only one sender can write it, not several CPUs".to_owned(),
-            Exit::Usage,
-        ));
+        return Err(Failure::usage("--log: only one sender can write it, not several CPUs"));
     }
     Ok(ports)
 }
 
-fn write_stalls(path: &Path, stalls: &Stalls) -> Result<(), String> {
+fn write_stalls(path: &Path, stalls: &Stalls) -> Result<(), Failure> {
     let mut text = "kind,from_ns,to_ns,late_ns\n".to_owned();
     for (from_ns, to_ns) in &stalls.stalled {
         text.push_str(&format!("stalled,{from_ns},{to_ns},\n"));
@@ -220,17 +193,10 @@ fn write_stalls(path: &Path, stalls: &Stalls) -> Result<(), String> {
     for ((from_ns, to_ns), late_ns) in &stalls.late {
         text.push_str(&format!("late,{from_ns},{to_ns},{late_ns}\n"));
     }
-    std::fs::write(path, text)
-        .map_err(|error| format!("{}: cannot be written: {error}", path.display()))
+    fs::write(path, text).or_unwritable(path, Exit::Disturbed)
 }
 
-fn create(path: &Path) -> Result<BufWriter<File>, String> {
-    File::create(path)
-        .map(|file| BufWriter::with_capacity(1 << 20, file))
-        .map_err(|error| format!("{}: cannot be written: {error}", path.display()))
-}
-
-fn schedule(request: &Generate) -> Result<Schedule, String> {
+fn schedule(request: &Generate) -> Result<Schedule, Failure> {
     if let Some(replay) = request.schedule.strip_prefix("replay:") {
         let (path, scale) = match replay.rsplit_once(':') {
             Some((path, scale)) if scale.parse::<f64>().is_ok() => (path, scale),
@@ -238,33 +204,33 @@ fn schedule(request: &Generate) -> Result<Schedule, String> {
         };
         let thousandths = (scale.parse::<f64>().unwrap_or(1.0) * 1e3).round();
         if !(1.0..=1e9).contains(&thousandths) {
-            return Err(format!("schedule {:?}: a scale from 0.001 to 1000000", request.schedule));
+            let wrong = format!("schedule {:?}: a scale from 0.001 to 1000000", request.schedule);
+            return Err(Failure::usage(wrong));
         }
         return Ok(Schedule::replay(stamps(Path::new(path))?, thousandths as u64));
     }
-    let pattern: Pattern = request.schedule.parse().map_err(|error| format!("{error}"))?;
-    let rate = request
-        .rate
-        .ok_or("--rate is missing: packets such as 120kpps, or bits such as 1Gbit/s")?;
+    let pattern: Pattern = request.schedule.parse().or_fail(Exit::Usage)?;
+    let missing = "--rate is missing: packets such as 120kpps, or bits such as 1Gbit/s";
+    let rate = request.rate.ok_or(missing).or_fail(Exit::Usage)?;
     Ok(Schedule::new(&pattern, rate.interval_ns(request.frame_bytes.mean()), request.seed))
 }
 
 /// The stamps of a capture.
-fn stamps(path: &Path) -> Result<Vec<i64>, String> {
-    let mut source = source::open(path, Reading::default()).map_err(|error| error.to_string())?;
+fn stamps(path: &Path) -> Result<Vec<i64>, Failure> {
+    let mut source = source::open(path, Reading::default()).or_fail(Exit::Usage)?;
     let signer = Signer::new(Rewrites::default());
     let (mut batch, mut stamps) = (Vec::new(), Vec::new());
-    while source.capture.read(&signer, &mut batch).map_err(|error| error.to_string())? {
+    while source.capture.read(&signer, &mut batch).or_fail(Exit::Usage)? {
         stamps.extend(batch.iter().filter(|record| record.stamped).map(|record| record.stamp_ns));
     }
     Ok(stamps)
 }
 
-fn builder(request: &Generate, source_mac: [u8; 6]) -> Result<Builder, String> {
+fn builder(request: &Generate, source_mac: [u8; 6]) -> Result<Builder, Failure> {
     let ip = match (request.src_ip, request.dst_ip) {
         (IpAddr::V4(source), IpAddr::V4(destination)) => Ip::V4(source, destination),
         (IpAddr::V6(source), IpAddr::V6(destination)) => Ip::V6(source, destination),
-        _ => return Err("--src-ip and --dst-ip: one is IPv4, the other IPv6".to_owned()),
+        _ => return Err(Failure::usage("--src-ip and --dst-ip: one is IPv4, the other IPv6")),
     };
     let addressing = Addressing {
         source_mac,
@@ -277,27 +243,5 @@ fn builder(request: &Generate, source_mac: [u8; 6]) -> Result<Builder, String> {
         flows: request.flows,
     };
     let least = request.frame_bytes.distinct().into_iter().min().unwrap_or(0);
-    Builder::new(addressing, least).map_err(|error| error.to_string())
-}
-
-/// `5s`, `500ms` or a number of packets.
-fn stop(text: &str) -> Result<Stop, String> {
-    if let Some(ns) = time_ns(text) {
-        return Ok(Stop::After(ns));
-    }
-    text.parse().map(Stop::Packets).map_err(|_| {
-        format!("invalid stop {text:?}, expected a time such as 5s, or a number of packets")
-    })
-}
-
-/// `02:00:00:00:00:01`
-pub(crate) fn parse_mac(text: &str) -> Result<[u8; 6], String> {
-    let bytes: Vec<u8> = text
-        .split(':')
-        .map(|byte| u8::from_str_radix(byte, 16).ok().filter(|_| byte.len() == 2))
-        .collect::<Option<_>>()
-        .unwrap_or_default();
-    bytes
-        .try_into()
-        .map_err(|_| format!("{text:?}: expected a MAC address such as 02:00:00:00:00:01"))
+    Builder::new(addressing, least).or_fail(Exit::Usage)
 }

@@ -1,7 +1,6 @@
 //! Hints for users: the libraries report the error; here is the option or verb of this program that helps.
 
 use crate::called::name;
-use crate::output::Message;
 use std::fmt::Display;
 use tailtrim_audit::{IntentError, SelectionError};
 use tailtrim_localhost::inspect::ArchiveError;
@@ -9,22 +8,12 @@ use tailtrim_localhost::tune::{ApplyError, Locked, Problem, RevertError, StateEr
 use tailtrim_probes::reflect::{PrivilegeError, ReflectError};
 use tailtrim_tail::analysis::OrderError;
 use tailtrim_tail::capture::{CaptureError, Remedy};
-use tailtrim_tune::{Cut, DivisionError, JournalError, Owner, PlanError};
+use tailtrim_tune::{Cut, DivisionError, JournalError, Manager, PlanError};
 
 /// An error that may have a hint.
 pub(crate) trait Hint: Display {
     /// The hint; `None` where nothing helps, or where the error says enough.
     fn hint(&self) -> Option<String>;
-
-    /// The error with its hint.
-    fn told(&self) -> Message {
-        told(self, self.hint().as_deref())
-    }
-}
-
-/// The message of an error and a hint.
-pub(crate) fn told(error: &(impl Display + ?Sized), hint: Option<&str>) -> Message {
-    Message { error: error.to_string(), hint: hint.map(str::to_owned) }
 }
 
 impl Hint for IntentError {
@@ -108,10 +97,10 @@ impl Hint for Cut {
 }
 
 /// Advice about a manager that would undo a plan.
-pub(crate) fn owner(owner: &Owner) -> String {
+pub(crate) fn manager(manager: &Manager) -> String {
     format!(
         "--take-over {} stops it first and starts it again on revert; or take the change out with --without",
-        owner.service
+        manager.service
     )
 }
 

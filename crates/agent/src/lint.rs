@@ -1,8 +1,8 @@
 //! `tailtrim-agent audit --boot-line`: effects of a boot line on a kernel.
 
-use crate::exit::Exit;
+use crate::exit::{Exit, Failure, Outcome};
 use crate::lint_text;
-use crate::output::{self, Message, failed};
+use crate::output;
 use tailtrim_host::{Cpus, KernelVersion, Tree, limits};
 use tailtrim_lint::{Context, LintReport, Running, Severity, lint};
 
@@ -36,22 +36,21 @@ fn some_cpus(text: &str) -> Result<Cpus, String> {
 }
 
 /// Runs the verb and prints its result.
-pub(crate) fn run(request: &Request, tree: &dyn Tree, json: bool) -> Exit {
-    match report(request, tree) {
-        Ok(report) => print(&report, json),
-        Err((problem, exit)) => failed(&problem, exit),
-    }
+pub(crate) fn run(request: &Request, tree: &dyn Tree, json: bool) -> Outcome {
+    let report = report(request, tree)?;
+    let warned = report.worst() >= Some(Severity::Warning);
+    let exit = if warned { Exit::Negative } else { Exit::Success };
+    if json { output::json(&report, exit) } else { output::write(lint_text::text(&report), exit) }
 }
 
-fn report(request: &Request, tree: &dyn Tree) -> Result<LintReport, (Message, Exit)> {
+fn report(request: &Request, tree: &dyn Tree) -> Result<LintReport, Failure> {
     let context = Context { kernel: request.kernel, cpus: request.cpus.clone() };
     if let Some(Some(line)) = &request.boot_line {
         if line.len() > limits::BOOT_LINE {
             let (found, most) = (line.len(), limits::BOOT_LINE - 1);
-            let why = format!(
+            return Err(Failure::usage(format!(
                 "a boot line of {found} bytes, expected at most {most}: no kernel takes more"
-            );
-            return Err((why.into(), Exit::Usage));
+            )));
         }
         return Ok(lint(line, &context));
     }
@@ -59,7 +58,7 @@ fn report(request: &Request, tree: &dyn Tree) -> Result<LintReport, (Message, Ex
     let Some(line) = running.line.clone() else {
         let error = format!("the boot line cannot be read: {}", running.unread.join(", "));
         let hint = Some("give the line with --boot-line".to_owned());
-        return Err((Message { error, hint }, Exit::Impossible));
+        return Err(Failure::impossible(error).hint(hint));
     };
     let release = running.release.as_deref().and_then(|release| release.parse().ok());
     let context = Context {
@@ -69,10 +68,4 @@ fn report(request: &Request, tree: &dyn Tree) -> Result<LintReport, (Message, Ex
     let mut report = lint(&line, &context);
     report.compare(running);
     Ok(report)
-}
-
-fn print(report: &LintReport, json: bool) -> Exit {
-    let warned = report.worst() >= Some(Severity::Warning);
-    let exit = if warned { Exit::Negative } else { Exit::Success };
-    if json { output::json(report, exit) } else { output::write(lint_text::text(report), exit) }
 }

@@ -1,5 +1,6 @@
 //! The linter's report for people: the line with marks below its words, then a paragraph a finding.
 
+use crate::output::wrapped;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use tailtrim_host::Cpus;
@@ -113,37 +114,16 @@ fn paragraph(number: usize, finding: &Finding) -> String {
         Severity::Warning => "warning",
         Severity::Note => "note",
     };
-    let mut out =
-        wrapped(&format!("{number} {severity}: {} [{}]", finding.title, finding.check), "", "  ");
-    out += &wrapped(&finding.effect, "    ", "    ");
+    let title = format!("{number} {severity}: {} [{}]", finding.title, finding.check);
+    let mut out = wrapped(&title, WIDTH, "", "  ");
+    out += &wrapped(&finding.effect, WIDTH, "    ", "    ");
     if let Some(right) = &finding.right {
         let _ = writeln!(out, "    Write:  {right}");
     }
     if let Some(seen) = &finding.seen {
-        out += &wrapped(&format!("Seen:   {seen}"), "    ", "            ");
+        out += &wrapped(seen, WIDTH, "    Seen:   ", &" ".repeat(12));
     }
     let _ = writeln!(out, "    Source: {}", finding.source);
-    out
-}
-
-fn wrapped(text: &str, first: &str, next: &str) -> String {
-    let mut out = String::new();
-    let mut row = first.to_owned();
-    let mut bare = true;
-    for word in text.split_whitespace() {
-        if !bare && row.chars().count() + 1 + word.chars().count() > WIDTH {
-            let _ = writeln!(out, "{row}");
-            next.clone_into(&mut row);
-            bare = true;
-        }
-        if !bare {
-            row.push(' ');
-        }
-        // The gap after a label stays.
-        row += if bare && word == "Seen:" { "Seen:  " } else { word };
-        bare = false;
-    }
-    let _ = writeln!(out, "{row}");
     out
 }
 
@@ -176,7 +156,7 @@ fn outcome(report: &LintReport) -> String {
         made.to_init.iter().chain(&made.to_environment).map(String::as_str).collect();
     if !handed.is_empty() {
         let label = format!("{:<16}", "handed to init");
-        out += &wrapped(&handed.join(" "), &format!("  {label}"), &" ".repeat(18));
+        out += &wrapped(&handed.join(" "), WIDTH, &format!("  {label}"), &" ".repeat(18));
     }
     for unread in running.iter().flat_map(|running| &running.unread) {
         let _ = writeln!(out, "  not known: {unread}");

@@ -9,7 +9,6 @@ mod args;
 mod audit;
 mod called;
 mod capture;
-mod cookie;
 mod counters;
 mod disturb;
 mod events;
@@ -22,6 +21,7 @@ mod lint_text;
 mod minutes;
 mod node;
 mod noise;
+mod options;
 mod output;
 mod ping;
 mod reflect;
@@ -32,7 +32,7 @@ mod tune;
 use args::{Args, Verb};
 use clap::{CommandFactory, FromArgMatches};
 use clap_complete::CompleteEnv;
-use exit::Exit;
+use exit::{Exit, Failure};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -47,21 +47,25 @@ fn main() -> ExitCode {
     if let Some(verb) = std::env::args().nth(1) {
         tailtrim_sys::placement::name_threads(&format!("tt-{verb}"));
     }
-    match args.verb {
-        Verb::Analyze(request) => analyze::run(&request).into(),
-        Verb::Audit(request) => audit::run(&request).into(),
-        Verb::Generate(request) => generate::run(&request).into(),
-        Verb::Capture(request) => capture::run(&request).into(),
-        Verb::Forward(request) => forward::run(&request).into(),
-        Verb::Disturb(request) => disturb::run(&request).into(),
-        Verb::Ping(request) => ping::run(&request).into(),
-        Verb::Reflect(request) => reflect::run(&request).into(),
-        Verb::Trace(request) => trace::run(&request).into(),
-        Verb::Counters(request) => counters::run(&request).into(),
-        Verb::Noise(request) => noise::run(&request).into(),
-        Verb::Node(request) => node::run(&request),
-        Verb::Tune(request) => tune::run(&request).into(),
-    }
+    let ended = match args.verb {
+        Verb::Analyze(request) => analyze::run(&request),
+        Verb::Audit(request) => audit::run(&request),
+        Verb::Generate(request) => generate::run(&request),
+        Verb::Capture(request) => capture::run(&request),
+        Verb::Forward(request) => forward::run(&request),
+        Verb::Disturb(request) => disturb::run(&request),
+        Verb::Ping(request) => ping::run(&request),
+        Verb::Reflect(request) => reflect::run(&request),
+        Verb::Trace(request) => trace::run(&request),
+        Verb::Counters(request) => counters::run(&request),
+        Verb::Noise(request) => noise::run(&request),
+        Verb::Tune(request) => tune::run(&request),
+        Verb::Node(request) => match node::run(&request) {
+            Ok(code) => return code,
+            Err(failure) => Err(failure),
+        },
+    };
+    ended.unwrap_or_else(|failure| output::failed(&failure)).into()
 }
 
 /// Prints the error of a command line, or help.
@@ -73,6 +77,6 @@ fn refused(error: &clap::Error) -> ExitCode {
     }
     match error.print() {
         Ok(()) => Exit::Success.into(),
-        Err(error) => output::failed(&error.to_string(), Exit::Disturbed).into(),
+        Err(error) => output::failed(&Failure::disturbed(error)).into(),
     }
 }

@@ -4,6 +4,7 @@
 //! `minute.jsonl` has a line for each minute with samples or in which packets were found lost, `minute.hlog` the same minutes as an HdrHistogram log of
 //! latencies in ns with three significant digits. Sums of its histograms give percentiles of any span of minutes.
 
+use crate::events;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::V2DeflateSerializer;
 use hdrhistogram::serialization::interval_log::IntervalLogWriterBuilder;
@@ -140,14 +141,17 @@ impl Minutes {
     fn write_lost(&mut self, begin_ns: i64, lost: u64) -> io::Result<()> {
         match self.newly(lost) {
             0 => Ok(()),
-            lost => self.write_line(&Line {
-                begin_ns,
-                samples: 0,
-                negative: 0,
-                lost,
-                latency_ns: BTreeMap::new(),
-                worst: None,
-            }),
+            lost => events::append(
+                &mut self.lines,
+                &Line {
+                    begin_ns,
+                    samples: 0,
+                    negative: 0,
+                    lost,
+                    latency_ns: BTreeMap::new(),
+                    worst: None,
+                },
+            ),
         }
     }
 
@@ -173,14 +177,7 @@ impl Minutes {
         self.histograms.write_all(&text)?;
         // The files must also survive a crash of the host.
         self.histograms.sync_data()?;
-        self.write_line(&minute.line(lost))
-    }
-
-    fn write_line(&mut self, line: &Line<'_>) -> io::Result<()> {
-        let mut text = serde_json::to_vec(line)?;
-        text.push(b'\n');
-        self.lines.write_all(&text)?;
-        self.lines.sync_data()
+        events::append(&mut self.lines, &minute.line(lost))
     }
 }
 

@@ -4,12 +4,12 @@ mod others;
 mod report;
 mod table;
 
-use crate::args;
 use crate::events;
-use crate::exit::Exit;
-use crate::output::failed;
+use crate::exit::{Exit, Failure, OrFail, Outcome};
+use crate::options;
+use crate::output;
 use crate::stop::Ending;
-use crate::trace::By;
+use crate::trace::SOURCES;
 use clap::ValueEnum;
 use report::NoiseReport;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ use tailtrim_trace::axis::Axis;
 use tailtrim_trace::lines::Source;
 use tailtrim_tracer::clock::{self, Clock, Counter};
 use tailtrim_tracer::noise::{self, Awake, Measured, Measuring, NoiseError, Snapshot, Watch};
-use tailtrim_tracer::trace::{self as recording, Recorder, Trace, TraceError};
+use tailtrim_tracer::trace::{self as recording, Recorder, Trace};
 use tailtrim_wire::duration::time_ns;
 
 /// Measure OS noise and attribute it to its causes.
@@ -64,8 +64,8 @@ pub(crate) struct Noise {
     #[arg(long, conflicts_with = "source")]
     pub(crate) no_trace: bool,
     /// Source of the trace (default: the first one that works)
-    #[arg(long, value_enum)]
-    pub(crate) source: Option<By>,
+    #[arg(long, value_parser = options::one_of(SOURCES))]
+    pub(crate) source: Option<Source>,
     /// Print events as JSON lines instead of a table
     #[arg(long)]
     pub(crate) json: bool,
@@ -73,7 +73,7 @@ pub(crate) struct Noise {
     #[arg(long, value_name = "FILE")]
     pub(crate) hgrm: Option<PathBuf>,
     /// Stop after this time, such as 10s or 500ms [default: Ctrl-C]
-    #[arg(long, value_name = "TIME", value_parser = args::time)]
+    #[arg(long, value_name = "TIME", value_parser = options::time)]
     pub(crate) stop_after: Option<i64>,
     #[command(flatten)]
     pub(crate) ending: Ending,
@@ -102,69 +102,46 @@ struct Seen {
     awake: Option<Result<(), String>>,
 }
 
-/// An error while measuring.
-#[derive(Debug)]
-enum Broken {
-    Noise(NoiseError),
-    Trace(TraceError),
-}
-
-impl From<NoiseError> for Broken {
+impl From<NoiseError> for Failure {
     fn from(error: NoiseError) -> Self {
-        Self::Noise(error)
-    }
-}
-
-impl std::fmt::Display for Broken {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Noise(error) => error.fmt(f),
-            Self::Trace(error) => error.fmt(f),
+        match error {
+            NoiseError::Placement(error) => Self::impossible(error),
+            NoiseError::Thread(_) => Self::disturbed(error),
         }
     }
 }
 
 /// Runs the verb and prints its table or events.
-pub(crate) fn run(request: &Noise) -> Exit {
+pub(crate) fn run(request: &Noise) -> Outcome {
     placement::gain_nothing();
     // One or the other, as the arguments were checked.
     let Some(cpus) = &request.cpus else { return others::show(request) };
-    if let Err(error) = clock::check_counter() {
-        return failed(&error.to_string(), Exit::Impossible);
-    }
-    let stopped = match request.ending.watch() {
-        Ok(stopped) => stopped,
-        Err(error) => return failed(&error.to_string(), Exit::Impossible),
-    };
-    let seen = match look(request, cpus, &stopped) {
-        Ok(seen) => seen,
-        Err((message, exit)) => return failed(&message, exit),
-    };
-    let report = NoiseReport::new(request, &seen);
+    clock::check_counter().or_fail(Exit::Impossible)?;
+    let stopped = request.ending.watch()?;
+    let report = NoiseReport::new(request, &look(request, cpus, &stopped)?);
     if let Some(path) = &request.hgrm {
         let mut all = Histogram::new();
         report.histograms.iter().for_each(|histogram| all.merge(histogram));
-        if let Err(message) = write_hgrm(path, &all) {
-            return failed(&message, Exit::Disturbed);
-        }
+        write_hgrm(path, &all)?;
     }
-    if request.json { events::result("tailtrim.noise/1", &report) } else { table::print(&report) }
+    if request.json {
+        events::result("tailtrim.noise/1", &report)
+    } else {
+        output::write(table::text(&report), Exit::Success)
+    }
 }
 
-fn write_hgrm(path: &Path, histogram: &Histogram) -> Result<(), String> {
-    let written = std::fs::write(path, distribution(&Ranked::new(histogram)));
-    written.map_err(|error| {
-        format!("{}: cannot be written: {error}; expected a place for a new file", path.display())
-    })
+fn write_hgrm(path: &Path, histogram: &Histogram) -> Result<(), Failure> {
+    let text = distribution(&Ranked::new(histogram));
+    std::fs::write(path, text).or_unwritable(path, Exit::Disturbed)
 }
 
-fn look(request: &Noise, cpus: &Cpus, stopped: &Arc<AtomicBool>) -> Result<Seen, (String, Exit)> {
-    let broke = |error: &dyn std::fmt::Display| (error.to_string(), Exit::Disturbed);
+fn look(request: &Noise, cpus: &Cpus, stopped: &Arc<AtomicBool>) -> Result<Seen, Failure> {
     // Where all CPUs are measured, this thread is on one of them, asleep.
     let _ = recording::stay_off(cpus);
     let mode = match request.mode {
         Mode::Poll => {
-            let axis = clock::calibrate().map_err(|error| broke(&error))?;
+            let axis = clock::calibrate().or_fail(Exit::Disturbed)?;
             noise::Mode::Poll { threshold_ticks: axis.ticks_of(request.threshold) }
         }
         Mode::Timer => noise::Mode::Timer { interval_ns: request.interval },
@@ -172,7 +149,7 @@ fn look(request: &Noise, cpus: &Cpus, stopped: &Arc<AtomicBool>) -> Result<Seen,
     let wanted = recording::Request {
         cpus: cpus.clone(),
         buffer_mb: 64,
-        source: request.source.map(Source::from),
+        source: request.source,
         device: None,
     };
     let mut recorder = if request.no_trace {
@@ -189,33 +166,31 @@ fn look(request: &Noise, cpus: &Cpus, stopped: &Arc<AtomicBool>) -> Result<Seen,
     let mut after = None;
     let during = |threads: &Measuring<'_>| {
         if let Ok(recorder) = &mut recorder {
-            recorder.arm().map_err(Broken::Trace)?;
+            recorder.arm().or_fail(Exit::Disturbed)?;
         }
         if request.json {
             events::ready();
         }
         threads.run(request.stop_after.map(|ns| Duration::from_nanos(ns.cast_unsigned())));
         if let Ok(recorder) = &mut recorder {
-            recorder.disarm().map_err(Broken::Trace)?;
+            recorder.disarm().or_fail(Exit::Disturbed)?;
         }
         after = Some(Snapshot::take(&watch));
         Ok(())
     };
-    let measured = noise::measure(cpus, mode, request.fifo, stopped, during);
+    let measured: Result<Vec<Measured>, Failure> =
+        noise::measure(cpus, mode, request.fifo, stopped, during);
     let end = clock::read(Clock::Realtime);
     let realtime_offset_ns = clock::realtime_offset_ns();
     // If no recorder was armed, only a problem of the measurement is worth reporting.
     let trace = match recorder {
-        Ok(recorder) if measured.is_ok() => Ok(recorder.finish().map_err(|error| broke(&error))?),
+        Ok(recorder) if measured.is_ok() => Ok(recorder.finish().or_fail(Exit::Disturbed)?),
         Ok(_) => Err("nothing was measured".to_owned()),
         Err(why) => Err(why),
     };
     let after = after.unwrap_or_default();
-    let measured = measured.map_err(|error| match error {
-        Broken::Noise(NoiseError::Placement(error)) => (error.to_string(), Exit::Impossible),
-        Broken::Noise(NoiseError::Thread(_)) | Broken::Trace(_) => broke(&error),
-    })?;
-    let own = Axis::fit(start, end, &[]).map_err(|error| broke(&error))?;
+    let measured = measured?;
+    let own = Axis::fit(start, end, &[]).or_fail(Exit::Disturbed)?;
     // Only where events are stamped by the counter that the loop reads.
     let traced = trace.as_ref().ok().filter(|trace| trace.counter == Counter::Tsc);
     let axis = traced.map_or(own, |trace| trace.axis);

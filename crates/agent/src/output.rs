@@ -4,27 +4,35 @@
 //! other module prints.
 #![allow(clippy::print_stderr, reason = "the agent is where output happens")]
 
-use crate::exit::Exit;
+use crate::exit::{Exit, Failure, Outcome};
 use serde::Serialize;
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, ErrorKind, Write};
 
 /// Writes a result and ends with `exit`, also where the reader has closed the pipe (`| head`).
-pub(crate) fn write(text: impl AsRef<str>, exit: Exit) -> Exit {
+pub(crate) fn write(text: impl AsRef<str>, exit: Exit) -> Outcome {
     written(try_write(text.as_ref()), exit)
 }
 
 /// As [`write`], as JSON that people can read.
-pub(crate) fn json<T: Serialize>(document: &T, exit: Exit) -> Exit {
+pub(crate) fn json<T: Serialize>(document: &T, exit: Exit) -> Outcome {
     match serde_json::to_string_pretty(document) {
         Ok(text) => write(text + "\n", exit),
         Err(error) => written(Err(error.into()), exit),
     }
 }
 
+/// A result as a JSON document with the name and version of its form.
+#[derive(Serialize)]
+pub(crate) struct Document<'a, T> {
+    pub(crate) schema: &'a str,
+    #[serde(flatten)]
+    pub(crate) content: &'a T,
+}
+
 /// As [`write`], in colour where the page has some.
-pub(crate) fn page(page: &Page, exit: Exit) -> Exit {
+pub(crate) fn page(page: &Page, exit: Exit) -> Outcome {
     written(print(&page.text), exit)
 }
 
@@ -43,12 +51,12 @@ fn print(text: &str) -> io::Result<()> {
     output.flush()
 }
 
-fn written(result: io::Result<()>, exit: Exit) -> Exit {
+fn written(result: io::Result<()>, exit: Exit) -> Outcome {
     match result {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            failed(&format!("the result cannot be written: {error}"), Exit::Disturbed)
+            Err(Failure::disturbed(format!("the result cannot be written: {error}")))
         }
-        _ => exit,
+        _ => Ok(exit),
     }
 }
 
@@ -57,13 +65,13 @@ pub(crate) fn note(kind: &str, message: &str) {
     eprintln!("{kind}: {}", in_one_line(message));
 }
 
-/// Prints an error.
-pub(crate) fn failed(wrong: &(impl Wrong + ?Sized), exit: Exit) -> Exit {
-    eprintln!("error: {}", in_one_line(wrong.error()));
-    if let Some(hint) = wrong.hint() {
-        eprintln!("hint: {}", in_one_line(hint));
+/// Prints an error and its hint.
+pub(crate) fn failed(failure: &Failure) -> Exit {
+    note("error", &failure.error);
+    if let Some(hint) = &failure.hint {
+        note("hint", hint);
     }
-    exit
+    failure.exit
 }
 
 /// Prints text for people, such as usage, on standard error.
@@ -71,44 +79,20 @@ pub(crate) fn tell(text: &str) {
     eprint!("{}", escaped(text));
 }
 
-/// An error, and a hint for the user.
-#[derive(Debug, Clone)]
-pub(crate) struct Message {
-    pub(crate) error: String,
-    pub(crate) hint: Option<String>,
-}
-
-/// An error that can be printed.
-pub(crate) trait Wrong {
-    /// The error.
-    fn error(&self) -> &str;
-
-    /// The hint.
-    fn hint(&self) -> Option<&str> {
-        None
+/// Text in lines of at most so many characters, broken between words, the first and the others behind these texts.
+pub(crate) fn wrapped(text: &str, width: usize, first: &str, rest: &str) -> String {
+    let (mut out, mut line, mut bare) = (String::new(), first.to_owned(), true);
+    for word in text.split_whitespace() {
+        if !bare && line.chars().count() + 1 + word.chars().count() > width {
+            let _ = writeln!(out, "{}", line.trim_end());
+            rest.clone_into(&mut line);
+            bare = true;
+        }
+        line += if bare { "" } else { " " };
+        line += word;
+        bare = false;
     }
-}
-
-impl<T: AsRef<str> + ?Sized> Wrong for T {
-    fn error(&self) -> &str {
-        self.as_ref()
-    }
-}
-
-impl Wrong for Message {
-    fn error(&self) -> &str {
-        &self.error
-    }
-
-    fn hint(&self) -> Option<&str> {
-        self.hint.as_deref()
-    }
-}
-
-impl<T: AsRef<str>> From<T> for Message {
-    fn from(error: T) -> Self {
-        Self { error: error.as_ref().to_owned(), hint: None }
-    }
+    out + line.trim_end() + "\n"
 }
 
 /// Text in colour. All text that is written to it is escaped.

@@ -1,5 +1,6 @@
 //! Ends of a verb: SIGINT, SIGTERM, the end of standard input, the death of the parent, a time.
 
+use crate::exit::{Exit, Failure, OrFail};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::io::{self, Read};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,14 +20,14 @@ pub(crate) struct Ending {
 
 impl Ending {
     /// The flag that is set when the verb is to end.
-    pub(crate) fn watch(&self) -> io::Result<Arc<AtomicBool>> {
+    pub(crate) fn watch(&self) -> Result<Arc<AtomicBool>, Failure> {
         let stopped = watch_signals()?;
         self.watch_parent(&stopped);
         Ok(stopped)
     }
 
     /// The same, and the lines of standard input.
-    pub(crate) fn watch_lines(&self) -> io::Result<(Arc<AtomicBool>, Receiver<String>)> {
+    pub(crate) fn watch_lines(&self) -> Result<(Arc<AtomicBool>, Receiver<String>), Failure> {
         let stopped = watch_signals()?;
         if self.until_eof {
             placement::end_with_parent();
@@ -68,7 +69,11 @@ impl Ending {
 }
 
 /// A flag that SIGINT and SIGTERM set; no thread is started. A second SIGINT ends the process at once.
-pub(crate) fn watch_signals() -> io::Result<Arc<AtomicBool>> {
+pub(crate) fn watch_signals() -> Result<Arc<AtomicBool>, Failure> {
+    signal_flag().or_fail(Exit::Impossible)
+}
+
+fn signal_flag() -> io::Result<Arc<AtomicBool>> {
     let interrupted = Arc::new(AtomicBool::new(false));
     // In this order: the second handler sets the flag that the first one finds at a second signal.
     signal_hook::flag::register_conditional_default(SIGINT, Arc::clone(&interrupted))?;
@@ -80,10 +85,21 @@ pub(crate) fn watch_signals() -> io::Result<Arc<AtomicBool>> {
     Ok(stopped)
 }
 
-/// Sets the flag after this time.
-pub(crate) fn after(time: Duration, stopped: Arc<AtomicBool>) {
+/// Sets the flag after this time, if one was asked for.
+pub(crate) fn after(time_ns: Option<i64>, stopped: &Arc<AtomicBool>) {
+    let Some(ns) = time_ns else { return };
+    let ends = OnEnd(Arc::clone(stopped));
     thread::spawn(move || {
-        thread::sleep(time);
-        stopped.store(true, Ordering::Release);
+        thread::sleep(Duration::from_nanos(ns.cast_unsigned()));
+        drop(ends);
     });
+}
+
+/// Sets the flag when it is dropped: one thread that ends, ends all.
+pub(crate) struct OnEnd(pub(crate) Arc<AtomicBool>);
+
+impl Drop for OnEnd {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
 }

@@ -6,10 +6,11 @@ mod text;
 #[cfg(test)]
 mod text_tests;
 
-use crate::exit::Exit;
+use crate::exit::{Exit, Failure, OrFail, Outcome};
 use crate::hints::{self, Hint};
-use crate::output::{Message, failed, try_write};
-use clap::{Subcommand, ValueEnum};
+use crate::options::one_of;
+use crate::output::try_write;
+use clap::Subcommand;
 use request::Wanted;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -18,7 +19,8 @@ use tailtrim_localhost::tune::{
     ApplyError, Folder, Live, Locked, Problem, RevertError, StateError, Store, apply, begin,
     hold_latency, inspect, now_unix_s, revert,
 };
-use tailtrim_tune::{Journal, Plan, export, plan};
+use tailtrim_tune::export::{self, ExportedFile};
+use tailtrim_tune::{Journal, Plan, plan};
 
 const STATE: &str = "/var/lib/tailtrim/tune";
 
@@ -98,8 +100,8 @@ struct ExportArgs {
     #[command(flatten)]
     wanted: Wanted,
     /// Output format
-    #[arg(long, value_enum)]
-    format: Format,
+    #[arg(long, value_parser = one_of(FORMATS))]
+    format: Export,
     /// Write files below this folder instead of printing
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -108,17 +110,15 @@ struct ExportArgs {
     root: PathBuf,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// A profile of tuned
-    Tuned,
-    /// A file for /etc/sysctl.d
-    Sysctl,
-    /// A drop-in for /etc/default/grub.d
-    Grub,
-    /// A unit and files of systemd
-    Systemd,
-}
+/// Function that writes a plan as files of another tool.
+type Export = fn(&Plan) -> Vec<ExportedFile>;
+
+const FORMATS: &[(&str, &str, Export)] = &[
+    ("tuned", "A profile of tuned", export::tuned),
+    ("sysctl", "A file for /etc/sysctl.d", export::sysctl),
+    ("grub", "A drop-in for /etc/default/grub.d", export::grub),
+    ("systemd", "A unit and files of systemd", export::systemd),
+];
 
 #[derive(Debug, clap::Args)]
 struct HoldArgs {
@@ -129,91 +129,82 @@ struct HoldArgs {
 }
 
 /// Runs the verb.
-pub(crate) fn run(request: &Tune) -> Exit {
+pub(crate) fn run(request: &Tune) -> Outcome {
     match &request.verb {
-        TuneVerb::Plan(args) => match planned(&args.wanted, &args.root) {
-            Ok((_, plan)) => show_plan(&plan, args.json),
-            Err(exit) => exit,
-        },
+        TuneVerb::Plan(args) => show_plan(&planned(&host(&args.root), &args.wanted)?, args.json),
         TuneVerb::Apply(args) => run_apply(args),
         TuneVerb::Verify(args) => run_inspect(args, true),
         TuneVerb::Status(args) => run_inspect(args, false),
         TuneVerb::Revert(args) => run_revert(args),
         TuneVerb::Export(args) => run_export(args),
         TuneVerb::HoldLatency(args) => {
-            match hold_latency(&args.state, args.us, || try_write("ready\n")) {
-                Ok(()) => Exit::Success,
-                Err(error) => failed(&error.to_string(), Exit::Impossible),
-            }
+            let held = hold_latency(&args.state, args.us, || try_write("ready\n"));
+            held.or_fail(Exit::Impossible).map(|()| Exit::Success)
         }
     }
 }
 
-fn planned(wanted: &Wanted, root: &Path) -> Result<(Live, Plan), Exit> {
-    let host = Live::new(root, Path::new(STATE));
-    match plan(&host, &wanted.request()) {
-        Ok(plan) => Ok((host, plan)),
-        Err(error) => Err(failed(&error.told(), Exit::Usage)),
-    }
+fn host(root: &Path) -> Live {
+    Live::new(root, Path::new(STATE))
 }
 
-fn show_plan(plan: &Plan, json: bool) -> Exit {
+fn planned(host: &Live, wanted: &Wanted) -> Result<Plan, Failure> {
+    plan(host, &wanted.request()).or_hint(Exit::Usage)
+}
+
+fn show_plan(plan: &Plan, json: bool) -> Outcome {
     if json { show::json("tailtrim.tune-plan/1", plan) } else { show::print(&text::text(plan)) }
 }
 
-fn run_apply(args: &ApplyArgs) -> Exit {
-    let root = &args.plan.root;
-    let mut host = Live::new(root, &args.state);
-    let plan = match plan(&host, &args.plan.wanted.request()) {
-        Ok(plan) => plan,
-        Err(error) => return failed(&error.told(), Exit::Usage),
-    };
+fn run_apply(args: &ApplyArgs) -> Outcome {
+    let mut host = Live::new(&args.plan.root, &args.state);
+    let plan = planned(&host, &args.plan.wanted)?;
     if !args.yes {
-        let exit = show_plan(&plan, args.plan.json);
-        if !args.plan.json && exit == Exit::Success {
+        let exit = show_plan(&plan, args.plan.json)?;
+        if !args.plan.json {
             return show::print("\nNothing was changed. --yes applies what stands under NOW.\n");
         }
-        return exit;
+        return Ok(exit);
     }
-    if let Some((owner, changes)) = plan.refused_by().first() {
-        let (service, pid) = (&owner.service, owner.pid);
+    if let Some((manager, changes)) = plan.refused_by().first() {
+        let (service, pid) = (&manager.service, manager.pid);
         let message =
             format!("{service} runs (process {pid}) and would undo {}", changes.join(", "));
-        return failed(&hints::told(&message, Some(&hints::owner(owner))), Exit::Impossible);
+        return Err(Failure::impossible(message).hint(Some(hints::manager(manager))));
     }
     if let Some(cut) = plan.cuts(&session(&host)) {
-        return failed(&cut.told(), Exit::Impossible);
+        return Err(Failure::hinted(&cut, Exit::Impossible));
     }
-    let mut store = match Folder::locked(&args.state) {
-        Ok(store) => store,
-        Err(error) => return failed(&error.told(), exit_of_lock(&error)),
-    };
+    let mut store = Folder::locked(&args.state)?;
     let profile = plan.request.profile.name();
     let begin = begin(boot_id(&host), profile, std::env::args().skip(1).collect());
-    match apply(&mut host, &mut store, &plan, begin) {
-        Ok(applied) if args.plan.json => show::json("tailtrim.tune-applied/1", &applied),
-        Ok(applied) => show::applied(&applied, &plan),
-        Err(error @ (ApplyError::Pending { .. } | ApplyError::Journal(_))) => {
-            failed(&error.told(), Exit::Usage)
-        }
-        Err(error @ ApplyError::Failed { .. }) => failed(&error.told(), Exit::Disturbed),
-        Err(ApplyError::Store(error)) => failed(&error.told(), exit_of_state(&error)),
-        Err(error) => failed(&error.told(), Exit::Impossible),
+    let applied = apply(&mut host, &mut store, &plan, begin).map_err(|error| match error {
+        ApplyError::Store(error) => error.into(),
+        ApplyError::Pending { .. } | ApplyError::Journal(_) => Failure::hinted(&error, Exit::Usage),
+        ApplyError::Failed { .. } => Failure::hinted(&error, Exit::Disturbed),
+        _ => Failure::hinted(&error, Exit::Impossible),
+    })?;
+    if args.plan.json {
+        show::json("tailtrim.tune-applied/1", &applied)
+    } else {
+        show::applied(&applied, &plan)
     }
 }
 
-fn exit_of_lock(error: &Locked) -> Exit {
-    match error {
-        Locked::Held { .. } => Exit::Usage,
-        Locked::Unusable(error) => exit_of_state(error),
+impl From<Locked> for Failure {
+    fn from(error: Locked) -> Self {
+        match error {
+            Locked::Held { .. } => Self::hinted(&error, Exit::Usage),
+            Locked::Unusable(error) => error.into(),
+        }
     }
 }
 
 /// A journal that others may have written is refused like any other wrong input.
-fn exit_of_state(error: &StateError) -> Exit {
-    match error.problem {
-        Problem::Untrusted(_) => Exit::Usage,
-        Problem::System(_) => Exit::Impossible,
+impl From<StateError> for Failure {
+    fn from(error: StateError) -> Self {
+        let untrusted = matches!(error.problem, Problem::Untrusted(_));
+        Self::hinted(&error, if untrusted { Exit::Usage } else { Exit::Impossible })
     }
 }
 
@@ -243,59 +234,40 @@ fn session(host: &Live) -> Vec<(u32, String, Cpus)> {
     found
 }
 
-fn run_inspect(args: &StateArgs, verify: bool) -> Exit {
+fn run_inspect(args: &StateArgs, verify: bool) -> Outcome {
     let host = Live::new(&args.root, &args.state);
-    let loaded = match Folder::reading(&args.state).and_then(|folder| folder.load()) {
-        Ok(loaded) => loaded,
-        Err(error) => return failed(&error.told(), exit_of_state(&error)),
-    };
-    let journal = match loaded.as_deref().map(Journal::parse).transpose() {
-        Ok(journal) => journal.filter(|journal| !journal.reverted),
-        Err(error) => {
-            return failed(&in_journal(&args.state, &error), Exit::Usage);
-        }
-    };
-    let Some(journal) = journal else {
+    let loaded = Folder::reading(&args.state)?.load()?;
+    let journal = loaded.as_deref().map(Journal::parse).transpose();
+    let journal = journal.map_err(|error| in_journal(&args.state, &error, Exit::Usage))?;
+    let Some(journal) = journal.filter(|journal| !journal.reverted) else {
         return show::nothing(args.json);
     };
     let found = inspect(&host, &journal, &boot_id(&host));
     show::findings(&journal, &found, now_unix_s(), verify, args.json)
 }
 
-fn run_revert(args: &StateArgs) -> Exit {
+fn run_revert(args: &StateArgs) -> Outcome {
     let mut host = Live::new(&args.root, &args.state);
     // Where there can be no journal, the error must not look like a missing journal.
-    let mut store = match Folder::locked(&args.state) {
-        Ok(store) => store,
-        Err(error) => return failed(&error.told(), exit_of_lock(&error)),
-    };
+    let mut store = Folder::locked(&args.state)?;
     let boot = boot_id(&host);
-    match revert(&mut host, &mut store, &boot) {
-        Ok(None) => show::nothing(args.json),
-        Ok(Some(told)) => show::reverted(&told, args.json),
-        Err(RevertError::Store(error)) => failed(&error.told(), exit_of_state(&error)),
-        Err(error @ RevertError::Journal(_)) => {
-            failed(&in_journal(&args.state, &error), Exit::Usage)
-        }
-        Err(error) => failed(&in_journal(&args.state, &error), Exit::Disturbed),
+    let reverted = revert(&mut host, &mut store, &boot).map_err(|error| match error {
+        RevertError::Store(error) => error.into(),
+        RevertError::Journal(_) => in_journal(&args.state, &error, Exit::Usage),
+        RevertError::Record(_) => in_journal(&args.state, &error, Exit::Disturbed),
+    })?;
+    match reverted {
+        None => show::nothing(args.json),
+        Some(told) => show::reverted(&told, args.json),
     }
 }
 
-fn in_journal(state: &Path, error: &impl Hint) -> Message {
+fn in_journal(state: &Path, error: &impl Hint, exit: Exit) -> Failure {
     let place = format!("{}: {error}", state.join("journal").display());
-    hints::told(&place, error.hint().as_deref())
+    Failure::new(place, exit).hint(error.hint())
 }
 
-fn run_export(args: &ExportArgs) -> Exit {
-    let (_, plan) = match planned(&args.wanted, &args.root) {
-        Ok(planned) => planned,
-        Err(exit) => return exit,
-    };
-    let files = match args.format {
-        Format::Tuned => export::tuned(&plan),
-        Format::Sysctl => export::sysctl(&plan),
-        Format::Grub => export::grub(&plan),
-        Format::Systemd => export::systemd(&plan),
-    };
-    show::files(&files, args.out.as_deref())
+fn run_export(args: &ExportArgs) -> Outcome {
+    let plan = planned(&host(&args.root), &args.wanted)?;
+    show::files(&(args.format)(&plan), args.out.as_deref())
 }

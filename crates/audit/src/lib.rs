@@ -28,7 +28,7 @@ pub use check::{Check, Evaluate, Importance, Need, Reference};
 pub use checks::{all, find};
 pub use facts::{Facts, is_guest};
 pub use intent::{Intent, IntentError, Wish};
-pub use report::{Asked, AuditReport, Counts};
+pub use report::{AuditReport, CheckResult, Counts};
 pub use select::{Selection, SelectionError};
 pub use tailtrim_host::Workload;
 pub use waiver::{Waived, Waiver};
@@ -39,8 +39,8 @@ use tailtrim_host::{Tree, Unread, paths};
 #[must_use]
 pub fn run(tree: &dyn Tree, intent: &Intent, checks: &[&'static Check]) -> AuditReport {
     let facts = Facts::new(tree, intent);
-    let asked = checks.iter().map(|check| Asked::new(check, ask(check, &facts))).collect();
-    AuditReport::new(&facts, asked)
+    let results = checks.iter().map(|check| CheckResult::new(check, ask(check, &facts))).collect();
+    AuditReport::new(&facts, results)
 }
 
 /// Ask one check.

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 /// A check and its answer.
 #[derive(Debug)]
-pub struct Asked {
+pub struct CheckResult {
     /// The check.
     pub check: &'static Check,
     /// Its answer.
@@ -18,7 +18,7 @@ pub struct Asked {
     pub waived: Option<Waiver>,
 }
 
-impl Asked {
+impl CheckResult {
     /// A check with its answer, not accepted.
     #[must_use]
     pub fn new(check: &'static Check, finding: Finding) -> Self {
@@ -74,14 +74,14 @@ pub struct AuditReport {
     /// Purpose of the host.
     pub intent: Intent,
     /// The answers: the worst first, of these what matters most first.
-    pub asked: Vec<Asked>,
+    pub results: Vec<CheckResult>,
     /// Waivers that had no effect, and why.
     pub waivers: Vec<Waived>,
 }
 
 impl AuditReport {
-    pub(crate) fn new(facts: &Facts<'_>, mut asked: Vec<Asked>) -> Self {
-        asked.sort_by_key(|one| (one.finding.verdict, one.check.importance, one.check.id));
+    pub(crate) fn new(facts: &Facts<'_>, mut results: Vec<CheckResult>) -> Self {
+        results.sort_by_key(|one| (one.finding.verdict, one.check.importance, one.check.id));
         let report = Self {
             kernel: facts.text("/proc/sys/kernel/osrelease").unwrap_or_default(),
             cpu: facts.cpuinfo_field("model name").ok().flatten().unwrap_or_default(),
@@ -89,7 +89,7 @@ impl AuditReport {
             guest: facts.is_guest().ok(),
             observed_ms: facts.observed_ms().ok(),
             intent: facts.intent().clone(),
-            asked,
+            results,
             waivers: Vec::new(),
         };
         facts.take_trail();
@@ -99,17 +99,17 @@ impl AuditReport {
     /// Whether nothing at all is known about the host: there is no such tree, or it is empty.
     #[must_use]
     pub fn unreadable(&self) -> bool {
-        let known = |one: &Asked| {
+        let known = |one: &CheckResult| {
             !matches!(one.finding.verdict, CheckStatus::Unknown | CheckStatus::NotApplicable)
         };
-        self.kernel.is_empty() && !self.asked.iter().any(known)
+        self.kernel.is_empty() && !self.results.iter().any(known)
     }
 
     /// Accept what is waived. `today` is a date as `2026-11-21`.
     pub fn waive(&mut self, waivers: Vec<Waiver>, today: &str) {
         for waiver in waivers {
             let expired = waiver.until.as_str() < today;
-            let Some(one) = self.asked.iter_mut().find(|one| one.check.id == waiver.id) else {
+            let Some(one) = self.results.iter_mut().find(|one| one.check.id == waiver.id) else {
                 self.waivers.push(Waived::NotAsked(waiver));
                 continue;
             };
@@ -124,8 +124,10 @@ impl AuditReport {
     }
 
     /// The answers of one kind that are not accepted.
-    pub fn of(&self, verdict: CheckStatus) -> impl Iterator<Item = &Asked> {
-        self.asked.iter().filter(move |one| one.finding.verdict == verdict && one.waived.is_none())
+    pub fn of(&self, verdict: CheckStatus) -> impl Iterator<Item = &CheckResult> {
+        self.results
+            .iter()
+            .filter(move |one| one.finding.verdict == verdict && one.waived.is_none())
     }
 
     /// Number of answers by verdict.
@@ -138,13 +140,13 @@ impl AuditReport {
             unknown: of(CheckStatus::Unknown),
             ok: of(CheckStatus::Ok),
             not_applicable: of(CheckStatus::NotApplicable),
-            waived: self.asked.iter().filter(|one| one.waived.is_some()).count(),
+            waived: self.results.iter().filter(|one| one.waived.is_some()).count(),
         }
     }
 
     /// The answer of a check by its id.
     #[must_use]
     pub fn answer(&self, id: &str) -> Option<&Finding> {
-        self.asked.iter().find(|one| one.check.id == id).map(|one| &one.finding)
+        self.results.iter().find(|one| one.check.id == id).map(|one| &one.finding)
     }
 }

@@ -18,11 +18,11 @@ use std::collections::VecDeque;
 #[derive(Debug, Clone, Copy)]
 struct Flight {
     trip: RoundTrip,
-    state: State,
+    state: FlightState,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum FlightState {
     Flying,
     /// A reply has come at this time.
     Answered(i64),
@@ -108,7 +108,7 @@ impl Session {
         };
         self.counts.probes.due += 1;
         self.unanswered += 1;
-        self.flights.push_back(Flight { trip, state: State::Flying });
+        self.flights.push_back(Flight { trip, state: FlightState::Flying });
     }
 
     /// Ends the sending of probes: information that only a reply to a later probe could bring is not waited for.
@@ -192,14 +192,14 @@ impl Session {
         let timeout_ns = self.patience.timeout_ns;
         let Some(flight) = self.flight(number) else { return Kind::Stray };
         if reply.sender_stamp != flight.trip.sender_stamp {
-            if matches!(flight.state, State::Flying | State::Undelivered) {
-                flight.state = State::Altered;
+            if matches!(flight.state, FlightState::Flying | FlightState::Undelivered) {
+                flight.state = FlightState::Altered;
                 flight.trip.ending = Ending::Lost;
                 flight.trip.far_number = far;
             }
             return Kind::Altered;
         }
-        if matches!(flight.state, State::Answered(_) | State::Late) {
+        if matches!(flight.state, FlightState::Answered(_) | FlightState::Late) {
             if let Some(far) = far.filter(|_| flight.trip.far_number != far) {
                 self.numbering.doubled(number, far);
             }
@@ -210,7 +210,7 @@ impl Session {
         // The kernel's stamp decides where there is one: this process may have slept.
         let came_ns = reply.received_ns.unwrap_or(reply.app_receive_ns);
         if came_ns - stamps.app_send_ns > timeout_ns {
-            flight.state = State::Late;
+            flight.state = FlightState::Late;
             flight.trip.ending = Ending::Lost;
             return Kind::Late;
         }
@@ -223,7 +223,7 @@ impl Session {
         flight.trip.reply_bytes = Some(reply.bytes);
         flight.trip.reply_hops = reply.hops;
         flight.trip.ending = Ending::Answered;
-        flight.state = State::Answered(reply.app_receive_ns);
+        flight.state = FlightState::Answered(reply.app_receive_ns);
         self.unanswered -= 1;
         if let Some(far) = far {
             self.numbering.enter(number, far);
@@ -279,10 +279,10 @@ impl Session {
     /// such message counts.
     pub fn undelivered(&mut self, number: u64, why: Obstacle) -> bool {
         let Some(flight) = self.flight(number) else { return false };
-        if flight.state != State::Flying {
+        if flight.state != FlightState::Flying {
             return false;
         }
-        flight.state = State::Undelivered;
+        flight.state = FlightState::Undelivered;
         flight.trip.ending = Ending::Undelivered(why);
         self.counts.obstacle(why, 1);
         true
@@ -295,14 +295,14 @@ impl Session {
             return None;
         }
         let Flight { trip, state } = self.flights.pop_front()?;
-        self.unanswered -= usize::from(!matches!(state, State::Answered(_)));
+        self.unanswered -= usize::from(!matches!(state, FlightState::Answered(_)));
         let probes = &mut self.counts.probes;
         let fate = match (state, trip.ending) {
-            (State::Late, _) => {
+            (FlightState::Late, _) => {
                 probes.late += 1;
                 Fate::Replied
             }
-            (State::Altered, _) => {
+            (FlightState::Altered, _) => {
                 probes.altered += 1;
                 Fate::Altered
             }
@@ -342,14 +342,17 @@ impl Session {
         let stamps = &flight.trip.stamps;
         let in_time = now_ns - stamps.app_send_ns <= timeout_ns;
         match flight.state {
-            State::Answered(at_ns) => {
+            FlightState::Answered(at_ns) => {
                 let complete = (stamps.sent_ns.is_some() || !software)
                     && (stamps.nic_sent_ns.is_some() || !hardware);
                 let settled = complete || now_ns - at_ns > stamps_ns;
                 settled && !(in_time && self.may_be_told(&flight.trip))
             }
             // The wait goes on after an error message: a filter may block one probe and let the next one pass.
-            State::Flying | State::Undelivered | State::Altered | State::Late => !in_time,
+            FlightState::Flying
+            | FlightState::Undelivered
+            | FlightState::Altered
+            | FlightState::Late => !in_time,
         }
     }
 
@@ -373,7 +376,7 @@ impl Session {
         let mut answered = Vec::new();
         while let Some(&Flight { trip, state }) = self.flights.front() {
             match state {
-                State::Flying => {
+                FlightState::Flying => {
                     self.counts.probes.cut += 1;
                     self.numbering.close();
                     self.flights.pop_front();

@@ -2,7 +2,7 @@
 //! choose what root writes.
 
 use super::catalogue::{self, Method};
-use super::owners;
+use super::managers;
 use super::place::{NicGroup, Place};
 use super::{grub, host_steps};
 use tailtrim_host::paths::matches;
@@ -67,7 +67,7 @@ pub(crate) fn is_allowed(place: &Place) -> bool {
         Place::Directory { path } => DIRECTORIES.contains(&path.as_str()),
         Place::Nic { interface, group, key } => is_name(interface) && has_setting(*group, key),
         Place::Service { name } => {
-            owners::services().any(|known| known == name)
+            managers::services().any(|known| known == name)
                 || host_steps::services::PERIODIC.contains(&name.as_str())
         }
         // Only the CPUs of a thread are set, and only of the one that was started at that time.
@@ -80,7 +80,7 @@ fn is_listed(path: &str) -> bool {
 }
 
 fn is_item(path: &str) -> bool {
-    catalogue::all().any(|item| matches!(item.method, Method::File(known, _) if known == path))
+    catalogue::all().any(|item| matches!(item.method, Method::File) && item.file == path)
 }
 
 /// A name that stands for a `*` must not lead elsewhere.

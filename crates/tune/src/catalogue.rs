@@ -28,15 +28,21 @@ pub(crate) struct CatalogueChange {
     pub(crate) source: Text,
     /// The profiles that have it, with the value for each; empty where there is nothing to say beyond that.
     pub(crate) values: BTreeMap<Profile, String>,
+    /// The file that has the value, where the change is one file; empty otherwise.
+    #[serde(default, deserialize_with = "text")]
+    pub(crate) file: Text,
+    /// Form of the value in that file.
+    #[serde(default)]
+    pub(crate) form: Form,
     #[serde(skip)]
     pub(crate) method: Method,
 }
 
 /// Method that carries a change out.
-#[derive(Clone, Default)]
+#[derive(Clone, Copy, Default)]
 pub(crate) enum Method {
     /// A file with one value.
-    File(&'static str, Form),
+    File,
     /// Steps that depend on the host; `Err` says why there are none, an empty list that none is asked for.
     Steps(fn(&HostContext<'_>) -> Result<Vec<Step>, String>),
     /// The same, for files that are read when the host starts.
@@ -51,7 +57,7 @@ pub(crate) enum Method {
 impl Method {
     pub(crate) fn when(&self) -> When {
         match self {
-            Self::File(..) | Self::Steps(_) => When::Now,
+            Self::File | Self::Steps(_) => When::Now,
             Self::DropIn(_) | Self::Words(_) => When::NextBoot,
             Self::ByHand => When::ByHand,
         }
@@ -62,9 +68,9 @@ static ALL: LazyLock<Vec<CatalogueChange>> = LazyLock::new(|| {
     let mut all: Vec<CatalogueChange> =
         TEXTS.iter().flat_map(|file| read::<Vec<CatalogueChange>>(file)).collect();
     for item in &mut all {
-        if let Some((_, method)) = METHODS.iter().find(|(id, _)| *id == item.id) {
-            item.method = method.clone();
-        }
+        let coded = METHODS.iter().find(|(id, _)| *id == item.id).map(|(_, method)| *method);
+        let other = if item.file.is_empty() { Method::ByHand } else { Method::File };
+        item.method = coded.unwrap_or(other);
     }
     all
 });
@@ -81,10 +87,6 @@ impl CatalogueChange {
     }
 }
 
-const fn number(path: &'static str) -> Method {
-    Method::File(path, Form::Number)
-}
-
 const TEXTS: [&str; 6] = [
     include_str!("catalogue/cpus.json"),
     include_str!("catalogue/kernel.json"),
@@ -94,7 +96,7 @@ const TEXTS: [&str; 6] = [
     include_str!("catalogue/by_hand.json"),
 ];
 
-/// The way of each change, in the order of the texts.
+/// The functions of changes that are more than a file or a hint, in the order of the texts.
 const METHODS: &[(&str, Method)] = &[
     ("cpu.smt", Method::Steps(cpus::smt)),
     ("cpu.epp", Method::Steps(cpus::energy_preference)),
@@ -112,35 +114,15 @@ const METHODS: &[(&str, Method)] = &[
     ("irq.affinity", Method::Steps(isolation::interrupts)),
     ("cache.ways", Method::Steps(isolation::cache_ways)),
     ("isolation.systemd", Method::DropIn(isolation::systemd)),
-    ("kernel.nmi_watchdog", number("/proc/sys/kernel/nmi_watchdog")),
     ("kernel.watchdog_cpumask", Method::Steps(services::watchdog_cpus)),
-    ("kernel.soft_watchdog", number("/proc/sys/kernel/soft_watchdog")),
-    ("kernel.hung_task_timeout_secs", number("/proc/sys/kernel/hung_task_timeout_secs")),
-    ("kernel.sched_rt_runtime_us", number("/proc/sys/kernel/sched_rt_runtime_us")),
     ("sched.fair-server", Method::Steps(services::fair_server)),
-    ("kernel.timer_migration", number("/proc/sys/kernel/timer_migration")),
-    ("kernel.sched_autogroup_enabled", number("/proc/sys/kernel/sched_autogroup_enabled")),
-    ("kernel.split_lock_mitigate", number("/proc/sys/kernel/split_lock_mitigate")),
-    ("rcu.normal", number("/sys/kernel/rcu_normal")),
     ("mce.ignore-ce", Method::Steps(services::machine_checks)),
     ("mce.interval", Method::Steps(services::machine_checks)),
     ("clock.source", Method::Steps(services::clock_source)),
     ("pcie.aspm", Method::Steps(services::aspm)),
-    ("kvm.halt-poll", number("/sys/module/kvm/parameters/halt_poll_ns")),
     ("kvm.modules", Method::DropIn(services::kvm_modules)),
     ("services.periodic", Method::Steps(services::periodic)),
-    ("vm.stat_interval", number("/proc/sys/vm/stat_interval")),
-    ("kernel.numa_balancing", number("/proc/sys/kernel/numa_balancing")),
-    ("mm.thp", Method::File("/sys/kernel/mm/transparent_hugepage/enabled", Form::Choice)),
-    ("mm.thp-defrag", Method::File("/sys/kernel/mm/transparent_hugepage/defrag", Form::Choice)),
-    ("mm.khugepaged", number("/sys/kernel/mm/transparent_hugepage/khugepaged/defrag")),
-    ("mm.ksm", number("/sys/kernel/mm/ksm/run")),
-    ("vm.compaction_proactiveness", number("/proc/sys/vm/compaction_proactiveness")),
-    ("vm.swappiness", number("/proc/sys/vm/swappiness")),
     ("mm.huge-pages", Method::Steps(memory::huge_pages)),
-    ("net.busy_read", number("/proc/sys/net/core/busy_read")),
-    ("net.busy_poll", number("/proc/sys/net/core/busy_poll")),
-    ("net.tcp_fastopen", number("/proc/sys/net/ipv4/tcp_fastopen")),
     ("nic.coalesce", Method::Steps(nics::coalescing)),
     ("nic.offload", Method::Steps(nics::offloads)),
     ("nic.ring", Method::Steps(nics::rings)),
@@ -168,11 +150,6 @@ const METHODS: &[(&str, Method)] = &[
     ("boot.pcie_aspm", Method::Words(words::fixed)),
     ("boot.iommu", Method::Words(words::iommu)),
     ("boot.hugepages", Method::Words(words::huge_pages)),
-    ("firmware.power", Method::ByHand),
-    ("firmware.smi", Method::ByHand),
-    ("firmware.scrub", Method::ByHand),
-    ("link.direct", Method::ByHand),
-    ("firewall.position", Method::ByHand),
 ];
 
 #[cfg(test)]
@@ -195,7 +172,11 @@ mod tests {
                 assert!(number.len() == 3 && number.parse::<u32>().is_ok(), "{check}");
             }
         }
-        let coded: Vec<&str> = METHODS.iter().map(|(id, _)| *id).collect();
-        assert_eq!(coded, all().map(|item| item.id).collect::<Vec<_>>());
+        let coded = all().filter(|item| !matches!(item.method, Method::File | Method::ByHand));
+        let coded: Vec<&str> = coded.map(|item| item.id).collect();
+        let by_hand = all().filter(|item| matches!(item.method, Method::ByHand));
+        let groups: BTreeSet<_> = by_hand.filter_map(|item| item.id.split('.').next()).collect();
+        assert_eq!(groups.into_iter().collect::<Vec<_>>(), ["firewall", "firmware", "link"]);
+        assert_eq!(coded, METHODS.iter().map(|(id, _)| *id).collect::<Vec<_>>());
     }
 }

@@ -29,8 +29,8 @@ pub struct Step {
     pub old: Option<Value>,
     /// Wanted value.
     pub new: Option<Value>,
-    /// State of the value before anything is done.
-    pub state: State,
+    /// StepState of the value before anything is done.
+    pub state: StepState,
     /// That the kernel refuses it is an answer, not a failure: interrupts that it manages itself, threads
     /// that it has bound.
     pub optional: bool,
@@ -38,23 +38,24 @@ pub struct Step {
     pub then: Option<Command>,
 }
 
-/// State of a step before anything is done.
+/// StepState of a step before anything is done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum State {
+pub enum StepState {
     /// The value is another.
     Needed,
     /// The value is as wanted.
     Already,
     /// It is not set, but setting another value may change it: restored with that.
     Remembered,
-    /// It is told, not written: the operator did not ask for drop-ins.
-    Told,
+    /// It is printed, not written: the operator did not ask for drop-ins.
+    #[serde(rename = "told")]
+    Printed,
     /// The value could not be read, for this reason: nothing is changed that cannot be restored.
     Unknown(String),
 }
 
-impl State {
+impl StepState {
     /// Why a step cannot be planned, if so.
     #[must_use]
     pub fn unknown(&self) -> Option<&str> {
@@ -71,14 +72,14 @@ impl Step {
     pub fn new(place: Place, form: Form, old: Option<Value>, new: impl Into<Value>) -> Self {
         let new = new.into();
         let already = old.as_ref().is_some_and(|old| form.same(old, &new));
-        let state = if already { State::Already } else { State::Needed };
+        let state = if already { StepState::Already } else { StepState::Needed };
         Self { place, form, old, new: Some(new), state, optional: false, then: None }
     }
 
     /// A value that another step may change on its way.
     #[must_use]
     pub fn remembered(place: Place, form: Form, old: Option<Value>) -> Self {
-        let state = State::Remembered;
+        let state = StepState::Remembered;
         Self { place, form, old, new: None, state, optional: true, then: None }
     }
 
@@ -92,7 +93,7 @@ impl Step {
     /// Whether it is to be carried out.
     #[must_use]
     pub fn needed(&self) -> bool {
-        self.state == State::Needed
+        self.state == StepState::Needed
     }
 }
 

@@ -7,10 +7,11 @@ use tailtrim_host::Cpus;
 
 /// Kind of text that a place holds. Kernels do not give back what was written: masks come back in groups
 /// of eight digits, a choice with all its alternatives around it.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Form {
     /// A number.
+    #[default]
     Number,
     /// Words.
     Text,

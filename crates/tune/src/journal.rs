@@ -51,7 +51,7 @@ enum Line {
         /// XXH3-64 over their lines.
         checksum: String,
     },
-    Step(Recorded),
+    Step(JournalStep),
 }
 
 /// Record appended while a plan is carried out or taken back.
@@ -78,7 +78,7 @@ pub enum Mark {
 
 /// A step as it was recorded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Recorded {
+pub struct JournalStep {
     /// Its place in the order, from 0.
     pub number: usize,
     /// The change that it is part of.
@@ -119,7 +119,7 @@ pub struct Journal {
     /// Header of the journal.
     pub begin: Begin,
     /// The steps, in the order in which they were to be carried out.
-    pub steps: Vec<Recorded>,
+    pub steps: Vec<JournalStep>,
     /// Numbers of steps that were begun.
     pub started: Vec<usize>,
     /// Results of steps, by number.
@@ -212,7 +212,7 @@ impl Journal {
     /// # Errors
     ///
     /// None that is known: the records are plain data.
-    pub fn begun(begin: &Begin, steps: &[Recorded]) -> Result<Vec<u8>, serde_json::Error> {
+    pub fn begun(begin: &Begin, steps: &[JournalStep]) -> Result<Vec<u8>, serde_json::Error> {
         let mut lines = Vec::new();
         for step in steps {
             lines.extend(line(&Line::Step(step.clone()))?);
@@ -308,7 +308,12 @@ fn is_plain(id: &str) -> bool {
     !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
-fn step(bytes: &[u8], line: usize, place: usize, steps: usize) -> Result<Recorded, JournalError> {
+fn step(
+    bytes: &[u8],
+    line: usize,
+    place: usize,
+    steps: usize,
+) -> Result<JournalStep, JournalError> {
     let damaged = JournalError::Damaged { line, steps };
     let Some(json) = json(bytes).filter(|json| json.starts_with(STEP)) else { return Err(damaged) };
     let unknown = |why: String| JournalError::Unknown { line, why, steps };

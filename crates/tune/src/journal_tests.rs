@@ -11,8 +11,8 @@ fn begin() -> Begin {
     }
 }
 
-fn step(number: usize, old: &[u8]) -> Recorded {
-    Recorded {
+fn step(number: usize, old: &[u8]) -> JournalStep {
+    JournalStep {
         number,
         change: "x".into(),
         place: Place::file("/proc/sys/vm/stat_interval"),
@@ -24,7 +24,7 @@ fn step(number: usize, old: &[u8]) -> Recorded {
     }
 }
 
-fn journal(steps: &[Recorded], marks: &[Mark]) -> Vec<u8> {
+fn journal(steps: &[JournalStep], marks: &[Mark]) -> Vec<u8> {
     let mut bytes = Journal::begun(&begin(), steps).unwrap();
     bytes.extend(marks.iter().flat_map(|mark| mark.line().unwrap()));
     bytes

@@ -1,11 +1,11 @@
 //! From what is wanted and what a host says of itself to a list of changes.
 
 use super::catalogue::{self, CatalogueChange, Method};
-use super::change::{Change, State, Step, When};
+use super::change::{Change, Step, StepState, When};
 use super::division::{Division, DivisionError, divide};
 use super::form::Form;
 use super::host_steps::{HostContext, is_guest};
-use super::owners::{self, Owner};
+use super::managers::{self, Manager};
 use super::place::{Place, Places, Value};
 use super::request::{Boot, Request};
 use serde::Serialize;
@@ -26,7 +26,8 @@ pub struct Plan {
     /// Changes of the profile that do not apply to this host, or were taken out.
     pub absent: Vec<Absent>,
     /// Daemons that set some of these values themselves.
-    pub owners: Vec<Owner>,
+    #[serde(rename = "owners")]
+    pub managers: Vec<Manager>,
 }
 
 /// A change of the profile that does not apply here.
@@ -113,7 +114,7 @@ pub fn plan<H: Places>(host: &H, request: &Request) -> Result<Plan, PlanError> {
         division: division.clone(),
         changes: Vec::new(),
         absent: Vec::new(),
-        owners: owners::running(host),
+        managers: managers::running(host),
     };
     take_over(host, &mut plan)?;
     for item in catalogue::all() {
@@ -140,10 +141,11 @@ impl Plan {
     fn add(&mut self, item: &CatalogueChange, context: &HostContext<'_>) {
         let mut change = empty(item);
         let made = match &item.method {
-            Method::File(path, form) => context
-                .file(*path, form.clone(), context.value)
-                .map(|step| change.steps.push(step))
-                .ok_or_else(|| format!("{path} is not there")),
+            Method::File => {
+                let step = context.file(item.file, item.form.clone(), context.value);
+                step.map(|step| change.steps.push(step))
+                    .ok_or_else(|| format!("{} is not there", item.file))
+            }
             Method::Steps(make) | Method::DropIn(make) => {
                 make(context).map(|steps| change.steps = steps)
             }
@@ -230,21 +232,21 @@ impl Plan {
 
     /// Daemons that stand against this plan, with the changes that they would undo.
     #[must_use]
-    pub fn refused_by(&self) -> Vec<(&Owner, Vec<&str>)> {
-        let of = |owner: &Owner| -> Vec<&str> {
+    pub fn refused_by(&self) -> Vec<(&Manager, Vec<&str>)> {
+        let of = |manager: &Manager| -> Vec<&str> {
             let mine = self.changes.iter().filter(|change| {
                 change.when == When::Now
                     && change.needed()
-                    && owners::owns(&owner.service, &change.id)
+                    && managers::owns(&manager.service, &change.id)
             });
             mine.map(|change| change.id.as_str())
                 .filter(|id| !id.starts_with("take-over."))
                 .collect()
         };
-        self.owners
+        self.managers
             .iter()
-            .filter(|owner| !self.request.take_over.contains(&owner.service))
-            .map(|owner| (owner, of(owner)))
+            .filter(|manager| !self.request.take_over.contains(&manager.service))
+            .map(|manager| (manager, of(manager)))
             .filter(|(_, changes)| !changes.is_empty())
             .collect()
     }
@@ -280,10 +282,10 @@ impl Plan {
             .iter()
             .flat_map(|change| change.steps.iter().map(move |step| (change, step)))
             .filter(move |(change, step)| match step.state {
-                State::Needed => true,
-                State::Remembered => change.needed(),
-                State::Already => takes,
-                State::Told | State::Unknown(_) => false,
+                StepState::Needed => true,
+                StepState::Remembered => change.needed(),
+                StepState::Already => takes,
+                StepState::Printed | StepState::Unknown(_) => false,
             })
     }
 }
@@ -332,7 +334,7 @@ fn take_over(host: &impl Places, plan: &mut Plan) -> Result<(), PlanError> {
     for service in plan.request.take_over.clone() {
         let place = Place::Service { name: service.clone() };
         let refused = |why: String| PlanError::TakeOver { service: service.clone(), why };
-        if !plan.owners.iter().any(|owner| owner.service == service) {
+        if !plan.managers.iter().any(|manager| manager.service == service) {
             return Err(refused("it does not run here".to_owned()));
         }
         let old = host.place(&place).map_err(|why| refused(why.to_string()))?;
@@ -355,7 +357,7 @@ fn take_over(host: &impl Places, plan: &mut Plan) -> Result<(), PlanError> {
 
 /// Note the files and words of the running boot line that contradict a change.
 fn note(host: &impl Places, plan: &mut Plan) {
-    let files = owners::sysctl_files(host);
+    let files = managers::sysctl_files(host);
     let line = BootLine::parse(&host.text("/proc/cmdline").unwrap_or_default());
     for change in &mut plan.changes {
         for step in &change.steps {

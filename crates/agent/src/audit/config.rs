@@ -1,6 +1,6 @@
 //! Files of the user: the intent of a host, and accepted findings.
 
-use super::Failure;
+use crate::exit::{Exit, Failure, OrFail};
 use serde::Deserialize;
 use std::path::Path;
 use tailtrim_audit::{Waiver, Wish, find};
@@ -25,19 +25,18 @@ struct Host {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Entry {
+struct WaiverEntry {
     id: String,
     reason: String,
     until: String,
 }
 
 fn read<T: for<'de> Deserialize<'de>>(path: &Path) -> Result<T, Failure> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
-    serde_json::from_str(&text).map_err(|error| {
-        let path = path.display();
-        Failure::usage(format!("{path}: {error}, expected JSON as tailtrim audit --help shows it"))
-    })
+    let read = std::fs::read_to_string(path).and_then(|text| {
+        let told = |error| format!("{error}, expected JSON as tailtrim audit --help shows it");
+        serde_json::from_str(&text).map_err(|error| std::io::Error::other(told(error)))
+    });
+    read.map_err(|error| format!("{}: {error}", path.display())).or_fail(Exit::Usage)
 }
 
 /// The wish of the command line, completed from a file. Return also which file that was.
@@ -77,7 +76,7 @@ pub(super) fn complete(wish: Wish, path: Option<&Path>) -> Result<(Wish, Option<
 
 /// An accepted finding.
 pub(super) fn waivers(path: &Path) -> Result<Vec<Waiver>, Failure> {
-    let entries: Vec<Entry> = read(path)?;
+    let entries: Vec<WaiverEntry> = read(path)?;
     let mut all = Vec::new();
     for entry in entries {
         let wrong = |problem: &str| {

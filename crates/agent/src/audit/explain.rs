@@ -1,6 +1,6 @@
 //! All about a check; all checks.
 
-use super::table::wrap;
+use crate::output::wrapped;
 use serde::Serialize;
 use std::io::{self, Write};
 use tailtrim_audit::{Check, Reference};
@@ -24,9 +24,9 @@ pub(super) fn write(check: &Check, out: &mut dyn Write) -> io::Result<()> {
         ("no source", lines(check.unconfirmed().iter().map(|what| (*what).to_owned()).collect())),
     ];
     for (name, text) in rows.iter().filter(|(_, text)| !text.is_empty()) {
-        let lines: Vec<String> = text.lines().flat_map(|line| wrap(line, 86)).collect();
-        for (number, line) in lines.iter().enumerate() {
-            writeln!(out, "  {:<10} {line}", if number == 0 { name } else { "" })?;
+        for (number, line) in text.lines().enumerate() {
+            let lead = format!("  {:<10} ", if number == 0 { name } else { "" });
+            write!(out, "{}", wrapped(line, 99, &lead, &" ".repeat(13)))?;
         }
     }
     writeln!(

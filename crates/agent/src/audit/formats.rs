@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
-use tailtrim_audit::{Asked, AuditReport, CheckStatus};
+use tailtrim_audit::{AuditReport, CheckResult, CheckStatus};
 
 fn xml(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
@@ -31,13 +31,13 @@ pub(super) fn junit(report: &AuditReport, out: &mut dyn Write) -> io::Result<()>
         counts.total(),
         counts.fail
     )?;
-    for one in &report.asked {
+    for one in &report.results {
         writeln!(out, "{}", case(report, one))?;
     }
     writeln!(out, "</testsuite></testsuites>")
 }
 
-fn case(report: &AuditReport, one: &Asked) -> String {
+fn case(report: &AuditReport, one: &CheckResult) -> String {
     let (check, finding) = (one.check, &one.finding);
     let mut text = format!(
         "  <testcase classname=\"audit.{}\" name=\"{} {}\">",
@@ -99,9 +99,9 @@ pub(super) fn prometheus(report: &AuditReport, out: &mut dyn Write) -> io::Resul
         out,
         "# HELP tailtrim_audit_check 0 ok, 1 warn, 2 fail, -1 unknown, -2 n/a.\n# TYPE tailtrim_audit_check gauge"
     )?;
-    let mut asked: Vec<&Asked> = report.asked.iter().collect();
-    asked.sort_by_key(|one| one.check.id);
-    for one in asked {
+    let mut results: Vec<&CheckResult> = report.results.iter().collect();
+    results.sort_by_key(|one| one.check.id);
+    for one in results {
         let value = match one.finding.verdict {
             CheckStatus::Ok => 0,
             CheckStatus::Warn => 1,

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use std::io::{self, Write};
 use tailtrim_audit::{
-    Asked, AuditReport, CheckStatus, Counts, Evidence, Intent, Reference, Waiver,
+    AuditReport, CheckResult, CheckStatus, Counts, Evidence, Intent, Reference, Waiver,
 };
 
 #[derive(Serialize)]
@@ -45,11 +45,11 @@ struct Row<'a> {
 
 /// Prints everything.
 pub(super) fn write(report: &AuditReport, out: &mut dyn Write) -> io::Result<()> {
-    let row = |one: &'_ Asked| {
+    let row = |one: &'_ CheckResult| {
         let fill = |text: &str| report.intent.fill(text);
         (fill(one.check.wanted), fill(one.check.set_now), fill(one.check.set_boot))
     };
-    let checks = report.asked.iter().map(|one| {
+    let checks = report.results.iter().map(|one| {
         let (wanted, set_now, set_boot) = row(one);
         Row {
             id: one.check.id,

@@ -6,14 +6,13 @@ mod formats;
 mod json;
 mod table;
 
-use crate::args;
-use crate::exit::Exit;
-use crate::hints::Hint;
+use crate::exit::{Exit, Failure, OrFail, Outcome};
 use crate::lint;
-use crate::output::{self, Message, Page, failed};
+use crate::options;
+use crate::output::{self, Page};
 use clap::ValueEnum;
 use std::io::{self, IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 use tailtrim_audit::{self as audit, AuditReport, Check, Intent, Selection, Wish, Workload};
 use tailtrim_host::{Cpus, Tree};
@@ -119,62 +118,34 @@ impl Audit {
     }
 }
 
-/// An error before any check.
-pub(super) struct Failure {
-    message: Message,
-    exit: Exit,
-}
-
-impl Failure {
-    pub(super) fn usage(error: impl ToString) -> Self {
-        Self { message: error.to_string().into(), exit: Exit::Usage }
-    }
-
-    fn hinted(error: &impl Hint, exit: Exit) -> Self {
-        Self { message: error.told(), exit }
-    }
-
-    fn impossible(error: impl ToString) -> Self {
-        Self { message: error.to_string().into(), exit: Exit::Impossible }
-    }
-}
-
 /// A time such as 10s, 500ms, or seconds without a unit.
 fn time(text: &str) -> Result<Duration, String> {
-    args::time(text).map(|ns| Duration::from_nanos(ns.cast_unsigned()))
+    options::time(text).map(|ns| Duration::from_nanos(ns.cast_unsigned()))
 }
 
 /// Runs the verb.
-pub(crate) fn run(request: &Audit) -> Exit {
+pub(crate) fn run(request: &Audit) -> Outcome {
+    if request.line.is_asked() {
+        let tree = opened(request)?;
+        return lint::run(&request.line, tree.as_ref(), request.json());
+    }
     let colour = io::stdout().is_terminal()
         && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let mut page = Page::new(colour && request.format() == Format::Table);
-    match answer(request, &mut page) {
-        Ok(exit) => output::page(&page, exit),
-        Err(failure) => failed(&failure.message, failure.exit),
-    }
+    let exit = answer(request, &mut page)?;
+    output::page(&page, exit)
 }
 
-fn answer(request: &Audit, out: &mut Page) -> Result<Exit, Failure> {
-    if request.line.is_asked() {
-        let tree = match &request.root {
-            Some(root) => opened(root)?,
-            None => Box::new(Host::live()),
-        };
-        return Ok(lint::run(&request.line, tree.as_ref(), request.json()));
-    }
-    let broken = Failure::impossible;
+fn answer(request: &Audit, out: &mut Page) -> Outcome {
     if let Some(id) = &request.explain {
-        let check = audit::find(id).ok_or_else(|| {
-            Failure::usage(format!("--explain {id}: no such check; --list shows all"))
-        })?;
-        explain::write(check, out).map_err(broken)?;
+        let unknown = || Failure::usage(format!("--explain {id}: no such check; --list shows all"));
+        explain::write(audit::find(id).ok_or_else(unknown)?, out).or_fail(Exit::Impossible)?;
         return Ok(Exit::Success);
     }
     let selection = Selection { only: request.only.clone(), skip: request.skip.clone() };
-    let checks = selection.checks().map_err(|error| Failure::hinted(&error, Exit::Usage))?;
+    let checks = selection.checks().or_hint(Exit::Usage)?;
     if request.list {
-        explain::list(&checks, request.json(), out).map_err(broken)?;
+        explain::list(&checks, request.json(), out).or_fail(Exit::Impossible)?;
         return Ok(Exit::Success);
     }
     let waivers = match &request.waivers {
@@ -188,24 +159,18 @@ fn answer(request: &Audit, out: &mut Page) -> Result<Exit, Failure> {
         workload: request.workload,
     };
     let (wish, from) = config::complete(wish, request.config.as_deref())?;
-    match &request.root {
-        Some(root) => {
-            let tree = opened(root)?;
-            judge(request, tree.as_ref(), wish, from, &checks, waivers, out)
-        }
-        None => {
-            let host = Host::live();
-            if request.observe.is_zero() {
-                return judge(request, &host, wish, from, &checks, waivers, out);
-            }
-            let observed = inspect::observe(&host, request.observe);
-            judge(request, &observed, wish, from, &checks, waivers, out)
-        }
-    }
+    let tree = opened(request)?;
+    let watches = request.root.is_none() && !request.observe.is_zero();
+    let observed = watches.then(|| inspect::observe(tree.as_ref(), request.observe));
+    let tree = observed.as_ref().map_or(tree.as_ref(), |observed| observed as &dyn Tree);
+    judge(request, tree, wish, from, &checks, waivers, out)
 }
 
-fn opened(root: &Path) -> Result<Box<dyn Tree>, Failure> {
-    inspect::open(root).map_err(|error| Failure::hinted(&error, Exit::Impossible))
+fn opened(request: &Audit) -> Result<Box<dyn Tree>, Failure> {
+    match &request.root {
+        Some(root) => inspect::open(root).or_hint(Exit::Impossible),
+        None => Ok(Box::new(Host::live())),
+    }
 }
 
 fn judge(
@@ -216,14 +181,13 @@ fn judge(
     checks: &[&'static Check],
     waivers: Vec<audit::Waiver>,
     out: &mut Page,
-) -> Result<Exit, Failure> {
+) -> Outcome {
     if let Some(path) = &request.capture {
-        let count = inspect::capture(tree, path).map_err(Failure::usage)?;
-        writeln!(out, "{}: {count} files", path.display()).map_err(Failure::impossible)?;
+        let count = inspect::capture(tree, path).or_fail(Exit::Usage)?;
+        writeln!(out, "{}: {count} files", path.display()).or_fail(Exit::Impossible)?;
         return Ok(Exit::Success);
     }
-    let intent =
-        Intent::complete(wish, tree).map_err(|error| Failure::hinted(&error, Exit::Usage))?;
+    let intent = Intent::complete(wish, tree).or_hint(Exit::Usage)?;
     let mut report = audit::run(tree, &intent, checks);
     if report.unreadable() {
         let place =
@@ -233,8 +197,8 @@ fn judge(
         )));
     }
     report.waive(waivers, &today());
-    print(request, &report, from.as_deref(), out).map_err(Failure::impossible)?;
-    let failed = report.asked.iter().any(audit::Asked::fails);
+    print(request, &report, from.as_deref(), out).or_fail(Exit::Impossible)?;
+    let failed = report.results.iter().any(audit::CheckResult::fails);
     Ok(if failed { Exit::Negative } else { Exit::Success })
 }
 

@@ -1,9 +1,9 @@
 //! The answers for people: the most important ones first, each with findings and advice.
 
-use crate::output::Page;
+use crate::output::{Page, wrapped};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use tailtrim_audit::{Asked, AuditReport, CheckStatus};
+use tailtrim_audit::{AuditReport, CheckResult, CheckStatus};
 
 /// Layout of the table.
 #[derive(Debug, Clone, Copy)]
@@ -18,29 +18,13 @@ const INDENT: usize = 12;
 /// Longest value of a file that is shown whole.
 const WHOLE: usize = 60;
 
-/// Lines of at most so many characters, broken between words.
-pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split_whitespace() {
-        let line = lines.last().map_or(0, |line| line.chars().count());
-        if line > 0 && line + 1 + word.chars().count() > width {
-            lines.push(String::new());
-        }
-        if let Some(line) = lines.last_mut() {
-            if !line.is_empty() {
-                line.push(' ');
-            }
-            line.push_str(word);
-        }
-    }
-    lines
-}
-
 impl Style {
     /// A text behind a label, wrapped, later lines below the first.
     fn row(self, label: &str, text: &str, out: &mut Page) -> io::Result<()> {
         let start = INDENT + label.chars().count();
-        for (number, line) in wrap(text, self.width.saturating_sub(start)).iter().enumerate() {
+        for (number, line) in
+            wrapped(text, self.width.saturating_sub(start), "", "").lines().enumerate()
+        {
             let lead =
                 if number == 0 { label.to_owned() } else { " ".repeat(label.chars().count()) };
             write!(out, "{:INDENT$}", "")?;
@@ -77,7 +61,7 @@ pub(super) fn write(
 ) -> io::Result<()> {
     head(report, from, style, out)?;
     for verdict in [CheckStatus::Fail, CheckStatus::Warn] {
-        let all: Vec<&Asked> = report.of(verdict).collect();
+        let all: Vec<&CheckResult> = report.of(verdict).collect();
         if all.is_empty() {
             continue;
         }
@@ -138,13 +122,11 @@ fn head(report: &AuditReport, from: Option<&str>, style: Style, out: &mut Page) 
 
 /// A line of the head, wrapped.
 fn labelled(label: &str, text: &str, style: Style, out: &mut Page) -> io::Result<()> {
-    for (number, line) in wrap(text, style.width - INDENT).iter().enumerate() {
-        writeln!(out, "{:<INDENT$}{line}", if number == 0 { label } else { "" })?;
-    }
-    Ok(())
+    let (first, rest) = (format!("{label:<INDENT$}"), " ".repeat(INDENT));
+    write!(out, "{}", wrapped(text, style.width, &first, &rest))
 }
 
-fn answer(report: &AuditReport, one: &Asked, style: Style, out: &mut Page) -> io::Result<()> {
+fn answer(report: &AuditReport, one: &CheckResult, style: Style, out: &mut Page) -> io::Result<()> {
     let check = one.check;
     let finding = &one.finding;
     let level = finding.level.map_or("", |level| level.word());
@@ -208,13 +190,11 @@ fn unknown(report: &AuditReport, style: Style, out: &mut Page) -> io::Result<()>
     for (reason, ids) in reasons {
         let first = ids.first().copied().unwrap_or_default();
         let lead = if ids.len() == 1 {
-            format!("{first:<9} ")
+            format!("  {first:<9} ")
         } else {
-            format!("{:<9} ", format!("{} checks", ids.len()))
+            format!("  {:<9} ", format!("{} checks", ids.len()))
         };
-        for (number, line) in wrap(reason, style.width - INDENT).iter().enumerate() {
-            writeln!(out, "  {}{line}", if number == 0 { lead.clone() } else { " ".repeat(10) })?;
-        }
+        write!(out, "{}", wrapped(reason, style.width, &lead, &" ".repeat(INDENT)))?;
         if ids.len() > 1 {
             style.row("", &ids.join(" "), out)?;
         }
@@ -224,7 +204,7 @@ fn unknown(report: &AuditReport, style: Style, out: &mut Page) -> io::Result<()>
 
 fn waived(report: &AuditReport, out: &mut Page) -> io::Result<()> {
     let waived: Vec<_> =
-        report.asked.iter().filter_map(|one| Some((one, one.waived.as_ref()?))).collect();
+        report.results.iter().filter_map(|one| Some((one, one.waived.as_ref()?))).collect();
     if !waived.is_empty() {
         title(&format!("WAIVED  {}", waived.len()), "1", out)?;
     }
@@ -250,19 +230,13 @@ fn brief(
     style: Style,
     out: &mut Page,
 ) -> io::Result<()> {
-    let all: Vec<&Asked> = report.of(verdict).collect();
+    let all: Vec<&CheckResult> = report.of(verdict).collect();
     title(&format!("{}  {}", verdict.word().to_uppercase(), all.len()), colour(verdict), out)?;
     for one in all {
         let level = one.finding.level.map_or("", |level| level.word());
         let text = format!("{}: {}", one.check.title, one.finding.said);
-        for (number, line) in wrap(&text, style.width - INDENT - 6).iter().enumerate() {
-            let lead = if number == 0 {
-                format!("{:<9} {level:<5}", one.check.id)
-            } else {
-                " ".repeat(15)
-            };
-            writeln!(out, "  {lead} {line}")?;
-        }
+        let lead = format!("  {:<9} {level:<5} ", one.check.id);
+        write!(out, "{}", wrapped(&text, style.width, &lead, &" ".repeat(18)))?;
     }
     Ok(())
 }

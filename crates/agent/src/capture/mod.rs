@@ -3,11 +3,11 @@
 mod around;
 mod online;
 
-use crate::args::{Matching, time};
-use crate::events::{self, EachSecond, exit_of};
-use crate::exit::Exit;
-use crate::output::{self, failed};
-use crate::stop::{self, Ending};
+use crate::events::{self, EachSecond};
+use crate::exit::{Exit, Failure, OrFail, Outcome};
+use crate::options::{Matching, time};
+use crate::output;
+use crate::stop::{self, Ending, OnEnd};
 use around::One;
 use clap::ValueEnum;
 use online::{Analysed, Analysing};
@@ -15,11 +15,10 @@ use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Duration;
 use tailtrim_ports::capture::{CaptureFile, Feed, TapError, TapSink, Tapped, tap};
 use tailtrim_ports::port::{HardwareStamps, Port, PortName, Receiving, open};
 use tailtrim_sys::placement;
@@ -106,34 +105,22 @@ struct Opened {
 }
 
 /// Runs the verb and prints its events.
-pub(crate) fn run(request: &Capture) -> Exit {
+pub(crate) fn run(request: &Capture) -> Outcome {
     placement::gain_nothing();
     let names: BTreeSet<_> = request.taps.iter().map(|(name, _)| name).collect();
     if names.len() < request.taps.len() {
-        return failed("two taps have one name, expected one for each capture", Exit::Usage);
+        return Err(Failure::usage("two taps have one name, expected one for each capture"));
     }
     // They stay on until the captures are complete.
     let (hardware, not_by_hardware) = match hardware_stamps(request) {
         Ok(hardware) => (hardware, None),
         Err(why) if request.stamps == Stamps::Best => (None, Some(why)),
-        Err(why) => return failed(&format!("no stamps by the NIC: {why}"), Exit::Impossible),
+        Err(why) => return Err(Failure::impossible(format!("no stamps by the NIC: {why}"))),
     };
-    let (mut feeds, analysing) = match Analysing::of(request) {
-        Ok(Some((feeds, analysing))) => (feeds, Some(analysing)),
-        Ok(None) => (BTreeMap::new(), None),
-        Err(error) => return failed(&error, Exit::Usage),
-    };
-    let taps = match opened(request, hardware.is_some(), &mut feeds) {
-        Ok(taps) => taps,
-        Err((error, exit)) => return failed(&error, exit),
-    };
-    let stopped = match request.ending.watch() {
-        Ok(stopped) => stopped,
-        Err(error) => return failed(&error.to_string(), Exit::Impossible),
-    };
-    if let Some(ns) = request.stop_after {
-        stop::after(Duration::from_nanos(ns.cast_unsigned()), Arc::clone(&stopped));
-    }
+    let (mut feeds, analysing) = Analysing::of(request)?.unzip();
+    let taps = opened(request, hardware.is_some(), feeds.get_or_insert_default())?;
+    let stopped = request.ending.watch()?;
+    stop::after(request.stop_after, &stopped);
     let seen: Vec<Arc<AtomicU64>> = taps.iter().map(|_| Arc::default()).collect();
     if analysing.is_none() || !Analysing::tells_people(request) {
         events::ready();
@@ -159,23 +146,21 @@ pub(crate) fn run(request: &Capture) -> Exit {
     let taps = match ended {
         Ok(taps) => taps,
         Err((name, error)) => {
-            let exit = match &error {
-                TapError::Port(error) => exit_of(error),
-                TapError::Write { .. } => Exit::Disturbed,
-            };
             let mut text = format!("tap {name}: {error}");
             if let Some(Ok(matched)) = matched
                 && let Err(error) = matched.broken_off()
             {
                 let _ = write!(text, "; the last minute cannot be written: {error}");
             }
-            return failed(&text, exit);
+            let exit = match error {
+                TapError::Port(error) => Failure::from(error).exit,
+                TapError::Write { .. } => Exit::Disturbed,
+            };
+            return Err(Failure::new(text, exit));
         }
     };
-    match matched.map(|matched| matched?.written(request)).transpose() {
-        Ok(analysed) => report(request, taps, not_by_hardware, clock_steps, analysed),
-        Err((error, exit)) => failed(&error, exit),
-    }
+    let analysed = matched.map(|matched| matched?.written(request)).transpose()?;
+    report(request, taps, not_by_hardware, clock_steps, analysed)
 }
 
 /// Opens the taps and their files.
@@ -183,10 +168,10 @@ fn opened(
     request: &Capture,
     hardware: bool,
     feeds: &mut BTreeMap<String, Feed>,
-) -> Result<Vec<Opened>, (String, Exit)> {
+) -> Result<Vec<Opened>, Failure> {
     let mut taps = Vec::new();
     for (name, port) in &request.taps {
-        let file = file(request, name).map_err(|error| (error, Exit::Usage))?;
+        let file = file(request, name)?;
         let sink = TapSink { file, feed: feeds.remove(name) };
         let receiving = Receiving {
             snap: request.snap as usize,
@@ -194,8 +179,7 @@ fn opened(
             promptly: false,
             hardware,
         };
-        let port = open(port, Some(receiving));
-        let port = port.map_err(|error| (error.to_string(), exit_of(&error)))?;
+        let port = open(port, Some(receiving))?;
         taps.push(Opened { name: name.clone(), sink, port });
     }
     Ok(taps)
@@ -208,7 +192,7 @@ fn report(
     not_by_hardware: Option<String>,
     clock_steps: Vec<ClockStep>,
     analysed: Option<Analysed>,
-) -> Exit {
+) -> Outcome {
     let cpu_s = analysed.is_some().then(|| clock::process_cpu_ns() as f64 / 1e9);
     let (analysis, around) =
         analysed.map_or((None, None), |Analysed { summary, around }| (Some(summary), around));
@@ -220,14 +204,17 @@ fn report(
 }
 
 /// The capture file of a tap, if there is to be one.
-fn file(request: &Capture, name: &str) -> Result<Option<CaptureFile>, String> {
+fn file(request: &Capture, name: &str) -> Result<Option<CaptureFile>, Failure> {
     let Some(folder) = &request.out else { return Ok(None) };
-    fs::create_dir_all(folder)
-        .map_err(|error| format!("{}: cannot be created: {error}", folder.display()))?;
+    made(folder)?;
     let path = folder.join(format!("{name}.pcap{}", if request.zstd { ".zst" } else { "" }));
-    CaptureFile::create(&path, request.zstd)
-        .map(Some)
-        .map_err(|error| format!("{}: cannot be written: {error}", path.display()))
+    CaptureFile::create(&path, request.zstd).map(Some).or_unwritable(&path, Exit::Usage)
+}
+
+/// Makes a folder for results.
+fn made(folder: &Path) -> Result<(), Failure> {
+    let told = |error| format!("{}: cannot be created: {error}", folder.display());
+    fs::create_dir_all(folder).map_err(told).or_fail(Exit::Usage)
 }
 
 /// Captures at all taps until `stopped`, or until one of them fails: then the error has its name.
@@ -295,15 +282,6 @@ impl Steps {
 /// A thread that panicked left it whole.
 fn locked<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// One thread that ends, ends all.
-struct OnEnd(Arc<AtomicBool>);
-
-impl Drop for OnEnd {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Release);
-    }
 }
 
 /// `ingress=eth1`

@@ -1,17 +1,16 @@
 //! Packets that are matched while they are captured.
 
 use super::around::{Around, One};
-use super::{Capture, CaptureReport, OnEnd, locked};
+use super::{Capture, CaptureReport, locked, made};
 use crate::analyze::{clear, write_result};
 use crate::events;
-use crate::exit::Exit;
-use crate::hints::{Hint as _, told};
+use crate::exit::{Exit, Failure, OrFail};
 use crate::minutes::{Minutes, Worst};
-use crate::output::{self, Message};
+use crate::output;
+use crate::stop::OnEnd;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::fs;
 use std::io::{self, IsTerminal as _};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -83,32 +82,29 @@ struct Line {
 
 impl Analysing {
     /// The feeds and the analysis for a request; `None` where it asks for captures only.
-    pub(super) fn of(request: &Capture) -> Result<Option<Begun>, String> {
+    pub(super) fn of(request: &Capture) -> Result<Option<Begun>, Failure> {
         if request.analyze.is_none() && !request.live {
             return Ok(None);
         }
         let mut names: Vec<&str> = request.taps.iter().map(|(name, _)| name.as_str()).collect();
         names.sort_unstable_by(|one, other| other.cmp(one));
         if names != TAPS {
-            return Err(format!(
+            return Err(Failure::usage(format!(
                 "--analyze and --live match what passes two taps, found {}, expected \
                  --tap ingress=PORT --tap egress=PORT",
                 names.join(" and ")
-            ));
+            )));
         }
         if let Some(folder) = &request.analyze {
-            fs::create_dir_all(folder)
-                .map_err(|error| format!("{}: cannot be created: {error}", folder.display()))?;
+            made(folder)?;
         }
-        let open = |name: &str| {
-            online(name, request.snap, name == TAPS[1]).map_err(|error| error.to_string())
-        };
+        let open = |name: &str| online(name, request.snap, name == TAPS[1]).or_fail(Exit::Usage);
         let ((into, mut ingress), (out_of, mut egress)) = (open(TAPS[0])?, open(TAPS[1])?);
         let feeds = TAPS.map(str::to_owned).into_iter().zip([into, out_of]).collect();
         if let Some(folder) = &request.analyze {
-            clear(folder).map_err(|error| {
-                format!("{}: earlier results cannot be removed: {error}", folder.display())
-            })?;
+            let told =
+                |error| format!("{}: earlier results cannot be removed: {error}", folder.display());
+            clear(folder).map_err(told).or_fail(Exit::Usage)?;
         }
         let kept = match &request.analyze {
             Some(folder) if request.by_minute => {
@@ -124,7 +120,8 @@ impl Analysing {
             folder => SampleSink::new(false, folder.as_deref())
                 .map(|files| Kept::Samples(Box::new(files))),
         };
-        let kept = kept.map_err(|error| format!("results cannot be written: {error}"))?;
+        let told = |error| format!("results cannot be written: {error}");
+        let kept = kept.map_err(told).or_fail(Exit::Usage)?;
         let sink = Watched { kept, second: Arc::default(), passed: Vec::new(), failed: None };
         let options = request.matching.options();
         Ok(Some((feeds, Self { sources: [ingress, egress], sink, options })))
@@ -165,10 +162,9 @@ impl Matched {
     }
 
     /// Writes the result, once all taps have ended as they should.
-    pub(super) fn written(self, request: &Capture) -> Result<Analysed, (Message, Exit)> {
+    pub(super) fn written(self, request: &Capture) -> Result<Analysed, Failure> {
         let Self { analysis, sink } = self;
-        let checked = request.matching.check_order(&analysis.summary);
-        checked.map_err(|error| (error.told(), Exit::Usage))?;
+        request.matching.check_order(&analysis.summary).or_hint(Exit::Usage)?;
         let Some(folder) = &request.analyze else {
             return Ok(Analysed { summary: analysis.summary, around: None });
         };
@@ -176,10 +172,7 @@ impl Matched {
             write_result(folder, &analysis)?;
             Ok(around)
         });
-        let around = around.map_err(|error| {
-            let text = format!("{}: cannot be written: {error}", folder.display());
-            (told(&text, None), Exit::Disturbed)
-        })?;
+        let around = around.or_unwritable(folder, Exit::Disturbed)?;
         Ok(Analysed { summary: analysis.summary, around })
     }
 }
@@ -207,12 +200,9 @@ impl Running {
     }
 
     /// Waits until all packets are matched.
-    pub(super) fn end(self) -> Result<Matched, (Message, Exit)> {
+    pub(super) fn end(self) -> Result<Matched, Failure> {
         let ended = self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        ended.map_err(|error| {
-            let text = format!("the packets cannot be matched: {error}");
-            (told(&text, None), Exit::Disturbed)
-        })
+        ended.map_err(|error| Failure::disturbed(format!("the packets cannot be matched: {error}")))
     }
 }
 

@@ -1,8 +1,8 @@
 //! `tailtrim-agent node frames`.
 
-use crate::events::exit_of;
-use crate::exit::Exit;
-use crate::output::{failed, try_write};
+use crate::exit::{Exit, Failure, OrFail, Outcome};
+use crate::output::try_write;
+use crate::stop::OnEnd;
 use std::fmt::Write;
 use std::io::{self, BufRead};
 use std::sync::Arc;
@@ -30,52 +30,30 @@ pub(crate) struct Frames {
 }
 
 /// Runs the verb until standard input ends.
-pub(crate) fn run(request: &Frames) -> Exit {
+pub(crate) fn run(request: &Frames) -> Outcome {
     let receiving =
         Receiving { snap: SNAP, memory_bytes: MEMORY_BYTES, promptly: true, hardware: false };
-    let opened = open(&request.port, Some(receiving))
-        .and_then(|receiver| Ok((receiver, open(&request.port, None)?)));
-    let (mut receiver, mut sender) = match opened {
-        Ok(ports) => ports,
-        Err(error) => return failed(&error.to_string(), exit_of(&error)),
-    };
-    if let Err(error) = try_write("\n") {
-        return failed(&error.to_string(), Exit::Disturbed);
-    }
+    let (mut receiver, mut sender) =
+        (open(&request.port, Some(receiving))?, open(&request.port, None)?);
+    try_write("\n").or_fail(Exit::Disturbed)?;
     let over = Arc::new(AtomicBool::new(false));
     let ends = OnEnd(Arc::clone(&over));
     let sending = thread::spawn(move || {
         let _ends = ends;
         send(sender.as_mut())
     });
-    if let Err(error) = show(receiver.as_mut(), &over) {
-        return failed(&error.to_string(), exit_of(&error));
-    }
-    match sending.join() {
-        Ok(exit) => exit,
-        Err(panic) => std::panic::resume_unwind(panic),
-    }
+    show(receiver.as_mut(), &over)?;
+    sending.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 /// Sends the frames of standard input, to its end.
-fn send(port: &mut dyn Port) -> Exit {
+fn send(port: &mut dyn Port) -> Outcome {
     for line in io::stdin().lock().lines() {
-        let Some(frame) = line.ok().as_deref().and_then(bytes) else {
-            return failed("expected frames as hexadecimal lines", Exit::Usage);
-        };
-        if let Err(error) = port.send(&[&frame]) {
-            return failed(&error.to_string(), exit_of(&error));
-        }
+        let frame = line.ok().as_deref().and_then(bytes);
+        let expected = || Failure::usage("expected frames as hexadecimal lines");
+        port.send(&[&frame.ok_or_else(expected)?])?;
     }
-    Exit::Success
-}
-
-struct OnEnd(Arc<AtomicBool>);
-
-impl Drop for OnEnd {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Release);
-    }
+    Ok(Exit::Success)
 }
 
 /// Prints received frames, until it is over or the reader is gone.

@@ -1,8 +1,7 @@
 //! `tailtrim-agent node hold` and `watch`.
 
-use crate::args::time;
-use crate::exit::Exit;
-use crate::output::failed;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::options::time;
 use std::ffi::OsString;
 use std::fs;
 use std::io;
@@ -43,18 +42,15 @@ pub(crate) struct Watch {
 }
 
 /// Runs the command; its exit code is this one's.
-pub(crate) fn hold(request: &Hold) -> ExitCode {
+pub(crate) fn hold(request: &Hold) -> Result<ExitCode, Failure> {
     let [program, arguments @ ..] = request.command.as_slice() else {
-        return failed("hold: no command", Exit::Usage).into();
+        return Err(Failure::usage("hold: no command"));
     };
     let started = |pid| request.pid_file.as_ref().map_or(Ok(()), |file| told(file, pid));
-    match hold::while_lives(request.with, Command::new(program).args(arguments), started) {
-        Ok(status) => code(status),
-        Err(error) => {
-            let program = program.to_string_lossy();
-            failed(&format!("hold {program}: {error}"), Exit::Impossible).into()
-        }
-    }
+    let held = hold::while_lives(request.with, Command::new(program).args(arguments), started);
+    held.map(code).map_err(|error| {
+        Failure::impossible(format!("hold {}: {error}", program.to_string_lossy()))
+    })
 }
 
 /// Writes the file atomically, so that a process that waits for it reads a whole number.
@@ -70,10 +66,9 @@ fn code(status: ExitStatus) -> ExitCode {
 }
 
 /// Waits for the end.
-pub(crate) fn watch(request: &Watch) -> Exit {
+pub(crate) fn watch(request: &Watch) -> Outcome {
     let silence = Duration::from_nanos(request.silence.cast_unsigned());
-    match hold::end_when_silent(request.with, io::stdin(), silence) {
-        Ok(()) => Exit::Success,
-        Err(error) => failed(&format!("watch: {error}"), Exit::Impossible),
-    }
+    let watched = hold::end_when_silent(request.with, io::stdin(), silence);
+    watched.map_err(|error| Failure::impossible(format!("watch: {error}")))?;
+    Ok(Exit::Success)
 }

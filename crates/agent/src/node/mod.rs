@@ -3,8 +3,8 @@
 mod frames;
 mod hold;
 
-use crate::exit::Exit;
-use crate::output::{failed, try_write};
+use crate::exit::{Exit, Failure, Outcome};
+use crate::output::try_write;
 use clap::Subcommand;
 use serde::Serialize;
 use std::io::{self, BufRead};
@@ -31,12 +31,12 @@ enum Verb {
 }
 
 /// Runs the verb.
-pub(crate) fn run(request: &Node) -> ExitCode {
+pub(crate) fn run(request: &Node) -> Result<ExitCode, Failure> {
     match &request.verb {
         Verb::Hold(request) => hold::hold(request),
-        Verb::Watch(request) => hold::watch(request).into(),
-        Verb::Frames(request) => frames::run(request).into(),
-        Verb::Clocks => clocks().into(),
+        Verb::Watch(request) => hold::watch(request).map(Into::into),
+        Verb::Frames(request) => frames::run(request).map(Into::into),
+        Verb::Clocks => clocks().map(Into::into),
     }
 }
 
@@ -46,16 +46,14 @@ struct Clocks {
     monotonic_ns: i64,
 }
 
-fn clocks() -> Exit {
+fn clocks() -> Outcome {
     for line in io::stdin().lock().lines() {
         let (realtime_ns, monotonic_ns) = clock::of_the_kernel();
         let told = line.and_then(|_| {
             let text = serde_json::to_string(&Clocks { realtime_ns, monotonic_ns })?;
             try_write(&(text + "\n"))
         });
-        if let Err(error) = told {
-            return failed(&format!("clocks: {error}"), Exit::Disturbed);
-        }
+        told.map_err(|error| Failure::disturbed(format!("clocks: {error}")))?;
     }
-    Exit::Success
+    Ok(Exit::Success)
 }

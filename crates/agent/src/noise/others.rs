@@ -3,8 +3,8 @@
 use super::table::{micros, numbers, steps};
 use super::{Noise, write_hgrm};
 use crate::events;
-use crate::exit::Exit;
-use crate::output::{self, failed};
+use crate::exit::{Exit, Failure, Outcome};
+use crate::output;
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::fs;
@@ -53,19 +53,15 @@ struct OfCpu {
 }
 
 /// Reads the files and shows each.
-pub(super) fn show(request: &Noise) -> Exit {
+pub(super) fn show(request: &Noise) -> Outcome {
     if request.hgrm.is_some() && request.read.len() > 1 {
         let message = "--hgrm: one distribution cannot combine several tools; expected one --read";
-        return failed(&message, Exit::Usage);
+        return Err(Failure::usage(message));
     }
     let mut all = Vec::new();
     for path in &request.read {
-        match findings(path) {
-            Ok(findings) => all.push((path, findings)),
-            Err(message) => {
-                return failed(&format!("{}: {message}", path.display()), Exit::Usage);
-            }
-        }
+        let wrong = |message| Failure::usage(format!("{}: {message}", path.display()));
+        all.push((path, findings(path).map_err(wrong)?));
     }
     for (path, findings) in &all {
         // Timers are always a little late: there is no threshold.
@@ -73,21 +69,16 @@ pub(super) fn show(request: &Noise) -> Exit {
         if let Some(hgrm) = &request.hgrm {
             let mut histogram = Histogram::new();
             findings.felt().for_each(|column| histogram.merge(&column.bounds(threshold_ns).0));
-            if let Err(message) = write_hgrm(hgrm, &histogram) {
-                return failed(&message, Exit::Disturbed);
-            }
+            write_hgrm(hgrm, &histogram)?;
         }
         let report = HistogramReport::new(path, findings, threshold_ns);
-        let exit = if request.json {
-            events::result("tailtrim.noise/1", &report)
+        if request.json {
+            events::result("tailtrim.noise/1", &report)?;
         } else {
-            output::write(text(&report), Exit::Success)
-        };
-        if exit != Exit::Success {
-            return exit;
+            output::write(text(&report), Exit::Success)?;
         }
     }
-    Exit::Success
+    Ok(Exit::Success)
 }
 
 fn findings(path: &Path) -> Result<Findings, String> {

@@ -1,8 +1,6 @@
 //! Result of `noise`, for people.
 
 use super::report::{NoiseReport, OfCpu};
-use crate::exit::Exit;
-use crate::output;
 use std::fmt::Write as _;
 use tailtrim_tail::summary::grouped;
 use tailtrim_trace::blame::GapCause;
@@ -12,12 +10,8 @@ use tailtrim_trace::noise::Distribution;
 /// Causes that are shown; the others are summed up.
 const SHOWN: usize = 16;
 
-/// Prints the table.
-pub(super) fn print(report: &NoiseReport) -> Exit {
-    output::write(text(report), Exit::Success)
-}
-
-fn text(report: &NoiseReport) -> String {
+/// Write the table.
+pub(super) fn text(report: &NoiseReport) -> String {
     let mut text = String::new();
     for cpu in &report.cpus {
         of_cpu(&mut text, report, cpu);

@@ -7,12 +7,11 @@ mod table;
 pub(crate) use request::Ping;
 
 use crate::events;
-use crate::exit::Exit;
-use crate::output::{self, failed};
-use request::Rejected;
+use crate::exit::{Exit, Failure, OrFail, Outcome};
+use crate::output::{self, Document};
 use serde::Serialize;
 use std::fs;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal as _, Write as _};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
@@ -33,55 +32,31 @@ struct PingReport<'a> {
     placement: &'a Placement,
 }
 
-/// The same with its name, where it is a document of its own.
-#[derive(Serialize)]
-struct Document<'a> {
-    schema: &'static str,
-    #[serde(flatten)]
-    report: &'a PingReport<'a>,
-}
-
 /// Runs the verb and prints its result.
-pub(crate) fn run(request: &Ping) -> Exit {
-    let plan = match request.plan() {
-        Ok(plan) => plan,
-        Err(Rejected::Request(message)) => return failed(&message, Exit::Usage),
-        Err(Rejected::Host(message)) => return failed(&message, Exit::Impossible),
-    };
-    if let Some(folder) = &plan.log
-        && let Err(error) = fs::create_dir_all(folder)
-    {
-        return failed(&format!("{}: {error}", folder.display()), Exit::Usage);
-    }
-    let stamps = request.nic().map(NicStamps::enable).transpose();
-    let _stamps = match stamps {
-        Ok(stamps) => stamps,
-        Err(error) => return failed(&error, Exit::Impossible),
-    };
-    let stopped = match request.ending.watch() {
-        Ok(stopped) => stopped,
-        Err(error) => return failed(&error.to_string(), Exit::Impossible),
-    };
+pub(crate) fn run(request: &Ping) -> Outcome {
+    let plan = request.plan()?;
     let folder = plan.log.clone();
+    if let Some(folder) = &folder {
+        let told = |error| format!("{}: {error}", folder.display());
+        fs::create_dir_all(folder).map_err(told).or_fail(Exit::Usage)?;
+    }
+    let _stamps = request.nic().map(NicStamps::enable).transpose().or_fail(Exit::Impossible)?;
+    let stopped = request.ending.watch()?;
     let live = live_line(request);
-    let place = || Placement::take(request.cpu, request.fifo);
     let started = || {
         if request.events {
             events::ready();
         }
     };
-    let result = ping(plan, &stopped, live, place, started);
-    match result {
-        Ok((_, Err(error))) => failed(&error.to_string(), Exit::Usage),
-        Ok((pinged, Ok(placement))) => show(request, &pinged, &placement, folder.as_deref()),
-        Err(PingError::Socket(error @ SocketError::Open { .. })) => {
-            failed(&error.to_string(), Exit::Impossible)
-        }
-        Err(error) => failed(&error.to_string(), Exit::Disturbed),
-    }
+    let pinged = ping(plan, &stopped, live, || request.placing.take(), started);
+    let (pinged, placement) = pinged.map_err(|error| {
+        let opens = matches!(error, PingError::Socket(SocketError::Open { .. }));
+        Failure::new(error, if opens { Exit::Impossible } else { Exit::Disturbed })
+    })?;
+    show(request, &pinged, &placement.or_fail(Exit::Usage)?, folder.as_deref())
 }
 
-fn show(request: &Ping, pinged: &Pinged, placement: &Placement, folder: Option<&Path>) -> Exit {
+fn show(request: &Ping, pinged: &Pinged, placement: &Placement, folder: Option<&Path>) -> Outcome {
     let report = PingReport {
         schedule: request.schedule.to_string(),
         rate: request.rate_text(),
@@ -89,31 +64,21 @@ fn show(request: &Ping, pinged: &Pinged, placement: &Placement, folder: Option<&
         pinged,
         placement,
     };
-    let document = Document { schema: SCHEMA, report: &report };
-    if let Some(folder) = folder
-        && let Err(error) = keep(folder, &document)
-    {
-        return failed(&format!("{}: {error}", folder.display()), Exit::Disturbed);
+    let document = Document { schema: SCHEMA, content: &report };
+    if let Some(folder) = folder {
+        let told = |error| format!("{}: {error}", folder.display());
+        let text = serde_json::to_string_pretty(&document).or_fail(Exit::Disturbed)?;
+        fs::write(folder.join("ping.json"), text + "\n").map_err(told).or_fail(Exit::Disturbed)?;
     }
-    let exit = if request.events {
-        events::result(SCHEMA, &report)
-    } else if request.json {
-        output::write(to_json(&document), Exit::Success)
-    } else {
-        output::write(table::text(pinged, placement), Exit::Success)
-    };
     let none = pinged.streams.iter().all(|stream| stream.counts.probes.answered == 0);
-    if exit == Exit::Success && none { Exit::Negative } else { exit }
-}
-
-fn to_json(document: &Document<'_>) -> String {
-    // Maps with text as keys and numbers: nothing in it can fail.
-    serde_json::to_string_pretty(document)
-        .map_or_else(|error| error.to_string(), |text| text + "\n")
-}
-
-fn keep(folder: &Path, document: &Document<'_>) -> io::Result<()> {
-    fs::write(folder.join("ping.json"), to_json(document))
+    let exit = if none { Exit::Negative } else { Exit::Success };
+    if request.events {
+        events::result(SCHEMA, &report).map(|_| exit)
+    } else if request.json {
+        output::json(&document, exit)
+    } else {
+        output::write(table::text(pinged, placement), exit)
+    }
 }
 
 /// A line on standard error that is rewritten each second, on a terminal.

@@ -1,11 +1,10 @@
 //! The command line of `ping`, and its plan.
 
-use crate::args::{microseconds, time};
-use crate::cookie;
+use crate::exit::{Exit, Failure, OrFail};
+use crate::options::{Placing, key, microseconds, one_of, parse_cookie, stop, time};
 use crate::ping::dscp;
 use crate::stop::Ending;
 use clap::value_parser;
-use std::fs;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use tailtrim_ports::generate::Stop;
@@ -14,8 +13,7 @@ use tailtrim_roundtrip::{Protocol, StampLevel};
 use tailtrim_stats::Probability;
 use tailtrim_tail::analysis::Options;
 use tailtrim_tail::matching::Window;
-use tailtrim_wire::Key;
-use tailtrim_wire::duration::{time_ns, time_or_number_ns};
+use tailtrim_wire::duration::time_or_number_ns;
 use tailtrim_wire::traffic::{Fraction, Pattern, Rate, Schedule};
 
 /// Measure round trips to reflectors, and the part of each layer.
@@ -72,8 +70,8 @@ pub(crate) struct Ping {
     #[arg(long, value_name = "IFACE")]
     pub(crate) device: Option<String>,
     /// Where round trips are stamped. Fewer stamps make round trips shorter
-    #[arg(long, value_enum, default_value_t)]
-    pub(crate) level: Measured,
+    #[arg(long, value_parser = one_of(LEVELS), default_value = "software")]
+    pub(crate) level: StampLevel,
     /// Both hosts have the same clock (namespaces, containers): report one-way delays
     #[arg(long)]
     pub(crate) same_clock: bool,
@@ -81,7 +79,7 @@ pub(crate) struct Ping {
     #[arg(long, value_name = "FILE")]
     pub(crate) key_file: Option<PathBuf>,
     /// First 8 bytes of each UDP echo (16 hexadecimal digits), for reflect --cookie
-    #[arg(long, value_name = "HEX", value_parser = cookie::parse)]
+    #[arg(long, value_name = "HEX", value_parser = parse_cookie)]
     pub(crate) cookie: Option<[u8; 8]>,
     /// Request follow-up telemetry of STAMP (RFC 8972 section 4.7): a stateful reflector reports the exact send time
     /// of its previous reply
@@ -93,12 +91,8 @@ pub(crate) struct Ping {
     /// Time for which the kernel busy-polls the NIC (SO_BUSY_POLL), such as 50us
     #[arg(long, value_name = "TIME", value_parser = microseconds)]
     pub(crate) busy_poll: Option<u32>,
-    /// CPU to run on
-    #[arg(long)]
-    pub(crate) cpu: Option<usize>,
-    /// Run with real-time priority (SCHED_FIFO)
-    #[arg(long)]
-    pub(crate) fifo: bool,
+    #[command(flatten)]
+    pub(crate) placing: Placing,
     /// A quantile in addition to 0.5, 0.9, 0.99 …; repeatable
     #[arg(long = "quantile", value_name = "P")]
     pub(crate) quantiles: Vec<Probability>,
@@ -144,31 +138,21 @@ pub(crate) enum ProbeProtocol {
 }
 
 /// Where a round trip begins and ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Default)]
-pub(crate) enum Measured {
-    /// In this process, without stamps of the kernel
-    Application,
-    /// From this process until the kernel takes the reply from the driver, as ping(8)
-    Arrival,
-    /// Between kernel and driver
-    #[default]
-    Software,
-    /// In the NIC (needs --device)
-    Hardware,
-}
-
-/// Reason why there is no plan.
-pub(super) enum Rejected {
-    /// The request makes no sense.
-    Request(String),
-    /// This host cannot.
-    Host(String),
-}
+const LEVELS: &[(&str, &str, StampLevel)] = &[
+    ("application", "In this process, without stamps of the kernel", StampLevel::Application),
+    (
+        "arrival",
+        "From this process until the kernel takes the reply from the driver, as ping(8)",
+        StampLevel::Arrival,
+    ),
+    ("software", "Between kernel and driver", StampLevel::Software),
+    ("hardware", "In the NIC (needs --device)", StampLevel::Hardware),
+];
 
 impl Ping {
     /// The interface whose NIC is to stamp.
     pub(super) fn nic(&self) -> Option<&str> {
-        self.device.as_deref().filter(|_| self.level == Measured::Hardware)
+        self.device.as_deref().filter(|_| self.level == StampLevel::Hardware)
     }
 
     /// The rate in the form of the result.
@@ -179,17 +163,14 @@ impl Ping {
         }
     }
 
-    pub(super) fn plan(&self) -> Result<Plan, Rejected> {
-        let reject = |message: String| Err(Rejected::Request(message));
-        if self.level == Measured::Hardware && self.device.is_none() {
-            return reject(
-                "--level hardware: expected --device IFACE, the interface whose NIC takes the \
-                stamps"
-                    .to_owned(),
-            );
+    pub(super) fn plan(&self) -> Result<Plan, Failure> {
+        if self.level == StampLevel::Hardware && self.device.is_none() {
+            return Err(Failure::usage(
+                "--level hardware: expected --device IFACE, the interface whose NIC takes the stamps",
+            ));
         }
         if self.timeout == 0 {
-            return reject("--timeout 0: expected seconds such as 2 or 0.25".to_owned());
+            return Err(Failure::usage("--timeout 0: expected seconds such as 2 or 0.25"));
         }
         let streams = self.streams()?;
         let payload_bytes = self.payload_bytes(&streams)?;
@@ -203,12 +184,7 @@ impl Ping {
             stop: self.stop_after.unwrap_or(Stop::Packets(self.count.unwrap_or(u64::MAX))),
             payload_bytes,
             timeout_ns: self.timeout,
-            level: match self.level {
-                Measured::Application => StampLevel::Application,
-                Measured::Arrival => StampLevel::Arrival,
-                Measured::Software => StampLevel::Software,
-                Measured::Hardware => StampLevel::Hardware,
-            },
+            level: self.level,
             spin: self.spin,
             device: self.device.clone(),
             busy_poll_us: self.busy_poll,
@@ -224,26 +200,19 @@ impl Ping {
         })
     }
 
-    fn protocol(&self) -> Result<Protocol, Rejected> {
-        let key = match &self.key_file {
-            None => None,
-            Some(_) if self.protocol != ProbeProtocol::Stamp => {
-                return Err(Rejected::Request("--key-file: only for --protocol stamp".to_owned()));
+    fn protocol(&self) -> Result<Protocol, Failure> {
+        let (udp, stamp) =
+            (self.protocol == ProbeProtocol::Udp, self.protocol == ProbeProtocol::Stamp);
+        for (wrong, text) in [
+            (self.key_file.is_some() && !stamp, "--key-file: only for --protocol stamp"),
+            (self.cookie.is_some() && !udp, "--cookie: only for --protocol udp"),
+            (self.follow_up && !stamp, "--follow-up: only for --protocol stamp"),
+        ] {
+            if wrong {
+                return Err(Failure::usage(text));
             }
-            Some(path) => {
-                let told = |error: &dyn std::fmt::Display| {
-                    Rejected::Request(format!("--key-file {}: {error}", path.display()))
-                };
-                let text = fs::read(path).map_err(|error| told(&error))?;
-                Some(Key::of_text(&text).map_err(|error| told(&error))?)
-            }
-        };
-        if self.cookie.is_some() && self.protocol != ProbeProtocol::Udp {
-            return Err(Rejected::Request("--cookie: only for --protocol udp".to_owned()));
         }
-        if self.follow_up && self.protocol != ProbeProtocol::Stamp {
-            return Err(Rejected::Request("--follow-up: only for --protocol stamp".to_owned()));
-        }
+        let key = self.key_file.as_deref().map(key).transpose()?;
         Ok(match self.protocol {
             ProbeProtocol::Udp => Protocol::UdpEcho { cookie: self.cookie },
             ProbeProtocol::Icmp => Protocol::IcmpEcho,
@@ -253,7 +222,7 @@ impl Ping {
     }
 
     /// Each target from each source in each class.
-    fn streams(&self) -> Result<Vec<StreamPlan>, Rejected> {
+    fn streams(&self) -> Result<Vec<StreamPlan>, Failure> {
         let protocol = self.protocol()?;
         let port = self.port.or(protocol.port()).unwrap_or(0);
         let or_none = |some: Vec<_>| if some.is_empty() { vec![None] } else { some };
@@ -288,27 +257,27 @@ impl Ping {
             }
         }
         if streams.is_empty() {
-            return Err(Rejected::Request(
-                "no target has an address of the same kind (IPv4, IPv6) as --source".to_owned(),
+            return Err(Failure::usage(
+                "no target has an address of the same kind (IPv4, IPv6) as --source",
             ));
         }
         if streams.len() > 1 && self.source_port != 0 {
-            return Err(Rejected::Request(
-                "--source-port: expected one target, one source and one class".to_owned(),
+            return Err(Failure::usage(
+                "--source-port: expected one target, one source and one class",
             ));
         }
         Ok(streams)
     }
 
     /// Bytes above UDP or, with ICMP, above IP; the same for all, so the longer header counts.
-    fn payload_bytes(&self, streams: &[StreamPlan]) -> Result<usize, Rejected> {
+    fn payload_bytes(&self, streams: &[StreamPlan]) -> Result<usize, Failure> {
         let Some(stream) = streams.first() else { return Ok(0) };
         let least = stream.protocol.least_bytes();
         let above = if self.protocol == ProbeProtocol::Icmp { 0 } else { 8 };
         let ip = if streams.iter().any(|stream| stream.target.is_ipv6()) { 40 } else { 20 };
         let Some(bytes) = self.packet_bytes else { return Ok(least) };
         if !(least + above + ip..=65_535).contains(&bytes) {
-            return Err(Rejected::Request(format!(
+            return Err(Failure::usage(format!(
                 "--packet-bytes {bytes}: a probe of {} has {} to 65535 bytes with its IP header",
                 stream.protocol.name(),
                 least + above + ip,
@@ -319,7 +288,7 @@ impl Ping {
 }
 
 /// The addresses of a target, the resolver's order.
-fn resolve(text: &str, port: u16) -> Result<Vec<SocketAddr>, Rejected> {
+fn resolve(text: &str, port: u16) -> Result<Vec<SocketAddr>, Failure> {
     if let Ok(address) = text.parse::<IpAddr>() {
         return Ok(vec![SocketAddr::new(address, port)]);
     }
@@ -331,7 +300,7 @@ fn resolve(text: &str, port: u16) -> Result<Vec<SocketAddr>, Rejected> {
         Some((name, port)) if !name.contains(':') => match port.parse::<u16>() {
             Ok(port) => (name, port).to_socket_addrs(),
             Err(_) => {
-                return Err(Rejected::Request(format!(
+                return Err(Failure::usage(format!(
                     "invalid target {text:?}, expected NAME, ADDRESS, NAME:PORT or [ADDRESS]:PORT"
                 )));
             }
@@ -339,22 +308,13 @@ fn resolve(text: &str, port: u16) -> Result<Vec<SocketAddr>, Rejected> {
         _ => (text, port).to_socket_addrs(),
     };
     let addresses: Vec<SocketAddr> = found
-        .map_err(|error| Rejected::Host(format!("{text}: the name cannot be resolved: {error}")))?
+        .map_err(|error| format!("{text}: the name cannot be resolved: {error}"))
+        .or_fail(Exit::Impossible)?
         .collect();
     if addresses.is_empty() {
-        return Err(Rejected::Host(format!("{text}: the name has no address")));
+        return Err(Failure::impossible(format!("{text}: the name has no address")));
     }
     Ok(addresses)
-}
-
-/// `10s`, `500ms` or a number of probes.
-fn stop(text: &str) -> Result<Stop, String> {
-    if let Some(ns) = time_ns(text) {
-        return Ok(Stop::After(ns));
-    }
-    text.parse().map(Stop::Packets).map_err(|_| {
-        format!("invalid stop {text:?}, expected a time such as 10s, or a number of probes")
-    })
 }
 
 /// Seconds between probes, as ping(8) has them, or a time such as 200ms; as nanoseconds.

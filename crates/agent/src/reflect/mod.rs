@@ -5,25 +5,23 @@ mod request;
 pub(crate) use request::Reflect;
 
 use crate::events::{self, EachSecond};
-use crate::exit::Exit;
-use crate::hints::Hint;
-use crate::output::{Message, failed, note};
+use crate::exit::{Exit, Failure, OrFail, Outcome};
+use crate::options::key;
+use crate::output::note;
 use crate::stop::watch_signals;
 use request::{Attach, Mode};
 use serde::Serialize;
 use std::net::IpAddr;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use tailtrim_ports::port::{Capabilities, PortError, PortName};
 use tailtrim_probes::reflect::{
-    FrameReflector, Left, Listening, NatReflector, PrivilegeError, ReflectError, Reflected,
-    SocketReflector, Way, XdpReflector, give_up,
+    FrameReflector, Left, Listening, NatReflector, ReflectError, Reflected, SocketReflector, Way,
+    XdpReflector, give_up,
 };
 use tailtrim_probes::socket::{KeptNicStamps, SocketError};
 use tailtrim_roundtrip::reflect::{Class, Limit, Policy, Refusal, Service};
 use tailtrim_sys::placement::Placement;
-use tailtrim_wire::Key;
 
 #[derive(Serialize)]
 struct ReflectReport<'a> {
@@ -69,25 +67,15 @@ const LOOPBACK_ONLY: &str = "only requests from this host are answered; --interf
     --address IP also answers other hosts (--address 0.0.0.0 --address :: to all)";
 
 /// Runs the verb and prints its events.
-pub(crate) fn run(request: &Reflect) -> Exit {
-    match reflect(request) {
-        Ok(exit) => exit,
-        Err((message, exit)) => failed(&message, exit),
-    }
-}
-
-type Failed = (Message, Exit);
-
-fn reflect(request: &Reflect) -> Result<Exit, Failed> {
+pub(crate) fn run(request: &Reflect) -> Outcome {
     let policy = policy(request)?;
-    let stopped = watch_signals().map_err(|error| (error.to_string().into(), Exit::Impossible))?;
+    let stopped = watch_signals()?;
     // Before root is given up: afterwards locking memory and real-time priority may be refused.
-    let host = Placement::take(request.cpu, request.fifo)
-        .map_err(|error| (error.to_string().into(), Exit::Usage))?;
+    let host = request.placing.take().or_fail(Exit::Usage)?;
     let _nic = match &request.interface {
-        Some(interface) if request.hardware_stamps => Some(
-            KeptNicStamps::enable(interface).map_err(|error| (error.into(), Exit::Impossible))?,
-        ),
+        Some(interface) if request.hardware_stamps => {
+            Some(KeptNicStamps::enable(interface).or_fail(Exit::Impossible)?)
+        }
         _ => None,
     };
     match request.mode {
@@ -102,14 +90,14 @@ fn by_frames(
     policy: Policy,
     stopped: &Arc<AtomicBool>,
     host: &Placement,
-) -> Result<Exit, Failed> {
+) -> Outcome {
     let Some(interface) = &request.interface else {
-        return Err(refused(ReflectError::NoInterface));
+        return Err(ReflectError::NoInterface.into());
     };
     let name: PortName = format!("xdp:{interface}")
         .parse()
-        .map_err(|error| (format!("--interface {interface}: {error}").into(), Exit::Usage))?;
-    let reflector = FrameReflector::open(&name, &listening(request), policy).map_err(refused)?;
+        .map_err(|error| Failure::usage(format!("--interface {interface}: {error}")))?;
+    let reflector = FrameReflector::open(&name, &listening(request), policy)?;
     let of =
         |(service, ip, port): &(Service, IpAddr, u16)| listener(&(*service, (*ip, *port).into()));
     let place = Place {
@@ -128,8 +116,8 @@ fn by_nat(
     policy: &Policy,
     stopped: &Arc<AtomicBool>,
     host: &Placement,
-) -> Result<Exit, Failed> {
-    let reflector = NatReflector::set_up(&listening(request), policy).map_err(refused)?;
+) -> Outcome {
+    let reflector = NatReflector::set_up(&listening(request), policy)?;
     let of = |(ip, port): &(IpAddr, u16)| listener(&(Service::Echo, (*ip, *port).into()));
     let place = Place {
         mode: request.mode,
@@ -147,14 +135,14 @@ fn by_socket(
     policy: Policy,
     stopped: &Arc<AtomicBool>,
     host: &Placement,
-) -> Result<Exit, Failed> {
+) -> Outcome {
     let wanted = listening(request);
     let xdp = match request.mode {
         Mode::Socket | Mode::Nat | Mode::AfXdp => None,
         Mode::Xdp => Some(attached(request, &wanted, &policy)?),
     };
     let loopback_only = wanted.is_loopback_only(&policy);
-    let mut reflector = SocketReflector::open(&wanted, policy).map_err(refused)?;
+    let mut reflector = SocketReflector::open(&wanted, policy)?;
     if let Some(xdp) = xdp {
         reflector.behind(xdp);
     }
@@ -176,19 +164,18 @@ fn reflect_until(
     place: Place,
     host: &Placement,
     run: impl FnOnce(&AtomicBool, &AtomicU64) -> Result<Reflected, ReflectError>,
-) -> Result<Exit, Failed> {
+) -> Outcome {
     let seen = Arc::new(AtomicU64::new(0));
-    let told = |error: PrivilegeError| (error.told(), Exit::Impossible);
-    let given_up = give_up(request.user).map_err(told)?;
+    let given_up = give_up(request.user).or_hint(Exit::Impossible)?;
     request.ending.watch_parent(stopped);
     if place.loopback_only {
         note("note", LOOPBACK_ONLY);
     }
     let progress = EachSecond::progress(Arc::clone(&seen));
     let root_given_up = given_up.root();
-    let privileges = &given_up.confine(way(request.mode)).map_err(told)?;
+    let privileges = &given_up.confine(way(request.mode)).or_hint(Exit::Impossible)?;
     events::ready();
-    let reflected = run(stopped, &seen).map_err(refused)?;
+    let reflected = run(stopped, &seen)?;
     drop(progress);
     let warnings = warnings(&reflected);
     for warning in &warnings {
@@ -196,7 +183,7 @@ fn reflect_until(
     }
     let report =
         ReflectReport { reflected: &reflected, place, root_given_up, privileges, host, warnings };
-    Ok(events::result("tailtrim.reflector/1", &report))
+    events::result("tailtrim.reflector/1", &report)
 }
 
 fn warnings(reflected: &Reflected) -> Vec<String> {
@@ -223,13 +210,13 @@ fn attached(
     request: &Reflect,
     wanted: &Listening,
     policy: &Policy,
-) -> Result<XdpReflector, Failed> {
+) -> Result<XdpReflector, Failure> {
     let native = match (request.attach, &request.interface) {
         (Some(attach), _) => attach == Attach::Native,
         (None, Some(interface)) => XdpReflector::prefers_native(interface),
-        (None, None) => return Err(refused(ReflectError::NoInterface)),
+        (None, None) => return Err(ReflectError::NoInterface.into()),
     };
-    XdpReflector::attach(wanted, policy, native).map_err(refused)
+    Ok(XdpReflector::attach(wanted, policy, native)?)
 }
 
 fn listener((service, address): &(Service, std::net::SocketAddr)) -> Listener {
@@ -259,7 +246,7 @@ fn services(request: &Reflect) -> Vec<(Service, u16)> {
     }
 }
 
-fn policy(request: &Reflect) -> Result<Policy, Failed> {
+fn policy(request: &Reflect) -> Result<Policy, Failure> {
     let key = request.key_file.as_deref().map(key).transpose()?;
     let burst = request.burst.unwrap_or(request.rate / 10).max(1);
     Ok(Policy {
@@ -274,20 +261,14 @@ fn policy(request: &Reflect) -> Result<Policy, Failed> {
     })
 }
 
-fn key(path: &Path) -> Result<Key, Failed> {
-    let told = |error: &dyn std::fmt::Display| {
-        (format!("--key-file {}: {error}", path.display()).into(), Exit::Usage)
-    };
-    let text = std::fs::read(path).map_err(|error| told(&error))?;
-    Key::of_text(&text).map_err(|error| told(&error))
-}
-
-fn refused(error: ReflectError) -> Failed {
-    let exit = match &error {
-        ReflectError::Socket(SocketError::Broken { .. }) => Exit::Disturbed,
-        ReflectError::Port(PortError::Broken { .. }) => Exit::Disturbed,
-        ReflectError::NoInterface | ReflectError::OnlyEcho => Exit::Usage,
-        _ => Exit::Impossible,
-    };
-    (error.told(), exit)
+impl From<ReflectError> for Failure {
+    fn from(error: ReflectError) -> Self {
+        let exit = match &error {
+            ReflectError::Socket(SocketError::Broken { .. }) => Exit::Disturbed,
+            ReflectError::Port(PortError::Broken { .. }) => Exit::Disturbed,
+            ReflectError::NoInterface | ReflectError::OnlyEcho => Exit::Usage,
+            _ => Exit::Impossible,
+        };
+        Self::hinted(&error, exit)
+    }
 }

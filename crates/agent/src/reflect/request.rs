@@ -1,6 +1,6 @@
 //! The command line of `reflect`.
 
-use crate::cookie;
+use crate::options::{Placing, parse_cookie};
 use crate::stop::Ending;
 use clap::ValueEnum;
 use serde::Serialize;
@@ -66,7 +66,7 @@ pub(crate) struct Reflect {
     #[arg(long, value_name = "N", default_value = "100")]
     pub(crate) repeats: u32,
     /// Answer only echoes that begin with these 8 bytes (16 hexadecimal digits)
-    #[arg(long, value_name = "HEX", value_parser = cookie::parse)]
+    #[arg(long, value_name = "HEX", value_parser = parse_cookie)]
     pub(crate) cookie: Option<[u8; 8]>,
     /// File with the key of authenticated STAMP; unauthenticated STAMP is then refused
     #[arg(long, value_name = "FILE")]
@@ -83,12 +83,8 @@ pub(crate) struct Reflect {
     /// User to switch to once the ports are bound, as numbers of id(1); 0: stay root without capabilities
     #[arg(long, value_name = "UID[:GID]", value_parser = parse_user, default_value = "65534:65534")]
     pub(crate) user: Nobody,
-    /// CPU to run on
-    #[arg(long)]
-    pub(crate) cpu: Option<usize>,
-    /// Run with real-time priority (SCHED_FIFO)
-    #[arg(long)]
-    pub(crate) fifo: bool,
+    #[command(flatten)]
+    pub(crate) placing: Placing,
     #[command(flatten)]
     pub(crate) ending: Ending,
 }

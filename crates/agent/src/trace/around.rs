@@ -1,24 +1,18 @@
 //! `tailtrim-agent trace --last TIME`: a trace in memory; lines of standard input name the parts that are written.
 
-use super::{Trace, exit_of, unwritable};
+use super::{LOOK, Trace};
 use crate::analyze::gone;
 use crate::events;
-use crate::exit::Exit;
-use crate::output::failed;
+use crate::exit::{Exit, Failure, OrFail, Outcome};
 use crate::stop;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
 use std::thread;
-use std::time::Duration;
-use tailtrim_tracer::trace::{self as recording, Ring, TraceError};
-
-/// Interval at which clocks are read.
-const LOOK: Duration = Duration::from_millis(100);
+use tailtrim_tracer::trace::{self as recording, Ring};
 
 /// A packet around which the trace is wanted. Packets of an earlier request are not wanted any more.
 #[derive(Debug, Clone, Copy, Deserialize)]
@@ -56,11 +50,11 @@ struct WantedPackets {
 
 impl WantedPackets {
     /// Takes the next line of standard input: all packets that are wanted from now on.
-    fn take(&mut self, line: &str) -> Result<(), String> {
+    fn take(&mut self, line: &str) -> Result<(), Failure> {
         let wanted: Vec<Wanted> = serde_json::from_str(line).map_err(|error| {
-            format!(
+            Failure::usage(format!(
                 "standard input: {error}; expected a list of {{\"ingress_ns\": …, \"from_ns\": …, \"until_ns\": …}} in a line"
-            )
+            ))
         })?;
         let mut before = std::mem::take(&mut self.packets);
         for one in wanted {
@@ -69,14 +63,15 @@ impl WantedPackets {
         }
         for (ingress_ns, _) in before.into_iter().filter(|(_, (_, written))| written.is_some()) {
             let path = self.path(ingress_ns);
-            gone(fs::remove_file(&path))
-                .map_err(|error| format!("{}: cannot be removed: {error}", path.display()))?;
+            gone(fs::remove_file(&path)).map_err(|error| {
+                Failure::usage(format!("{}: cannot be removed: {error}", path.display()))
+            })?;
         }
         Ok(())
     }
 
     /// Writes files that are not written yet and whose times lie before `until_ns`.
-    fn write(&mut self, ring: &mut Ring, until_ns: i64) -> Result<(), (String, Exit)> {
+    fn write(&mut self, ring: &mut Ring, until_ns: i64) -> Result<(), Failure> {
         let ripe = |one: &Wanted| one.until_ns < until_ns;
         let next: Vec<Wanted> = self
             .packets
@@ -85,12 +80,10 @@ impl WantedPackets {
             .filter(ripe)
             .collect();
         for Wanted { ingress_ns, from_ns, until_ns } in next {
-            let around = ring
-                .around(from_ns, until_ns)
-                .map_err(|error| (error.to_string(), Exit::Disturbed))?;
+            let around = ring.around(from_ns, until_ns).or_fail(Exit::Disturbed)?;
             let path = self.path(ingress_ns);
             recording::write(&path, &around.header, &around.events)
-                .map_err(|error| (unwritable(&path, &error), Exit::Disturbed))?;
+                .or_unwritable(&path, Exit::Disturbed)?;
             if let Some((_, written)) = self.packets.get_mut(&ingress_ns) {
                 *written = Some(Written {
                     ingress_ns,
@@ -109,33 +102,18 @@ impl WantedPackets {
 }
 
 /// Runs the verb and prints its events.
-pub(super) fn run(request: &Trace, wanted: &recording::Request, last_ns: i64) -> Exit {
-    let (stopped, lines) = match request.ending.watch_lines() {
-        Ok(watched) => watched,
-        Err(error) => return failed(&error.to_string(), Exit::Impossible),
-    };
+pub(super) fn run(request: &Trace, wanted: &recording::Request, last_ns: i64) -> Outcome {
+    let (stopped, lines) = request.ending.watch_lines()?;
     let away = recording::stay_off(&request.cpus);
-    let prepared = |error: &TraceError| failed(&error.to_string(), exit_of(error));
-    let mut ring = match Ring::prepare(wanted, last_ns) {
-        Ok(ring) => ring,
-        Err(error) => return prepared(&error),
-    };
-    if let Err(error) = fs::create_dir_all(&request.out) {
-        return failed(&unwritable(&request.out, &error), Exit::Usage);
-    }
-    if let Err(error) = ring.arm() {
-        return prepared(&error);
-    }
-    if let Some(ns) = request.stop_after {
-        stop::after(Duration::from_nanos(ns.cast_unsigned()), Arc::clone(&stopped));
-    }
+    let mut ring = Ring::prepare(wanted, last_ns)?;
+    fs::create_dir_all(&request.out).or_unwritable(&request.out, Exit::Usage)?;
+    ring.arm()?;
+    stop::after(request.stop_after, &stopped);
     events::ready();
     let mut asked = WantedPackets { folder: request.out.clone(), packets: BTreeMap::new() };
     loop {
         let stops = stopped.load(Ordering::Acquire);
-        if let Err((text, exit)) = step(&mut ring, &lines, &mut asked, stops) {
-            return failed(&text, exit);
-        }
+        step(&mut ring, &lines, &mut asked, stops)?;
         if stops {
             break;
         }
@@ -158,10 +136,10 @@ fn step(
     lines: &Receiver<String>,
     asked: &mut WantedPackets,
     stops: bool,
-) -> Result<(), (String, Exit)> {
-    ring.look().map_err(|error| (error.to_string(), Exit::Disturbed))?;
+) -> Result<(), Failure> {
+    ring.look().or_fail(Exit::Disturbed)?;
     for line in lines.try_iter() {
-        asked.take(&line).map_err(|text| (text, Exit::Usage))?;
+        asked.take(&line)?;
     }
     asked.write(ring, if stops { i64::MAX } else { ring.until_ns() })
 }

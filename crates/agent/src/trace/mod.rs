@@ -2,23 +2,23 @@
 
 mod around;
 
-use crate::args::time;
 use crate::events;
-use crate::exit::Exit;
-use crate::output::failed;
+use crate::exit::{Exit, Failure, OrFail, Outcome};
+use crate::options::{one_of, time};
 use crate::stop::{self, Ending};
-use clap::ValueEnum;
 use serde::Serialize;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 use tailtrim_host::Cpus;
 use tailtrim_sys::placement;
 use tailtrim_trace::lines::{Header, Source};
-use tailtrim_tracer::trace::{self as recording, Counts, Recorder, TraceError};
+use tailtrim_tracer::trace::{self as recording, Counts, Recorder};
+
+/// Interval at which the end, and clocks, are looked for.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// Record what uses the CPUs: interrupts, softirqs, threads, and their senders.
 ///
@@ -44,8 +44,8 @@ pub(crate) struct Trace {
     #[arg(long, value_name = "PID")]
     pub(crate) device: Option<u32>,
     /// Source of the records (default: the first one that works)
-    #[arg(long, value_enum)]
-    pub(crate) source: Option<By>,
+    #[arg(long, value_parser = one_of(SOURCES))]
+    pub(crate) source: Option<Source>,
     /// Kernel buffer for the events of each CPU, in megabytes; a full buffer loses the oldest events (perf: the newest)
     #[arg(long, value_name = "MB", default_value = "64", value_parser = clap::value_parser!(u32).range(1..=4_096))]
     pub(crate) buffer: u32,
@@ -56,26 +56,20 @@ pub(crate) struct Trace {
     pub(crate) ending: Ending,
 }
 
-/// Source of the records.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum By {
-    /// An instance of tracefs, with stamps of the time-stamp counter
-    Tracefs,
-    /// perf_event_open, the same events; if tracefs is readable but instances cannot be made
-    Perf,
-    /// No events, only interrupts.csv; causes are inferred by statistics
-    Counters,
-}
-
-impl From<By> for Source {
-    fn from(by: By) -> Self {
-        match by {
-            By::Tracefs => Self::Tracefs,
-            By::Perf => Self::Perf,
-            By::Counters => Self::Counters,
-        }
-    }
-}
+/// Sources of the records.
+pub(crate) const SOURCES: &[(&str, &str, Source)] = &[
+    ("tracefs", "An instance of tracefs, with stamps of the time-stamp counter", Source::Tracefs),
+    (
+        "perf",
+        "perf_event_open, the same events; if tracefs is readable but instances cannot be made",
+        Source::Perf,
+    ),
+    (
+        "counters",
+        "No events, only interrupts.csv; causes are inferred by statistics",
+        Source::Counters,
+    ),
+];
 
 #[derive(Serialize)]
 struct TraceReport<'a> {
@@ -92,55 +86,40 @@ struct TraceReport<'a> {
 }
 
 /// Runs the verb and prints its events.
-pub(crate) fn run(request: &Trace) -> Exit {
+pub(crate) fn run(request: &Trace) -> Outcome {
     placement::gain_nothing();
     let wanted = recording::Request {
         cpus: request.cpus.clone(),
         buffer_mb: request.buffer,
-        source: request.source.map(Source::from),
+        source: request.source,
         device: request.device,
     };
     if let Some(last_ns) = request.last {
         return around::run(request, &wanted, last_ns);
     }
     let interrupts = request.out.with_file_name("interrupts.csv");
-    let stopped = match request.ending.watch() {
-        Ok(stopped) => stopped,
-        Err(error) => return failed(&error.to_string(), Exit::Impossible),
-    };
+    let stopped = request.ending.watch()?;
     let away = recording::stay_off(&request.cpus);
-    let mut recorder = match Recorder::prepare(&wanted) {
-        Ok(recorder) => recorder,
-        Err(error) => return failed(&error.to_string(), exit_of(&error)),
-    };
+    let mut recorder = Recorder::prepare(&wanted)?;
     // Opened now, so that an error does not come after an hour of recording. An earlier file is kept where nothing can
     // be recorded.
     for path in [&request.out, &interrupts] {
-        if let Err(error) = File::create(path) {
-            return failed(&unwritable(path, &error), Exit::Usage);
-        }
+        File::create(path).or_unwritable(path, Exit::Usage)?;
     }
-    if let Err(error) = recorder.arm() {
-        return failed(&error.to_string(), exit_of(&error));
-    }
-    if let Some(ns) = request.stop_after {
-        stop::after(Duration::from_nanos(ns.cast_unsigned()), Arc::clone(&stopped));
-    }
+    recorder.arm()?;
+    stop::after(request.stop_after, &stopped);
     events::ready();
-    wait(&stopped);
-    let mut trace = match recorder.finish() {
-        Ok(trace) => trace,
-        Err(error) => return failed(&error.to_string(), Exit::Disturbed),
-    };
+    // On a CPU that is not measured.
+    while !stopped.load(Ordering::Acquire) {
+        thread::sleep(LOOK);
+    }
+    let mut trace = recorder.finish().map_err(Failure::disturbed)?;
     if let Err(error) = away {
         trace.counts.refused.push(error.to_string());
     }
-    if let Err(error) = recording::write(&request.out, &trace.header, &trace.events) {
-        return failed(&unwritable(&request.out, &error), Exit::Disturbed);
-    }
-    if let Err(error) = fs::write(&interrupts, &trace.interrupts_csv) {
-        return failed(&unwritable(&interrupts, &error), Exit::Disturbed);
-    }
+    recording::write(&request.out, &trace.header, &trace.events)
+        .or_unwritable(&request.out, Exit::Disturbed)?;
+    fs::write(&interrupts, &trace.interrupts_csv).or_unwritable(&interrupts, Exit::Disturbed)?;
     let report = TraceReport {
         file: &request.out,
         interrupts: &interrupts,
@@ -151,19 +130,4 @@ pub(crate) fn run(request: &Trace) -> Exit {
         counts: &trace.counts,
     };
     events::result("tailtrim.trace/1", &report)
-}
-
-/// Until the flag is set: ten looks a second, on a CPU that is not measured.
-fn wait(stopped: &AtomicBool) {
-    while !stopped.load(Ordering::Acquire) {
-        thread::sleep(Duration::from_millis(100));
-    }
-}
-
-fn unwritable(path: &Path, error: &std::io::Error) -> String {
-    format!("{}: cannot be written: {error}; expected a place for a new file", path.display())
-}
-
-fn exit_of(error: &TraceError) -> Exit {
-    if error.is_impossible() { Exit::Impossible } else { Exit::Disturbed }
 }

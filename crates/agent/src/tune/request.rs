@@ -1,8 +1,6 @@
 //! The options for the wanted changes.
 
-use crate::args::microseconds;
-use clap::ValueEnum;
-use clap::builder::PossibleValue;
+use crate::options::{microseconds, one_of};
 use tailtrim_host::Cpus;
 use tailtrim_tune::{Boot, HugePages, Profile, Request, Smt, Turbo, Workload};
 
@@ -10,8 +8,8 @@ use tailtrim_tune::{Boot, HugePages, Profile, Request, Smt, Turbo, Workload};
 #[derive(Debug, clap::Args)]
 pub(super) struct Wanted {
     /// Set of changes
-    #[arg(long, value_enum, default_value = "latency-poll")]
-    profile: ProfileName,
+    #[arg(long, value_parser = one_of(&profiles()), default_value = "latency-poll")]
+    profile: Profile,
     /// CPUs for the workload, such as 2-7 (default: chosen by cores, caches and the interfaces' node)
     #[arg(long, value_name = "CPUS", conflicts_with = "isolate_cores")]
     isolate: Option<Cpus>,
@@ -42,17 +40,17 @@ pub(super) struct Wanted {
     #[arg(long, value_name = "N", requires = "nics")]
     queues: Option<u32>,
     /// Hyper-threads: the second hardware threads of cores (default: off in latency-poll)
-    #[arg(long, value_enum)]
-    smt: Option<SmtName>,
+    #[arg(long, value_parser = one_of(SMT))]
+    smt: Option<Smt>,
     /// Turbo frequencies
-    #[arg(long, value_enum, default_value = "keep")]
-    turbo: TurboName,
+    #[arg(long, value_parser = one_of(TURBO), default_value = "keep")]
+    turbo: Turbo,
     /// Longest exit latency of idle states on the workload's CPUs, such as 2us
     #[arg(long, value_name = "TIME", default_value = "2us", value_parser = microseconds)]
     exit_latency: u32,
     /// Action for changes of the boot line and of files read at boot
-    #[arg(long, value_enum, default_value = "print")]
-    boot: BootName,
+    #[arg(long, value_parser = one_of(BOOT), default_value = "print")]
+    boot: Boot,
     /// Stop a service that sets these values itself, and start it again on revert: tuned, irqbalance …
     #[arg(long, value_name = "SERVICE", value_delimiter = ',')]
     take_over: Vec<String>,
@@ -64,26 +62,10 @@ pub(super) struct Wanted {
     only: Vec<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct ProfileName(Profile);
-
-impl ValueEnum for ProfileName {
-    fn value_variants<'a>() -> &'a [Self] {
-        const ALL: [ProfileName; 5] = {
-            let all = Profile::ALL;
-            [
-                ProfileName(all[0]),
-                ProfileName(all[1]),
-                ProfileName(all[2]),
-                ProfileName(all[3]),
-                ProfileName(all[4]),
-            ]
-        };
-        &ALL
-    }
-
-    fn to_possible_value(&self) -> Option<PossibleValue> {
-        let help = match self.0 {
+/// Names of the profiles with their help.
+fn profiles() -> [(&'static str, &'static str, Profile); 5] {
+    Profile::ALL.map(|profile| {
+        let help = match profile {
             Profile::LatencyPoll => {
                 "Polling applications: Table I of \"Ducked Tails\", by the kernel's names"
             }
@@ -96,39 +78,27 @@ impl ValueEnum for ProfileName {
                 "Only changes that make measurements repeatable, none on the boot line"
             }
         };
-        Some(PossibleValue::new(self.0.name()).help(help))
-    }
+        (profile.name(), help, profile)
+    })
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum SmtName {
-    /// Switch them off
-    Off,
-    /// Leave them; threads of a core stay together
-    Keep,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum TurboName {
-    /// Leave it
-    Keep,
-    /// Least jitter
-    Off,
-    /// Fastest
-    On,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum BootName {
-    /// Print them
-    Print,
-    /// Write drop-ins of GRUB, systemd and modprobe
-    Grub,
-}
+const SMT: &[(&str, &str, Smt)] = &[
+    ("off", "Switch them off", Smt::Off),
+    ("keep", "Leave them; threads of a core stay together", Smt::Keep),
+];
+const TURBO: &[(&str, &str, Turbo)] = &[
+    ("keep", "Leave it", Turbo::Keep),
+    ("off", "Least jitter", Turbo::Off),
+    ("on", "Fastest", Turbo::On),
+];
+const BOOT: &[(&str, &str, Boot)] = &[
+    ("print", "Print them", Boot::Print),
+    ("grub", "Write drop-ins of GRUB, systemd and modprobe", Boot::Grub),
+];
 
 impl Wanted {
     pub(super) fn request(&self) -> Request {
-        let usual = Request::new(self.profile.0);
+        let usual = Request::new(self.profile);
         Request {
             workload: self.workload.unwrap_or(usual.workload),
             isolate: self.isolate.clone(),
@@ -139,20 +109,9 @@ impl Wanted {
             huge_pages: self.hugepages,
             ring: self.ring,
             queues: self.queues,
-            smt: match self.smt {
-                Some(SmtName::Off) => Smt::Off,
-                Some(SmtName::Keep) => Smt::Keep,
-                None => Smt::Profile,
-            },
-            turbo: match self.turbo {
-                TurboName::Keep => Turbo::Keep,
-                TurboName::Off => Turbo::Off,
-                TurboName::On => Turbo::On,
-            },
-            boot: match self.boot {
-                BootName::Print => Boot::Print,
-                BootName::Grub => Boot::Grub,
-            },
+            smt: self.smt.unwrap_or_default(),
+            turbo: self.turbo,
+            boot: self.boot,
             exit_latency_us: self.exit_latency.into(),
             take_over: self.take_over.clone(),
             without: self.without.clone(),

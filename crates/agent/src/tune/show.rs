@@ -1,7 +1,7 @@
 //! Results, for people and for programs.
 
-use crate::exit::Exit;
-use crate::output::{self, failed};
+use crate::exit::{Exit, Failure, OrFail, Outcome};
+use crate::output::{self, Document};
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::fs;
@@ -9,19 +9,12 @@ use std::path::Path;
 use tailtrim_localhost::tune::{Applied, Finding, PlaceNote, Reverted, Standing};
 use tailtrim_tune::{Journal, Place, Plan, export::ExportedFile};
 
-#[derive(Serialize)]
-struct Document<'a, T> {
-    schema: &'a str,
-    #[serde(flatten)]
-    content: &'a T,
-}
-
 /// Prints text.
-pub(super) fn print(text: &str) -> Exit {
+pub(super) fn print(text: &str) -> Outcome {
     output::write(text, Exit::Success)
 }
 
-pub(super) fn json<T: Serialize>(schema: &str, content: &T) -> Exit {
+pub(super) fn json<T: Serialize>(schema: &str, content: &T) -> Outcome {
     output::json(&Document { schema, content }, Exit::Success)
 }
 
@@ -39,7 +32,7 @@ fn list(out: &mut String, title: &str, told: &[PlaceNote]) {
     }
 }
 
-pub(super) fn applied(applied: &Applied, plan: &Plan) -> Exit {
+pub(super) fn applied(applied: &Applied, plan: &Plan) -> Outcome {
     let mut out = format!("{} values set, {} already as wanted\n", applied.took, applied.already);
     list(&mut out, "set, but another value is read back", &applied.differs);
     list(&mut out, "cannot be changed here", &applied.cannot);
@@ -61,36 +54,26 @@ struct Nothing {
     applied: bool,
 }
 
-pub(super) fn nothing(as_json: bool) -> Exit {
+pub(super) fn nothing(as_json: bool) -> Outcome {
     if as_json {
         return json("tailtrim.tune-status/1", &Nothing { applied: false });
     }
     print("nothing is applied\n")
 }
 
-pub(super) fn reverted(told: &Reverted, as_json: bool) -> Exit {
-    let done = if told.left.is_empty() { Exit::Success } else { Exit::Disturbed };
+pub(super) fn reverted(told: &Reverted, as_json: bool) -> Outcome {
     let mut out = format!("{} values restored, {} were as before\n", told.restored, told.as_before);
     list(&mut out, "changed by another program since, restored all the same", &told.drifted);
     list(&mut out, "ended since", &told.gone);
     list(&mut out, "could not be restored", &told.left);
-    let shown = if as_json { json("tailtrim.tune-reverted/1", told) } else { print(&out) };
-    if shown != Exit::Success {
-        return shown;
-    }
-    match told.left.first() {
-        None => done,
-        Some(first) => failed(
-            &format!(
-                "{} values could not be restored, the first of them {}: {}; the journal is kept: correct that and \
-                 revert again",
-                told.left.len(),
-                first.place,
-                first.why
-            ),
-            done,
-        ),
-    }
+    let shown = if as_json { json("tailtrim.tune-reverted/1", told) } else { print(&out) }?;
+    let Some(first) = told.left.first() else { return Ok(shown) };
+    Err(Failure::disturbed(format!(
+        "{} values could not be restored, the first of them {}: {}; the journal is kept: correct that and revert again",
+        told.left.len(),
+        first.place,
+        first.why
+    )))
 }
 
 /// Values that the kernel does not allow to change, and threads that have ended, do not need another look.
@@ -118,10 +101,10 @@ pub(super) fn findings(
     now_unix_s: u64,
     verify: bool,
     as_json: bool,
-) -> Exit {
+) -> Outcome {
     let verdict = if verify && found.iter().any(is_wrong) { Exit::Negative } else { Exit::Success };
     let begin = &journal.begin;
-    let shown = if as_json {
+    if as_json {
         let status = Status {
             applied: true,
             profile: &begin.profile,
@@ -130,11 +113,11 @@ pub(super) fn findings(
             arguments: &begin.arguments,
             values: found,
         };
-        json("tailtrim.tune-status/1", &status)
+        json("tailtrim.tune-status/1", &status)?;
     } else {
-        print(&as_text(journal, found, now_unix_s, verify))
-    };
-    if shown == Exit::Success { verdict } else { shown }
+        print(&as_text(journal, found, now_unix_s, verify))?;
+    }
+    Ok(verdict)
 }
 
 fn as_text(journal: &Journal, found: &[Finding], now_unix_s: u64, verify: bool) -> String {
@@ -185,7 +168,7 @@ fn duration(seconds: u64) -> String {
 }
 
 /// Prints files, or writes them below a folder.
-pub(super) fn files(files: &[ExportedFile], out: Option<&Path>) -> Exit {
+pub(super) fn files(files: &[ExportedFile], out: Option<&Path>) -> Outcome {
     let Some(folder) = out else {
         let many = files.len() > 1;
         let text = files.iter().fold(String::new(), |text, file| {
@@ -197,13 +180,8 @@ pub(super) fn files(files: &[ExportedFile], out: Option<&Path>) -> Exit {
     for file in files {
         let path = folder.join(&file.path);
         let made = path.parent().map_or(Ok(()), fs::create_dir_all);
-        if let Err(error) = made.and_then(|()| fs::write(&path, &file.content)) {
-            return failed(&format!("{}: cannot be written: {error}", path.display()), Exit::Usage);
-        }
-        let told = print(&format!("{}\n", path.display()));
-        if told != Exit::Success {
-            return told;
-        }
+        made.and_then(|()| fs::write(&path, &file.content)).or_unwritable(&path, Exit::Usage)?;
+        print(&format!("{}\n", path.display()))?;
     }
-    Exit::Success
+    Ok(Exit::Success)
 }

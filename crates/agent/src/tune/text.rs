@@ -1,8 +1,9 @@
 //! A plan as people read it.
 
 use crate::hints;
+use crate::output::wrapped;
 use std::fmt::Write;
-use tailtrim_tune::{Boot, Change, Place, Plan, State, Step, Value, When};
+use tailtrim_tune::{Boot, Change, Place, Plan, Step, StepState, Value, When};
 
 const WIDTH: usize = 100;
 /// Wider than the longest name of a change.
@@ -27,27 +28,22 @@ pub(super) fn text(plan: &Plan) -> String {
     if !as_wanted.is_empty() {
         out += "\nALREADY AS WANTED\n";
         let names: Vec<&str> = as_wanted.iter().map(|change| change.id.as_str()).collect();
-        wrapped(&mut out, "  ", "  ", &names.join(", "));
+        out += &wrapped(&names.join(", "), WIDTH, "  ", "  ");
     }
     if !unknown.is_empty() {
         out += "\nUNKNOWN: not changed, since what cannot be read cannot be restored\n";
         for change in unknown {
             let why = change.steps.iter().find_map(|step| step.state.unknown()).unwrap_or_default();
-            wrapped(&mut out, &format!("  {:<COLUMN$}", change.id), &" ".repeat(COLUMN + 2), why);
+            beside(&mut out, &change.id, why);
         }
     }
     if !plan.absent.is_empty() {
         out += "\nNOT HERE\n";
         for absent in &plan.absent {
-            wrapped(
-                &mut out,
-                &format!("  {:<COLUMN$}", absent.id),
-                &" ".repeat(COLUMN + 2),
-                &absent.why,
-            );
+            beside(&mut out, &absent.id, &absent.why);
         }
     }
-    owners(plan, &mut out);
+    managers(plan, &mut out);
     out
 }
 
@@ -67,7 +63,7 @@ fn head(plan: &Plan, out: &mut String) {
     }
     let _ = writeln!(out, "CPUs    {}", parts.join(" | "));
     for why in &division.why {
-        wrapped(out, "        - ", "          ", why);
+        *out += &wrapped(why, WIDTH, "        - ", "          ");
     }
 }
 
@@ -84,9 +80,9 @@ fn section(out: &mut String, title: &str, about: &str, changes: &[&Change]) {
             checks => format!("  [{}]", checks.join(" ")),
         };
         let title = format!("{}{checks}", change.title);
-        wrapped(out, &format!("  {:<COLUMN$}", change.id), &" ".repeat(COLUMN + 2), &title);
+        beside(out, &change.id, &title);
         for (name, value) in values(change) {
-            wrapped(out, &format!("      {name:<10}"), &" ".repeat(16), &value);
+            *out += &wrapped(&value, WIDTH, &format!("      {name:<10}"), &" ".repeat(16));
         }
     }
 }
@@ -106,8 +102,10 @@ fn values(change: &Change) -> Vec<(&'static str, String)> {
 
 /// The values of steps, in as few lines as tell all: equal ones are counted.
 fn changes_of(steps: &[Step]) -> Vec<String> {
-    let needed: Vec<&Step> =
-        steps.iter().filter(|step| matches!(step.state, State::Needed | State::Told)).collect();
+    let needed: Vec<&Step> = steps
+        .iter()
+        .filter(|step| matches!(step.state, StepState::Needed | StepState::Printed))
+        .collect();
     let mut lines = Vec::new();
     let mut groups: Vec<(String, Vec<&Step>)> = Vec::new();
     for step in &needed {
@@ -130,7 +128,7 @@ fn changes_of(steps: &[Step]) -> Vec<String> {
     if more > 0 {
         lines.push(format!("and {more} more values (--json lists them all)"));
     }
-    let left = steps.iter().filter(|step| step.state == State::Already).count();
+    let left = steps.iter().filter(|step| step.state == StepState::Already).count();
     if left > 0 && !needed.is_empty() {
         lines.push(format!("{left} more already as wanted"));
     }
@@ -142,7 +140,7 @@ fn changes_of(steps: &[Step]) -> Vec<String> {
 }
 
 fn arrow(step: &Step) -> String {
-    let told = if step.state == State::Told { " (not written: --boot print)" } else { "" };
+    let told = if step.state == StepState::Printed { " (not written: --boot print)" } else { "" };
     if matches!(step.place, Place::Config { .. } | Place::Directory { .. }) {
         return format!("{}{told}", if step.old.is_some() { "written anew" } else { "made" });
     }
@@ -158,45 +156,25 @@ fn boot_line(plan: &Plan, out: &mut String) {
         return;
     }
     out.push_str("\n  all words for the boot line:\n");
-    wrapped(out, "      ", "      ", &words.join(" "));
+    *out += &wrapped(&words.join(" "), WIDTH, "      ", "      ");
     if plan.request.boot == Boot::Print {
-        wrapped(
-            out,
-            "      ",
-            "      ",
-            "--boot grub writes them to /etc/default/grub.d; for boot loader entries: grubby \
-             --update-kernel=ALL --args=\"…\"",
-        );
+        let text = "--boot grub writes them to /etc/default/grub.d; for boot loader entries: grubby \
+             --update-kernel=ALL --args=\"…\"";
+        *out += &wrapped(text, WIDTH, "      ", "      ");
     }
 }
 
-fn owners(plan: &Plan, out: &mut String) {
-    for (owner, changes) in plan.refused_by() {
-        let _ = writeln!(out, "\nANOTHER MANAGER: {} runs (process {})", owner.service, owner.pid);
-        let text = format!("it sets {}, and would undo {}", owner.owns, changes.join(", "));
-        wrapped(out, "  ", "  ", &text);
-        wrapped(out, "  ", "  ", &hints::owner(owner));
+fn managers(plan: &Plan, out: &mut String) {
+    for (manager, changes) in plan.refused_by() {
+        let _ =
+            writeln!(out, "\nANOTHER MANAGER: {} runs (process {})", manager.service, manager.pid);
+        let text = format!("it sets {}, and would undo {}", manager.owns, changes.join(", "));
+        *out += &wrapped(&text, WIDTH, "  ", "  ");
+        *out += &wrapped(&hints::manager(manager), WIDTH, "  ", "  ");
     }
 }
 
-/// Write text in lines of at most [`WIDTH`] characters.
-fn wrapped(out: &mut String, first: &str, rest: &str, text: &str) {
-    let mut line = first.to_owned();
-    let mut empty = true;
-    for word in text.split_whitespace() {
-        let length = line.chars().count() + 1 + word.chars().count();
-        if !empty && length > WIDTH {
-            out.push_str(line.trim_end());
-            out.push('\n');
-            line = rest.to_owned();
-            empty = true;
-        }
-        if !empty {
-            line.push(' ');
-        }
-        line.push_str(word);
-        empty = false;
-    }
-    out.push_str(line.trim_end());
-    out.push('\n');
+/// A text beside the name of a change.
+fn beside(out: &mut String, name: &str, text: &str) {
+    *out += &wrapped(text, WIDTH, &format!("  {name:<COLUMN$}"), &" ".repeat(COLUMN + 2));
 }

@@ -214,7 +214,7 @@ fn isolation_that_is_only_assumed_is_called_so() {
     assert!(whole.intent.isolate_assumed);
     let affinity = &whole.answer("IRQ-001").unwrap().said;
     assert!(affinity.contains("assumed to be isolated 1-3,5-7"), "{affinity}");
-    for one in &whole.asked {
+    for one in &whole.results {
         let said = &one.finding.said;
         assert!(!said.contains("isolated CPU"), "{}: {said}", one.check.id);
     }

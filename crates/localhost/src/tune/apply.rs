@@ -5,7 +5,7 @@ use super::state::StateError;
 use super::store::Store;
 use serde::Serialize;
 use tailtrim_tune::{
-    Begin, Change, Journal, JournalError, Mark, Outcome, Place, Plan, Recorded, Step,
+    Begin, Change, Journal, JournalError, JournalStep, Mark, Outcome, Place, Plan, Step,
 };
 use thiserror::Error;
 
@@ -125,7 +125,7 @@ struct Writer<'a, S> {
 }
 
 impl<S: Store> Writer<'_, S> {
-    fn publish(&mut self, begin: &Begin, steps: &[Recorded]) -> Result<(), ApplyError> {
+    fn publish(&mut self, begin: &Begin, steps: &[JournalStep]) -> Result<(), ApplyError> {
         let bytes = [Journal::begun(begin, steps)?, self.marks.clone()].concat();
         // A journal that cannot be parsed could not be taken back.
         Journal::parse(&bytes).map_err(ApplyError::Planned)?;
@@ -144,7 +144,7 @@ impl<S: Store> Writer<'_, S> {
 fn record(
     host: &impl Host,
     steps: &[(&Change, &Step)],
-    recorded: &mut Vec<Recorded>,
+    recorded: &mut Vec<JournalStep>,
     applied: &mut Applied,
 ) -> Result<(), ApplyError> {
     let made: Vec<&str> = steps
@@ -177,7 +177,7 @@ fn record(
             }
             continue;
         }
-        recorded.push(Recorded {
+        recorded.push(JournalStep {
             number: recorded.len(),
             change: change.id.clone(),
             place: step.place.clone(),
@@ -204,7 +204,7 @@ fn may_be_made(place: &Place, made: &[&str]) -> bool {
 fn carry_out(
     host: &mut impl Host,
     writer: &mut Writer<'_, impl Store>,
-    step: &Recorded,
+    step: &JournalStep,
     applied: &mut Applied,
 ) -> Result<(), ApplyError> {
     let outcome = attempt(host, step);
@@ -231,7 +231,7 @@ fn carry_out(
     Ok(())
 }
 
-fn attempt(host: &mut impl Host, step: &Recorded) -> Outcome {
+fn attempt(host: &mut impl Host, step: &JournalStep) -> Outcome {
     let Some(new) = &step.new else { return Outcome::Took };
     let written = host.write(&step.place, Some(&step.form.written(new)));
     if let Err(why) = written {

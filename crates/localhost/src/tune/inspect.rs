@@ -1,7 +1,7 @@
 //! Comparison of set values with the present ones.
 
 use serde::Serialize;
-use tailtrim_tune::{Journal, Outcome, Place, Places, Recorded, Value};
+use tailtrim_tune::{Journal, JournalStep, Outcome, Place, Places, Value};
 
 /// State of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -48,7 +48,7 @@ pub fn inspect(host: &impl Places, journal: &Journal, boot_id: &str) -> Vec<Find
     wanted.map(|step| look(host, journal, step, restarted)).collect()
 }
 
-fn look(host: &impl Places, journal: &Journal, step: &Recorded, restarted: bool) -> Finding {
+fn look(host: &impl Places, journal: &Journal, step: &JournalStep, restarted: bool) -> Finding {
     let shown = |value: &Option<Value>| match value {
         Some(value) => step.form.shown(value),
         None => "not there".to_owned(),
@@ -68,7 +68,7 @@ fn look(host: &impl Places, journal: &Journal, step: &Recorded, restarted: bool)
 
 fn standing(
     journal: &Journal,
-    step: &Recorded,
+    step: &JournalStep,
     now: &Result<Option<Value>, tailtrim_host::Unread>,
     restarted: bool,
 ) -> (Standing, Option<String>) {

@@ -6,7 +6,7 @@ use super::state::StateError;
 use super::store::Store;
 use serde::Serialize;
 use std::collections::BTreeSet;
-use tailtrim_tune::{Command, Journal, JournalError, Mark, Outcome, Place, Recorded, Value};
+use tailtrim_tune::{Command, Journal, JournalError, JournalStep, Mark, Outcome, Place, Value};
 use thiserror::Error;
 
 /// Restoring one value may change another that was restored before (a watchdog that is two in one): all values are
@@ -134,7 +134,12 @@ fn restore_all(
     restored
 }
 
-fn restore(host: &mut impl Host, journal: &Journal, step: &Recorded, restarted: bool) -> Restoring {
+fn restore(
+    host: &mut impl Host,
+    journal: &Journal,
+    step: &JournalStep,
+    restarted: bool,
+) -> Restoring {
     if restarted && !step.place.survives_restart() {
         return Restoring::Gone("the host was rebooted since".to_owned());
     }
@@ -172,7 +177,7 @@ fn shown(value: &Option<Value>) -> String {
 }
 
 /// Whether a file ends with a directory that was made.
-fn goes_with_folder(journal: &Journal, step: &Recorded) -> bool {
+fn goes_with_folder(journal: &Journal, step: &JournalStep) -> bool {
     let (Place::File { path }, None) = (&step.place, &step.old) else { return false };
     journal.steps.iter().any(|other| match &other.place {
         Place::Directory { path: folder } => {
@@ -191,7 +196,7 @@ fn run_after(
     restored: &BTreeSet<usize>,
     told: &mut Reverted,
 ) {
-    let changed = |step: &&Recorded| {
+    let changed = |step: &&JournalStep| {
         journal.started.contains(&step.number) || restored.contains(&step.number)
     };
     let commands: BTreeSet<(Command, &Place)> = journal

@@ -4,7 +4,7 @@
 //! All events of a CPU are in a group with one leader, so that one call, and one interrupt, begins and ends recording
 //! there.
 
-use super::read::{Buffer, Recorded, Step};
+use super::read::{Buffer, RecordedBuffers, Step};
 use super::source::{Vocabulary, Wanted};
 use super::{SENDER_KILOBYTES, TraceError, place, wanted};
 use crate::clock::Counter;
@@ -85,12 +85,12 @@ impl Perf {
         &self,
         decoder: &Decoder,
         disarmed: u64,
-    ) -> Result<Recorded, TraceError> {
+    ) -> Result<RecordedBuffers, TraceError> {
         let of = |all: &[OfCpu]| {
             let one = |one: &OfCpu| Ok((one.cpu, one.recorded(decoder, disarmed)?));
             all.iter().map(one).collect::<Result<Vec<_>, TraceError>>()
         };
-        Ok(Recorded { measured: of(&self.measured)?, sending: of(&self.sending)? })
+        Ok(RecordedBuffers { measured: of(&self.measured)?, sending: of(&self.sending)? })
     }
 }
 

@@ -48,13 +48,13 @@ impl Buffer {
 
 /// The buffers of all CPUs.
 #[derive(Default)]
-pub(super) struct Recorded {
+pub(super) struct RecordedBuffers {
     pub(super) measured: Vec<(u32, Buffer)>,
     /// Buffers of CPUs that send to measured ones.
     pub(super) sending: Vec<(u32, Buffer)>,
 }
 
-impl Recorded {
+impl RecordedBuffers {
     /// Removes records outside of these ticks.
     pub(super) fn only(&mut self, ticks: &RangeInclusive<u64>) {
         for (_, buffer) in self.measured.iter_mut().chain(&mut self.sending) {
@@ -78,12 +78,12 @@ pub(super) struct Span<'a> {
 
 /// Makes events of all records, and fills `counts` in.
 pub(super) fn events(
-    recorded: Recorded,
+    recorded: RecordedBuffers,
     span: Span<'_>,
     source: Source,
     counts: &mut Counts,
 ) -> Vec<Event> {
-    let Recorded { measured, sending } = recorded;
+    let RecordedBuffers { measured, sending } = recorded;
     let Span { axis, armed, disarmed, ours } = span;
     let symbols = Symbols::parse(&fs::read_to_string("/proc/kallsyms").unwrap_or_default());
     if symbols.is_empty() && source != Source::Counters {

@@ -1,7 +1,7 @@
 //! Sources of records, and their knowledge of this kernel's events.
 
 use super::perf::Perf;
-use super::read::Recorded;
+use super::read::RecordedBuffers;
 use super::tracefs::Tracefs;
 use super::{Counts, TraceError};
 use crate::clock::Counter;
@@ -131,11 +131,11 @@ impl Recording {
         &self,
         decoder: &Decoder,
         disarmed: u64,
-    ) -> Result<Recorded, TraceError> {
+    ) -> Result<RecordedBuffers, TraceError> {
         match self {
             Self::Tracefs(tracefs) => tracefs.recorded(decoder),
             Self::Perf(perf) => perf.recorded(decoder, disarmed),
-            Self::Counters => Ok(Recorded::default()),
+            Self::Counters => Ok(RecordedBuffers::default()),
         }
     }
 }

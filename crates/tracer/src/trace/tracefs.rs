@@ -3,7 +3,7 @@
 use super::drained::{Drained, Lane, SubBuffer};
 use super::instance::{self, Instance};
 use super::place;
-use super::read::{Buffer, Recorded, Step};
+use super::read::{Buffer, RecordedBuffers, Step};
 use super::source::{Vocabulary, Wanted};
 use super::{Counts, SENDER_KILOBYTES, TraceError, wanted};
 use crate::clock;
@@ -86,7 +86,7 @@ impl Tracefs {
         Ok(disarmed)
     }
 
-    pub(super) fn recorded(&self, decoder: &Decoder) -> Result<Recorded, TraceError> {
+    pub(super) fn recorded(&self, decoder: &Decoder) -> Result<RecordedBuffers, TraceError> {
         let of = |instance: &Instance, cpus: &Cpus| {
             let one = |cpu| {
                 let lane = self.lane(instance, cpu, u64::MAX)?;
@@ -98,7 +98,7 @@ impl Tracefs {
             };
             cpus.iter().map(one).collect::<Result<Vec<_>, TraceError>>()
         };
-        Ok(Recorded {
+        Ok(RecordedBuffers {
             measured: of(&self.events, &self.cpus)?,
             sending: of(&self.senders, &self.sending)?,
         })
@@ -135,13 +135,13 @@ impl Tracefs {
         drained: &Drained,
         ticks: &RangeInclusive<u64>,
         decoder: &Decoder,
-    ) -> Result<Recorded, TraceError> {
+    ) -> Result<RecordedBuffers, TraceError> {
         let of = |lanes: &[Lane]| {
             let one =
                 |lane: &Lane| Ok((lane.cpu, self.decoded_lane(lane, ticks.clone(), decoder)?));
             lanes.iter().map(one).collect::<Result<Vec<_>, TraceError>>()
         };
-        Ok(Recorded { measured: of(&drained.measured)?, sending: of(&drained.sending)? })
+        Ok(RecordedBuffers { measured: of(&drained.measured)?, sending: of(&drained.sending)? })
     }
 
     fn decoded_lane(

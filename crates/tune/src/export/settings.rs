@@ -1,6 +1,6 @@
 //! Settings of a plan, by kind.
 
-use crate::change::{Change, State, Step, When};
+use crate::change::{Change, Step, StepState, When};
 use crate::place::{NicGroup, Place};
 use crate::plan::Plan;
 use std::collections::BTreeMap;
@@ -61,7 +61,7 @@ impl<'a> Settings<'a> {
 }
 
 fn is_set(step: &Step) -> bool {
-    matches!(step.state, State::Needed | State::Already)
+    matches!(step.state, StepState::Needed | StepState::Already)
 }
 
 /// A comment that names what is not in a file; nothing where all is.

@@ -3,7 +3,6 @@
 use super::ExportedFile;
 use crate::plan::Plan;
 use crate::request::{Boot, Request, Smt, Turbo};
-use tailtrim_host::Workload;
 
 /// For `/etc/systemd`.
 #[must_use]
@@ -63,13 +62,8 @@ fn arguments(request: &Request) -> Vec<String> {
     add("housekeeping-cores", request.housekeeping_cores.map(|n| n.to_string()));
     let list = |names: &[String]| (!names.is_empty()).then(|| names.join(","));
     add("nic", list(&request.nics));
-    let workload = match request.workload {
-        Workload::Poll => "poll",
-        Workload::Interrupt => "interrupt",
-        Workload::Vm => "vm",
-        Workload::Guest => "guest",
-    };
-    add("workload", (request.workload != usual.workload).then(|| workload.to_owned()));
+    let workload = request.workload;
+    add("workload", (workload != usual.workload).then(|| workload.to_string()));
     add("hugepages", request.huge_pages.map(|pages| pages.to_string()));
     add("ring", request.ring.map(|n| n.to_string()));
     add("queues", request.queues.map(|n| n.to_string()));

@@ -1,7 +1,7 @@
 //! Huge pages.
 
 use super::{HostContext, Steps, some};
-use crate::change::State;
+use crate::change::StepState;
 use crate::form::Form;
 
 pub(crate) fn huge_pages(context: &HostContext<'_>) -> Steps {
@@ -17,7 +17,7 @@ pub(crate) fn huge_pages(context: &HostContext<'_>) -> Steps {
         let old = step.old.as_ref().and_then(|old| old.shown().parse::<u64>().ok());
         if old.is_some_and(|old| old >= pages.count) {
             step.new.clone_from(&step.old);
-            step.state = State::Already;
+            step.state = StepState::Already;
         }
     }
     some(step.into_iter().collect(), &otherwise)

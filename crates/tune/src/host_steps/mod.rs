@@ -7,7 +7,7 @@ pub(crate) mod nics;
 pub(crate) mod services;
 pub(crate) mod words;
 
-use super::change::{State, Step};
+use super::change::{Step, StepState};
 use super::division::Division;
 use super::form::Form;
 use super::place::{Place, Places, Value};
@@ -39,7 +39,7 @@ impl HostContext<'_> {
             Ok(None) => None,
             Err(why) => {
                 let mut step = Step::new(place, form, None, new);
-                step.state = State::Unknown(why.to_string());
+                step.state = StepState::Unknown(why.to_string());
                 Some(step)
             }
         }
@@ -57,7 +57,7 @@ impl HostContext<'_> {
         let old = step.old.as_ref().and_then(|old| self.cpus(&step.form, old));
         if old.is_some_and(|old| old.is_subset(wanted)) {
             step.new.clone_from(&step.old);
-            step.state = State::Already;
+            step.state = StepState::Already;
         }
         Some(step)
     }
@@ -83,7 +83,7 @@ impl HostContext<'_> {
         steps.push(Step::new(place, Form::Bytes, old, content));
         if self.request.boot == Boot::Print {
             for step in &mut steps {
-                step.state = State::Told;
+                step.state = StepState::Printed;
             }
         }
         steps

@@ -1,7 +1,7 @@
 //! Interfaces that were named.
 
 use super::{HostContext, Steps, some};
-use crate::change::{State, Step};
+use crate::change::{Step, StepState};
 use crate::form::Form;
 use crate::place::{NicGroup, Place};
 use tailtrim_host::Workload;
@@ -112,7 +112,7 @@ pub(crate) fn transmit_steering(context: &HostContext<'_>) -> Steps {
         let step = context.file(path, Form::Mask, &cpu.to_mask());
         // An interface with one queue has the file, and reading it fails.
         steps.extend(
-            step.filter(|step| !matches!(step.state, State::Unknown(_))).map(Step::optional),
+            step.filter(|step| !matches!(step.state, StepState::Unknown(_))).map(Step::optional),
         );
     }
     some(steps, "the interfaces have one queue each, or the driver has no XPS")

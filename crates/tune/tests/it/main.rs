@@ -11,8 +11,8 @@ use std::path::Path;
 use tailtrim_host::{Cpus, Memory, Tree};
 use tailtrim_tune::export::{self, ExportedFile};
 use tailtrim_tune::{
-    Begin, Boot, Command, FORMAT, Journal, Plan, PlanError, Profile, Recorded, Request, Smt, State,
-    When, Workload, plan,
+    Begin, Boot, Command, FORMAT, Journal, JournalStep, Plan, PlanError, Profile, Request, Smt,
+    StepState, When, Workload, plan,
 };
 
 fn golden(name: &str, content: &str) {
@@ -172,7 +172,9 @@ fn grub_gets_what_is_missing() {
 fn without_drop_ins_nothing_is_written_to_a_disk() {
     let (_, poll) = on_server(|_| {});
     let next: Vec<_> = poll.changes.iter().filter(|change| change.when == When::NextBoot).collect();
-    assert!(next.iter().flat_map(|change| &change.steps).all(|step| step.state == State::Told));
+    assert!(
+        next.iter().flat_map(|change| &change.steps).all(|step| step.state == StepState::Printed)
+    );
     assert!(poll.steps().all(|(_, step)| !step.place.survives_restart()));
 }
 
@@ -236,8 +238,8 @@ fn the_journal_of_every_plan_can_be_read() {
                 .or_else(|_| plan(&host, &Request { boot: Boot::Print, ..request.clone() }));
             let Ok(made) = made else { continue };
             let steps = made.changes.iter().flat_map(|change| &change.steps).zip(0..);
-            let steps: Vec<Recorded> = steps
-                .map(|(step, number)| Recorded {
+            let steps: Vec<JournalStep> = steps
+                .map(|(step, number)| JournalStep {
                     number,
                     change: "x".into(),
                     place: step.place.clone(),

@@ -16,7 +16,7 @@ use tailtrim_host::Cpus;
 use tailtrim_localhost::tune::{ApplyError, Standing, apply, begin, inspect, revert};
 use tailtrim_tune::{
     Begin, Change, Command, Division, Form, Journal, Outcome, Place, Places, Plan, Profile,
-    Request, State, Step, Value, When,
+    Request, Step, StepState, Value, When,
 };
 
 fn started() -> Begin {
@@ -46,7 +46,7 @@ fn plan(changes: Vec<Change>) -> Plan {
         division: Division::default(),
         changes,
         absent: Vec::new(),
-        owners: Vec::new(),
+        managers: Vec::new(),
     }
 }
 
@@ -60,7 +60,7 @@ fn wishes(machine: &Machine, chosen: &[(usize, u64, bool)]) -> Plan {
         }
         let (form, new) = Machine::wish(cell, *seed);
         let mut step = Step::new(place.clone(), form, None, new);
-        step.state = State::Needed;
+        step.state = StepState::Needed;
         step.optional = *optional || matches!(cell, Cell::Managed(_));
         if matches!(cell, Cell::File(_)) && seed.is_multiple_of(3) {
             step.then = Some(Command::UpdateGrub);

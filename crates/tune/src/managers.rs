@@ -1,4 +1,4 @@
-//! Other owners of these values: daemons that run, files that are applied when the host starts.
+//! Other managers of these values: daemons that run, files that are applied when the host starts.
 
 use super::place::Places;
 use serde::Serialize;
@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 /// A daemon that would set back what is changed here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Owner {
+pub struct Manager {
     /// Its service.
     pub service: String,
     /// Its process.
@@ -34,7 +34,7 @@ pub(crate) fn services() -> impl Iterator<Item = &'static str> {
 }
 
 /// Daemons that run on a host.
-pub(crate) fn running(host: &dyn Places) -> Vec<Owner> {
+pub(crate) fn running(host: &dyn Places) -> Vec<Manager> {
     let processes = host.list("/proc").unwrap_or_default();
     let mut found = Vec::new();
     for pid in processes.iter().filter_map(|name| name.parse::<u32>().ok()) {
@@ -42,10 +42,10 @@ pub(crate) fn running(host: &dyn Places) -> Vec<Owner> {
         let Some((_, service, owns)) = DAEMONS.iter().find(|(comm, ..)| *comm == name) else {
             continue;
         };
-        if found.iter().any(|owner: &Owner| owner.service == *service) {
+        if found.iter().any(|manager: &Manager| manager.service == *service) {
             continue;
         }
-        found.push(Owner {
+        found.push(Manager {
             service: (*service).to_owned(),
             pid,
             owns: (*owns).to_owned(),
@@ -114,7 +114,7 @@ mod tests {
             .with("/proc/71/comm", "tuned\n")
             .with("/proc/80/comm", "irqbalance\n");
         let found: Vec<(String, u32)> =
-            running(&host).into_iter().map(|owner| (owner.service, owner.pid)).collect();
+            running(&host).into_iter().map(|manager| (manager.service, manager.pid)).collect();
         assert_eq!(found, [("tuned".to_owned(), 70), ("irqbalance".to_owned(), 80)]);
         assert!(owns("irqbalance", "irq.affinity") && !owns("irqbalance", "mm.thp"));
         assert!(owns("tuned", "mm.thp"));

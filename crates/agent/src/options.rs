@@ -1,0 +1,189 @@
+//! Options that several verbs have, and how their values are read.
+
+use crate::exit::{Exit, Failure, OrFail};
+use clap::ValueEnum;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use std::fs;
+use std::path::Path;
+use tailtrim_ports::generate::Stop;
+use tailtrim_stats::Probability;
+use tailtrim_sys::placement::{Placement, PlacementError};
+use tailtrim_tail::analysis::{Options, OrderError};
+use tailtrim_tail::matching::Window;
+use tailtrim_tail::signature::{Rewrites, Selection};
+use tailtrim_tail::summary::Summary;
+use tailtrim_wire::Key;
+use tailtrim_wire::duration::{time_ns, time_or_number_ns};
+
+/// Options for matching packets and analysing their latencies.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Matching {
+    /// Bytes that identify a packet, counted from the start of the frame
+    #[arg(long, value_name = "OFFSET:LENGTH,…")]
+    pub(crate) signature: Option<Selection>,
+    /// Fields that the device under test rewrites, beside MAC addresses, VLAN tags, TTL and checksums
+    #[arg(long, value_enum, value_delimiter = ',', conflicts_with = "signature")]
+    pub(crate) mask: Vec<Mask>,
+    /// Leave out samples within this time of the first match, such as 1s or 500ms
+    #[arg(long, alias = "trim", value_name = "TIME", default_value = "1s", value_parser = time)]
+    pub(crate) skip: i64,
+    /// Longest latency: later packets are not matched, such as 5s or 500ms
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = time)]
+    pub(crate) window: i64,
+    /// A quantile in addition to 0.5, 0.9, 0.99 …; repeatable
+    #[arg(long = "quantile", value_name = "P")]
+    pub(crate) quantiles: Vec<Probability>,
+    /// Confidence level of the intervals
+    #[arg(long, value_name = "P", default_value = "0.95")]
+    pub(crate) confidence: Probability,
+    /// Take this off each latency, in ns: what cables between the taps and the device take
+    #[arg(long, value_name = "NS", default_value = "0", allow_negative_numbers = true)]
+    pub(crate) correction: i64,
+    /// Accept captures in which most packets leave before they enter
+    #[arg(long)]
+    pub(crate) allow_negative: bool,
+}
+
+impl Matching {
+    pub(crate) fn options(&self) -> Options {
+        let masked = |mask| self.mask.contains(&mask);
+        Options {
+            window: Window { window_ns: self.window, ..Window::default() },
+            trim_ns: self.skip,
+            rewrites: Rewrites {
+                nat: masked(Mask::Nat),
+                tos: masked(Mask::Tos),
+                tunnel: masked(Mask::Tunnel),
+            },
+            selection: self.signature.clone(),
+            quantiles: self.quantiles.clone(),
+            confidence: self.confidence,
+            correction_ns: self.correction,
+            ..Options::default()
+        }
+    }
+
+    /// Refuses a result whose captures seem to be swapped or the same, unless that is accepted.
+    pub(crate) fn check_order(&self, summary: &Summary) -> Result<(), OrderError> {
+        if self.allow_negative { Ok(()) } else { summary.check_order() }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Mask {
+    /// IP addresses and TCP or UDP ports
+    Nat,
+    /// DSCP and ECN
+    Tos,
+    /// A VXLAN or GRE tunnel: the innermost packet counts
+    Tunnel,
+}
+
+/// Parser of an option that has one of these values, each with its name and help.
+pub(crate) fn one_of<T: Clone + Send + Sync + 'static>(
+    values: &[(&'static str, &'static str, T)],
+) -> impl TypedValueParser<Value = T> + use<T> {
+    let values = values.to_vec();
+    let named = values.iter().map(|(name, help, _)| PossibleValue::new(*name).help(*help));
+    PossibleValuesParser::new(named.collect::<Vec<_>>()).try_map(move |chosen| {
+        let value =
+            values.iter().find(|(name, ..)| *name == chosen).map(|(.., value)| value.clone());
+        value.ok_or("no such value")
+    })
+}
+
+/// Place of a verb with one busy thread.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Placing {
+    /// CPU to run on
+    #[arg(long)]
+    pub(crate) cpu: Option<usize>,
+    /// Run with real-time priority (SCHED_FIFO)
+    #[arg(long)]
+    fifo: bool,
+}
+
+impl Placing {
+    /// Places this thread.
+    pub(crate) fn take(&self) -> Result<Placement, PlacementError> {
+        Placement::take(self.cpu, self.fifo)
+    }
+}
+
+/// A time such as `10s` or `500ms`, or decimal seconds, as nanoseconds.
+pub(crate) fn time(text: &str) -> Result<i64, String> {
+    time_or_number_ns(text, 1_000_000_000)
+        .map(u64::cast_signed)
+        // The matcher needs twice the window.
+        .filter(|ns| *ns < i64::MAX / 4)
+        .ok_or_else(|| format!("invalid time {text:?}, expected one such as 10s or 500ms"))
+}
+
+/// A time such as `50us`, or decimal microseconds, as whole microseconds.
+pub(crate) fn microseconds(text: &str) -> Result<u32, String> {
+    time_or_number_ns(text, 1_000)
+        .filter(|ns| ns % 1_000 == 0)
+        .and_then(|ns| u32::try_from(ns / 1_000).ok())
+        .ok_or_else(|| format!("invalid time {text:?}, expected whole microseconds such as 50us"))
+}
+
+/// `5s`, `500ms` or a number of packets.
+pub(crate) fn stop(text: &str) -> Result<Stop, String> {
+    if let Some(ns) = time_ns(text) {
+        return Ok(Stop::After(ns));
+    }
+    text.parse().map(Stop::Packets).map_err(|_| {
+        format!("invalid stop {text:?}, expected a time such as 5s, or a number of packets")
+    })
+}
+
+/// `02:00:00:00:00:01`
+pub(crate) fn parse_mac(text: &str) -> Result<[u8; 6], String> {
+    let bytes: Vec<u8> = text
+        .split(':')
+        .map(|byte| u8::from_str_radix(byte, 16).ok().filter(|_| byte.len() == 2))
+        .collect::<Option<_>>()
+        .unwrap_or_default();
+    bytes
+        .try_into()
+        .map_err(|_| format!("{text:?}: expected a MAC address such as 02:00:00:00:00:01"))
+}
+
+/// The cookie of UDP echo, which reflector and client both know: eight bytes of sixteen hexadecimal digits.
+pub(crate) fn parse_cookie(text: &str) -> Result<[u8; 8], String> {
+    let expected = || format!("invalid cookie {text:?}, expected 16 hexadecimal digits");
+    if text.len() != 16 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return Err(expected());
+    }
+    u64::from_str_radix(text, 16).map(u64::to_be_bytes).map_err(|_| expected())
+}
+
+/// The key of authenticated STAMP in a file.
+pub(crate) fn key(path: &Path) -> Result<Key, Failure> {
+    let told = |error: &dyn std::fmt::Display| format!("--key-file {}: {error}", path.display());
+    let text = fs::read(path).map_err(|error| told(&error)).or_fail(Exit::Usage)?;
+    Key::of_text(&text).map_err(|error| told(&error)).or_fail(Exit::Usage)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sixteen_digits_are_eight_bytes() {
+        assert_eq!(
+            parse_cookie("00112233AABBccdd"),
+            Ok([0, 0x11, 0x22, 0x33, 0xaa, 0xbb, 0xcc, 0xdd])
+        );
+        for text in [
+            "",
+            "0",
+            "00112233aabbccd",
+            "00112233aabbccdd0",
+            "+0112233aabbccdd",
+            "g0112233aabbccdd",
+        ] {
+            assert!(parse_cookie(text).is_err(), "{text}");
+        }
+    }
+}
