@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from tailtrim._native import NativeAnalysis
     from tailtrim.analysis.decode import Captured, Decoded
+    from tailtrim.analysis.engines.engine import Engine
     from tailtrim.analysis.engines.expressions import Ends, Rules
-    from tailtrim.analysis.engines.protocol import Engine
 
 
 def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
