@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tailtrim import units
 from tailtrim.cli import options
-from tailtrim.cli.console import say, say_json
+from tailtrim.cli.console import say, say_json, warn
 from tailtrim.publishing.report import write_files
 
 if TYPE_CHECKING:
@@ -127,7 +126,7 @@ def command(  # noqa: PLR0913 - one parameter an option
         for line in lines(found):
             say(line)
     for warning in found.warnings:
-        say(f"warning: {units.printable(warning)}", err=True)
+        warn(warning)
 
 
 def _rates(text: str) -> list[float]:
