@@ -30,7 +30,9 @@ packages() { # NAME
         # The packages of every Debian, an interpreter for the virtual environment, and the programs
         # of the demo.
         echo '?essential' apt python3 python3-venv
-        target/test/bin/python -c 'from tailtrim.laboratory.nodes import namespace, tool; print(*tool.packages(namespace.TOOLS))'
+        target/test/bin/python -c 'from tailtrim import tool
+from tailtrim.laboratory.nodes import namespace
+print(*tool.packages(namespace.TOOLS))'
         ;;
     bookworm-clean)
         echo apt
@@ -63,7 +65,9 @@ mkdir -p "$folder"
 # A mirror may be a copy of some day: the settings of this machine's apt for the age of its lists hold here, too.
 { apt-config dump | grep '^Acquire::Check-'; echo 'APT::Install-Recommends "false";'; } >"$folder/apt.conf"
 for name in "$@"; do
-    wanted=$(packages "$name" | tr '\n' ' ')
+    # Not in a pipe, which would hide that it fails.
+    wanted=$(packages "$name")
+    wanted=$(printf '%s' "$wanted" | tr '\n' ' ')
     [ "$(cat "$folder/$name.packages" 2>/dev/null)" = "$wanted" ] && continue
     rm -rf "${folder:?}/$name" "$folder/$name.packages"
     echo "unpacking: $name: $wanted"

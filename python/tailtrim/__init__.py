@@ -81,7 +81,7 @@ def __getattr__(name: str) -> object:
         place, _, other_name = _PLACES[name].partition(":")
         value = getattr(import_module(place), other_name or name)
     elif name in _CALLED:
-        value = import_module(f"tailtrim.{name}")
+        value = import_module(f"tailtrim.analysis.{name}")
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = value

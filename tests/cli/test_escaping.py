@@ -35,7 +35,9 @@ def on_terminal(*arguments: str | Path) -> str:
     """Return what a command writes to a terminal, in lines."""
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "tailtrim.cli", *map(str, arguments)]
-    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "200"}
+    # Without a progress bar, which moves the cursor.
+    quiet = {"TTY_INTERACTIVE": "0"}
+    environment = {**os.environ, **quiet, "TERM": "xterm", "COLUMNS": "200"}
     process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment)
     os.close(theirs)
     written = b""

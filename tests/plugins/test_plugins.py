@@ -47,7 +47,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Package
         about = tmp_path / f"{name}-1.0.dist-info"
         about.mkdir()
         (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
-        (about / "entry_points.txt").write_text(f"[tailtrim.laboratory.devices]\n{entries}\n")
+        (about / "entry_points.txt").write_text(f"[tailtrim.devices]\n{entries}\n")
         (tmp_path / f"{name}.py").write_text(text)
         modules.append(name)
 

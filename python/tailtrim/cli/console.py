@@ -178,13 +178,17 @@ def show_report(
 
 
 class Progress:
-    """A bar on a terminal for work that takes longer than a second; silent otherwise."""
+    """A bar on a terminal for work that takes longer than a second; silent otherwise.
+
+    None on a terminal that takes no cursor (``TERM=dumb``), and none with ``TTY_INTERACTIVE=0``.
+    """
 
     def __init__(self, what: str) -> None:
         """Name the work."""
         self._what = what
         self._start_s = time.monotonic()
         self._bar: Bar | None = None
+        self._shown = sys.stderr.isatty()
 
     def __enter__(self) -> Self:
         """Return the progress itself; call it with the share done, or ``None`` if unknown."""
@@ -192,14 +196,18 @@ class Progress:
 
     def __call__(self, share: float | None) -> None:
         """Show that this share of the work is done."""
-        if self._bar is None and (not sys.stderr.isatty() or time.monotonic() - self._start_s < 1):
+        if not self._shown or (self._bar is None and time.monotonic() - self._start_s < 1):
             return
         if self._bar is None:
             from rich.progress import Progress as Bar  # noqa: PLC0415 - only long work pays for it
 
             from tailtrim.cli.terminal import Terminal  # noqa: PLC0415
 
-            self._bar = Bar(console=Terminal(stderr=True), transient=True)
+            console = Terminal(stderr=True)
+            if not console.is_interactive:
+                self._shown = False
+                return
+            self._bar = Bar(console=console, transient=True)
             self._bar.add_task(self._what, total=None)
             self._bar.start()
         (task,) = self._bar.task_ids

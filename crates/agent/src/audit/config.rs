@@ -34,8 +34,10 @@ struct Entry {
 fn read<T: for<'de> Deserialize<'de>>(path: &Path) -> Result<T, Failure> {
     let text = std::fs::read_to_string(path)
         .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
-    serde_json::from_str(&text)
-        .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))
+    serde_json::from_str(&text).map_err(|error| {
+        let path = path.display();
+        Failure::usage(format!("{path}: {error}, expected JSON as tailtrim audit --help shows it"))
+    })
 }
 
 /// The wish of the command line, completed from a file. Return also which file that was.
