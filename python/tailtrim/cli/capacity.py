@@ -70,7 +70,8 @@ def command(  # noqa: PLR0913 - one parameter an option
     json: options.Json = False,
 ) -> None:
     """Search the highest load that meets a promise, beside NDR and PDR (RFC 9971)."""
-    from tailtrim.laboratory.capacity.runner import Searching  # noqa: PLC0415 - the help does without
+    from tailtrim.analysis.options import share  # noqa: PLC0415 - the help does without
+    from tailtrim.laboratory.capacity.runner import Searching  # noqa: PLC0415
     from tailtrim.laboratory.experiment import keep_plan  # noqa: PLC0415
     from tailtrim.laboratory.nodes.local_host import become_root  # noqa: PLC0415
     from tailtrim.laboratory.nodes.testbed import LOCAL  # noqa: PLC0415
@@ -83,7 +84,7 @@ def command(  # noqa: PLR0913 - one parameter an option
         runs,
         search,
         slo=slo,
-        width=options.share("width", width, "2% or 0.02"),
+        width=share("width", width, "2% or 0.02"),
         confidence=confidence,
         budget_s=options.budget_s(budget),
     )

@@ -84,6 +84,8 @@ def command(  # noqa: PLR0913 - one parameter an option
     ] = None,
 ) -> None:
     """Compare runs, quantile by quantile: ratio, confidence interval and verdict."""
+    from tailtrim.analysis.options import share  # noqa: PLC0415 - the help does without
+
     objectives = read_asserts(asserts, junit)
     if html is not None or figure is not None:
         write_files.require_pictures()
@@ -94,7 +96,7 @@ def command(  # noqa: PLR0913 - one parameter an option
         halves=halves,
         quantiles=[*(quantile or ()), *needed_quantiles(objectives)],
         confidence=confidence,
-        margin=options.share("margin", margin, "1% or 0.01"),
+        margin=share("margin", margin, "1% or 0.01"),
         seed=seed,
     )
     _write(compared, html, figure, objectives)

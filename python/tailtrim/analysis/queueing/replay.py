@@ -11,7 +11,7 @@ import numpy as np
 
 from tailtrim.analysis.queueing.estimate import STRETCHES
 from tailtrim.analysis.queueing.fifo import Stalled, departures
-from tailtrim.student import critical
+from tailtrim.student_t import critical
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -11,7 +11,7 @@ from tailtrim import _native
 from tailtrim.analysis.slo.bad_packets import bad_packets
 from tailtrim.analysis.slo.verdict import Decision, Verdict
 from tailtrim.errors import RunDirectoryError
-from tailtrim.student import critical
+from tailtrim.student_t import critical
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
