@@ -14,7 +14,7 @@ import sys
 from dataclasses import dataclass
 from statistics import fmean
 
-from tailtrim.analysis.energy import LOADED, READY, Measured, RunEnergy, State, costs
+from tailtrim.analysis.energy import LOADED, READY, MeteredNode, RunEnergy, State, costs
 from tailtrim.laboratory.energy.record import type_b_w
 from tailtrim.laboratory.nodes.meters import Channel
 
@@ -78,7 +78,7 @@ def experiment(source: random.Random, case: Case) -> tuple[list[tuple[str, RunEn
             ]
             shared_w = type_b_w([channel], fmean(told), _SECONDS, case.accuracy_percent)
             states[name] = State(fmean(told), shared_w, _SECONDS)
-        measured = Measured("dut", "simulated", case.accuracy_percent, states)
+        measured = MeteredNode("dut", "simulated", case.accuracy_percent, states)
         runs.append(("simulated", RunEnergy(_RATE, (measured,))))
     return runs, truth[LOADED]
 

@@ -26,7 +26,7 @@ import pyarrow as pa
 from scipy.signal import lfilter
 
 import tailtrim
-from tailtrim.analysis.slo import Decision, Measured, Objective, Promise, Verdict, promised
+from tailtrim.analysis.slo import Decision, JudgedRun, Objective, Promise, Verdict, promised
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -183,7 +183,7 @@ def _cell(told: Counter[Decision], runs: int) -> str:
 
 def _verdict(case: Case, share: float, random: np.random.Generator, summary: Any) -> Verdict:
     runs = [
-        Measured(f"run-{number}", _run(case.process(random, case.packets, share), summary))
+        JudgedRun(f"run-{number}", _run(case.process(random, case.packets, share), summary))
         for number in range(case.runs)
     ]
     promise = Promise("simulated", _DEADLINE_NS, Fraction(1, 1_000), "simulation")

@@ -198,7 +198,7 @@ def hipercontracer() -> Client:
         return ["hipercontracer", *where, *how, "--iterations", str(int(seconds * 1_000 / HPCT_MS))]
 
     def pings(folder: Path) -> list[Any]:
-        return [one for file in folder.rglob("*.results*") for one in read_hpct(file).pings]
+        return [one for file in folder.rglob("*.results*") for one in read_hpct(file)]
 
     def read(_: str, folder: Path) -> Trips:
         times = [one.application_ns for one in pings(folder) if one.answered]
@@ -251,12 +251,11 @@ def irtt() -> Client:
         return ["taskset", "-c", str(CLIENT_CPU), "irtt", "client", *how, *kept, FAR]
 
     def read(_: str, folder: Path) -> Trips:
-        trips = read_irtt(folder / "irtt.json").round_trips
-        times = [trip.round_trip_ns for trip in trips if trip.round_trip_ns is not None]
+        times = [ns for ns in read_irtt(folder / "irtt.json").round_trip_ns if ns >= 0]
         return {USER: np.array(times, np.int64)}
 
     def counts(_: str, folder: Path) -> tuple[int, int]:
-        stats = read_irtt(folder / "irtt.json").stats
+        stats = json.loads((folder / "irtt.json").read_text())["stats"]
         return int(stats["packets_sent"]), int(stats["packets_received"])
 
     return Client("irtt", reflector, command, read, counts)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from tailtrim.analysis import engines
 from tailtrim.analysis.decode import Decoded
-from tailtrim.analysis.engines.session import Session
+from tailtrim.analysis.engines import Engine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from tailtrim.analysis.decode import Captured
-    from tailtrim.analysis.engines import Engine
 
 T = TypeVar("T")
 
@@ -33,7 +32,7 @@ T = TypeVar("T")
 ROWS = {"decided_ns": "sort pairs", "gap_ns": "gaps", "second_ns": "seconds, outcomes"}
 
 
-class Timed(Session):
+class Timed(Engine):
     """An engine that counts the seconds which it took, by what they were for."""
 
     def __init__(self, engine: Engine) -> None:
@@ -68,6 +67,9 @@ class Timed(Session):
         batches = self._engine.rows(expression)
         while (batch := self._timed(kind, lambda: next(batches, None))) is not None:
             yield batch
+
+    def close(self) -> None:
+        """Leave the engine to its owner."""
 
     def _timed(self, part: str, work: Callable[[], T]) -> T:
         started = time.monotonic()

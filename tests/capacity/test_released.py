@@ -9,7 +9,7 @@ import pytest
 from small_experiment import CITATION
 from trials import Simulated
 
-from tailtrim.publishing.release import Wanted, release, verify
+from tailtrim.publishing.release import ReleaseOptions, release, verify
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,7 +29,7 @@ def test_a_search_is_released_and_verified(
     (place / "plan.yml").write_bytes((tmp_path / "plan.yml").read_bytes())
     (place / "LICENSE").write_text("MIT\n")
     (place / "CITATION.cff").write_text(CITATION)
-    release(place, tmp_path / "released", Wanted())
+    release(place, tmp_path / "released", ReleaseOptions())
     trials = len(json.loads((place / "capacity.json").read_text())["trials"])
     found = {level.name: level for level in verify(tmp_path / "released")}
     assert found["grid"].told == f"{trials} trials, {trials} with a result"

@@ -11,7 +11,7 @@ from swept_experiment import experiment_of, latencies, swept
 from tailtrim.errors import PlanError
 from tailtrim.publishing import claims
 from tailtrim.results.experiments import RecordedExperiment, recorded
-from tailtrim.student import critical
+from tailtrim.student_t import critical
 
 if TYPE_CHECKING:
     from collections.abc import Callable

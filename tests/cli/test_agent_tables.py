@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tailtrim.analysis import analyze
-from tailtrim.analysis.departures import Departures
+from tailtrim.analysis.options import Departures
 from tailtrim.laboratory.nodes import agent
 from tailtrim.results import TABLES
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tailtrim.analysis.energy import LOADED, READY, Cost, Measured, RunEnergy, State, costs
+from tailtrim.analysis.energy import LOADED, READY, Cost, MeteredNode, RunEnergy, State, costs
 from tailtrim.laboratory.experiment.costs import ExperimentCosts
 from tailtrim.publishing.report.energy_wording import lines
 
@@ -17,7 +17,7 @@ def measured(label: str, loaded_w: float) -> list[tuple[str, RunEnergy]]:
             READY: State(42.0 + drift, 0.1, 10.0),
             LOADED: State(loaded_w + drift, 0.1, 10.0),
         }
-        node = Measured("dut", "gude outlet 1", 1.0, states)
+        node = MeteredNode("dut", "gude outlet 1", 1.0, states)
         found.append((label, RunEnergy(10_000, (node,))))
     return found
 

@@ -14,7 +14,7 @@ from tailtrim.analysis.energy import (
     LOADED,
     READY,
     Estimate,
-    Measured,
+    MeteredNode,
     RunEnergy,
     State,
     costs,
@@ -35,7 +35,7 @@ TABLE_3 = {IDLE: 31.0, READY: 42.0, LOADED: 45.0}
 
 def run(watts: dict[str, float], *, rate: float = 10_000, type_b: float = 0.0) -> RunEnergy:
     states = {name: State(one, type_b, 10.0) for name, one in watts.items()}
-    return RunEnergy(rate, (Measured("dut", "gude outlet 1", 1.0, states),))
+    return RunEnergy(rate, (MeteredNode("dut", "gude outlet 1", 1.0, states),))
 
 
 def cost(runs: Sequence[RunEnergy]) -> Cost:
@@ -139,7 +139,7 @@ def test_without_the_state_ready_only_the_whole_is_known() -> None:
 
 def test_a_state_that_was_not_measured_is_told_and_left_out() -> None:
     broken = State(None, 0.0, 10.0, "not read for 9.0 s")
-    measured = Measured("dut", "gude outlet 1", None, {LOADED: broken})
+    measured = MeteredNode("dut", "gude outlet 1", None, {LOADED: broken})
     found = cost([run(TABLE_3), run(TABLE_3), RunEnergy(10_000, (measured,))])
     assert found.blocks == 3
     assert found.uncertain[LOADED].blocks == 2

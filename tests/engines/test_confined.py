@@ -253,7 +253,7 @@ def test_what_does_not_fit_into_memory_is_put_on_disk(tmp_path: Path, decoded: P
 def test_a_database_file_is_only_read(tmp_path: Path, decoded: Path) -> None:
     place = tmp_path / "captures.duckdb"
     with engines.connect("duckdb", EngineOptions(server=str(place))) as at:
-        engines.load(at, Decoded(decoded))
+        at.load(Decoded(decoded))
     before = contents(tmp_path)
     options = EngineOptions(server=str(place), confined=True)
     changing = [

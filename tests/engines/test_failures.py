@@ -123,7 +123,7 @@ def test_loading_once_and_again(postgres_dsn: str, decoded: Decoded) -> None:
     options = EngineOptions(server=postgres_dsn)
     for _ in range(2):
         with engines.connect("postgres", options) as at:
-            engines.load(at, decoded)
+            at.load(decoded)
     packets = sum(captured.rows for captured in decoded.captures)
     assert loaded(postgres_dsn) == (before[0] + 2, before[1] + packets)
     captures = [captured.name for captured in decoded.captures]
@@ -140,7 +140,7 @@ def test_a_load_that_fails_leaves_nothing(postgres_dsn: str, decoded: Decoded) -
         engines.connect("postgres", EngineOptions(server=postgres_dsn)) as at,
         pytest.raises(Exception, match="Parquet"),
     ):
-        engines.load(at, decoded)
+        at.load(decoded)
     assert loaded(postgres_dsn) == before
 
 
@@ -153,7 +153,7 @@ def test_a_role_without_rights(postgres_dsn: str, decoded: Decoded) -> None:
         guest = postgres_dsn.replace("user=tester", "user=guest")
         with engines.connect("postgres", EngineOptions(server=guest)) as at:
             with pytest.raises(EngineError, match=r"no right .*load captures") as raised:
-                engines.load(at, decoded)
+                at.load(decoded)
             assert "GRANT CREATE, TEMPORARY" in raised.value.__notes__[0]
             with pytest.raises(EngineError, match="no right to"):
                 engines.analyze(at, decoded)
@@ -183,11 +183,11 @@ def test_a_backend_that_is_ended(
     with monkeypatch.context() as patched, engines.connect("postgres", options) as at:
         patched.setattr(binary, "encode", end_backend)
         with pytest.raises(EngineError, match="postgres"):
-            engines.load(at, decoded)
+            at.load(decoded)
     assert len(calls) >= 2
     assert loaded(postgres_dsn) == before
     with engines.connect("postgres", options) as at:
-        engines.load(at, decoded)
+        at.load(decoded)
     assert loaded(postgres_dsn)[0] == before[0] + 2
 
 
@@ -212,9 +212,9 @@ def test_captures_that_are_not_there(decoded: Decoded, tmp_path: Path) -> None:
 def test_loading_into_duckdb(decoded: Decoded, tmp_path: Path) -> None:
     place = tmp_path / "captures.duckdb"
     with engines.connect("duckdb", EngineOptions(server=str(place))) as at:
-        engines.load(at, decoded)
+        at.load(decoded)
         with pytest.raises(EngineError, match="onstraint"):
-            engines.load(at, decoded)
+            at.load(decoded)
     with engines.connect("duckdb", EngineOptions(server=str(place))) as at:
         (batch,) = engines.query(at, "SELECT count(*) AS packets FROM packet")
         assert batch.to_pylist() == [{"packets": sum(c.rows for c in decoded.captures)}]
@@ -222,5 +222,5 @@ def test_loading_into_duckdb(decoded: Decoded, tmp_path: Path) -> None:
         engines.connect("duckdb") as at,
         pytest.raises(EngineError, match="no database file given") as raised,
     ):
-        engines.load(at, decoded)
+        at.load(decoded)
     assert raised.value.__notes__ == ["name one with server"]

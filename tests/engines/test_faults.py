@@ -143,13 +143,13 @@ def test_a_backend_that_is_killed(
     with monkeypatch.context() as patched, engines.connect("postgres", options) as at:
         patched.setattr(binary, "encode", kill)
         with pytest.raises(EngineError, match=r"server ended .*load captures") as raised:
-            engines.load(at, decoded)
+            at.load(decoded)
         (note,) = raised.value.__notes__
         assert re.match("nothing half-done .*try again", note)
     answering(own_server)
     assert loaded(own_server) == (0, 0)
     with engines.connect("postgres", options) as at:
-        engines.load(at, decoded)
+        at.load(decoded)
         matched = engines.analyze(at, decoded, skip_s=0)
     assert loaded(own_server) == (2, sum(one.rows for one in decoded.captures))
     with engines.connect("duckdb") as at:
@@ -170,7 +170,7 @@ def test_a_full_disk_of_postgres(decoded: Decoded, tmp_path: Path) -> None:
             connection.execute(f"CREATE TABLESPACE small LOCATION '{disk}'")
         small = f"{dsn} options='-c default_tablespace=small -c temp_tablespaces=small'"
         with engines.connect("postgres", EngineOptions(server=small)) as at:
-            for work in (engines.load, engines.analyze):
+            for work in (type(at).load, engines.analyze):
                 with pytest.raises(EngineError, match="server has no room") as raised:
                     work(at, decoded)
                 assert "free space" in raised.value.__notes__[0]
@@ -179,7 +179,7 @@ def test_a_full_disk_of_postgres(decoded: Decoded, tmp_path: Path) -> None:
             (left,) = connection.execute("SELECT pg_tablespace_size('small')").fetchone()
         assert left < 100_000
         with engines.connect("postgres", EngineOptions(server=dsn)) as at:
-            engines.load(at, decoded)
+            at.load(decoded)
         assert loaded(dsn)[1] == sum(one.rows for one in decoded.captures)
 
 

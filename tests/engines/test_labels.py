@@ -82,7 +82,7 @@ def test_loss_by_flow_on_files(decoded: Decoded) -> None:
 
 def test_loss_by_flow_on_a_server(decoded: Decoded, postgres_dsn: str) -> None:
     with engines.connect("postgres", EngineOptions(server=postgres_dsn)) as at:
-        engines.load(at, decoded)
+        at.load(decoded)
         asked = f"SELECT capture FROM capture WHERE dataset = '{decoded.id}' ORDER BY number"  # noqa: S608
         ingress, egress = [
             row["capture"] for batch in engines.query(at, asked) for row in batch.to_pylist()

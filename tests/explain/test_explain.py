@@ -14,7 +14,7 @@ from typer.testing import CliRunner, Result
 import tailtrim
 from tailtrim import units
 from tailtrim.analysis.explain import Interrupt, explain, read_interrupts, simulate
-from tailtrim.analysis.explain.explanation import _SHIFTS_NS
+from tailtrim.analysis.explain.traced import _SHIFTS_NS
 from tailtrim.cli.application import app
 from tailtrim.errors import RunDirectoryError
 

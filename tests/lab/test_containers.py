@@ -314,7 +314,7 @@ def test_hipercontracer_2_asks_a_reflector_that_is_in_a_container_too(
         asked = client.call(*ask, *leave, "-U", "root", "--resultscompression", "None")
     files = [path for path in folder.rglob("*.hpct") if path.is_file()]
     assert files, asked.stdout[-300:] + asked.stderr[-300:]
-    pings = [ping for file in files for ping in read_hpct(file).pings]
+    pings = [ping for file in files for ping in read_hpct(file)]
     assert pings
     assert {(ping.module, ping.status) for ping in pings} == {("UDP", 255)}
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from hosts import described
 
 from tailtrim.analysis import analyze
-from tailtrim.analysis.departures import Departures
+from tailtrim.analysis.options import Departures
 from tailtrim.laboratory.nodes.ssh.address import Ssh
 from tailtrim.laboratory.nodes.ssh.node import SshNode
 from tailtrim.laboratory.nodes.ssh.session import SshSession

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 import signal
-import statistics
 import subprocess
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -68,29 +68,18 @@ def test_those_of_iputils(pair: Pair) -> None:
 
 
 def test_those_of_irtt(pair: Pair, tmp_path: Path) -> None:
-    """Both ways are imported correctly: were they mixed up, 5 ms would be 20."""
+    """Its round trips are imported as it counts them."""
     tools.need(IRTT)
     place = tmp_path / "irtt.json.gz"
     with serving(pair, 2112, "irtt", "server", "-b", FAR):
         pair.near.run("irtt", "client", "-i", "10ms", "-d", "1s", "-q", "-o", str(place), FAR)
     session = read_irtt(place)
+    stats = json.loads(gzip.decompress(place.read_bytes()))["stats"]
     assert session.remote == f"{FAR}:2112"
-    trips = [trip for trip in session.round_trips if trip.round_trip_ns is not None]
-    assert len(trips) == len(session.round_trips) == session.stats["packets_sent"]
-    took = sorted(trip.round_trip_ns or 0 for trip in trips)
+    took = sorted(ns for ns in session.round_trip_ns if ns >= 0)
+    assert len(took) == len(session.sent_ns) == stats["packets_sent"]
     assert is_the_round_trip(took[0])
-    assert took[0] == session.stats["rtt"]["min"]
-    assert took[-1] == session.stats["rtt"]["max"]
-    apart = []
-    for trip in trips:
-        assert trip.far_sent_ns is not None
-        assert (trip.forward_ns or 0) >= THERE_NS
-        one_way_ns = (trip.forward_ns or 0) + (trip.backward_ns or 0)
-        apart.append(abs(one_way_ns - (trip.round_trip_ns or 0)))
-    assert BACK_NS <= min(trip.backward_ns or 0 for trip in trips) < THERE_NS
-    # irtt reads one clock for the ways and another one for the round trip: it may be set meanwhile,
-    # and irtt interrupted in between.
-    assert statistics.median(apart) < 100_000
+    assert (took[0], took[-1]) == (stats["rtt"]["min"], stats["rtt"]["max"])
     imported = pair.lab.run("import", str(place), "--out", "irtt", "--json")
     assert imported.returncode == 0, imported.stderr
     summary = json.loads(imported.stdout)
@@ -147,7 +136,7 @@ def test_those_of_hipercontracer(pair: Pair, tmp_path: Path, module: str) -> Non
         process.send_signal(signal.SIGINT)
         process.wait(30)
     (file,) = [path for path in folder.iterdir() if path.is_file()]
-    pings = read_hpct(file).pings
+    pings = read_hpct(file)
     assert is_the_round_trip(min(ping.application_ns for ping in pings))
     for ping in pings:
         assert (ping.source, ping.destination, ping.status) == (NEAR, FAR, 255)
@@ -199,7 +188,7 @@ def test_a_run_directory_is_what_was_told(pair: Pair, run: dict[str, Any]) -> No
 def test_a_run_in_hipercontracers_format(run: dict[str, Any], converted: Path) -> None:
     name = rf"Ping-ICMP-#0-{NEAR}-\d{{8}}T\d{{6}}\.\d{{6}}-000000001\.hpct\.xz"
     assert re.fullmatch(name, converted.name)
-    pings = read_hpct(converted).pings
+    pings = read_hpct(converted)
     assert len(pings) == 300
     assert {ping.time_source for ping in pings} == {0x11666600}
     software = sorted(ping.software_ns for ping in pings)

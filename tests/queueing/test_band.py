@@ -21,7 +21,7 @@ def test_a_run_that_is_much_longer_than_replays_is_known(tmp_path: Path) -> None
     left_run(tmp_path / "run", World(seconds=0.5), np.random.default_rng(21))
     device = predicted(tmp_path / "run", rates_pps=[40_000]).device
     for times, expected in ((1, 1.549), (3, 1.190), (100, 1.007)):
-        packets = round(device.span_ns * 40_000 / 1e9 / times)
+        packets = round(device.packets.span_ns * 40_000 / 1e9 / times)
         assert widening(device, 40_000, most=packets) == pytest.approx(expected, rel=0.01)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from small_experiment import small_experiment
 
-from tailtrim.publishing.release import Wanted, checksums, release
+from tailtrim.publishing.release import ReleaseOptions, checksums, release
 from tailtrim.results.writing import sha256
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def experiment(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def released(experiment: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return its release; not to be altered."""
     place = tmp_path_factory.mktemp("release") / "released"
-    assert release(experiment, place, Wanted()) == []
+    assert release(experiment, place, ReleaseOptions()) == []
     return place
 
 

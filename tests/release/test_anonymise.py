@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tailtrim.errors import ReleaseError
-from tailtrim.publishing.release import CheckResult, Wanted, release, verify
+from tailtrim.publishing.release import CheckResult, ReleaseOptions, release, verify
 from tailtrim.publishing.release.anonymous import Anonymous
 
 pytestmark = pytest.mark.long
@@ -43,7 +43,7 @@ def packets(place: Path) -> list[bytes]:
 def anonymised(experiment: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a release with anonymised captures; not to be altered."""
     place = tmp_path_factory.mktemp("anonymised") / "released"
-    release(experiment, place, Wanted(anonymise=True))
+    release(experiment, place, ReleaseOptions(anonymise=True))
     return place
 
 
@@ -108,4 +108,4 @@ def test_captures_of_another_format_are_refused(experiment: Path, tmp_path: Path
     mine = Path(shutil.copytree(experiment, tmp_path / "experiment"))
     (mine / "run-000" / "ingress.pcap").write_bytes(b"\x0a\x0d\x0d\x0a" + bytes(100))
     with pytest.raises(ReleaseError, match=r"run-000/ingress\.pcap: .*pcap files of Ethernet"):
-        release(mine, tmp_path / "out", Wanted(anonymise=True))
+        release(mine, tmp_path / "out", ReleaseOptions(anonymise=True))

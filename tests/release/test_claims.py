@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tailtrim.errors import ReleaseError
-from tailtrim.publishing.release import Verdict, Wanted, release, verify
+from tailtrim.publishing.release import ReleaseOptions, Verdict, release, verify
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,5 +67,5 @@ def test_a_claim_of_no_run_cannot_be_judged(claimed: Callable[[str], Path]) -> N
 def test_a_release_whose_claims_fail_is_not_made(experiment: Path, tmp_path: Path) -> None:
     (tmp_path / "claims.yml").write_text(FAILS, "utf-8")
     with pytest.raises(ReleaseError, match="It takes no time"):
-        release(experiment, tmp_path / "out", Wanted(claims=tmp_path / "claims.yml"))
+        release(experiment, tmp_path / "out", ReleaseOptions(claims=tmp_path / "claims.yml"))
     assert not (tmp_path / "out").exists()

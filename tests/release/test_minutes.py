@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from small_experiment import PLAN, small_experiment
 
-from tailtrim.publishing.release import CheckResult, Wanted, release, verify
+from tailtrim.publishing.release import CheckResult, ReleaseOptions, release, verify
 from tailtrim.publishing.release.checks.rerun import Rerun
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def level(out: Path, name: str) -> CheckResult:
 
 def test_what_they_do_not_tell_is_skipped_and_told(hours: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    assert release(hours, out, Wanted()) == []
+    assert release(hours, out, ReleaseOptions()) == []
     found = level(out, "numbers")
     assert (found.verdict, found.wrong) == ("skipped", ())
     assert re.fullmatch("0 .*captures, 0 .*samples", found.told)
@@ -69,7 +69,7 @@ def test_what_they_do_not_tell_is_skipped_and_told(hours: Path, tmp_path: Path) 
 def test_captures_around_the_worst_packets_are_left_out_as_captures(
     hours: Path, tmp_path: Path
 ) -> None:
-    left_out = release(hours, tmp_path / "out", Wanted(captures=False))
+    left_out = release(hours, tmp_path / "out", ReleaseOptions(captures=False))
     runs = ("failed/run-001.2", "run-000", "run-001")
     assert left_out == [f"{run}/{name}" for run in runs for name in AROUND]
     assert not list((tmp_path / "out").rglob("*.pcap"))
@@ -77,7 +77,7 @@ def test_captures_around_the_worst_packets_are_left_out_as_captures(
 
 def test_captures_around_the_worst_packets_are_anonymised(hours: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    release(hours, out, Wanted(anonymise=True))
+    release(hours, out, ReleaseOptions(anonymise=True))
     for place in PLACES:
         for name in AROUND:
             before = (hours / place / name).read_bytes()

@@ -16,7 +16,7 @@ from small_experiment import PLAN, small_experiment
 from tailtrim._native import VERSION
 from tailtrim.errors import OutputError, ReleaseError
 from tailtrim.laboratory.plan import load
-from tailtrim.publishing.release import CheckResult, Wanted, release, verify
+from tailtrim.publishing.release import CheckResult, ReleaseOptions, release, verify
 from tailtrim.publishing.release.redaction import Redaction
 
 pytestmark = pytest.mark.long
@@ -45,7 +45,7 @@ def texts(root: Path) -> dict[str, bytes]:
 def test_the_same_experiment_gives_the_same_bytes(
     experiment: Path, released: Path, tmp_path: Path
 ) -> None:
-    release(experiment, tmp_path / "again", Wanted())
+    release(experiment, tmp_path / "again", ReleaseOptions())
     assert texts(tmp_path / "again") == texts(released)
 
 
@@ -71,7 +71,7 @@ def test_a_missing_licence_and_citation_are_asked_for(experiment: Path, tmp_path
     (bare / "LICENSE").unlink()
     (bare / "CITATION.cff").unlink()
     with pytest.raises(ReleaseError) as error:
-        release(bare, tmp_path / "out", Wanted())
+        release(bare, tmp_path / "out", ReleaseOptions())
     told = f"{bare / 'LICENSE'} and {bare / 'CITATION.cff'}: missing"
     assert str(error.value).startswith(told)
     license_, citation = error.value.__notes__
@@ -96,20 +96,20 @@ def test_a_wrong_citation_is_told(experiment: Path, tmp_path: Path, text: str, t
     place = tmp_path / "wrong.cff"
     place.write_text(text)
     with pytest.raises(ReleaseError, match=re.escape(told)):
-        release(experiment, tmp_path / "out", Wanted(citation=place))
+        release(experiment, tmp_path / "out", ReleaseOptions(citation=place))
 
 
 def test_a_folder_that_is_there_is_not_touched(experiment: Path, tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("mine")
     with pytest.raises(OutputError, match=f"{re.escape(str(tmp_path))}: exists"):
-        release(experiment, tmp_path, Wanted())
+        release(experiment, tmp_path, ReleaseOptions())
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
 
 
 def test_other_files_of_the_folder_are_left_out_and_told(experiment: Path, tmp_path: Path) -> None:
     mine = copy_of(experiment, tmp_path)
     (mine / "notes.txt").write_text("call Jane")
-    assert release(mine, tmp_path / "out", Wanted()) == ["notes.txt"]
+    assert release(mine, tmp_path / "out", ReleaseOptions()) == ["notes.txt"]
     assert json.loads((tmp_path / "out" / "release.json").read_text())["left_out"] == ["notes.txt"]
 
 
@@ -122,7 +122,7 @@ def test_a_release_that_would_not_hold_is_not_made(experiment: Path, tmp_path: P
     record["versions"]["tailtrim"] = "0.0.1"
     (mine / "experiment.json").write_text(json.dumps(record))
     with pytest.raises(ReleaseError, match="would not hold") as error:
-        release(mine, tmp_path / "out", Wanted())
+        release(mine, tmp_path / "out", ReleaseOptions())
     for fact in ("run-000/summary.json: ingress.lost: 0 ", f" {lost} derived again"):
         assert fact in str(error.value)
     (note,) = error.value.__notes__
@@ -136,7 +136,7 @@ def test_without_captures_latencies_are_derived_from_samples(
     experiment: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
-    left_out = release(experiment, out, Wanted(captures=False))
+    left_out = release(experiment, out, ReleaseOptions(captures=False))
     assert [name for name in left_out if "run-001" in name] == [
         "run-001/egress.pcap",
         "run-001/ingress.pcap",
@@ -187,7 +187,7 @@ def test_a_testbed_is_released_without_secrets(experiment: Path, tmp_path: Path)
     mine = copy_of(experiment, tmp_path)
     secret_testbed(mine)
     out = tmp_path / "out"
-    assert release(mine, out, Wanted()) == []
+    assert release(mine, out, ReleaseOptions()) == []
     found = [
         (name, secret)
         for name, text in texts(out).items()
@@ -220,7 +220,7 @@ def test_a_signature_holds_until_something_changes(
 ) -> None:
     mine, other = key(tmp_path, "mine"), key(tmp_path, "other")
     out = tmp_path / "out"
-    release(experiment, out, Wanted(captures=False, sign=mine))
+    release(experiment, out, ReleaseOptions(captures=False, sign=mine))
     found = level(out, "files")
     assert found.wrong == ()
     assert re.search(r"key SHA256:\S+, of the release", found.notes[0])
@@ -243,13 +243,13 @@ def test_a_wheel_of_another_version_is_refused(experiment: Path, tmp_path: Path)
     wheel = tmp_path / "tailtrim-9.9.9-py3-none-any.whl"
     wheel.write_bytes(b"")
     with pytest.raises(ReleaseError, match=rf"9\.9\.9.*tailtrim {re.escape(VERSION)}"):
-        release(experiment, tmp_path / "out", Wanted(wheel=wheel))
+        release(experiment, tmp_path / "out", ReleaseOptions(wheel=wheel))
 
 
 def test_a_wheel_is_what_readers_install(experiment: Path, tmp_path: Path) -> None:
     wheel = tmp_path / f"tailtrim-{VERSION}-py3-none-any.whl"
     wheel.write_bytes(b"wheel")
-    release(experiment, tmp_path / "out", Wanted(captures=False, wheel=wheel))
+    release(experiment, tmp_path / "out", ReleaseOptions(captures=False, wheel=wheel))
     told = (tmp_path / "out" / "README.md").read_text()
     assert f"venv/bin/pip install 'software/{wheel.name}[pictures]'" in told
     assert (tmp_path / "out" / "software" / wheel.name).read_bytes() == b"wheel"
@@ -273,7 +273,7 @@ def test_the_report_shows_what_came_of_each_run(tmp_path: Path) -> None:
     record["outcomes"][1] |= {"failed": "<b>it broke</b>"}
     (mine / "experiment.json").write_text(json.dumps(record))
     shutil.rmtree(mine / "run-001")
-    release(mine, tmp_path / "out", Wanted())
+    release(mine, tmp_path / "out", ReleaseOptions())
     page = (tmp_path / "out" / "report" / "report.html").read_text()
     assert "failed: &lt;b&gt;it broke&lt;/b&gt;" in page
     assert "<b>it broke" not in page
@@ -287,7 +287,7 @@ def test_an_experiment_with_factors_has_their_page(tmp_path: Path) -> None:
     varied = PLAN.replace("preset: forward", "preset: forward, work_ns: $work")
     mine = small_experiment(tmp_path, plan=f"{varied}factors: {{work: [0, 1000]}}\n")
     out = tmp_path / "out"
-    release(mine, out, Wanted())
+    release(mine, out, ReleaseOptions())
     assert (out / "report" / "factors.md").is_file()
     assert level(out, "figures").told == "values of 1 figures"
 
@@ -295,7 +295,7 @@ def test_an_experiment_with_factors_has_their_page(tmp_path: Path) -> None:
 def test_negative_latencies_are_not_derived_from_samples(tmp_path: Path) -> None:
     mine = small_experiment(tmp_path, earlier_ns=3_100)
     out = tmp_path / "out"
-    release(mine, out, Wanted(captures=False))
+    release(mine, out, ReleaseOptions(captures=False))
     found = level(out, "numbers")
     assert found.wrong == ()
     for fact in ("run-000 and 1 more", "no captures", "negative latencies"):
@@ -310,8 +310,8 @@ def test_runs_without_samples_are_released(tmp_path: Path) -> None:
         outcome["invalid"] = doubts
         (mine / outcome["run"] / "outcome.json").write_text(json.dumps(outcome))
     (mine / "experiment.json").write_text(json.dumps(record))
-    release(mine, tmp_path / "out", Wanted())
-    release(mine, tmp_path / "samples", Wanted(captures=False))
+    release(mine, tmp_path / "out", ReleaseOptions())
+    release(mine, tmp_path / "samples", ReleaseOptions(captures=False))
     assert wrong(tmp_path / "samples") == []
 
 
@@ -320,7 +320,7 @@ def test_a_boot_line_that_is_not_that_of_the_plan_is_found(tmp_path: Path, seale
     booted = booted.replace("[10000, 20000]", "[10000]")
     boot = "boot: {kernel: trixie/rt, cmdline: quiet}\n"
     out = tmp_path / "out"
-    release(small_experiment(tmp_path, plan=f"{booted}{boot}"), out, Wanted(captures=False))
+    release(small_experiment(tmp_path, plan=f"{booted}{boot}"), out, ReleaseOptions(captures=False))
     assert wrong(out) == []
     place = out / RUN / "nodes.json"
     place.write_text(place.read_text().replace('"quiet"', '"debug"'))

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
+import lzma
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,6 +16,9 @@ from hypothesis import strategies as st
 from tailtrim.analysis.roundtrip import HpctPing, RoundTripError, read_hpct, write_hpct
 from tailtrim.analysis.roundtrip.hpct import hpct_name
 from tailtrim.errors import OutputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 PING_2 = (
     "#Pi 88888888 10.193.4.168 10.193.4.67 178f2cc6c7ea013a 0 b8 44 48 7d61 0 0 255 "
@@ -32,9 +40,7 @@ JITTER_2 = (
 def test_a_ping_to_its_last_field(tmp_path: Path) -> None:
     file = tmp_path / "some.hpct"
     file.write_text(f"#? HPCT Ping 2 HiPerConTracer/2.1.12\n{PING_2}\n")
-    results = read_hpct(file)
-    assert results.program == "HiPerConTracer/2.1.12"
-    assert results.pings == [
+    assert read_hpct(file) == [
         HpctPing(
             module="ICMP",
             measurement=88888888,
@@ -63,35 +69,22 @@ def test_a_ping_to_its_last_field(tmp_path: Path) -> None:
 def test_version_1_has_microseconds(tmp_path: Path) -> None:
     file = tmp_path / "old.results"
     file.write_text("\n".join([PING_1, PING_1.rsplit(" ", 3)[0]]))
-    first, second = read_hpct(file).pings
+    first, second = read_hpct(file)
     assert (first.sent_ns, first.application_ns) == (0x5ED91FE263DB1 * 1000, 5_000_000_000)
     assert (first.status, first.answered) == (200, False)
     assert (first.packet_bytes, first.time_source) == (44, 0x06000000)
     assert (second.packet_bytes, second.time_source, second.checksum) == (0, 0, 0x9106)
 
 
-def test_traceroute_and_jitter(tmp_path: Path) -> None:
-    file = tmp_path / "both.hpct"
-    file.write_text(f"{TRACEROUTE_2}\n{TRACEROUTE_2}\n{JITTER_2}\n")
-    results = read_hpct(file)
-    assert [len(traceroute.hops) for traceroute in results.traceroutes] == [2, 2]
-    traceroute = results.traceroutes[0]
-    assert (traceroute.total_hops, traceroute.status_flags) == (2, 0x200)
-    assert traceroute.path_hash == 0xA7CFB997EF00D133
-    last = traceroute.hops[-1]
-    assert (last.number, last.status, last.address) == (2, 255, "1.1.1.1")
-    assert (last.app_send_ns, last.software_ns, last.hardware_ns) == (85299, 872769, 802375)
-    (jitter,) = results.jitters
-    assert (jitter.app_send, jitter.software, jitter.hardware) == (
-        (16, 1, 2),
-        (16, 9, 10),
-        (0, -1, -1),
-    )
+def test_traceroutes_and_jitter_are_passed_over(tmp_path: Path) -> None:
+    file = tmp_path / "all.hpct"
+    file.write_text(f"{TRACEROUTE_2}\n{TRACEROUTE_2}\n{PING_2}\n{JITTER_2}\n")
+    assert [ping.application_ns for ping in read_hpct(file)] == [426999]
 
 
 @pytest.mark.parametrize(
     "line",
-    ["#Pi 1 10.0.0.1", "\t1 2 3 4", "#X 1", PING_2.replace("10.193", "x"), PING_2 + " 1"],
+    ["#Pi 1 10.0.0.1", "#Px 1", "#X 1", PING_2.replace("10.193", "x"), PING_2 + " 1"],
 )
 def test_damage_is_told_with_its_line(tmp_path: Path, line: str) -> None:
     file = tmp_path / "damaged.hpct"
@@ -100,18 +93,28 @@ def test_damage_is_told_with_its_line(tmp_path: Path, line: str) -> None:
         read_hpct(file)
 
 
-@pytest.mark.parametrize("extension", ["", ".xz", ".bz2", ".gz", ".zst"])
-def test_compressed_files_are_read_by_their_content(tmp_path: Path, extension: str) -> None:
-    plain = tmp_path / "plain"
-    plain.write_text(f"#? HPCT Ping 2 x/1\n{PING_2}\n")
-    pings = read_hpct(plain).pings
+@pytest.mark.parametrize("extension", ["", ".xz"])
+def test_files_are_compressed_as_their_names_say(tmp_path: Path, extension: str) -> None:
+    pings = read_lines(tmp_path, f"#? HPCT Ping 2 x/1\n{PING_2}\n")
     written = tmp_path / f"a.hpct{extension}"
     write_hpct(written, pings)
-    # Whatever it is called.
-    other = written.rename(tmp_path / "b")
-    assert read_hpct(other).pings == pings
+    assert read_hpct(written) == pings
     if not extension:
-        assert other.read_text().splitlines()[1] == PING_2
+        assert written.read_text().splitlines()[1] == PING_2
+
+
+def zstd(content: bytes) -> bytes:
+    return bytes(pa.compress(content, codec="zstd", asbytes=True))
+
+
+@pytest.mark.parametrize("compress", [lzma.compress, bz2.compress, gzip.compress, zstd])
+def test_compressed_files_are_read_by_their_content(
+    tmp_path: Path, compress: Callable[[bytes], bytes]
+) -> None:
+    text = f"{PING_2}\n"
+    file = tmp_path / "whatever it is called"
+    file.write_bytes(compress(text.encode()))
+    assert read_hpct(file) == read_lines(tmp_path, text)
 
 
 def test_a_file_cut_off_is_told(tmp_path: Path) -> None:
@@ -133,13 +136,12 @@ def test_the_name_is_the_one_that_importers_look_for(tmp_path: Path) -> None:
     assert hpct_name(pings) == (
         "Ping-ICMP-#88888888-10.193.4.168-20231018T102656.811114-000000001.hpct.xz"
     )
-    assert hpct_name(pings, None).endswith("-000000001.hpct")
 
 
 def read_lines(folder: Path, text: str) -> list[HpctPing]:
     file = folder / "lines"
     file.write_text(text)
-    return read_hpct(file).pings
+    return read_hpct(file)
 
 
 NANOSECONDS = st.integers(-1, 2**62)
@@ -179,4 +181,4 @@ def test_what_is_written_is_read(pings: list[HpctPing]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder, "a.hpct")
         write_hpct(place, pings)
-        assert read_hpct(place).pings == pings
+        assert read_hpct(place) == pings

@@ -65,7 +65,7 @@ def test_its_importer_takes_ours_and_its_query_gives_them_back(tmp_path: Path) -
         (tmp_path / name).mkdir()
     sent = []
     for name in ("ping-icmp", "ping-udp"):
-        pings = read_hpct(DATA / f"{name}.hpct").pings
+        pings = read_hpct(DATA / f"{name}.hpct")
         write_hpct(tmp_path / "data" / hpct_name(pings), pings)
         sent += pings
     given = names(tmp_path / "data")
@@ -80,5 +80,4 @@ def test_its_importer_takes_ours_and_its_query_gives_them_back(tmp_path: Path) -
         assert (names(tmp_path / "good"), names(tmp_path / "bad")) == (given, [])
         theirs("hpct-query", database, "ping", "-o", tmp_path / "queried.hpct")
     queried = read_hpct(tmp_path / "queried.hpct")
-    assert (queried.program or "").startswith("HPCT-Query/2.")
-    assert sorted(queried.pings, key=repr) == sorted(sent, key=repr)
+    assert sorted(queried, key=repr) == sorted(sent, key=repr)

@@ -18,7 +18,6 @@ pytestmark = pytest.mark.packages
 
 DATA = Path(__file__).parents[1] / "data" / "hpct"
 PINGS = ("ping-icmp", "ping-udp", "ping-refused")
-TRACEROUTES = ("traceroute-icmp", "traceroute-udp", "traceroute-refused")
 
 #: Columns of hpct-results, and the format of their values.
 PING_COLUMNS = {
@@ -42,28 +41,6 @@ PING_COLUMNS = {
     "RTT.SW": ("software_ns", "{}"),
     "RTT.HW": ("hardware_ns", "{}"),
 }
-RUN_COLUMNS = {
-    **{name: PING_COLUMNS[name] for name in ("MeasurementID", "SourceIP", "DestinationIP")},
-    "Timestamp": ("run_ns", "{:x}"),
-    "RoundNumber": ("round", "{}"),
-    "TotalHops": ("total_hops", "{}"),
-    **{name: PING_COLUMNS[name] for name in ("TrafficClass", "PacketSize", "Checksum")},
-    **{name: PING_COLUMNS[name] for name in ("SourcePort", "DestinationPort")},
-    "StatusFlags": ("status_flags", "{:x}"),
-    "PathHash": ("path_hash", "{:x}"),
-}
-HOP_COLUMNS = {
-    "SendTimestamp": ("sent_ns", "{:x}"),
-    "HopNumber": ("number", "{}"),
-    **{
-        name: PING_COLUMNS[name]
-        for name in (
-            *("ResponseSize", "Status", "TimeSource", "Delay.AppSend", "Delay.Queuing"),
-            *("Delay.AppReceive", "RTT.App", "RTT.SW", "RTT.HW"),
-        )
-    },
-    "HopIP": ("address", "{}"),
-}
 
 
 def rows(path: Path) -> list[dict[str, str]]:
@@ -83,27 +60,12 @@ def test_nothing_of_a_ping_is_left_out() -> None:
 
 @pytest.mark.parametrize("name", PINGS)
 def test_pings_are_what_its_own_tool_reads(name: str) -> None:
-    results = read_hpct(DATA / f"{name}.hpct")
+    pings = read_hpct(DATA / f"{name}.hpct")
     theirs = rows(DATA / f"{name}.csv")
-    assert results.program == "HiPerConTracer/2.2.10"
-    assert len(results.pings) == len(theirs) == 6
-    for ping, row in zip(results.pings, theirs, strict=True):
+    assert len(pings) == len(theirs) == 6
+    for ping, row in zip(pings, theirs, strict=True):
         assert row.pop("Ping") == ("#Pi" if ping.module == "ICMP" else "#Pu")
         assert told(ping, PING_COLUMNS) == row
-
-
-@pytest.mark.parametrize("name", TRACEROUTES)
-def test_traceroutes_are_what_its_own_tool_reads(name: str) -> None:
-    traceroutes = read_hpct(DATA / f"{name}.hpct").traceroutes
-    theirs = rows(DATA / f"{name}.csv")
-    # A row for each hop.
-    pairs = [(run, hop) for run in traceroutes for hop in run.hops]
-    assert len(pairs) == len(theirs) >= 2
-    for (run, hop), row in zip(pairs, theirs, strict=True):
-        assert row.pop("Traceroute") == ("#Ti" if run.module == "ICMP" else "#Tu")
-        # Between the run and its hop.
-        row.pop("TAB")
-        assert told(run, RUN_COLUMNS) | told(hop, HOP_COLUMNS) == row
 
 
 def converted(place: Path, *files: Path) -> list[dict[str, str]]:
@@ -117,17 +79,15 @@ def converted(place: Path, *files: Path) -> list[dict[str, str]]:
 @pytest.mark.packages
 @pytest.mark.parametrize("name", PINGS)
 def test_its_tool_reads_the_same_from_what_we_write(name: str, tmp_path: Path) -> None:
-    pings = read_hpct(DATA / f"{name}.hpct").pings
-    for compression in ("xz", "bz2", "gz", "zst"):
-        ours = tmp_path / hpct_name(pings, compression)
-        write_hpct(ours, pings)
-        table = converted(tmp_path / f"{compression}.csv", ours)
-        assert table == rows(DATA / f"{name}.csv"), compression
+    pings = read_hpct(DATA / f"{name}.hpct")
+    ours = tmp_path / hpct_name(pings)
+    write_hpct(ours, pings)
+    assert converted(tmp_path / "ours.csv", ours) == rows(DATA / f"{name}.csv")
 
 
 @pytest.mark.packages
 def test_its_tool_merges_ours_and_its_own(tmp_path: Path) -> None:
-    icmp, udp = (read_hpct(DATA / f"{name}.hpct").pings for name in PINGS[:2])
+    icmp, udp = (read_hpct(DATA / f"{name}.hpct") for name in PINGS[:2])
     ours = tmp_path / hpct_name(icmp)
     write_hpct(ours, icmp)
     merged = converted(tmp_path / "merged.csv", ours, DATA / "ping-udp.hpct")

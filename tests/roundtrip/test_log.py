@@ -97,7 +97,7 @@ def test_hipercontracers_view(tmp_path: Path) -> None:
     run = RunDirectory(place)
     (file,) = convert(run, "hpct", tmp_path).files
     assert file.name == "Ping-UDP-#0-2001:db8::1-20261121T105937.000000-000000001.hpct.xz"
-    first, second, third, fourth = read_hpct(file).pings
+    first, second, third, fourth = read_hpct(file)
     assert (first.source, first.source_port, first.destination_port) == ("2001:db8::1", 4711, 862)
     assert (first.traffic_class, first.packet_bytes, first.response_bytes) == (184, 52, 52)
     assert (first.app_send_ns, first.queueing_ns, first.app_receive_ns) == (10, 20, 70)
@@ -118,7 +118,7 @@ def test_no_two_probes_have_one_time(tmp_path: Path) -> None:
     leave(tmp_path, *late, *burst)
     (place,) = leave_runs(tmp_path, tmp_path / "run")
     (file,) = convert(RunDirectory(place), "hpct", tmp_path).files
-    pings = read_hpct(file).pings
+    pings = read_hpct(file)
     told = [(ping.sent_ns - START_NS, ping.burst_position) for ping in pings]
     assert told == [(0, 0), (1, 0), (1_000_000, 0), (1_000_001, 1)]
     assert {ping.app_send_ns for ping in pings} == {10}

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 import tailtrim
-from tailtrim.analysis.slo import PROMISES, Decision, Measured, objectives, promised
+from tailtrim.analysis.slo import PROMISES, Decision, JudgedRun, objectives, promised
 from tailtrim.cli.application import app
 from tailtrim.errors import RunDirectoryError
 
@@ -77,7 +77,7 @@ def _run(
 
 def _verdict(name: str, *runs: _Run, invalid: Sequence[int] = ()) -> Verdict:
     measured = [
-        Measured(f"run-{at}", run, "forwarder", at in invalid) for at, run in enumerate(runs)
+        JudgedRun(f"run-{at}", run, "forwarder", at in invalid) for at, run in enumerate(runs)
     ]
     ((group, (verdict,)),) = promised(measured, objectives(name))
     assert group == "forwarder"

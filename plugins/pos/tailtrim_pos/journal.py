@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from tailtrim.errors import OutputError, Remedy
-from tailtrim.results.locked import lock
+from tailtrim.results.drafts import lock
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,15 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tailtrim import _native
-from tailtrim.analysis.departures import WELL
-from tailtrim.analysis.options import MatchingOptions, cores, native
+from tailtrim.analysis.options import WELL, MatchingOptions, cores, native
 from tailtrim.analysis.result import Analysis
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Sequence
 
-    from tailtrim.analysis.departures import Departures
+    from tailtrim.analysis.options import Departures
 
 
 def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
@@ -95,15 +94,24 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
             analysis.check_order()
         return analysis
 
-    return Analysis(run(None) if out is None else _left(run, paths, out))
+    return Analysis(run(None) if out is None else leave(run, paths, out))
 
 
-def _left(
+def leave(
     run: Callable[[Path], _native.NativeAnalysis],
-    paths: tuple[Path, Path],
+    paths: Sequence[Path],
     out: str | os.PathLike[str],
+    **origin: str,
 ) -> _native.NativeAnalysis:
-    """Run the analysis and leave its run directory; the inputs are hashed meanwhile."""
+    """Run an analysis and leave its run directory; the inputs are hashed meanwhile.
+
+    Args:
+        run: analyses; some tables are written to the folder that it is given.
+        paths: the inputs.
+        out: the run directory.
+        origin: keys of the provenance beside command, versions and inputs.
+
+    """
     # Imported here: an analysis that is only printed does not need them.
     from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415
 
@@ -113,5 +121,5 @@ def _left(
         hashes = hashing.map(sha256, paths)
         native = run(draft.path)
         native.write_tables(draft.path)
-        draft.commit(native.summary_json(), provenance(paths, list(hashes)))
+        draft.commit(native.summary_json(), provenance(paths, list(hashes)) | origin)
     return native

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+import csv
 import re
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from decimal import Decimal, InvalidOperation
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, Self, TypedDict
 
 from tailtrim._native import confidence
-from tailtrim.analysis.departures import WELL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from tailtrim.analysis.departures import Departures
+    from pathlib import Path
 
 #: Header fields that the device under test may rewrite, by the name of their mask.
 MASKS = ("nat", "tos", "tunnel")
@@ -30,6 +29,49 @@ _UNITS_NS = {
     "min": 60 * _SECOND_NS,
     "h": 3_600 * _SECOND_NS,
 }
+
+
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Departures:
+    """Times from and to in ns of the clock of the stamps, in order.
+
+    ``stalled``: the generator's CPU stood still in the middle of sending. A packet that entered
+    then may have waited in the generator's hands, so it is set aside. ``late``: the generator sent
+    probes later than intended. These are samples; the result says what it is without them.
+    """
+
+    stalled: tuple[Span, ...] = ()
+    late: tuple[Span, ...] = ()
+
+    @classmethod
+    def read(cls, log: Path) -> Self:
+        """Read what ``tailtrim-agent generate --stall-log`` writes.
+
+        Raises:
+            OSError: the file cannot be read.
+            ValueError: it is not such a log.
+
+        """
+        spans: dict[str, list[Span]] = {"stalled": [], "late": []}
+        with log.open(encoding="utf-8", newline="") as lines:
+            for row in csv.DictReader(lines):
+                try:
+                    spans[row["kind"]].append((int(row["from_ns"]), int(row["to_ns"])))
+                except (KeyError, TypeError, ValueError) as error:
+                    message = f"{log}: {row}: expected kind,from_ns,to_ns of generate --stall-log"
+                    raise ValueError(message) from error
+        return cls(tuple(spans["stalled"]), tuple(spans["late"]))
+
+    def without_stalls(self) -> Self:
+        """Return these where a stall of the generator's CPU is one of the device's, too."""
+        return replace(self, stalled=())
+
+
+#: Nothing is known to have been wrong.
+WELL = Departures()
 
 
 class MatchingOptions(TypedDict, total=False):
@@ -117,3 +159,23 @@ def nanoseconds(
     if exact is None or exact >= _LONGEST_NS:
         raise ValueError(f"invalid {name} {str(time)!r}, expected a time such as {example}")
     return int(exact)
+
+
+def share(name: str, text: str | float, example: str) -> float:
+    """Return a share, as a percentage or as a number.
+
+    >>> share("width", "2%", example="2% or 0.02")
+    0.02
+
+    Raises:
+        ValueError: it is neither.
+
+    """
+    words = str(text).strip()
+    try:
+        exact = Decimal(words.removesuffix("%")) / (100 if words.endswith("%") else 1)
+    except InvalidOperation:
+        exact = Decimal("nan")
+    if not exact.is_finite():
+        raise ValueError(f"invalid {name} {words!r}, expected {example}")
+    return float(exact)

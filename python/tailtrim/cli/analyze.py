@@ -9,7 +9,7 @@ import typer
 
 import tailtrim
 from tailtrim.cli import engine_options, options
-from tailtrim.cli.console import Progress, say
+from tailtrim.cli.console import Progress, say, show, show_run
 from tailtrim.cli.engine_options import EngineName, Memory, Scratch, Server, is_decoded
 from tailtrim.cli.objectives import judge, need_samples, needed_quantiles, read_asserts
 from tailtrim.errors import ExitCode
@@ -162,9 +162,9 @@ def command(  # noqa: PLR0913 - one parameter an option
         say(analysis.summary.text)
     else:
         _print(analysis.summary, name=out.name if out else Path(ingress).name, out=out)
-    from tailtrim.analysis.slo import Measured  # noqa: PLC0415 - the help does without
+    from tailtrim.analysis.slo import JudgedRun  # noqa: PLC0415 - the help does without
 
-    judge([Measured(Path(ingress).name, analysis)], objectives, junit)
+    judge([JudgedRun(Path(ingress).name, analysis)], objectives, junit)
     if analysis.summary.samples == 0:
         raise typer.Exit(ExitCode.NEGATIVE)
 
@@ -181,10 +181,8 @@ def _in_one_pass(captures: list[str], matching: dict[str, Any]) -> tailtrim.Anal
 
 
 def _print(summary: Summary, *, name: str, out: Path | None) -> None:
-    from tailtrim.cli.terminal import Terminal  # noqa: PLC0415 - not for --json
-    from tailtrim.publishing.report.terminal.run_text import render  # noqa: PLC0415
+    from tailtrim.publishing.report.terminal.run_text import render  # noqa: PLC0415 - not for --json
 
-    console = Terminal()
-    console.print(render([summary], [name]))
+    show(render([summary], [name]))
     if out is not None:
-        console.print(f"\nRun directory: {out}\nReport:        tailtrim report {out}")
+        show_run(out, out)

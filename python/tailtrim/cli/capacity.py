@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tailtrim import units
 from tailtrim.cli import options
-from tailtrim.cli.console import complain, say, say_json
+from tailtrim.cli.console import say, say_json, show, show_report, tell
 from tailtrim.cli.signals import ending_orderly
-from tailtrim.errors import ExitCode, PicturesError
+from tailtrim.errors import ExitCode
 from tailtrim.laboratory.plan import examples
 
 if TYPE_CHECKING:
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from tailtrim.laboratory.capacity.request import Wanted
     from tailtrim.laboratory.capacity.runner import Searching
     from tailtrim.laboratory.capacity.trial import Count, Seen, Trial
+    from tailtrim.laboratory.plan import Plan, Run
     from tailtrim.results.experiments import Outcome
 
 EXAMPLES = """\b
@@ -70,7 +70,8 @@ def command(  # noqa: PLR0913 - one parameter an option
     json: options.Json = False,
 ) -> None:
     """Search the highest load that meets a promise, beside NDR and PDR (RFC 9971)."""
-    from tailtrim.laboratory.capacity.runner import Searching  # noqa: PLC0415 - the help does without
+    from tailtrim.analysis.options import share  # noqa: PLC0415 - the help does without
+    from tailtrim.laboratory.capacity.runner import Searching  # noqa: PLC0415
     from tailtrim.laboratory.experiment import keep_plan  # noqa: PLC0415
     from tailtrim.laboratory.nodes.local_host import become_root  # noqa: PLC0415
     from tailtrim.laboratory.nodes.testbed import LOCAL  # noqa: PLC0415
@@ -78,7 +79,15 @@ def command(  # noqa: PLR0913 - one parameter an option
 
     plan = examples.located(plan)
     loaded, runs = load(plan)
-    wanted = _Options(slo, search, width, confidence, budget).wanted(loaded, runs)
+    wanted = _wanted(
+        loaded,
+        runs,
+        search,
+        slo=slo,
+        width=share("width", width, "2% or 0.02"),
+        confidence=confidence,
+        budget_s=options.budget_s(budget),
+    )
     if loaded.testbed == LOCAL:
         become_root()
     place = out or Path("results") / loaded.name
@@ -90,35 +99,18 @@ def command(  # noqa: PLR0913 - one parameter an option
     _finish(_predicted(searching.capacity, place), place, json=json)
 
 
-class _Options:
-    """Options of a search, as typed."""
+def _wanted(plan: Plan, runs: list[Run], search: str, **options: Any) -> Wanted:
+    """Return the search, print its needs, and refuse goals beyond the budget."""
+    from tailtrim.laboratory.capacity import estimate  # noqa: PLC0415 - the help does without
+    from tailtrim.laboratory.capacity.request import wanted  # noqa: PLC0415
 
-    def __init__(
-        self, slo: str | None, search: str, width: str, confidence: float, budget: str
-    ) -> None:
-        self._slo, self._search, self._width = slo, search, width
-        self._confidence, self._budget = confidence, budget
-
-    def wanted(self, plan: Any, runs: Any) -> Wanted:
-        """Read the options, print the needs of the search, and refuse goals beyond the budget."""
-        from tailtrim.laboratory.capacity import estimate  # noqa: PLC0415 - the help does without
-        from tailtrim.laboratory.capacity.request import wanted  # noqa: PLC0415
-
-        if self._search not in {"load", "burst"}:
-            raise ValueError(f"invalid --search {self._search!r}, expected load or burst")
-        found = wanted(
-            plan,
-            runs,
-            slo=self._slo,
-            searched="burst" if self._search == "burst" else "load",
-            width=options.share("width", self._width, "2% or 0.02"),
-            confidence=self._confidence,
-            budget_s=options.budget_s(self._budget),
-        )
-        estimate.refuse_undecidable(found.search)
-        for line in estimate.told(found):
-            say(line, err=True)
-        return found
+    if search not in {"load", "burst"}:
+        raise ValueError(f"invalid --search {search!r}, expected load or burst")
+    found = wanted(plan, runs, searched="burst" if search == "burst" else "load", **options)
+    estimate.refuse_undecidable(found.search)
+    for line in estimate.told(found):
+        say(line, err=True)
+    return found
 
 
 def _conduct(searching: Searching) -> None:
@@ -133,7 +125,7 @@ def _conduct(searching: Searching) -> None:
         why = f" (invalid: {seen.invalid})" if seen.invalid else ""
         purpose = f" ({trial.purpose})" if trial.purpose != "search" else ""
         head = f"{outcome.run}  {trial.load:,} {unit}, {trial.duration_s:.3g} s{purpose}"
-        say(units.printable(f"{head}: {told}{why}"), err=True)
+        tell(f"{head}: {told}{why}", err=True)
 
     try:
         searching.conduct(lambda *_: None, ended)
@@ -164,30 +156,19 @@ def _finish(capacity: Capacity, place: Path, *, json: bool) -> None:
     if json:
         say_json(capacity.as_json())
     else:
-        from tailtrim.cli.terminal import Terminal  # noqa: PLC0415 - not for --json
+        from tailtrim.publishing.report import write_experiment  # noqa: PLC0415 - not for --json
         from tailtrim.publishing.report.capacity_wording import goals, notes  # noqa: PLC0415
+        from tailtrim.results.experiments import recorded  # noqa: PLC0415
 
-        Terminal().print(goals(capacity).terminal())
+        show(goals(capacity).terminal())
         for line in notes(capacity):
-            say(units.printable(line))
-        _report(place)
+            tell(line)
+        experiment = recorded(place)
+        if experiment.complete:
+            show_report(place, lambda out: write_experiment(experiment, out))
+        else:
+            say(f"\nExperiment: {place}")
     missing = [one for one in capacity.found if one.lower is None]
     if missing:
         refused = any(one.ended == "lowest load" for one in missing)
         raise typer.Exit(ExitCode.NEGATIVE if refused else ExitCode.UNDECIDED)
-
-
-def _report(place: Path) -> None:
-    from tailtrim.publishing.report import write_experiment  # noqa: PLC0415
-    from tailtrim.results.experiments import recorded  # noqa: PLC0415 - the help does without
-
-    say(f"\nExperiment: {place}")
-    experiment = recorded(place)
-    if not experiment.complete:
-        return
-    try:
-        page, *_ = write_experiment(experiment, place / "report")
-    except PicturesError as error:
-        complain(error, "warning")
-        return
-    say(f"Report:     {page}")

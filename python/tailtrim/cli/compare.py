@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tailtrim.cli import options
-from tailtrim.cli.console import say_json
+from tailtrim.cli.console import say_json, show
 from tailtrim.cli.objectives import judged, needed_quantiles, read_asserts
 from tailtrim.errors import ExitCode
 from tailtrim.publishing.report import write_files
 
 if TYPE_CHECKING:
     from tailtrim.analysis.compare import Comparison
-    from tailtrim.analysis.slo import Measured, Objective
+    from tailtrim.analysis.slo import JudgedRun, Objective
 
 EXAMPLES = """\b
 Examples:
@@ -84,6 +84,8 @@ def command(  # noqa: PLR0913 - one parameter an option
     ] = None,
 ) -> None:
     """Compare runs, quantile by quantile: ratio, confidence interval and verdict."""
+    from tailtrim.analysis.options import share  # noqa: PLC0415 - the help does without
+
     objectives = read_asserts(asserts, junit)
     if html is not None or figure is not None:
         write_files.require_pictures()
@@ -94,7 +96,7 @@ def command(  # noqa: PLR0913 - one parameter an option
         halves=halves,
         quantiles=[*(quantile or ()), *needed_quantiles(objectives)],
         confidence=confidence,
-        margin=options.share("margin", margin, "1% or 0.01"),
+        margin=share("margin", margin, "1% or 0.01"),
         seed=seed,
     )
     _write(compared, html, figure, objectives)
@@ -121,13 +123,13 @@ def _compare(sides: list[str], *, halves: bool, **options: Any) -> list[Comparis
     return [one for other in others for one in compare(first, other, **options)]
 
 
-def _measured(compared: list[Comparison]) -> list[Measured]:
+def _measured(compared: list[Comparison]) -> list[JudgedRun]:
     """Return the runs of B for objectives; the wire has to meet none."""
-    from tailtrim.analysis.slo import Measured  # noqa: PLC0415 - most calls have no objectives
+    from tailtrim.analysis.slo import JudgedRun  # noqa: PLC0415 - most calls have no objectives
 
     groups = [one.groups[1] for one in compared if not one.floor]
     return [
-        Measured(_of_run(group.name, run.name), run.run, group.name)
+        JudgedRun(_of_run(group.name, run.name), run.run, group.name)
         for group in groups
         for run in group.repetitions
     ]
@@ -154,7 +156,6 @@ def _write(
 
 
 def _print(compared: list[Comparison]) -> None:
-    from tailtrim.cli.terminal import Terminal  # noqa: PLC0415 - not for --json
-    from tailtrim.publishing.report.terminal.comparison_text import render  # noqa: PLC0415
+    from tailtrim.publishing.report.terminal.comparison_text import render  # noqa: PLC0415 - not for --json
 
-    Terminal().print(render(compared, all_in="--json"))
+    show(render(compared, all_in="--json"))

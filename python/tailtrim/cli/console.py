@@ -9,16 +9,23 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from tailtrim import units
-from tailtrim.errors import ExitCode, PlanError, Remedy, TailtrimError, exit_code
+from tailtrim.errors import (
+    ExitCode,
+    PicturesError,
+    PlanError,
+    Remedy,
+    TailtrimError,
+    exit_code,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
     from types import TracebackType
     from typing import Self
 
+    from rich.console import RenderableType
     from rich.progress import Progress as Bar
-
-    from tailtrim.results.summary import Notice
 
 #: Command-line spelling of the arguments that errors name.
 TYPED = {
@@ -82,9 +89,9 @@ def say_json(value: object, **layout: Any) -> None:
 def complain(error: BaseException, kind: str = "error") -> None:
     """Print an error, or a warning, and its remedies to standard error."""
     for told in error.args if isinstance(error, PlanError) else [error]:
-        say(f"{kind}: {units.printable(str(told))}", err=True)
+        tell(f"{kind}: {told}", err=True)
     for note in getattr(error, "__notes__", ()):
-        say(f"hint: {units.printable(_typed(note))}", err=True)
+        tell(f"hint: {_typed(note)}", err=True)
 
 
 @contextmanager
@@ -121,9 +128,53 @@ def _typed(note: str) -> str:
     return re.sub(r"\b([a-z_]+)=True\b", lambda keyword: "--" + keyword[1].replace("_", "-"), note)
 
 
-def warn(notice: Notice) -> None:
-    """Print a notice to standard error, as a warning."""
-    say(f"warning: {units.printable(notice.text)}", err=True)
+def tell(text: object, *, err: bool = False) -> None:
+    """Print a line that may have names of others: what is no text in them is escaped."""
+    say(units.printable(str(text)), err=err)
+
+
+def warn(text: str) -> None:
+    """Print a warning to standard error."""
+    tell(f"warning: {text}", err=True)
+
+
+def doing(what: str) -> None:
+    """Print what is being done, to standard error."""
+    say(f"{what} …", err=True)
+
+
+def show(layout: RenderableType) -> None:
+    """Print what ``rich`` lays out, such as a table, to standard output."""
+    from tailtrim.cli.terminal import Terminal  # noqa: PLC0415 - not for --json
+
+    Terminal().print(layout)
+
+
+def show_run(place: Path, report: object, *, err: bool = False) -> None:
+    """Print where run directories are, and the command for their report."""
+    say(f"\nRun directory: {place}\nReport:        tailtrim report {report}", err=err)
+
+
+def show_report(
+    place: Path, written: Callable[[Path], Sequence[Path]], *, quiet: bool = False
+) -> None:
+    """Print where an experiment is, and its report; a missing package for it spoils nothing.
+
+    Args:
+        place: the experiment.
+        written: writes the report to a folder, and returns its files: the page first.
+        quiet: print nothing but a warning.
+
+    """
+    if not quiet:
+        say(f"\nExperiment: {place}")
+    try:
+        page, *_ = written(place / "report")
+    except PicturesError as error:
+        complain(error, "warning")
+    else:
+        if not quiet:
+            say(f"Report:     {page}")
 
 
 class Progress:

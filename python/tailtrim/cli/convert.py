@@ -54,6 +54,6 @@ def command(
         place = run.path if out is None else out / run.name if several else out
         conversion = export.convert(run, to.value, place)
         for notice in conversion.notices:
-            warn(notice)
+            warn(notice.text)
         for file in conversion.files:
             say(file)

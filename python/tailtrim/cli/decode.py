@@ -7,9 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from tailtrim import units
 from tailtrim.cli import options
-from tailtrim.cli.console import Progress, say
+from tailtrim.cli.console import Progress, tell
 from tailtrim.cli.signals import stop_event
 
 EXAMPLES = """\b
@@ -77,13 +76,13 @@ def command(  # noqa: PLR0913 - one parameter an option
     }
     if following:
         with stop_event() as stop:
-            decoded = follow(captures, out, stop=stop, tell=_tell, **decoding)
+            decoded = follow(captures, out, stop=stop, tell=_tell_file, **decoding)
     else:
         with Progress("decoding") as progress:
             decoded = decode(captures, out, progress=progress, **decoding)
     for captured in decoded.captures:
-        say(f"{captured.number}  {captured.rows:>15,} packets  {units.printable(captured.name)}")
+        tell(f"{captured.number}  {captured.rows:>15,} packets  {captured.name}")
 
 
-def _tell(source: str, file: str, packets: int) -> None:
-    say(f"{units.printable(f'{source}: {file}')}: {packets:,} packets", err=True)
+def _tell_file(source: str, file: str, packets: int) -> None:
+    tell(f"{source}: {file}: {packets:,} packets", err=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tailtrim.cli import options
-from tailtrim.cli.console import say, say_json
+from tailtrim.cli.console import say, say_json, show
 from tailtrim.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -77,8 +77,6 @@ def _table(checks: list[Check]) -> None:
     from rich.table import Table  # noqa: PLC0415 - see above
     from rich.text import Text  # noqa: PLC0415
 
-    from tailtrim.cli.terminal import Terminal  # noqa: PLC0415
-
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in ("Command", "Needs", "Here"):
         table.add_column(name, no_wrap=True)
@@ -89,5 +87,5 @@ def _table(checks: list[Check]) -> None:
         works = Text("no", style="bold") if check.missing else Text("yes")
         table.add_row(command, check.what, works, check.missing or "")
         before = check.command
-    Terminal().print(table)
+    show(table)
     say("Other commands need nothing beside tailtrim.")

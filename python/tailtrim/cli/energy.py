@@ -7,9 +7,8 @@ from typing import Annotated
 
 import typer
 
-from tailtrim import units
 from tailtrim.cli import options
-from tailtrim.cli.console import say, say_json
+from tailtrim.cli.console import say_json, tell
 
 EXAMPLES = """\b
 Examples:
@@ -39,4 +38,4 @@ def command(
         say_json(found.as_json(), indent=2)
         return
     for line in lines(found):
-        say(units.printable(line))
+        tell(line)

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tailtrim import units
 from tailtrim.cli import options
-from tailtrim.cli.console import say, say_json
+from tailtrim.cli.console import say_json, tell
 from tailtrim.errors import CaptureError, ExitCode
 
 if TYPE_CHECKING:
@@ -69,17 +68,17 @@ def command(
         say_json({"workers": [asdict(worker) for worker in workers]})
     else:
         for worker in workers:
-            _tell(worker)
+            _tell_worker(worker)
     if not can_match(workers):
         raise typer.Exit(ExitCode.IMPOSSIBLE)
 
 
-def _tell(worker: Worker) -> None:
+def _tell_worker(worker: Worker) -> None:
     kind = "fault" if worker.problems else "ok   "
     installed = f", tailtrim {worker.tailtrim} installed" if worker.tailtrim else ""
     line = f"{worker.host}: Python {worker.python}, pyarrow {worker.pyarrow}{installed}"
     if worker.matcher is not None:
         line += f"; the matcher of tailtrim {worker.matcher} runs"
-    say(units.printable(f"{kind}  {line}"))
+    tell(f"{kind}  {line}")
     for problem in worker.problems:
-        say(units.printable(f"       {problem}"))
+        tell(f"       {problem}")

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tailtrim import units
 from tailtrim.cli import options
-from tailtrim.cli.console import say, say_json
+from tailtrim.cli.console import say, say_json, tell, warn
 from tailtrim.results.minutes import by_minute
 
 if TYPE_CHECKING:
@@ -67,7 +66,7 @@ def command(
             _print(found, f"{run.name} ({label})" if several else "")
         for warning in found.warnings:
             where = f"{run.name}: " if several else ""
-            say(f"warning: {units.printable(where + warning)}", err=True)
+            warn(where + warning)
 
 
 def _explained(
@@ -82,7 +81,7 @@ def _explained(
 
 def _print(found: Explanation | WorstPackets, name: str) -> None:
     if name:
-        say(f"{units.printable(name)}:")
+        tell(f"{name}:")
     for line in _lines(found):
         say(f"  {line}" if name and line else line)
 

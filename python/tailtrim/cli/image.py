@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from tailtrim.cli.console import say
+from tailtrim.cli.console import doing, say
 from tailtrim.laboratory.nodes.vm import image
 from tailtrim.laboratory.nodes.vm.kernel import FLAVOURS
 
@@ -59,11 +59,8 @@ def command(  # noqa: PLR0913 - one parameter an option
     del action
     packages = tuple(package or ())
 
-    def told(what: str) -> None:
-        say(f"{what} …", err=True)
-
     given = str(modules) if modules else None
-    built = image.built(image.Recipe(kernel, release, packages, given), told)
+    built = image.built(image.Recipe(kernel, release, packages, given), doing)
     made = image.copied(built, out)
     sums = made.record["sha256"]
     say(f"Image:   {made.folder}")

@@ -9,9 +9,8 @@ import typer
 
 from tailtrim.cli import options
 from tailtrim.cli.catalogue import ELSEWHERE
-from tailtrim.cli.console import say
+from tailtrim.cli.console import say, show
 from tailtrim.errors import ExitCode, MissingPackageError
-from tailtrim.results import Summary
 
 EXAMPLES = """\b
 Examples:
@@ -58,15 +57,10 @@ def command(
         for summary in summaries:
             say(summary.text)
     else:
-        _print(summaries, [name for name, _, _ in runs])
+        from tailtrim.publishing.report.terminal.run_text import render  # noqa: PLC0415 - not for --json
+
+        show(render(summaries, [name for name, _, _ in runs]))
         for _, place, _ in runs:
             say(f"Run directory: {place}")
     if not any(summary.samples for summary in summaries):
         raise typer.Exit(ExitCode.NEGATIVE)
-
-
-def _print(summaries: list[Summary], names: list[str]) -> None:
-    from tailtrim.cli.terminal import Terminal  # noqa: PLC0415 - not for --json
-    from tailtrim.publishing.report.terminal.run_text import render  # noqa: PLC0415
-
-    Terminal().print(render(summaries, names))

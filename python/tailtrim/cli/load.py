@@ -40,7 +40,7 @@ def command(
 
     directory = Decoded(decoded)
     with engines.connect(str(engine), engines.EngineOptions(server=server)) as at:
-        engines.load(at, directory)
+        at.load(directory)
     packets = sum(captured.rows for captured in directory.captures)
     schema = "tailtrim." if engine is Database.POSTGRES else ""
     say(f"{packets:,} packets of {len(directory.captures)} captures are in {schema}packet")

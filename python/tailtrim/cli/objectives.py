@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from tailtrim.analysis.slo import Measured, Objective, Verdict
+    from tailtrim.analysis.slo import JudgedRun, Objective, Verdict
     from tailtrim.results.experiments import RecordedExperiment
 
 #: Instead of objectives: the promises that there are.
@@ -80,18 +80,18 @@ def need_samples(found: Sequence[Objective]) -> bool:
     return any(objective.promise is not None for objective in found)
 
 
-def runs_to_judge(experiment: RecordedExperiment) -> list[Measured]:
+def runs_to_judge(experiment: RecordedExperiment) -> list[JudgedRun]:
     """Return the complete runs but the wire, by combination, for objectives."""
-    from tailtrim.analysis.slo import Measured  # noqa: PLC0415 - see above
+    from tailtrim.analysis.slo import JudgedRun  # noqa: PLC0415 - see above
 
     return [
-        Measured(run.name, at, run.outcome.label, bool(run.outcome.invalid))
+        JudgedRun(run.name, at, run.outcome.label, bool(run.outcome.invalid))
         for run, at in experiment.complete
         if not run.outcome.floor
     ]
 
 
-def judge(runs: Iterable[Measured], found: Sequence[Objective], report: Path | None) -> None:
+def judge(runs: Iterable[JudgedRun], found: Sequence[Objective], report: Path | None) -> None:
     """Print verdicts on objectives; the command ends unless all passed.
 
     Raises:
@@ -102,7 +102,7 @@ def judge(runs: Iterable[Measured], found: Sequence[Objective], report: Path | N
         raise typer.Exit(code)
 
 
-def judged(runs: Iterable[Measured], found: Sequence[Objective], report: Path | None) -> ExitCode:
+def judged(runs: Iterable[JudgedRun], found: Sequence[Objective], report: Path | None) -> ExitCode:
     """Print verdicts on objectives; return the exit code.
 
     Raises:
@@ -134,7 +134,7 @@ def judged(runs: Iterable[Measured], found: Sequence[Objective], report: Path | 
     return ExitCode.UNDECIDED if Decision.UNDECIDED in decisions else ExitCode.SUCCESS
 
 
-def _of_each(listed: Sequence[Measured], found: Sequence[Objective]) -> dict[str, list[Verdict]]:
+def _of_each(listed: Sequence[JudgedRun], found: Sequence[Objective]) -> dict[str, list[Verdict]]:
     from tailtrim.analysis.slo import verdicts  # noqa: PLC0415 - see above
 
     names = numbered([one.name for one in listed])

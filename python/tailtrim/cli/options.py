@@ -115,19 +115,3 @@ def budget_s(text: str) -> float:
     if time_ns == 0:
         raise ValueError(f"invalid budget {text!r}, expected more than 0, such as {example}")
     return time_ns / 1e9
-
-
-def share(name: str, text: str, example: str) -> float:
-    """Return a share, typed as a percentage or as a number.
-
-    >>> share("width", "2%", example="2% or 0.02")
-    0.02
-
-    Raises:
-        ValueError: it is neither.
-
-    """
-    try:
-        return float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-    except ValueError as error:
-        raise ValueError(f"invalid {name} {text!r}, expected {example}") from error

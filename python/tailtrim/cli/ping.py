@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tailtrim.cli.console import say
+from tailtrim.cli.console import say, show_run
 from tailtrim.cli.delegated import become_agent
 from tailtrim.cli.objectives import judged, read
 from tailtrim.errors import ExitCode
@@ -79,17 +79,17 @@ def _finish(folder: Path, out: Path, own: _Own, objectives: list[Objective], cod
         return code
     # Not for the agent alone.
     from tailtrim.analysis.roundtrip.log import leave_runs, results  # noqa: PLC0415
-    from tailtrim.analysis.slo import Measured  # noqa: PLC0415
+    from tailtrim.analysis.slo import JudgedRun  # noqa: PLC0415
     from tailtrim.results import RunDirectory  # noqa: PLC0415
 
     places = leave_runs(folder, out)
     if own.out is not None:
         names = " ".join(map(str, places))
-        say(f"\nRun directory: {out}\nReport:        tailtrim report {names}", err=True)
+        show_run(out, names, err=True)
     if not objectives:
         return code
     measured = [
-        Measured(stream["name"], RunDirectory(place), stream["name"])
+        JudgedRun(stream["name"], RunDirectory(place), stream["name"])
         for stream, place in zip(results(folder)["streams"], places, strict=False)
     ]
     verdict = judged(measured, objectives, own.junit)

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tailtrim import units
 from tailtrim.cli import options
-from tailtrim.cli.console import say, say_json
+from tailtrim.cli.console import say, say_json, warn
 from tailtrim.publishing.report import write_files
 
 if TYPE_CHECKING:
@@ -99,7 +98,8 @@ def command(  # noqa: PLR0913 - one parameter an option
     out: Out = None,
 ) -> None:
     """Predict the highest rate of a device, and its latency at other rates and in bursts."""
-    from tailtrim.analysis.queueing import predicted  # noqa: PLC0415 - other commands start without
+    from tailtrim.analysis.options import share  # noqa: PLC0415 - other commands start without
+    from tailtrim.analysis.queueing import predicted  # noqa: PLC0415
     from tailtrim.analysis.queueing.run_selection import chosen  # noqa: PLC0415
 
     if out is not None:
@@ -112,7 +112,7 @@ def command(  # noqa: PLR0913 - one parameter an option
         rates_pps=[each for text in rate or () for each in _rates(text)],
         burst=burst,
         without=without or (),
-        faster=_share(faster),
+        faster=share("faster", faster, "20% or -20%"),
         batch=batch,
         promise=slo,
         cpu=cpu,
@@ -127,7 +127,7 @@ def command(  # noqa: PLR0913 - one parameter an option
         for line in lines(found):
             say(line)
     for warning in found.warnings:
-        say(f"warning: {units.printable(warning)}", err=True)
+        warn(warning)
 
 
 def _rates(text: str) -> list[float]:
@@ -138,16 +138,6 @@ def _rates(text: str) -> list[float]:
             raise ValueError(f"--rate {part!r}: expected packets per second, such as 20k or 20000")
         rates.append(float(found["number"]) * _UNITS[found["unit"]])
     return rates
-
-
-def _share(text: str) -> float:
-    try:
-        share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-    except ValueError:
-        share = float("nan")
-    if not -1 < share < float("inf"):
-        raise ValueError(f"--faster {text!r}: expected a share above -100%, such as 20%")
-    return share
 
 
 def _write(found: Prediction, out: Path) -> None:

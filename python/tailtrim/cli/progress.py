@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Self
 
 from tailtrim import units
-from tailtrim.cli.console import say
+from tailtrim.cli.console import say, warn
 from tailtrim.laboratory.experiment import Estimate
 from tailtrim.laboratory.experiment.expected import Expected
 from tailtrim.laboratory.nodes.vm.machine import EMULATED_BOOT_S
@@ -168,10 +168,10 @@ def tell_cost(plan: Plan, runs: list[Run]) -> None:
         return
     say(expected.text(), err=True)
     if expected.accelerator == "tcg":
-        say("warning: QEMU emulates the CPU (tcg): latencies are not those of hardware", err=True)
+        warn("QEMU emulates the CPU (tcg): latencies are not those of hardware")
     if plan.boots < LEAST_BOOTS:
-        told = f"boots: {plan.boots} is too few to tell kernels or boot lines apart"
-        say(f"warning: {told}, expected {LEAST_BOOTS} or more", err=True)
+        few = f"boots: {plan.boots} is too few to tell kernels or boot lines apart"
+        warn(f"{few}, expected {LEAST_BOOTS} or more")
 
 
 def _expected_boot_s(plan: Plan, runs: list[Run]) -> float:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tailtrim.cli import options
-from tailtrim.cli.console import escaped, say
+from tailtrim.cli.console import escaped, say, show
 from tailtrim.cli.engine_options import EngineName, Memory, Scratch, Server
 
 if TYPE_CHECKING:
@@ -182,8 +182,6 @@ class _Screen:
 def _table(batches: Iterator[pa.RecordBatch]) -> None:
     from rich.table import Table  # noqa: PLC0415
 
-    from tailtrim.cli.terminal import Terminal  # noqa: PLC0415
-
     table: Table | None = None
     rows = 0
     for batch in batches:
@@ -197,8 +195,7 @@ def _table(batches: Iterator[pa.RecordBatch]) -> None:
             if rows <= _SHOWN:
                 shown = ("" if value is None else value for value in row.values())
                 table.add_row(*(f"{v:,}" if type(v) in {int, Decimal} else str(v) for v in shown))
-    console = Terminal()
     if table is not None:
-        console.print(table)
+        show(table)
     if rows > _SHOWN:
         say(f"{rows - _SHOWN:,} more rows; --format csv, json or parquet shows all", err=True)

@@ -8,9 +8,8 @@ from typing import Annotated
 
 import typer
 
-from tailtrim import units
 from tailtrim.cli import options
-from tailtrim.cli.console import say
+from tailtrim.cli.console import doing, say, tell
 
 EXAMPLES = """\b
 Examples:
@@ -79,10 +78,12 @@ def command(  # noqa: PLR0913 - one parameter an option
     ] = None,
 ) -> None:
     """Make a folder of an experiment, with its report, for a git repository and an archive."""
-    from tailtrim.publishing.release import Wanted, release  # noqa: PLC0415 - the help does without
+    from tailtrim.publishing.release import ReleaseOptions, release  # noqa: PLC0415 - the help does without
 
-    wanted = Wanted(captures is Captures.ALL, anonymise, license, citation, claims, wheel, sign)
-    left_out = release(experiment, out, wanted, lambda what: say(f"{what} …", err=True))
+    wanted = ReleaseOptions(
+        captures is Captures.ALL, anonymise, license, citation, claims, wheel, sign
+    )
+    left_out = release(experiment, out, wanted, doing)
     for name in left_out:
-        say(f"left out: {units.printable(name)}", err=True)
+        tell(f"left out: {name}", err=True)
     say(f"Release:    {out}\nFront page: {out / 'README.md'}")

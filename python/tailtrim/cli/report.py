@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tailtrim.cli import options
-from tailtrim.cli.console import say
+from tailtrim.cli.console import say, show
 from tailtrim.cli.objectives import judge, read_asserts, runs_to_judge
 from tailtrim.results import RunDirectory
 
 if TYPE_CHECKING:
-    from tailtrim.analysis.slo import Measured, Objective
+    from tailtrim.analysis.slo import JudgedRun, Objective
     from tailtrim.publishing.factors import Effects
 
 EXAMPLES = """\b
@@ -73,9 +73,9 @@ def _write(
     objectives: list[Objective],
     *,
     pdf: bool,
-) -> list[Measured]:
+) -> list[JudgedRun]:
     """Write the report; return the runs for objectives."""
-    from tailtrim.analysis.slo import Measured  # noqa: PLC0415
+    from tailtrim.analysis.slo import JudgedRun  # noqa: PLC0415
     from tailtrim.laboratory.trim.recorded import is_search  # noqa: PLC0415
     from tailtrim.laboratory.trim.recorded import recorded as found_search  # noqa: PLC0415
     from tailtrim.publishing import factors  # noqa: PLC0415 - other commands start without
@@ -102,7 +102,7 @@ def _write(
     runs = [RunDirectory(directory) for directory in directories]
     _tell(write(runs, out, names=names, objectives=objectives, pdf=pdf))
     named = zip(names or names_of(runs), runs, strict=True)
-    return [Measured(name, run, name) for name, run in named]
+    return [JudgedRun(name, run, name) for name, run in named]
 
 
 def _tell(files: list[Path]) -> None:
@@ -127,10 +127,9 @@ def tell_boots(experiment: Path, out: Path, *, pdf: bool = False) -> None:
 
 
 def _tell_effects(found: Effects, experiment: Path, out: Path, *, pdf: bool) -> None:
-    from tailtrim.cli.terminal import Terminal  # noqa: PLC0415 - not for other reports
     from tailtrim.publishing import factors  # noqa: PLC0415 - other commands start without
     from tailtrim.results.experiments import recorded  # noqa: PLC0415
 
-    Terminal().print(factors.render(found))
+    show(factors.render(found))
     page, table, *_ = factors.write(found, recorded(experiment), out, pdf=pdf)
     say(f"Page:    {page}\nTable:   {table}\nFigures: {page.parent / 'figures'}")

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tailtrim.cli import options
-from tailtrim.cli.console import say, say_json
+from tailtrim.cli.console import say, say_json, show, tell, warn
 from tailtrim.cli.signals import ending_orderly
 from tailtrim.errors import ExitCode
-from tailtrim.units import NONE, printable
+from tailtrim.units import NONE
 
 if TYPE_CHECKING:
     from tailtrim.laboratory.experiment import Experiment
@@ -93,8 +93,7 @@ def _conducted(name: str, out: Path | None, stack: ExitStack, *, quiet: bool) ->
         conduct(experiment, lines.told, lines.ended)
     failed = [o for o in experiment.outcomes.values() if o.failed]
     for outcome in failed:
-        told = printable(f"{outcome.run} ({outcome.label}): {outcome.failed}")
-        say(f"error: {told}", err=True)
+        tell(f"error: {outcome.run} ({outcome.label}): {outcome.failed}", err=True)
     if failed:
         raise typer.Exit(ExitCode.FAILED)
     return experiment
@@ -107,9 +106,7 @@ def shown_rows(rows: list[AttributionScore], *, json: bool) -> None:
 
         say_json({"schema": SCHEMA, "rows": [row.as_dict() for row in rows]})
         return
-    from rich.table import Table  # noqa: PLC0415
-
-    from tailtrim.cli.terminal import Terminal  # noqa: PLC0415 - not for --json
+    from rich.table import Table  # noqa: PLC0415 - not for --json
 
     # Narrow: all columns fit into 80.
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="")
@@ -125,7 +122,7 @@ def shown_rows(rows: list[AttributionScore], *, json: bool) -> None:
             *(f"{n:,}" if row.expected else "" for n in counts),
             *(_share(row.recall), f"{row.wrong:,}" if row.expected else "", _share(row.precision)),
         )
-    Terminal().print(table)
+    show(table)
 
 
 def _share(share: float | None) -> str:
@@ -133,9 +130,7 @@ def _share(share: float | None) -> str:
 
 
 def _print(result: Selftest) -> None:
-    from rich.table import Table  # noqa: PLC0415
-
-    from tailtrim.cli.terminal import Terminal  # noqa: PLC0415 - not for --json
+    from rich.table import Table  # noqa: PLC0415 - not for --json
 
     table = Table(box=None, pad_edge=False, header_style="")
     for name in ("delay", "p", "true", "floor", "measured", "error", "bound", ""):
@@ -152,16 +147,15 @@ def _print(result: Selftest) -> None:
             table.add_row(check.delay, found.p, *map(_us, all_times), within)
             if found.reason is not None:
                 reasons.append(f"{check.delay}, p {found.p}: {_why(found.reason)}")
-    console = Terminal()
-    console.print(table)
+    show(table)
     recovered = [check.delay for check in result.checks if check.recovered]
     bounds = "\nTimes in µs. Within max(1 µs, 1 %) of the true delay plus the device's floor"
-    console.print(f"{bounds}: {', '.join(recovered) or 'none'}")
+    show(f"{bounds}: {', '.join(recovered) or 'none'}")
     for reason in reasons:
-        console.print(f"Beyond: {reason}", soft_wrap=True)
+        say(f"Beyond: {reason}")
     for name, problems in result.spoilt.items():
         for problem in problems:
-            say(f"warning: {name}: {printable(problem)}", err=True)
+            warn(f"{name}: {problem}")
 
 
 def _why(reason: Reason) -> str:

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tailtrim import units
 from tailtrim.cli import options
-from tailtrim.cli.console import say, say_json
+from tailtrim.cli.console import say, say_json, tell
 from tailtrim.errors import ExitCode
 from tailtrim.publishing.report import write_files
 
@@ -166,6 +165,6 @@ def _switch(description: TestbedDescription, words: list[str], *, hard: bool) ->
 def _tell(finding: Finding) -> None:
     kind = {"fault": "fault", "note": "note ", "good": "ok   "}[finding.kind]
     expected = f", expected {finding.expected}" if finding.expected else ""
-    say(units.printable(f"{kind}  {finding.where}: {finding.what}{expected}"))
+    tell(f"{kind}  {finding.where}: {finding.what}{expected}")
     if finding.remedy:
-        say(units.printable(f"       {finding.remedy}"))
+        tell(f"       {finding.remedy}")

@@ -7,17 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tailtrim import units
 from tailtrim.cli import options
-from tailtrim.cli.console import complain, say, say_json
+from tailtrim.cli.console import doing, say, say_json, show, show_report, tell, warn
 from tailtrim.cli.signals import ending_orderly
-from tailtrim.errors import ExitCode, PicturesError
+from tailtrim.errors import ExitCode
 from tailtrim.laboratory.plan import examples
 
 if TYPE_CHECKING:
     from tailtrim.laboratory.trim.request import Request
     from tailtrim.laboratory.trim.trial import Observation, Settings, Trial
-    from tailtrim.publishing.trim_report import Findings
 
 EXAMPLES = """\b
 Examples:
@@ -125,25 +123,21 @@ def _tell_tree(request: Request, settings: Settings) -> None:
     from tailtrim.laboratory.trim.tree import tree  # noqa: PLC0415 - the help does without
 
     for line in tree(request.candidates, request.impossible, settings, request.each_s):
-        say(units.printable(line))
+        tell(line)
 
 
 def _search(request: Request, settings: Settings | None, *, json: bool) -> None:
-    from tailtrim.cli.terminal import Terminal  # noqa: PLC0415 - the help does without
-    from tailtrim.laboratory.trim.loop import Loop  # noqa: PLC0415
+    from tailtrim.laboratory.trim.loop import Loop  # noqa: PLC0415 - the help does without
     from tailtrim.laboratory.trim.recorded import recorded  # noqa: PLC0415
-    from tailtrim.publishing.trim_report import findings, table  # noqa: PLC0415
+    from tailtrim.publishing.trim_report import findings, table, write  # noqa: PLC0415
 
     place = request.place
     with ending_orderly():
         loop = Loop(request, place, settings)
-        loop.workload.prepare(
-            lambda what: say(f"{what} …", err=True),
-            lambda doubt: say(f"warning: {units.printable(doubt)}", err=True),
-        )
+        loop.workload.prepare(doing, warn)
 
         def ended(trial: Trial, seen: Observation) -> None:
-            say(units.printable(table.progress(trial, seen, loop.search.left)), err=True)
+            tell(table.progress(trial, seen, loop.search.left), err=True)
 
         try:
             result = loop.go(lambda *_: None, ended)
@@ -155,23 +149,9 @@ def _search(request: Request, settings: Settings | None, *, json: bool) -> None:
     if json:
         say_json(found.as_json())
     else:
-        Terminal().print(table.render(found))
-        say(f"\nExperiment: {place}")
-    _report(found, place, json=json)
+        show(table.render(found))
+    show_report(place, lambda out: write(found, out), quiet=json)
     for notice in (*loop.workload.notices, *result.notices):
-        say(f"warning: {units.printable(notice)}", err=True)
+        warn(notice)
     if not result.kept:
         raise typer.Exit(ExitCode.NEGATIVE)
-
-
-def _report(found: Findings, place: Path, *, json: bool) -> None:
-    """Write the page; a missing package for it does not spoil the search."""
-    from tailtrim.publishing.trim_report import write  # noqa: PLC0415 - the help does without
-
-    try:
-        page, *_ = write(found, place / "report")
-    except PicturesError as error:
-        complain(error, "warning")
-        return
-    if not json:
-        say(f"Report:     {page}")

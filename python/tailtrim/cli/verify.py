@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tailtrim import units
 from tailtrim.cli import options
-from tailtrim.cli.console import Progress, say, say_json
+from tailtrim.cli.console import Progress, doing, say_json, tell
 from tailtrim.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -100,7 +99,7 @@ def _verified(
 
     def told(what: str) -> None:
         if again is not None:
-            say(f"{what} …", err=True)
+            doing(what)
         else:
             progress(None)
 
@@ -121,7 +120,7 @@ def _level(level: CheckResult) -> dict[str, object]:
 
 
 def _tell(level: CheckResult) -> None:
-    say(units.printable(f"{level.verdict:<8} {level.name:<9} {level.told}"))
+    tell(f"{level.verdict:<8} {level.name:<9} {level.told}")
     for kind, lines in (
         ("differs", level.wrong),
         ("open", level.undecided),
@@ -129,4 +128,4 @@ def _tell(level: CheckResult) -> None:
         ("note", level.notes),
     ):
         for line in lines:
-            say(units.printable(f"         {kind}: {line}"))
+            tell(f"         {kind}: {line}")

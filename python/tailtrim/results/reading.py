@@ -18,7 +18,7 @@ from tailtrim.results.layout import (
 )
 from tailtrim.results.summary import NO_ORDER, Summary
 from tailtrim.results.tabular import Tabular
-from tailtrim.results.typed_json import parsed
+from tailtrim.results.typed_json import read_object
 
 if TYPE_CHECKING:
     import os
@@ -114,7 +114,6 @@ class RunDirectory(Tabular):
 
     def _record(self, name: str) -> dict[str, Any]:
         try:
-            record = parsed((self.path / name).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+            return read_object(self.path / name)
+        except RunDirectoryError:
             return {}
-        return record if isinstance(record, dict) else {}

@@ -1,4 +1,4 @@
-"""JSON that others may have written, as typed values: :func:`parsed`, :func:`typed`."""
+"""JSON that others may have written, as typed values: :func:`read_object`, :func:`typed`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,12 @@ import json
 from dataclasses import MISSING, fields, is_dataclass
 from functools import lru_cache
 from types import NoneType
-from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin, get_type_hints
+
+from tailtrim.errors import RunDirectoryError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 T = TypeVar("T")
 
@@ -25,6 +30,22 @@ def parsed(text: str) -> Any:
         return json.loads(text)
     except RecursionError as error:
         raise ValueError("nested too deep") from error
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """Return the JSON object that a file holds.
+
+    Raises:
+        RunDirectoryError: it cannot be read, or holds something else.
+
+    """
+    try:
+        value = parsed(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise RunDirectoryError(f"{path}: cannot be read: {error}") from error
+    if not isinstance(value, dict):
+        raise RunDirectoryError(f"{path}: expected a JSON object")
+    return value
 
 
 def typed(kind: type[T], value: Any) -> T:

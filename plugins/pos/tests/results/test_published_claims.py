@@ -12,7 +12,7 @@ from pos_folders import NODES, PosFolder
 
 from tailtrim.errors import PlanError
 from tailtrim.publishing import claims
-from tailtrim.publishing.release import Wanted, release, verify
+from tailtrim.publishing.release import ReleaseOptions, release, verify
 from tailtrim.results.experiments import RecordedExperiment, recorded
 from tailtrim_pos.results import import_pos
 
@@ -88,7 +88,7 @@ def test_they_are_released_and_every_number_is_derived_again(
     author = "authors:\n  - name: Those who published the captures\n"
     about = "cff-version: 1.2.0\nmessage: cite it\ntitle: Published captures\n"
     (source / "CITATION.cff").write_text(about + author)
-    assert release(source, tmp_path / "released", Wanted(claims=CLAIMS)) == []
+    assert release(source, tmp_path / "released", ReleaseOptions(claims=CLAIMS)) == []
     found = {level.name: level for level in verify(tmp_path / "released")}
     verdicts = {name: str(level.verdict) for name, level in found.items()}
     assert verdicts == {

@@ -20,6 +20,7 @@ from tailtrim.analysis.compare.comparison import (
     NOT_SUPPORTED,
     WORSE,
     Comparison,
+    Comparisons,
     CurvePoint,
     Losses,
     Pairing,
@@ -29,7 +30,6 @@ from tailtrim.analysis.compare.comparison import (
     compare_groups,
     compare_halves,
 )
-from tailtrim.analysis.compare.comparisons import Comparisons
 from tailtrim.analysis.compare.configuration import Difference
 from tailtrim.analysis.compare.energy import Energy, EnergyRow, Price
 from tailtrim.analysis.compare.length import Length, plan_length

@@ -8,12 +8,18 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from tailtrim import _native
-from tailtrim.analysis.compare.comparisons import Comparisons
 from tailtrim.analysis.compare.configuration import Difference, compared, differences
 from tailtrim.analysis.compare.energy import Energy, EnergyRow, Tail, energy_of
 from tailtrim.analysis.compare.energy import P as PRICED
-from tailtrim.analysis.compare.naming import named_apart
-from tailtrim.analysis.compare.sources import LOST_NS, Group, Repetition, groups_of, paired
+from tailtrim.analysis.compare.sources import (
+    LOST_NS,
+    Group,
+    Repetition,
+    groups_of,
+    named_apart,
+    paired,
+)
+from tailtrim.results.summary import Ingress
 from tailtrim.results.tabular import Tabular, of_rows
 
 if TYPE_CHECKING:
@@ -31,16 +37,7 @@ NO_DIFFERENCE = "no_difference_shown"
 NOT_SUPPORTED = "not_supported"
 
 QUANTILES = ("0.5", "0.9", "0.99", "0.999", "0.9999", "0.99999", "0.999999")
-_OUTCOMES = (
-    "matched",
-    "lost",
-    "duplicate",
-    "beyond_window",
-    "cut",
-    "trimmed",
-    "unstamped",
-    "stalled",
-)
+_OUTCOMES = tuple(field.name for field in fields(Ingress) if field.name != "packets")
 _TEN = Decimal(10)
 
 
@@ -190,6 +187,32 @@ class Comparison(Tabular):
         return {"schema": SCHEMA, "verdict": self.verdict, **told}
 
 
+class Comparisons(list[Comparison], Tabular):
+    """Comparisons, one for each combination of loop variables.
+
+    Its tables are those of :class:`Comparison` with ``a`` and ``b``, the names of the sides.
+    """
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The names of the tables."""
+        return ("quantiles", "sent", "curve", "energy")
+
+    def table(self, name: str) -> pa.Table:
+        """Return a table of all comparisons."""
+        import pyarrow as pa  # noqa: PLC0415 - takes longer to import than most commands run
+
+        parts = []
+        for one in self:
+            part = one.table(name)
+            for side in (one.b, one.a):
+                column = pa.array([side.name] * part.num_rows, pa.string())
+                part = part.add_column(0, "a" if side is one.a else "b", column)
+            parts.append(part)
+        # A column without any value has no type of its own.
+        return pa.concat_tables(parts, promote_options="permissive")
+
+
 def compare(  # noqa: PLR0913 - keyword-only options, each with a default
     a: Source,
     b: Source,
@@ -218,11 +241,36 @@ def compare(  # noqa: PLR0913 - keyword-only options, each with a default
 
     """
     sides = named_apart(groups_of(a, quantiles), groups_of(b, quantiles), (a, b))
-    pairs, _ = paired(*sides)
     return Comparisons(
-        _compared(one, two, quantiles=quantiles, confidence=confidence, margin=margin, seed=seed)
-        for one, two in pairs
+        compare_groups(*pair, quantiles=quantiles, confidence=confidence, margin=margin, seed=seed)
+        for pair in paired(*sides)
     )
+
+
+def compare_halves(source: Source, **options: Any) -> Comparisons:
+    """Compare the second half of each run with its first: differences by chance alone.
+
+    The options and errors are those of :func:`compare_groups`.
+    """
+    return Comparisons(
+        compare_groups(
+            *(
+                Group(
+                    f"{group.name}, {word} half",
+                    tuple(_half(run, late) for run in group.repetitions),
+                )
+                for late, word in enumerate(("first", "second"))
+            ),
+            **options,
+        )
+        for group in groups_of(source)
+        if group.repetitions
+    )
+
+
+def _half(run: Repetition, late: int) -> Repetition:
+    half = run.summary.samples // 2
+    return Repetition(f"{run.name}/{late + 1}", run.run, (late * half, half))
 
 
 def compare_groups(  # noqa: PLR0913 - as compare
@@ -234,51 +282,7 @@ def compare_groups(  # noqa: PLR0913 - as compare
     margin: float = 0.0,
     seed: int = 1,
 ) -> Comparison:
-    """Compare two groups of one experiment, as :func:`compare` does those of two."""
-    return _compared(a, b, quantiles=quantiles, confidence=confidence, margin=margin, seed=seed)
-
-
-def compare_halves(
-    source: Source,
-    *,
-    quantiles: Sequence[str] = (),
-    confidence: str = "0.95",
-    margin: float = 0.0,
-    seed: int = 1,
-) -> Comparisons:
-    """Compare the second half of each run with its first: differences by chance alone.
-
-    Raises:
-        RunDirectoryError: the source cannot be read.
-        CaptureError: a capture cannot be read.
-        ValueError: an option makes no sense.
-
-    """
-    found = Comparisons()
-    for group in groups_of(source):
-        halves = [
-            Group(
-                f"{group.name}, {word} half", tuple(_half(run, late) for run in group.repetitions)
-            )
-            for late, word in enumerate(("first", "second"))
-        ]
-        if group.repetitions:
-            found.append(
-                _compared(
-                    *halves, quantiles=quantiles, confidence=confidence, margin=margin, seed=seed
-                )
-            )
-    return found
-
-
-def _half(run: Repetition, late: int) -> Repetition:
-    half = run.summary.samples // 2
-    return Repetition(f"{run.name}/{late + 1}", run.run, (late * half, half))
-
-
-def _compared(  # noqa: PLR0913 - what compare was given
-    a: Group, b: Group, *, quantiles: Sequence[str], confidence: str, margin: float, seed: int
-) -> Comparison:
+    """Compare two groups of runs, as :func:`compare` does those of two sources."""
     asked = dict.fromkeys((*QUANTILES, *quantiles))
     runs = [[run.native for run in group.repetitions] for group in (a, b)]
     fewest = min(sum(run.summary.samples for run in group.repetitions) for group in (a, b))
@@ -366,18 +370,12 @@ def _sent_row(row: dict[str, Any]) -> SentRow:
 
 
 def _side(group: Group, found: dict[str, Any]) -> Pairing:
-    outcomes = dict.fromkeys(_OUTCOMES, 0)
-    for run in group.repetitions:
-        for name in _OUTCOMES:
-            outcomes[name] += getattr(run.summary.ingress, name)
+    sides = [run.summary.ingress for run in group.repetitions]
     return Pairing(
         name=group.name,
         runs=tuple(run.name for run in group.repetitions),
-        samples=found["samples"],
-        units=found["units"],
-        min_ns=found["min_ns"],
-        max_ns=found["max_ns"],
-        outcomes=outcomes,
+        **{name: found[name] for name in ("samples", "units", "min_ns", "max_ns")},
+        outcomes={name: sum(getattr(side, name) for side in sides) for name in _OUTCOMES},
         left_out=group.left_out,
     )
 
@@ -387,11 +385,5 @@ def _losses(a: Group, b: Group, confidence: str) -> Losses | None:
     if not all(any(side) for side in counted):
         return None
     found = json.loads(_native.compare_losses(*counted, confidence=confidence))
-    return Losses(
-        a_lost=found["a"]["lost"],
-        a_known=found["a"]["known"],
-        b_lost=found["b"]["lost"],
-        b_known=found["b"]["known"],
-        p_value=found["p_value"],
-        verdict=found["verdict"],
-    )
+    sides = {f"{side}_{name}": found[side][name] for side in "ab" for name in ("lost", "known")}
+    return Losses(**sides, p_value=found["p_value"], verdict=found["verdict"])

@@ -6,7 +6,8 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tailtrim.results.typed_json import parsed
+from tailtrim.errors import RunDirectoryError
+from tailtrim.results.typed_json import read_object
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -139,7 +140,6 @@ def _mean_rate(group: Group) -> float | None:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        value = parsed(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        return read_object(path)
+    except RunDirectoryError:
         return {}
-    return value if isinstance(value, dict) else {}

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
 from tailtrim import _native
 from tailtrim.analysis.compare.sources import groups_of
+from tailtrim.analysis.options import share
 from tailtrim.errors import RunDirectoryError
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def plan_length(  # noqa: PLR0913 - keyword-only options, each with a default
     found = json.loads(
         _native.plan_length(
             quantile=quantile,
-            precision=_relative(precision),
+            precision=share("precision", precision, "10% or 0.1"),
             confidence=confidence,
             assurance=assurance,
             design_effect=cluster,
@@ -96,12 +96,3 @@ def plan_length(  # noqa: PLR0913 - keyword-only options, each with a default
         )
     )
     return Length(**found, rate_pps=rate_pps)
-
-
-def _relative(precision: str | float) -> float:
-    text = str(precision).strip()
-    try:
-        share = Decimal(text.removesuffix("%"))
-    except InvalidOperation as error:
-        raise ValueError(f"invalid precision {text!r}, expected 10% or 0.1") from error
-    return float(share / 100 if text.endswith("%") else share)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ from tailtrim import _native
 from tailtrim.analysis import Analysis, analyze
 from tailtrim.errors import RunDirectoryError
 from tailtrim.results import RunDirectory
-from tailtrim.results.typed_json import parsed
+from tailtrim.results.typed_json import read_object
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -198,11 +198,11 @@ def _folder(path: Path) -> Group:
 def _around(run: Path) -> dict[str, Any]:
     """Return the record of the experiment that a run belongs to, if it does."""
     record = run.resolve().parent / "experiment.json"
-    return _json(record) if record.is_file() and (run / "loop.json").is_file() else {}
+    return read_object(record) if record.is_file() and (run / "loop.json").is_file() else {}
 
 
 def _experiment(path: Path) -> list[Group]:
-    record = _json(path / "experiment.json")
+    record = read_object(path / "experiment.json")
     if record.get("schema") != EXPERIMENT:
         found = record.get("schema")
         raise RunDirectoryError(f"{path}: the schema is {found!r}, expected {EXPERIMENT!r}")
@@ -221,7 +221,7 @@ def _experiment(path: Path) -> list[Group]:
             why = "; ".join(reasons) or "incomplete"
             left_out.setdefault(key, []).append(f"{name}: {why}")
             continue
-        about[key]["loop"] = _json(path / name / "loop.json").get("loop", {})
+        about[key]["loop"] = read_object(path / name / "loop.json").get("loop", {})
         runs.setdefault(key, []).append(Repetition(name, RunDirectory(path / name)))
     experiment = path.resolve().name
     return [
@@ -238,18 +238,8 @@ def _experiment(path: Path) -> list[Group]:
     ]
 
 
-def _json(path: Path) -> dict[str, Any]:
-    try:
-        value = parsed(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise RunDirectoryError(f"{path}: cannot be read: {error}") from error
-    if not isinstance(value, dict):
-        raise RunDirectoryError(f"{path}: expected a JSON object")
-    return value
-
-
-def paired(a: Sequence[Group], b: Sequence[Group]) -> tuple[list[tuple[Group, Group]], list[str]]:
-    """Put the groups of two sources together; return also those that have no counterpart.
+def paired(a: Sequence[Group], b: Sequence[Group]) -> list[tuple[Group, Group]]:
+    """Put the groups of two sources together; those without a counterpart are left out.
 
     Combinations with the same device and loop variables belong together; where no device is in both
     experiments, those with the same loop variables do.
@@ -272,14 +262,11 @@ def paired(a: Sequence[Group], b: Sequence[Group]) -> tuple[list[tuple[Group, Gr
         )
         error.add_note("compare single runs by naming their directories: EXPERIMENT/run-000")
         raise error
-    met = {id(group) for pair in pairs for group in pair}
-    alone = [group.name for group in (*a, *b) if id(group) not in met]
-    for one, two in pairs:
-        for group in (one, two):
-            if not group.repetitions:
-                why = "; ".join(group.left_out)
-                raise RunDirectoryError(f"{group.name}: no valid run ({why})")
-    return pairs, alone
+    for group in (group for pair in pairs for group in pair):
+        if not group.repetitions:
+            why = "; ".join(group.left_out)
+            raise RunDirectoryError(f"{group.name}: no valid run ({why})")
+    return pairs
 
 
 def _alone(groups: Sequence[Group], others: Sequence[Group]) -> Sequence[Group]:
@@ -296,3 +283,56 @@ def _by(
         for one, key in zip(a, keys_a, strict=True)
         if keys_a.count(key) == 1 and keys_b.count(key) == 1
     ]
+
+
+def named_apart(
+    a: Sequence[Group], b: Sequence[Group], sources: tuple[Source, Source]
+) -> tuple[list[Group], list[Group]]:
+    """Return the groups of two sources, named by what differs in the paths of these.
+
+    Groups of the same source, or of one without a path, keep their names.
+    """
+    for one, two in zip(*map(_paths, sources), strict=False):
+        if one != two:
+            names = apart(one, two)
+            return _named(a, names[0]), _named(b, names[1])
+    return list(a), list(b)
+
+
+def apart(a: Path, b: Path) -> tuple[str, str]:
+    """Return the part of each path that the other has not.
+
+    >>> apart(Path("results/hw/x.pcap"), Path("results/vm/x.pcap"))
+    ('hw', 'vm')
+    >>> apart(Path("results/x"), Path("results/old/x"))
+    ('x', 'old/x')
+
+    """
+    one, two = a.parts, b.parts
+    while one and two and one[0] == two[0]:
+        one, two = one[1:], two[1:]
+    if not one or not two:
+        # One is a folder of the other: its own name stands for it.
+        return "/".join(one) or a.name, "/".join(two) or b.name
+    short_one, short_two = one, two
+    while short_one and short_two and short_one[-1] == short_two[-1]:
+        short_one, short_two = short_one[:-1], short_two[:-1]
+    if short_one and short_two:
+        one, two = short_one, short_two
+    return "/".join(one), "/".join(two)
+
+
+def _paths(source: Source) -> list[Path]:
+    """Return the paths that a source is known by; of captures that before the device first."""
+    if isinstance(source, Analysis):
+        taps = source.summary.ingress_tap, source.summary.egress_tap
+        return [Path(tap.capture) for tap in taps]
+    if isinstance(source, RunDirectory):
+        return [source.path.resolve()]
+    if Path(source).exists():
+        return [Path(source).resolve()]
+    return [path.resolve() for path in captures_of(str(source)) or ()]
+
+
+def _named(groups: Sequence[Group], name: str) -> list[Group]:
+    return [replace(one, name=f"{name}: {one.key}" if one.key else name) for one in groups]

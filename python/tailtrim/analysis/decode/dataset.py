@@ -88,11 +88,6 @@ class Decoded:
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise DecodedError(f"{index}: cannot be read: {error!r}") from error
 
-    @staticmethod
-    def is_one(path: str | os.PathLike[str]) -> bool:
-        """Whether a decoded directory, whole or not, is meant rather than a capture."""
-        return Path(path).is_dir()
-
     def files(self, number: int) -> Iterator[Path]:
         """Yield the Parquet files of a capture."""
         yield from sorted((self.path / "packet" / f"capture={number}").glob("bucket=*/*.parquet"))

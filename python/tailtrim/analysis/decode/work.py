@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tailtrim.analysis.options import MASKS, known_masks
 from tailtrim.errors import DecodedError, OutputError
-from tailtrim.results.drafts import replacing
-from tailtrim.results.locked import locked
+from tailtrim.results.drafts import locked, replacing
 
 if TYPE_CHECKING:
     import os

@@ -5,7 +5,7 @@ the uncertainty of their result.
 """
 
 from tailtrim.analysis.energy.cost import Cost, costs
-from tailtrim.analysis.energy.measured import IDLE, LOADED, READY, Measured, RunEnergy, State
+from tailtrim.analysis.energy.measured import IDLE, LOADED, READY, MeteredNode, RunEnergy, State
 from tailtrim.analysis.energy.uncertainty import Estimate, estimate
 
 __all__ = [
@@ -14,7 +14,7 @@ __all__ = [
     "READY",
     "Cost",
     "Estimate",
-    "Measured",
+    "MeteredNode",
     "RunEnergy",
     "State",
     "costs",

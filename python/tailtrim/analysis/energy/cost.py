@@ -16,7 +16,7 @@ from tailtrim.analysis.energy.uncertainty import Estimate, estimate
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from tailtrim.analysis.energy.measured import Measured, RunEnergy, State
+    from tailtrim.analysis.energy.measured import MeteredNode, RunEnergy, State
 
 #: One block says nothing of how blocks differ.
 _LEAST_BLOCKS = 2
@@ -70,7 +70,7 @@ def costs(runs: Iterable[tuple[str, RunEnergy]]) -> list[Cost]:
         runs: the measurement of each run, with the name of its configuration.
 
     """
-    groups: dict[tuple[str, str, str], list[tuple[float, Measured]]] = {}
+    groups: dict[tuple[str, str, str], list[tuple[float, MeteredNode]]] = {}
     for label, run in runs:
         for node in run.nodes:
             key = (label, node.node, node.meter)
@@ -78,7 +78,7 @@ def costs(runs: Iterable[tuple[str, RunEnergy]]) -> list[Cost]:
     return [_cost(*key, blocks) for key, blocks in groups.items()]
 
 
-def _cost(label: str, node: str, meter: str, blocks: Sequence[tuple[float, Measured]]) -> Cost:
+def _cost(label: str, node: str, meter: str, blocks: Sequence[tuple[float, MeteredNode]]) -> Cost:
     known: dict[str, list[State]] = {}
     remarks: dict[str, None] = {}
     for _, one in blocks:
@@ -112,7 +112,7 @@ def _cost(label: str, node: str, meter: str, blocks: Sequence[tuple[float, Measu
 
 
 def _above_ready(
-    blocks: Sequence[tuple[float, Measured]], refused: dict[str, str]
+    blocks: Sequence[tuple[float, MeteredNode]], refused: dict[str, str]
 ) -> Estimate | None:
     """Return joules a packet above the power without packets, or say why they are not known."""
     key = "above_ready_j_per_packet"

@@ -32,7 +32,7 @@ class State:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeteredNode:
     """Measurement of a node's meter in a run."""
 
     node: str
@@ -46,7 +46,7 @@ class RunEnergy:
     """Content of ``energy.json``: the load, and the measurement of each meter."""
 
     packets_per_s: float
-    nodes: tuple[Measured, ...]
+    nodes: tuple[MeteredNode, ...]
 
 
 def read(run: Path) -> RunEnergy | None:
@@ -72,7 +72,7 @@ def read(run: Path) -> RunEnergy | None:
         raise RunDirectoryError(f"{place}: not what meters measured ({error})") from error
 
 
-def _read_node(name: str, told: dict[str, Any]) -> Measured:
+def _read_node(name: str, told: dict[str, Any]) -> MeteredNode:
     states = {
         state: State(
             watts=None if one["watts"] is None else float(one["watts"]),
@@ -83,7 +83,7 @@ def _read_node(name: str, told: dict[str, Any]) -> Measured:
         for state, one in told["states"].items()
     }
     accuracy = told["accuracy_percent"]
-    return Measured(
+    return MeteredNode(
         node=name,
         meter=str(told["meter"]),
         accuracy_percent=None if accuracy is None else float(accuracy),

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING
 
-from tailtrim.student import critical
+from tailtrim.student_t import critical
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

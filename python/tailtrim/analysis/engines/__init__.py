@@ -6,9 +6,8 @@ code, so that all engines give the same bytes.
 """
 
 from tailtrim.analysis.engines.choice import ENGINES, EngineOptions, connect
-from tailtrim.analysis.engines.loading import load
+from tailtrim.analysis.engines.engine import Engine
 from tailtrim.analysis.engines.matching import analyze
-from tailtrim.analysis.engines.protocol import Engine
 from tailtrim.analysis.engines.querying import query
 
-__all__ = ["ENGINES", "Engine", "EngineOptions", "analyze", "connect", "load", "query"]
+__all__ = ["ENGINES", "Engine", "EngineOptions", "analyze", "connect", "query"]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Sequence
 
-    from tailtrim.analysis.engines.protocol import Engine
+    from tailtrim.analysis.engines.engine import Engine
 
 #: Spark deals tasks out over its executors in turn: so many reach each of up to 64.
 TASKS = 64

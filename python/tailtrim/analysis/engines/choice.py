@@ -12,10 +12,16 @@ from tailtrim.errors import EngineError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tailtrim.analysis.engines.protocol import Engine
+    from tailtrim.analysis.engines.engine import Engine
 
+#: Module and class of each.
+_KINDS = {
+    "duckdb": ("duckdb", "DuckDb"),
+    "postgres": ("postgres", "Postgres"),
+    "spark": ("spark", "Spark"),
+}
 #: Engines for decoded captures; ``native`` reads captures themselves.
-ENGINES = ("duckdb", "postgres", "spark")
+ENGINES = tuple(_KINDS)
 
 #: Modules that an engine needs in addition to tailtrim, by the name that Python imports.
 _NEEDS = {
@@ -72,6 +78,6 @@ def connect(name: str, options: EngineOptions | None = None) -> Engine:
     options = options or EngineOptions()
     if options.confined and name != "duckdb":
         raise EngineError(f"engine {name} cannot be confined: its server decides what it permits")
-    module = "sandboxed_duckdb" if options.confined else name
-    engine: Engine = import_module(f"tailtrim.analysis.engines.{module}").connect(options)
+    module, kind = ("sandboxed_duckdb", "SandboxedDuckDb") if options.confined else _KINDS[name]
+    engine: Engine = getattr(import_module(f"tailtrim.analysis.engines.{module}"), kind)(options)
     return engine

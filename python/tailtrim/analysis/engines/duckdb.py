@@ -15,8 +15,8 @@ import duckdb
 import ibis
 import pyarrow as pa
 
+from tailtrim.analysis.engines.engine import BATCH_ROWS, Engine, integers
 from tailtrim.analysis.engines.expressions import ASKED, PACKET
-from tailtrim.analysis.engines.session import BATCH_ROWS, Session, integers
 from tailtrim.errors import EngineError, OutputError, QueryError, Remedy
 
 if TYPE_CHECKING:
@@ -24,15 +24,10 @@ if TYPE_CHECKING:
 
     import ibis.expr.types as ir
 
-    from tailtrim.analysis.decode import Captured, Decoded
+    from tailtrim.analysis.decode import Decoded
     from tailtrim.analysis.engines.choice import EngineOptions
 
 _SIZE = re.compile(r"\d+(\.\d+)?\s*([kmgt](i?b)?|b)", re.IGNORECASE)
-
-
-def connect(options: EngineOptions) -> DuckDb:
-    """Return the engine."""
-    return DuckDb(options)
 
 
 @contextmanager
@@ -53,7 +48,7 @@ def _telling() -> Iterator[None]:
         raise failure from error
 
 
-class DuckDb(Session):
+class DuckDb(Engine):
     """A database of this process."""
 
     name = "duckdb"
@@ -111,10 +106,6 @@ class DuckDb(Session):
             empty = ", ".join(f'NULL::BIGINT AS "{name}"' for name in ASKED)
             source = f"SELECT {empty} WHERE false"
         self._run(f"CREATE OR REPLACE TEMP VIEW {name} AS {source}")
-
-    def number(self, decoded: Decoded, captured: Captured) -> int:  # noqa: ARG002 - the protocol's
-        """Return the number in the directory."""
-        return captured.number
 
     def keep(self, name: str, expression: ir.Table) -> ir.Table:
         """Keep rows in a table of the session."""

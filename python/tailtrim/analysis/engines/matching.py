@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from tailtrim import _native
 from tailtrim.analysis import Analysis
 from tailtrim.analysis.engines.sorted_pairs import SortedPairs
+from tailtrim.analysis.one_pass import leave
 from tailtrim.analysis.options import nanoseconds
 from tailtrim.errors import DecodedError
-from tailtrim.results.writing import Draft, provenance, sha256
 
 if TYPE_CHECKING:
     import os
@@ -23,8 +22,8 @@ if TYPE_CHECKING:
 
     from tailtrim._native import NativeAnalysis
     from tailtrim.analysis.decode import Captured, Decoded
+    from tailtrim.analysis.engines.engine import Engine
     from tailtrim.analysis.engines.expressions import Ends, Rules
-    from tailtrim.analysis.engines.protocol import Engine
 
 
 def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
@@ -88,17 +87,8 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
 
     if out is None:
         return Analysis(run(None))
-    paths = [Path(side.name) for side in sides]
-    with Draft(out) as draft, ThreadPoolExecutor(1) as hashing:
-        hashes = hashing.map(sha256, paths)
-        native = run(draft.path)
-        native.write_tables(draft.path)
-        told = provenance(paths, list(hashes)) | {
-            "engine": engine.name,
-            "decoded": str(decoded.path),
-        }
-        draft.commit(native.summary_json(), told)
-    return Analysis(native)
+    origin = {"engine": engine.name, "decoded": str(decoded.path)}
+    return Analysis(leave(run, [Path(side.name) for side in sides], out, **origin))
 
 
 class Matching:

@@ -14,8 +14,8 @@ from psycopg import errors, sql
 
 from tailtrim.analysis.decode.dataset import COLUMNS, LABEL
 from tailtrim.analysis.engines import binary
+from tailtrim.analysis.engines.engine import BATCH_ROWS, Engine
 from tailtrim.analysis.engines.expressions import ASKED, PACKET
-from tailtrim.analysis.engines.session import BATCH_ROWS, Session
 from tailtrim.errors import EngineError, QueryError, Remedy
 
 if TYPE_CHECKING:
@@ -41,16 +41,6 @@ _CREATE = (
     f"CREATE UNLOGGED TABLE IF NOT EXISTS {SCHEMA}.packet ({_MATCHED}, {_TOLD})",
     f"CREATE INDEX IF NOT EXISTS packet_stamp ON {SCHEMA}.packet USING brin (capture, stamp_ns)",
 )
-
-
-def connect(options: EngineOptions) -> Postgres:
-    """Return the engine.
-
-    Raises:
-        EngineError: the server cannot be reached or is too old.
-
-    """
-    return Postgres(options.server or "")
 
 
 @contextmanager
@@ -110,15 +100,22 @@ _TYPES: dict[int, pa.DataType] = {
 }
 
 
-class Postgres(Session):
+class Postgres(Engine):
     """A session at a server. Its tables are temporary, except those of :meth:`load`."""
 
     name = "postgres"
     by_bucket = False
     scratch = None
+    reads_directories = False
 
-    def __init__(self, dsn: str) -> None:
-        """Log in."""
+    def __init__(self, options: EngineOptions) -> None:
+        """Log in.
+
+        Raises:
+            EngineError: the server cannot be reached or is too old.
+
+        """
+        dsn = options.server or ""
         try:
             self._connection = psycopg.connect(dsn, connect_timeout=10)
         except psycopg.ProgrammingError as error:
@@ -153,7 +150,7 @@ class Postgres(Session):
             self._execute("ANALYZE packet")
         return ibis.table(PACKET, name="packet")
 
-    def number(self, decoded: Decoded, captured: Captured) -> int:  # noqa: ARG002 - the protocol's
+    def number(self, decoded: Decoded, captured: Captured) -> int:  # noqa: ARG002 - as above it
         """Return the server's number of a loaded capture, or that in the directory."""
         return self._loaded.get(captured.number, captured.number)
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from tailtrim.analysis.engines.protocol import Engine
+    from tailtrim.analysis.engines.engine import Engine
 
 
 def query(
@@ -47,20 +47,14 @@ def query(
     runs = [RunDirectory(source) for source in sources if Path(source) not in decoded]
     if len(decoded) > 1:
         raise QueryError(f"{decoded[1]}: only one decoded directory can be queried at a time")
-    if decoded and engine.name != "postgres":
+    if decoded and engine.reads_directories:
         engine.packets(Decoded(decoded[0]))
-    views = getattr(engine, "views", None)
-    if (runs or decoded) and views is None:
+    if (runs or decoded) and not engine.reads_directories:
         failure = EngineError(f"{engine.name}: reads no directories, only what was loaded")
         failure.add_note(Remedy("a decoded directory is loaded by {load}"))
         raise failure
-    if views is not None:
-        for table in TABLES:
-            files = {
-                run.name: [run.path / f"{table}.parquet"]
-                for run in runs
-                if (run.path / f"{table}.parquet").exists()
-            }
-            if files:
-                views(table, files)
+    for table in TABLES:
+        files = {run.name: [run.table_path(table)] for run in runs if table in run.tables}
+        if files:
+            engine.views(table, files)
     yield from engine.sql(text)

@@ -27,17 +27,11 @@ if TYPE_CHECKING:
     import ibis.expr.types as ir
 
     from tailtrim.analysis.decode import Decoded
-    from tailtrim.analysis.engines.choice import EngineOptions
 
 #: Texts of DuckDB's errors, other than PermissionException, when the confinement stops a statement.
 _REFUSALS = ("configuration has been locked", "in read-only mode", "but it exists in the")
 
 _PARQUET = dataset.ParquetFileFormat()
-
-
-def connect(options: EngineOptions) -> SandboxedDuckDb:
-    """Return the engine."""
-    return SandboxedDuckDb(options)
 
 
 class SandboxedDuckDb(DuckDb):

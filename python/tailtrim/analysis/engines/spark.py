@@ -22,8 +22,8 @@ from pyspark.sql.connect.client.retries import DefaultPolicy
 from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.types import StructType
 
+from tailtrim.analysis.engines.engine import Engine, integers
 from tailtrim.analysis.engines.expressions import ASKED, PACKET
-from tailtrim.analysis.engines.session import Session, integers
 from tailtrim.errors import EngineError, QueryError, Remedy
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     import ibis.expr.types as ir
 
-    from tailtrim.analysis.decode import Captured, Decoded
+    from tailtrim.analysis.decode import Decoded
     from tailtrim.analysis.engines.choice import EngineOptions
 
 
@@ -45,20 +45,6 @@ RETRIES = 5
 PACKET_BYTES = 88
 #: Number of tables that are joined to one: plans must not grow with the buckets.
 FEW = 16
-
-
-def connect(options: EngineOptions) -> Spark:
-    """Return the engine.
-
-    Raises:
-        EngineError: the server cannot be reached.
-
-    """
-    if not options.server or not options.server.startswith("sc://"):
-        failure = EngineError(f"spark: {options.server or ''!r} is not a Spark Connect URL")
-        failure.add_note(Remedy("{server} says where it is, such as sc://host:15002"))
-        raise failure
-    return Spark(options.server, options.scratch)
 
 
 @contextmanager
@@ -76,7 +62,7 @@ def _first_line(error: Exception) -> str:
     return (text or "").strip().split("\n", 1)[0]
 
 
-class Spark(Session):
+class Spark(Engine):
     """A session at a Spark Connect server."""
 
     name = "spark"
@@ -84,9 +70,19 @@ class Spark(Session):
     #: usual, it hung for good at 10 million pairs. All at once is a quarter faster, while it fits.
     by_bucket = True
 
-    def __init__(self, url: str, scratch: Path | None) -> None:
-        """Open a session and check that the server answers."""
-        self.scratch = scratch
+    def __init__(self, options: EngineOptions) -> None:
+        """Open a session and check that the server answers.
+
+        Raises:
+            EngineError: the server cannot be reached.
+
+        """
+        url = options.server or ""
+        if not url.startswith("sc://"):
+            failure = EngineError(f"spark: {url!r} is not a Spark Connect URL")
+            failure.add_note(Remedy("{server} says where it is, such as sc://host:15002"))
+            raise failure
+        self.scratch = options.scratch
         with _telling(f"reach {url}"):
             # Typed as nothing: pyspark's methods name classes of the other kind of session.
             self._session: Any = SparkSession.builder.remote(url).create()
@@ -126,10 +122,6 @@ class Spark(Session):
             "shuffle.partitions": tasks,
         }.items():
             self._session.conf.set(f"spark.sql.{name}", str(value))
-
-    def number(self, decoded: Decoded, captured: Captured) -> int:  # noqa: ARG002 - the protocol's
-        """Return the number in the directory."""
-        return captured.number
 
     def keep(self, name: str, expression: ir.Table) -> ir.Table:
         """Keep rows in the executors, which compute again what is lost with one of them."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterator
 
-    from tailtrim.analysis.engines.protocol import Engine
+    from tailtrim.analysis.engines.engine import Engine
 
 #: Packets of a stretch: a task takes some tenths of a second, and Spark a hundredth for each.
 PACKETS = 1 << 23

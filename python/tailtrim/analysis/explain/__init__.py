@@ -13,7 +13,6 @@ from types import ModuleType
 from tailtrim.analysis.explain.explanation import (
     Batch,
     Explanation,
-    Host,
     Interval,
     Limit,
     PeriodicCause,
@@ -22,6 +21,7 @@ from tailtrim.analysis.explain.explanation import (
 )
 from tailtrim.analysis.explain.interrupts import InterruptRate, read_interrupts
 from tailtrim.analysis.explain.simulation import Interrupt, Simulation, simulate
+from tailtrim.analysis.explain.traced import Host
 from tailtrim.analysis.explain.worst import WorstPacket, WorstPackets, worst_packets
 
 __all__ = [

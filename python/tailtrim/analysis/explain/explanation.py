@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tailtrim import _native
-from tailtrim.analysis.explain.cpu import serving_cpu
 from tailtrim.analysis.explain.interrupts import InterruptRate, read_interrupts
+from tailtrim.analysis.explain.traced import Host, traced
 from tailtrim.errors import RunDirectoryError
 from tailtrim.results import EVENTS, RunDirectory
 from tailtrim.results.tabular import Tabular, of_rows
@@ -16,24 +16,14 @@ from tailtrim.results.tabular import Tabular, of_rows
 if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
-    from pathlib import Path
 
     import pyarrow as pa
 
 SCHEMA = "tailtrim.explanation/1"
-EVENTS_SCHEMA = "tailtrim.events/1"
 
 # A counter is off by one interrupt at either end of a run, which is 1 % of a hundred: vectors that
 # are rarer may not be named. CPUs that count a little more than the tick (251 Hz) still count it.
 _SAME_RATE = 0.01
-
-# Shifts for the null, in ns: at least a tenth of the period away from multiples of that of any
-# usual tick. Shifted by a multiple, a tick would explain as much as unshifted.
-_SHIFTS_NS = (137_137_137, 471_234_567, 931_313_131)
-_QUANTILES = (
-    *("0.5", "0.75", "0.9", "0.95", "0.98", "0.99", "0.995", "0.998", "0.999"),
-    *("0.9995", "0.9998", "0.9999", "0.99995", "0.99998", "0.99999"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,20 +106,6 @@ class Schedule:
 
     interval_ns: float
     constant: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Host:
-    """Explanation by a trace of the host: the verdict as JSON data, and the data it lacks.
-
-    ``quantiles`` are those of the verdict's ``quantiles_ns`` and of each cause's ``without_ns``.
-    """
-
-    cpu: int
-    holes: int
-    missing: tuple[str, ...]
-    quantiles: tuple[str, ...]
-    verdict: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,23 +240,18 @@ def explain(
         raise ValueError(f"{directory.path}: has no trace, so there is no CPU to choose")
     found = json.loads(_native.periodic_causes(samples))
     rates = tuple(rate for path in interrupts for rate in read_interrupts(path))
+    schedule = Schedule(found.pop("packet_interval_ns"), found.pop("constant_rate"))
     return Explanation(
         run=directory.name,
-        median_ns=found["median_ns"],
-        late_above_ns=found["late_above_ns"],
-        late_packets=found["late_packets"],
-        stalls=found["stalls"],
-        unexplained=found["unexplained"],
-        searched_ns=found["searched_ns"],
-        truncated=found["truncated"],
-        schedule=Schedule(found["packet_interval_ns"], found["constant_rate"]),
-        periodic=tuple(_cause(data, rates) for data in found["causes"]),
-        batches=tuple(Batch(**data) for data in found["batches"]),
-        limits=tuple(Limit(**data) for data in found["limits"]),
+        schedule=schedule,
+        periodic=tuple(_cause(data, rates) for data in found.pop("causes")),
+        batches=tuple(Batch(**data) for data in found.pop("batches")),
+        limits=tuple(Limit(**data) for data in found.pop("limits")),
         interrupts=rates,
         host=traced(directory, cpu=cpu, late_from=late_from),
         directory=directory,
         set_aside=directory.summary.ingress.stalled,
+        **found,
     )
 
 
@@ -295,94 +266,3 @@ def _cause(data: dict[str, Any], rates: Sequence[InterruptRate]) -> PeriodicCaus
     data["width"] = Interval(**data["width"])
     data["aliases_hz"] = tuple(data["aliases_hz"])
     return PeriodicCause(**data, **sampling, vectors=tuple(named))
-
-
-def traced(
-    directory: RunDirectory, *, cpu: int | None = None, late_from: str = "0.999"
-) -> Host | None:
-    """Return what the run's trace says of its late packets; ``None`` where it has no trace.
-
-    The arguments and errors are those of :func:`explain`.
-    """
-    path = directory.path / EVENTS
-    if not path.exists():
-        return None
-    header, events = _events(path)
-    # Recorded without events: there is only interrupts.csv, which is statistical.
-    if header.get("source") == "counters":
-        return None
-    samples = directory.table("sample")
-    cpus = _cpus(str(header.get("cpus", "")))
-    if cpu is not None:
-        chosen = cpu
-    elif len(cpus) == 1:
-        chosen = cpus[0]
-    else:
-        found = serving_cpu(events, samples)
-        if found is None:
-            listed = header.get("cpus")
-            message = (
-                f"the trace covers CPUs {listed!r}: say which of them serves the packets (cpu)"
-            )
-            raise ValueError(message)
-        chosen = found
-    text = _native.explain_late(
-        samples,
-        events,
-        cpu=chosen,
-        error_ns=int(header["error_ns"]),
-        throttled=json.dumps(header.get("throttled", [])),
-        late_from=late_from,
-        quantiles=list(_QUANTILES),
-        shifts_ns=list(_SHIFTS_NS),
-    )
-    missing = tuple(header.get("missing", ()))
-    holes = int(header.get("holes", 0))
-    return Host(chosen, holes, missing, _QUANTILES, json.loads(text))
-
-
-def service(samples: pa.Table) -> dict[str, int]:
-    """Return what the stamps of a run's samples say of the device as a queue.
-
-    ``base_ns`` is the latency of a packet that does not wait, ``service_ns`` the part of it in
-    which the CPU is busy with it alone, ``batch`` how many packets leave together.
-    """
-    told = _native.explain_late(
-        samples,
-        "",
-        cpu=0,
-        error_ns=0,
-        throttled="[]",
-        late_from="1",
-        quantiles=[],
-        shifts_ns=[],
-    )
-    found: dict[str, int] = json.loads(told)["service"]
-    return found
-
-
-def _events(path: Path) -> tuple[dict[str, Any], str]:
-    """Split the file into its first line and the events."""
-    import pyarrow as pa  # noqa: PLC0415 - takes longer to import than most commands run
-
-    try:
-        with pa.input_stream(str(path), compression="zstd") as stream:
-            first, _, events = stream.read().decode().partition("\n")
-        header = json.loads(first)
-        if header["schema"] != EVENTS_SCHEMA:
-            raise ValueError(f"the schema is {header['schema']!r}, expected {EVENTS_SCHEMA!r}")  # noqa: TRY301
-        int(header["error_ns"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise RunDirectoryError(f"{path}: the trace cannot be read: {error}") from error
-    return header, events
-
-
-def _cpus(text: str) -> list[int]:
-    """Read a list of CPUs such as ``0,2-3``; empty where it is none."""
-    cpus: list[int] = []
-    for part in filter(None, text.split(",")):
-        low, _, high = part.partition("-")
-        if not low.isdigit() or (high and not high.isdigit()):
-            return []
-        cpus.extend(range(int(low), int(high or low) + 1))
-    return cpus

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tailtrim.analysis import analyze
-from tailtrim.analysis.explain.explanation import Host, traced
+from tailtrim.analysis.explain.traced import Host, traced
 from tailtrim.errors import CaptureError, RunDirectoryError
 from tailtrim.results import EVENTS, RunDirectory
 from tailtrim.results.layout import AROUND, CAPTURE, around

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tailtrim.analysis.queueing.estimate import Estimate, highest_rate
-from tailtrim.analysis.queueing.measured import Measured, measured
+from tailtrim.analysis.queueing.model import QueueModel, queue_model
 from tailtrim.analysis.queueing.promise import Promise, promised
 from tailtrim.analysis.queueing.replay import Change, Load, band, replay, widening
 from tailtrim.analysis.slo.bad_packets import clusters_of
@@ -89,7 +89,7 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class Prediction(Tabular):
-    """The prediction of a device; see the fields of :class:`Measured`.
+    """The prediction of a device; see the fields of :class:`QueueModel`.
 
     ``r_max_pps`` and ``points`` are with the changes that were asked for. ``batch_least`` says that
     the run's bursts have no more packets than its batches: these could be larger.
@@ -113,7 +113,7 @@ class Prediction(Tabular):
     compared: tuple[Compared, ...]
     promise: Promise | None
     warnings: tuple[str, ...]
-    device: Measured = field(repr=False, compare=False)
+    device: QueueModel = field(repr=False, compare=False)
 
     @property
     def tables(self) -> tuple[str, ...]:
@@ -186,8 +186,8 @@ def predicted(  # noqa: PLR0913 - keyword-only options
             raise ValueError(f"{name} {number}: expected 1 or more")
     if any(rate <= 0 for rate in rates_pps):
         raise ValueError("rates: expected more than 0 packets a second")
-    measured_device = measured(directory, floor=least, cpu=cpu)
-    device = measured_device.without(tuple(without))
+    whole = queue_model(directory, floor=least, cpu=cpu)
+    device = whole.without(tuple(without))
     change = Change(1 / (1 + faster), batch)
     r_max = highest_rate(device.stolen_ns_per_s, device.t_cpu_ns.scaled(change.scale))
     loads = [Load(rate, burst) for rate in _rates(device, r_max, rates_pps)]
@@ -200,15 +200,15 @@ def predicted(  # noqa: PLR0913 - keyword-only options
         run=directory.name,
         basis=device.basis,
         traced=device.traced,
-        rate_pps=device.rate_pps,
+        rate_pps=device.packets.rate_pps,
         t_cpu_ns=device.t_cpu_ns.scaled(change.scale),
         transport_ns=device.transport_ns,
         stolen=stolen,
         stolen_us_per_s=device.stolen_ns_per_s.scaled(1e-3),
         r_max_pps=r_max,
-        batch=change.batch or device.batch,
-        batch_least=change.batch is None and 1 < device.batch >= device.burst,
-        burst=burst or device.burst,
+        batch=change.batch or device.packets.batch,
+        batch_least=change.batch is None and 1 < device.packets.batch >= device.packets.bursts[0],
+        burst=burst or device.packets.bursts[0],
         changes=_changes(without, faster, batch),
         points=points,
         positions=positions,
@@ -221,11 +221,11 @@ def predicted(  # noqa: PLR0913 - keyword-only options
     )
 
 
-def _rates(device: Measured, r_max: Estimate, asked: Sequence[float]) -> list[float]:
+def _rates(device: QueueModel, r_max: Estimate, asked: Sequence[float]) -> list[float]:
     """Return the rates that are asked for, or the run's own and parts of R_max."""
     if asked:
         return sorted(set(asked))
-    own = min(device.rate_pps, r_max.value)
+    own = min(device.packets.rate_pps, r_max.value)
     return sorted({own, *(float(f"{part * r_max.value:.3g}") for part in _PARTS)})
 
 
@@ -239,12 +239,12 @@ def _changes(without: Sequence[str], faster: float, batch: int | None) -> tuple[
 
 
 def _points(
-    device: Measured, loads: list[Load], change: Change, r_max: Estimate, asked: Sequence[float]
+    device: QueueModel, loads: list[Load], change: Change, r_max: Estimate, asked: Sequence[float]
 ) -> tuple[tuple[Point, ...], tuple[Position, ...]]:
     points: list[Point] = []
     positions: list[Position] = []
     for load in loads:
-        burst = load.burst or device.burst
+        burst = load.burst or device.packets.bursts[0]
         state = _state(load.rate_pps, r_max)
         if state == OVERLOAD:
             points.append(Point(load.rate_pps, burst, state, ()))
@@ -253,7 +253,7 @@ def _points(
         wider = widening(device, load.rate_pps)
         told = tuple(_quantiles(found, QUANTILES, wider))
         points.append(Point(load.rate_pps, burst, state, told))
-        if burst > 1 and (load.rate_pps in asked or load.rate_pps == device.rate_pps):
+        if burst > 1 and (load.rate_pps in asked or load.rate_pps == device.packets.rate_pps):
             positions.extend(_positions(found, load, burst, wider))
     return tuple(points), tuple(positions)
 
@@ -302,7 +302,7 @@ def _positions(replayed: list[Floats], load: Load, burst: int, wider: float) -> 
 
 
 def _compared(
-    device: Measured, other: RunDirectory, burst: int | None, change: Change, r_max: Estimate
+    device: QueueModel, other: RunDirectory, burst: int | None, change: Change, r_max: Estimate
 ) -> list[Compared]:
     summary = other.summary
     rate_pps = summary.rate_pps

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tailtrim.analysis.queueing.estimate import Estimate
-    from tailtrim.analysis.queueing.measured import Measured
+    from tailtrim.analysis.queueing.model import QueueModel
     from tailtrim.analysis.slo import Objective
 
 #: A quantile is predicted where a replay has so many packets above it.
@@ -51,7 +51,7 @@ class Promise:
 
 
 def promised(
-    device: Measured, text: str, change: Change, *, most_pps: Estimate, burst: int | None
+    device: QueueModel, text: str, change: Change, *, most_pps: Estimate, burst: int | None
 ) -> Promise:
     """Search what holds a promise: rates up to ``most_pps``, bursts at the run's own rate.
 
@@ -79,9 +79,9 @@ def promised(
         return _highest(lambda pps: edges(pps, burst)[edge], most_pps.high)
 
     def largest(edge: int) -> tuple[float | None, bool]:
-        return _largest(lambda number: edges(device.rate_pps, number)[edge])
+        return _largest(lambda number: edges(device.packets.rate_pps, number)[edge])
 
-    return Promise(text, _most(fastest), _most(largest), device.rate_pps)
+    return Promise(text, _most(fastest), _most(largest), device.packets.rate_pps)
 
 
 def _most(search: Callable[[int], tuple[float | None, bool]]) -> Most:
@@ -107,7 +107,7 @@ def _needed(objective: Objective, above: int = _SEARCHED) -> int:
 
 
 def _latencies(
-    device: Measured, load: Load, change: Change, packets: int, asked: list[Objective]
+    device: QueueModel, load: Load, change: Change, packets: int, asked: list[Objective]
 ) -> list[list[float]]:
     return [
         [

@@ -11,13 +11,13 @@ import numpy as np
 
 from tailtrim.analysis.queueing.estimate import STRETCHES
 from tailtrim.analysis.queueing.fifo import Stalled, departures
-from tailtrim.student import critical
+from tailtrim.student_t import critical
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from tailtrim.analysis.queueing.fifo import Floats
-    from tailtrim.analysis.queueing.measured import Measured
+    from tailtrim.analysis.queueing.model import QueueModel
 
 #: A further replay lies outside of the smallest and largest of 39 in 2 of 40 cases: 5 %.
 REPLAYS = 39
@@ -66,7 +66,7 @@ def band(values: Sequence[float], wider: float) -> Band:
     return Band(middle, low, high)
 
 
-def widening(device: Measured, rate_pps: float, *, most: int = MOST) -> float:
+def widening(device: QueueModel, rate_pps: float, *, most: int = MOST) -> float:
     """Return the factor on a logarithmic scale by which a run varies more than its replays.
 
     Replays differ as runs of their length do. So does the run itself, whose stretches they are
@@ -80,7 +80,7 @@ def widening(device: Measured, rate_pps: float, *, most: int = MOST) -> float:
 
 
 def replay(
-    device: Measured, load: Load, change: Change = UNCHANGED, *, most: int = MOST, seed: int = 1
+    device: QueueModel, load: Load, change: Change = UNCHANGED, *, most: int = MOST, seed: int = 1
 ) -> Iterator[Floats]:
     """Let the device serve a load, :data:`REPLAYS` times; give latencies in order of arrival.
 
@@ -96,35 +96,35 @@ def replay(
     random = np.random.default_rng(seed)
     long_ns = _long_ns(device, load.rate_pps, most)
     pieces = _Pieces(device, long_ns)
-    batch = change.batch or device.batch
+    batch = change.batch or device.packets.batch
     for _ in range(REPLAYS):
         chosen = random.integers(0, pieces.number, STRETCHES)
         arrival_ns = _arrivals(device, load, long_ns * STRETCHES, random)
         place = np.minimum((arrival_ns / long_ns).astype(np.int64), STRETCHES - 1)
         service_ns = pieces.services(chosen, place, random) * change.scale
         gather_ns = None
-        if batch > 1 and device.gather_ns.size:
-            gather_ns = random.choice(device.gather_ns, arrival_ns.size)
+        if batch > 1 and device.packets.gather_ns.size:
+            gather_ns = random.choice(device.packets.gather_ns, arrival_ns.size)
         left_ns = departures(
             arrival_ns, service_ns, pieces.stalled(chosen), batch=batch, gather_ns=gather_ns
         )
         yield left_ns - arrival_ns + device.transport_ns
 
 
-def _long_ns(device: Measured, rate_pps: float, most: int) -> float:
+def _long_ns(device: QueueModel, rate_pps: float, most: int) -> float:
     """Return the duration of a stretch."""
-    return min(device.span_ns, most / rate_pps * 1e9) / STRETCHES
+    return min(device.packets.span_ns, most / rate_pps * 1e9) / STRETCHES
 
 
-def _number(device: Measured, long_ns: float) -> int:
+def _number(device: QueueModel, long_ns: float) -> int:
     """Return the number of stretches of the run."""
-    return max(int(device.span_ns / long_ns + 0.5), 1)
+    return max(int(device.packets.span_ns / long_ns + 0.5), 1)
 
 
 class _Pieces:
     """A run in pieces of equal length: their stalls and services."""
 
-    def __init__(self, device: Measured, long_ns: float) -> None:
+    def __init__(self, device: QueueModel, long_ns: float) -> None:
         self.number = _number(device, long_ns)
         self._long_ns = long_ns
         whole = Stalled.of([cause.when for cause in device.causes])
@@ -170,20 +170,22 @@ def _within(whole: Stalled, low_ns: float, high_ns: float) -> Stalled:
     return Stalled(start_ns, end_ns)
 
 
-def _arrivals(device: Measured, load: Load, until_ns: float, random: np.random.Generator) -> Floats:
+def _arrivals(
+    device: QueueModel, load: Load, until_ns: float, random: np.random.Generator
+) -> Floats:
     """Return arrival times: bursts at a constant rate, or the run's gaps at another pace."""
     mean_ns = 1e9 / load.rate_pps
     count = int(until_ns / mean_ns)
     if count < 1:
         raise ValueError(f"rate {load.rate_pps:g}: too low, a replay has no packet")
-    burst = load.burst or device.burst
+    burst = load.burst or device.packets.bursts[0]
     if burst > 1 or load.burst is not None:
         bursts = max(count // burst, 1)
-        apart_ns = min(device.burst_gap_ns, mean_ns)
+        apart_ns = min(device.packets.bursts[1], mean_ns)
         first_ns = (np.arange(bursts) + random.random()) * mean_ns * burst
         found: Floats = (first_ns[:, None] + np.arange(burst) * apart_ns).ravel()
         return found
-    gap_ns = np.diff(device.arrival_ns)
+    gap_ns = np.diff(device.packets.arrival_ns)
     starts = random.integers(0, gap_ns.size, -(-count // _GAPS))
     drawn = (starts[:, None] + np.arange(_GAPS)).ravel()[:count] % gap_ns.size
     scaled: Floats = np.cumsum(gap_ns[drawn]) * (mean_ns / float(gap_ns.mean()))

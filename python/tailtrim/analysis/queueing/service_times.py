@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tailtrim.analysis.explain.explanation import service
+from tailtrim.analysis.explain.traced import service
 from tailtrim.errors import RunDirectoryError
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ class ServiceTimes:
         return stalled.until(self.end_ns) - stalled.until(self.begin_ns)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ServedPackets:
     """A run's packets: arrivals, departures, and service times behind others and alone.
 
@@ -66,6 +67,17 @@ class ServedPackets:
     def rate_pps(self) -> float:
         """Packets a second."""
         return (self.arrival_ns.size - 1) * 1e9 / float(self.arrival_ns[-1])
+
+    @cached_property
+    def bursts(self) -> tuple[int, float]:
+        """Packets of a burst, 1 without bursts, and the gap between them."""
+        gap_ns = np.diff(self.arrival_ns)
+        close = gap_ns < gap_ns.mean() / _BACK_TO_BACK
+        ends = np.flatnonzero(~close)
+        # Few packets of a Poisson process are so close: 1 - exp(-1/10), 10 %.
+        if ends.size < 2 or close.mean() < 0.5:  # noqa: PLR2004 - half of a burst of two is close
+            return 1, 0.0
+        return int(np.median(np.diff(ends))), float(np.median(gap_ns[close]))
 
 
 def served_packets(run: RunDirectory) -> ServedPackets:
@@ -126,14 +138,3 @@ def _firsts(came: Floats, left: Floats, told: dict[str, int]) -> Integers:
     cut &= each_ns < service_ns / 2
     found: Integers = first[~cut]
     return found
-
-
-def burst_of(arrival_ns: Floats) -> tuple[int, float]:
-    """Return the packets of a burst, 1 without bursts, and the gap between them."""
-    gap_ns = np.diff(arrival_ns)
-    close = gap_ns < gap_ns.mean() / _BACK_TO_BACK
-    ends = np.flatnonzero(~close)
-    # Few packets of a Poisson process are so close: 1 - exp(-1/10), 10 %.
-    if ends.size < 2 or close.mean() < 0.5:  # noqa: PLR2004 - half of a burst of two is close
-        return 1, 0.0
-    return int(np.median(np.diff(ends))), float(np.median(gap_ns[close]))

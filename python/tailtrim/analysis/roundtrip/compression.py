@@ -6,7 +6,7 @@ import bz2
 import gzip
 import io
 import lzma
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import IO, TYPE_CHECKING
 
 from tailtrim.errors import RoundTripError
@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _MAGIC = {b"\xfd7zXZ\x00": "xz", b"BZh": "bz2", b"\x1f\x8b": "gz", b"\x28\xb5\x2f\xfd": "zst"}
-
-#: Compressions that can be written, by the extension of a file's name.
-COMPRESSIONS = ("xz", "bz2", "gz", "zst")
 
 
 @contextmanager
@@ -44,14 +41,16 @@ def reading(path: Path) -> Iterator[IO[str]]:
 
 @contextmanager
 def writing(path: Path) -> Iterator[IO[str]]:
-    """Write a text file, compressed as its name says; it appears when it is complete.
+    """Write a text file, compressed where its name ends with ``.xz``; it appears when complete.
 
     Raises:
         OutputError: when it cannot be written.
 
     """
-    kind = path.suffix.removeprefix(".")
-    with replacing(path) as file, _compressor(file, kind) as binary:
+    with (
+        replacing(path) as file,
+        lzma.open(file, "wb") if path.suffix == ".xz" else nullcontext(file) as binary,
+    ):
         text = io.TextIOWrapper(binary, "utf-8", newline="\n")
         yield text
         text.flush()
@@ -71,26 +70,3 @@ def _decompressor(path: Path, kind: str | None) -> IO[bytes]:
         stream: IO[bytes] = io.BufferedReader(pa.input_stream(str(path), compression="zstd"))
         return stream
     return path.open("rb")
-
-
-@contextmanager
-def _compressor(file: IO[bytes], kind: str) -> Iterator[IO[bytes]]:
-    if kind == "xz":
-        with lzma.open(file, "wb") as out:
-            yield out
-    elif kind == "bz2":
-        with bz2.open(file, "wb") as out:
-            yield out
-    elif kind == "gz":
-        # Neither name nor time of the file: the same results give the same bytes.
-        with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as zipped:
-            yield zipped  # type: ignore[misc] # it is a stream of bytes
-    elif kind == "zst":
-        import pyarrow as pa  # noqa: PLC0415
-
-        buffer = io.BytesIO()
-        yield buffer
-        with pa.CompressedOutputStream(pa.PythonFile(file, "w"), "zstd") as out:
-            out.write(buffer.getbuffer())
-    else:
-        yield file

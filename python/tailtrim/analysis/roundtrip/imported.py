@@ -60,14 +60,13 @@ def _of_irtt(files: Sequence[Path]) -> Series | None:
     sessions = [read_irtt(path) for path in files if _is_json(path)]
     if not sessions:
         return None
-    trips = [trip for session in sessions for trip in session.round_trips]
     # A lost packet and one without its time are the same here: no sample.
-    took = [trip.round_trip_ns for trip in trips]
+    took_ns = np.array([ns for session in sessions for ns in session.round_trip_ns], np.int64)
     return Series(
         name=f"irtt to {sessions[0].remote}",
-        sent_ns=np.array([trip.sent_ns for trip in trips], np.int64),
-        answered=np.array([ns is not None for ns in took], bool),
-        round_trip_ns=np.array([-1 if ns is None else ns for ns in took], np.int64),
+        sent_ns=np.array([ns for session in sessions for ns in session.sent_ns], np.int64),
+        answered=took_ns >= 0,
+        round_trip_ns=took_ns,
         # Above UDP.
         length=sessions[0].packet_bytes + 28 + _ETHERNET,
     )
@@ -78,7 +77,7 @@ def _of_hpct(files: Sequence[Path], level: str) -> list[Series]:
     for path in files:
         if _is_json(path):
             continue
-        for ping in read_hpct(path).pings:
+        for ping in read_hpct(path):
             name = f"{ping.module} {ping.source} to {ping.destination}"
             name += f" class {ping.traffic_class:#x}" if ping.traffic_class else ""
             groups[name].append(ping)

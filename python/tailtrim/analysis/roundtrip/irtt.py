@@ -1,7 +1,6 @@
 """The JSON that irtt writes (``irtt client -o FILE``): all round trips of a session.
 
-Times are integers in ns. Values that irtt did not measure have no key: without server
-stamps there are no one-way delays.
+Times are integers in ns. Values that irtt did not measure have no key.
 """
 
 from __future__ import annotations
@@ -25,44 +24,16 @@ FORMAT = 1
 
 
 @dataclass(frozen=True, slots=True)
-class IrttRoundTrip:
-    """A packet and its reply. Wall times are UNIX ns of either host's clock."""
-
-    number: int
-    lost: str
-    """``false``; ``true``, ``true_up`` or ``true_down``: which way, where irtt knows."""
-    late: bool
-    sent_ns: int
-    received_ns: int | None
-    far_received_ns: int | None
-    far_sent_ns: int | None
-    round_trip_ns: int | None
-    """Without the time that the server had it, where the server says that."""
-    forward_ns: int | None
-    backward_ns: int | None
-
-    @property
-    def answered(self) -> bool:
-        """Whether a reply came."""
-        return self.lost == "false"
-
-
-@dataclass(frozen=True, slots=True)
 class IrttSession:
-    """Content of a file: irtt's own statistics and settings as they are, and every round trip."""
+    """Round trips of a file: when each packet was sent, and its round-trip time, -1 if unknown.
 
-    version: str
+    Both are UNIX ns and ns; the time that the server had a packet is left out where it says that.
+    """
+
     remote: str
-    local: str
     packet_bytes: int
-    config: dict[str, Any]
-    stats: dict[str, Any]
-    round_trips: tuple[IrttRoundTrip, ...]
-
-    @property
-    def duplicates(self) -> int:
-        """Replies beyond the first."""
-        return int(self.stats.get("duplicates", 0))
+    sent_ns: tuple[int, ...]
+    round_trip_ns: tuple[int, ...]
 
 
 def read_irtt(path: str | os.PathLike[str]) -> IrttSession:
@@ -85,43 +56,18 @@ def read_irtt(path: str | os.PathLike[str]) -> IrttSession:
         found = version.get("json_format")
         raise RoundTripError(f"{path}: format {found!r} of irtt, expected {FORMAT}")
     try:
-        config = data["config"]
+        config, trips = data["config"], data["round_trips"]
         return IrttSession(
-            version=version["irtt"],
             remote=config["remote_address"],
-            local=config["local_address"],
             packet_bytes=int(config["params"]["length"]),
-            config=config,
-            stats=data["stats"],
-            round_trips=tuple(_round_trip(trip) for trip in data["round_trips"]),
+            sent_ns=tuple(int(trip["timestamps"]["client"]["send"]["wall"]) for trip in trips),
+            round_trip_ns=tuple(map(_round_trip_ns, trips)),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise RoundTripError(f"{path}: the JSON of irtt lacks {error}") from error
 
 
-def _round_trip(trip: dict[str, Any]) -> IrttRoundTrip:
-    stamps, delay = trip["timestamps"], trip.get("delay", {})
-    client, server = stamps["client"], stamps.get("server", {})
-    # Before 0.9.1 a boolean.
-    lost = str(trip["lost"]).lower()
-    return IrttRoundTrip(
-        number=int(trip["seqno"]),
-        lost=lost,
-        late=bool(trip.get("late", False)),
-        sent_ns=int(client["send"]["wall"]),
-        received_ns=_wall(client, "receive"),
-        far_received_ns=_wall(server, "receive"),
-        far_sent_ns=_wall(server, "send"),
-        round_trip_ns=_integer(delay.get("rtt")) if lost == "false" else None,
-        forward_ns=_integer(delay.get("send")),
-        backward_ns=_integer(delay.get("receive")),
-    )
-
-
-def _wall(side: dict[str, Any], what: str) -> int | None:
-    # 0 where there is none.
-    return _integer(side.get(what, {}).get("wall")) or None
-
-
-def _integer(value: Any) -> int | None:
-    return None if value is None else int(value)
+def _round_trip_ns(trip: dict[str, Any]) -> int:
+    # Before 0.9.1 a boolean; of a lost packet it may say which way.
+    answered = str(trip["lost"]).lower() == "false"
+    return int(trip.get("delay", {}).get("rtt", -1)) if answered else -1

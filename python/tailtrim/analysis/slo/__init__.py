@@ -14,17 +14,15 @@ A promise of a standard or a paper is an objective by name. It is held against a
 (1000000, 1e-05)
 """
 
-from tailtrim.analysis.slo.junit import junit
-from tailtrim.analysis.slo.measured import Measured
 from tailtrim.analysis.slo.objective import Objective, objectives
 from tailtrim.analysis.slo.promised import promised
 from tailtrim.analysis.slo.promises import PROMISES, Promise
-from tailtrim.analysis.slo.verdict import Decision, Verdict, verdicts
+from tailtrim.analysis.slo.verdict import Decision, JudgedRun, Verdict, junit, verdicts
 
 __all__ = [
     "PROMISES",
     "Decision",
-    "Measured",
+    "JudgedRun",
     "Objective",
     "Promise",
     "Verdict",

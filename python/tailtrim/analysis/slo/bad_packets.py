@@ -10,8 +10,8 @@ import numpy as np
 from tailtrim import _native
 
 if TYPE_CHECKING:
-    from tailtrim.analysis.slo.measured import Measured
     from tailtrim.analysis.slo.promises import Promise
+    from tailtrim.analysis.slo.verdict import JudgedRun
 
 _SECOND_NS = 10**9
 #: The latency that stands for a lost packet, as the native module has it.
@@ -39,7 +39,7 @@ class BadPackets:
     effect: float
 
 
-def bad_packets(measured: Measured, promise: Promise) -> BadPackets:
+def bad_packets(measured: JudgedRun, promise: Promise) -> BadPackets:
     """Count the bad packets of a run in the order in which they were sent.
 
     Raises:
@@ -111,7 +111,7 @@ def clusters_of(places: np.ndarray, packets: int) -> np.ndarray:
     return found
 
 
-def _lost(measured: Measured, sent_ns: np.ndarray) -> np.ndarray:
+def _lost(measured: JudgedRun, sent_ns: np.ndarray) -> np.ndarray:
     """Return when the lost packets were sent, ascending.
 
     A run directory has their number in each second. Within it, they are put into the largest gaps

@@ -11,15 +11,15 @@ from tailtrim import _native
 from tailtrim.analysis.slo.bad_packets import bad_packets
 from tailtrim.analysis.slo.verdict import Decision, Verdict
 from tailtrim.errors import RunDirectoryError
-from tailtrim.student import critical
+from tailtrim.student_t import critical
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from tailtrim.analysis.slo.bad_packets import BadPackets
-    from tailtrim.analysis.slo.measured import Measured
     from tailtrim.analysis.slo.objective import Objective
     from tailtrim.analysis.slo.promises import Promise
+    from tailtrim.analysis.slo.verdict import JudgedRun
 
 #: As often, the packets that are said to be needed are enough; that of ``plan-length``.
 _ASSURANCE = "0.8"
@@ -33,7 +33,7 @@ _CLUSTERS = "0.8"
 
 
 def promised(
-    measured: Iterable[Measured], asked: Iterable[Objective]
+    measured: Iterable[JudgedRun], asked: Iterable[Objective]
 ) -> list[tuple[str, list[Verdict]]]:
     """Return verdicts on the promises among the objectives, by group of runs.
 
@@ -41,7 +41,7 @@ def promised(
     packets, one-sided: each wrong decision has a probability of at most 1 - confidence.
     """
     promises = [one for one in asked if one.promise is not None]
-    groups: dict[str, list[Measured]] = {}
+    groups: dict[str, list[JudgedRun]] = {}
     for one in measured if promises else ():
         groups.setdefault(one.group, []).append(one)
     return [
@@ -50,7 +50,7 @@ def promised(
     ]
 
 
-def _verdict(runs: Sequence[Measured], objective: Objective) -> Verdict:
+def _verdict(runs: Sequence[JudgedRun], objective: Objective) -> Verdict:
     promise = objective.promise
     assert promise is not None  # noqa: S101 - selected by the caller
     valid = [one for one in runs if not one.invalid]

@@ -1,16 +1,20 @@
-"""Whether a run meets its objectives, as far as its packets can tell."""
+"""Verdicts on the objectives of a run, as far as its packets can tell."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from decimal import Decimal
 from enum import StrEnum
 from statistics import NormalDist
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
+from xml.etree import ElementTree as ET
+
+from tailtrim.units import percent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping, Sequence
+
+    import pyarrow as pa
 
     from tailtrim.analysis.slo.objective import Objective
     from tailtrim.results.summary import Quantile, Summary
@@ -22,6 +26,34 @@ class Decision(StrEnum):
     PASSED = "passed"
     FAILED = "failed"
     UNDECIDED = "not decided"
+
+
+class Run(Protocol):
+    """A run directory, or an analysis that kept its samples."""
+
+    summary: Summary
+
+    def table(self, name: str) -> pa.Table:
+        """Return a table by its name."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedRun:
+    """A run that objectives are held against, by name.
+
+    Those of one ``group`` are repetitions of the same combination. ``invalid`` ones take no part in
+    verdicts over several runs.
+    """
+
+    name: str
+    run: Run
+    group: str = ""
+    invalid: bool = False
+
+    @property
+    def summary(self) -> Summary:
+        """The numbers of the run."""
+        return self.run.summary
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +121,7 @@ def _of_quantile(summary: Summary, objective: Objective) -> _Known:
     among = summary.delivery_adjusted_ns if objective.adjusted else latency.quantiles
     found = next((quantile for quantile in among if quantile.p == objective.p), None)
     if found is None or (found.value is None and not objective.adjusted):
-        asked = objective.what if objective.p is None else f"p{_percent(objective.p)}"
+        asked = objective.what if objective.p is None else f"p{percent(objective.p)}"
         return _unknown(f"its summary lacks {asked}: analyse the captures again")
     return _quantile(found, summary)
 
@@ -110,10 +142,6 @@ def _quantile(quantile: Quantile, summary: Summary) -> _Known:
     else:
         why = _sure(summary)
     return value, low, quantile.high if quantile.supported else None, why
-
-
-def _percent(share: str) -> str:
-    return f"{(Decimal(share) * 100).normalize():f}"
 
 
 def _sure(summary: Summary) -> str:
@@ -139,3 +167,38 @@ def _loss(summary: Summary) -> _Known:
     low = middle - reach if undelivered else 0.0
     high = middle + reach if undelivered < known else 1.0
     return share, low, high, why
+
+
+def junit(found: Mapping[str, Sequence[Verdict]]) -> str:
+    """Return the XML: a test suite for each run, a test case for each objective.
+
+    An undecided objective is an error there, not a skipped test: CI systems ignore skipped ones.
+    """
+    root = ET.Element("testsuites", name="tailtrim")
+    for run, of_run in found.items():
+        counts = dict.fromkeys(Decision, 0)
+        for verdict in of_run:
+            counts[verdict.decision] += 1
+        suite = ET.SubElement(
+            root,
+            "testsuite",
+            name=_text(run),
+            tests=str(len(of_run)),
+            failures=str(counts[Decision.FAILED]),
+            errors=str(counts[Decision.UNDECIDED]),
+        )
+        for verdict in of_run:
+            name = str(verdict.objective)
+            case = ET.SubElement(suite, "testcase", classname=_text(run), name=name)
+            told = f"{verdict.word}: {verdict.why}"
+            if verdict.decision is Decision.FAILED:
+                ET.SubElement(case, "failure", message=told)
+            elif verdict.decision is Decision.UNDECIDED:
+                ET.SubElement(case, "error", message=told)
+    ET.indent(root)
+    return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _text(name: str) -> str:
+    """Leave out characters that XML cannot have."""
+    return "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tailtrim.analysis.departures import WELL, Departures
+from tailtrim.analysis.options import WELL, Departures
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

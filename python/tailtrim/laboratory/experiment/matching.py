@@ -24,7 +24,7 @@ from tailtrim.results.writing import Draft, provenance_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tailtrim.analysis.departures import Departures
+    from tailtrim.analysis.options import Departures
     from tailtrim.laboratory.nodes.node import Node
     from tailtrim.laboratory.nodes.testbed import Forwarding
 

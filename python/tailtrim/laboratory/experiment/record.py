@@ -16,9 +16,8 @@ from tailtrim.laboratory.experiment import failed_runs
 from tailtrim.laboratory.nodes.environment import changes
 from tailtrim.laboratory.nodes.testbed import testbed_for
 from tailtrim.results import RunDirectory
-from tailtrim.results.drafts import replacing
+from tailtrim.results.drafts import lock, replacing
 from tailtrim.results.experiments import AUDIT, RECORD, SCHEMA, Outcome, outcome_of
-from tailtrim.results.locked import lock
 from tailtrim.results.typed_json import parsed
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from tailtrim.laboratory.trim import state as records
 from tailtrim.laboratory.trim.observation import observation
 from tailtrim.laboratory.trim.request import Request
 from tailtrim.results import RunDirectory
+from tailtrim.results.drafts import lock
 from tailtrim.results.experiments import Outcome
-from tailtrim.results.locked import lock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

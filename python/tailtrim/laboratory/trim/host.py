@@ -17,7 +17,7 @@ from tailtrim.laboratory.nodes.agent import program
 from tailtrim.laboratory.trim import state as records
 from tailtrim.laboratory.trim.trial import Candidate
 from tailtrim.laboratory.trim.verdict import Found, Verdict
-from tailtrim.results.locked import locked
+from tailtrim.results.drafts import locked
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -21,7 +21,7 @@
 """
 
 from tailtrim.publishing.claims.claim import Claim, judge_all, read
-from tailtrim.publishing.claims.judgement import Conclusion, Judgement
+from tailtrim.publishing.claims.evaluate import Conclusion, Judgement
 from tailtrim.publishing.claims.schema import json_schema
 
 __all__ = ["Claim", "Conclusion", "Judgement", "json_schema", "judge_all", "read"]

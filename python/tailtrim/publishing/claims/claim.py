@@ -7,8 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from tailtrim.errors import PlanError
 from tailtrim.laboratory.plan.plan_file import Source
-from tailtrim.publishing.claims.evaluate import evaluate, evaluate_order
-from tailtrim.publishing.claims.judgement import Judgement, all_of, together
+from tailtrim.publishing.claims.evaluate import (
+    Judgement,
+    all_of,
+    evaluate,
+    evaluate_order,
+    together,
+)
 from tailtrim.publishing.claims.schema import Entry
 from tailtrim.publishing.claims.selection import mistakes, paired, selected
 from tailtrim.publishing.claims.statement import Ordered
@@ -17,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
+    from tailtrim.publishing.claims.evaluate import Part
     from tailtrim.publishing.claims.selection import Combination
     from tailtrim.publishing.claims.statement import Statement
     from tailtrim.results.experiments import RecordedExperiment
@@ -49,24 +55,21 @@ class Claim:
             RunDirectoryError: a run directory is damaged.
 
         """
-        return all_of([self._of(says, experiment) for says in self.entry.statements])
+        found = all_of([self._of(says, experiment) for says in self.entry.statements])
+        return Judgement(self.entry.claim, found.verdict, found.text)
 
-    def _of(self, says: Statement, experiment: RecordedExperiment) -> Judgement:
+    def _of(self, says: Statement, experiment: RecordedExperiment) -> Part:
         entry = self.entry
         if not isinstance(says, Ordered):
-            parts = [
-                evaluate(one, says, entry.confidence) for one in self._selected(experiment, "where")
-            ]
-            return together(entry.claim, parts)
+            chosen = self._selected(experiment, "where")
+            return together([evaluate(one, says, entry.confidence) for one in chosen])
         try:
             sides = [self._selected(experiment, side) for side in ("a", "b")]
             pairs = paired(sides[0], sides[1], entry.a, entry.b)
         except ValueError as error:
             self._refuse([("a", str(error))])
             raise
-        return together(
-            entry.claim, [evaluate_order(a, b, says, entry.confidence) for a, b in pairs]
-        )
+        return together([evaluate_order(a, b, says, entry.confidence) for a, b in pairs])
 
     def _selected(self, experiment: RecordedExperiment, side: str) -> list[Combination]:
         where: dict[str, Any] = getattr(self.entry, side)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import operator
+from dataclasses import dataclass
+from enum import StrEnum
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -14,9 +16,8 @@ from tailtrim.analysis.compare import (
     Repetition,
     compare_groups,
 )
-from tailtrim.publishing.claims.judgement import Conclusion, Part
 from tailtrim.publishing.claims.pooled import known, sentence, told
-from tailtrim.publishing.claims.statement import Bound, Near
+from tailtrim.publishing.claims.statement import Near, Threshold
 from tailtrim.publishing.report.wording import undelivered
 
 if TYPE_CHECKING:
@@ -38,13 +39,68 @@ _SIGNS = {
 _WORDS = {"<": "below", "<=": "at most", "=": "exactly", ">=": "at least", ">": "above"}
 
 
-def evaluate(one: Combination, statement: Bound | Near | Counted, confidence: float) -> Part:
+class Conclusion(StrEnum):
+    """Whether a claim holds."""
+
+    HOLDS = "holds"
+    FAILS = "fails"
+    UNDECIDED = "not decided"
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """Whether a claim holds, and a sentence with the value and its interval."""
+
+    claim: str
+    verdict: Conclusion
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Verdict of one combination, or of one pair of them."""
+
+    verdict: Conclusion
+    text: str
+
+
+def together(parts: Sequence[Part]) -> Part:
+    """Return what all combinations say: a claim is about each of them.
+
+    The text is that of the combinations that decide.
+    """
+    if deciding := _deciding(parts, "combinations"):
+        return deciding
+    others = len(parts) - 1
+    many = f"{others} combinations" if others > 1 else "combination"
+    more = f" (likewise the other {many})" if others else ""
+    return Part(Conclusion.HOLDS, parts[0].text + more)
+
+
+def all_of(parts: Sequence[Part]) -> Part:
+    """Return what all statements of a claim say; the text is that of the one that decides."""
+    return _deciding(parts, "statements") or Part(
+        Conclusion.HOLDS, "; ".join(part.text for part in parts)
+    )
+
+
+def _deciding(parts: Sequence[Part], what: str) -> Part | None:
+    """Return the first part that fails, or is not decided, with how many there are."""
+    for verdict in (Conclusion.FAILS, Conclusion.UNDECIDED):
+        deciding = [part for part in parts if part.verdict is verdict]
+        if deciding:
+            more = f" ({len(deciding)} of {len(parts)} {what})" if len(parts) > 1 else ""
+            return Part(verdict, deciding[0].text + more)
+    return None
+
+
+def evaluate(one: Combination, statement: Threshold | Near | Counted, confidence: float) -> Part:
     """Evaluate a statement on the runs of a combination."""
     runs = _directories(one)
     if not runs:
         told = f"{one.name} has no run that can be trusted: {'; '.join(one.left_out)}"
         return Part(Conclusion.UNDECIDED, told)
-    if isinstance(statement, Bound):
+    if isinstance(statement, Threshold):
         part = _bound(one.name, runs, statement, confidence)
     elif isinstance(statement, Near):
         part = _near(one.name, runs, statement)
@@ -63,7 +119,7 @@ def _quantity(objective: Objective) -> str:
     return objective.text.partition("<")[0].strip()
 
 
-def _bound(name: str, runs: Sequence[RunDirectory], bound: Bound, confidence: float) -> Part:
+def _bound(name: str, runs: Sequence[RunDirectory], bound: Threshold, confidence: float) -> Part:
     objective = bound.objective
     one = known(runs, objective, confidence)
     limit = float(objective.limit)

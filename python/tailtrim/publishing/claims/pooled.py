@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tailtrim import units
 from tailtrim.analysis import slo
-from tailtrim.student import interval
+from tailtrim.student_t import interval
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -31,7 +31,7 @@ _BOUND = re.compile(r"(?P<what>[^<>=]+?)\s*(?P<sign>[<>]=?)\s*(?P<limit>.+)")
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class Threshold:
     """A quantity is below a limit, or ``above`` it: decided by its interval."""
 
     objective: Objective
@@ -66,7 +66,7 @@ class Ordered:
     larger: bool
 
 
-Statement = Bound | Near | Counted | Ordered
+Statement = Threshold | Near | Counted | Ordered
 
 
 def statement(text: str) -> Statement:
@@ -113,14 +113,14 @@ def _near(found: re.Match[str]) -> Near:
     return Near(_quantity(found["what"]), value, within, told)
 
 
-def _bound(found: re.Match[str]) -> Bound:
+def _bound(found: re.Match[str]) -> Threshold:
     _quantity(found["what"])
     try:
         # A list of objectives has commas between them: a claim says one thing.
         (objective,) = objectives(f"{found['what']} < {found['limit']}")
     except ValueError as error:
         raise ValueError(f"invalid limit {found['limit']!r}, {_EXPECTED}") from error
-    return Bound(objective, above=found["sign"].startswith(">"))
+    return Threshold(objective, above=found["sign"].startswith(">"))
 
 
 def _quantity(what: str) -> Objective:

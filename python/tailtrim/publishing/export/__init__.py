@@ -14,17 +14,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
-
-from tailtrim.publishing.export.conversion import Conversion
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Mapping
 
     from tailtrim.results import RunDirectory
+    from tailtrim.results.summary import Notice
 
 __all__ = ["FORMATS", "Conversion", "convert"]
 
@@ -39,7 +40,23 @@ FORMATS: Mapping[str, str] = MappingProxyType(
     }
 )
 
+#: Module of each, and the options that its ``write`` takes.
+_WRITERS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "hgrm": ("hgrm", ("significant_digits",)),
+    "hlog": ("interval_log", ("significant_digits",)),
+    "hpct": ("round_trips", ()),
+    "csv": ("papers", ("bucket_ns",)),
+    "openmetrics": ("openmetrics", ()),
+}
 _MOST_DIGITS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """The files that were written, and notices for their reader."""
+
+    files: tuple[Path, ...]
+    notices: tuple[Notice, ...] = ()
 
 
 def convert(
@@ -91,23 +108,9 @@ def convert(
     if bucket_ns < 1:
         message = f"buckets of {bucket_ns} ns, expected at least 1"
         raise ValueError(message)
+    module, options = _WRITERS[format]
     # numpy and HdrHistogram take longer to import than most commands run.
-    if format == "hgrm":
-        from tailtrim.publishing.export import hgrm  # noqa: PLC0415
-
-        return hgrm.write(run, Path(out), significant_digits=significant_digits)
-    if format == "hlog":
-        from tailtrim.publishing.export import interval_log  # noqa: PLC0415
-
-        return interval_log.write(run, Path(out), significant_digits=significant_digits)
-    if format == "hpct":
-        from tailtrim.publishing.export import round_trips  # noqa: PLC0415
-
-        return round_trips.write(run, Path(out))
-    if format == "openmetrics":
-        from tailtrim.publishing.export import openmetrics  # noqa: PLC0415
-
-        return openmetrics.write(run, Path(out))
-    from tailtrim.publishing.export import papers  # noqa: PLC0415
-
-    return papers.write(run, Path(out), bucket_ns=bucket_ns)
+    writer = import_module(f"tailtrim.publishing.export.{module}")
+    given = {"significant_digits": significant_digits, "bucket_ns": bucket_ns}
+    conversion: Conversion = writer.write(run, Path(out), **{name: given[name] for name in options})
+    return conversion

@@ -14,8 +14,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from tailtrim.publishing.export import hdr, tables
-from tailtrim.publishing.export.conversion import Conversion
+from tailtrim.publishing.export import Conversion, hdr, tables
 from tailtrim.results.drafts import replacing
 
 if TYPE_CHECKING:

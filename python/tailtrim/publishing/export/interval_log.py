@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tailtrim.publishing.export import hdr, tables
-from tailtrim.publishing.export.conversion import Conversion
+from tailtrim.publishing.export import Conversion, hdr, tables
 from tailtrim.results.drafts import replacing
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
-from tailtrim.publishing.export import histograms, tables
-from tailtrim.publishing.export.conversion import Conversion
+from tailtrim.publishing.export import Conversion, histograms, tables
 from tailtrim.results.drafts import replacing
 
 if TYPE_CHECKING:

@@ -39,8 +39,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tailtrim.errors import OutputError
-from tailtrim.publishing.export import tables
-from tailtrim.publishing.export.conversion import Conversion
+from tailtrim.publishing.export import Conversion, tables
 from tailtrim.results.drafts import replacing
 from tailtrim.results.summary import Notice
 

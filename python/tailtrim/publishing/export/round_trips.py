@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tailtrim.analysis.roundtrip.hpct import hpct_name, write_hpct
 from tailtrim.analysis.roundtrip.log import pings
 from tailtrim.errors import Remedy, RoundTripError, RunDirectoryError
-from tailtrim.publishing.export.conversion import Conversion
+from tailtrim.publishing.export import Conversion
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tailtrim.analysis.compare import Group
 from tailtrim.errors import RunDirectoryError
 from tailtrim.laboratory.plan import LEAST_BOOTS, load, loop_variables
-from tailtrim.publishing.factors.effects import Case, Effects, case_of, group_of, record_of, text_of
+from tailtrim.publishing.factors.effects import Effects, cases_of, outcomes_of, record_of, text_of
 from tailtrim.results.typed_json import parsed
 
 if TYPE_CHECKING:
@@ -40,32 +39,20 @@ def boots_of(path: Path) -> Effects:
         PlanError: its plan cannot be read.
 
     """
-    outcomes = {outcome["run"]: outcome for outcome in record_of(path)["outcomes"]}
+    outcomes = outcomes_of(path)
     plan, runs = load(path / "plan.yml")
     if plan.boot is None:
         raise RunDirectoryError(f"{path}: the plan of this experiment boots nothing")
     own = loop_variables(path / "plan.yml", ("boot",), ("dut", "node"))
+    first = plan.boot
     # Runs of one combination are its boots. The first kernel and boot line are before the others.
-    combinations: dict[tuple[str, str, str], list[Run]] = {}
-    for run in sorted((run for run in runs if not run.floor), key=_order(plan.boot)):
-        combinations.setdefault(_key(run, plan.boot, own), []).append(run)
-    groups = {
-        key: group_of(path, key, [(run, outcomes.get(run.folder)) for run in same])
-        for key, same in combinations.items()
-    }
-    nothing = Group("", ())
-    cases: list[Case] = []
-    for key, group in groups.items():
-        baseline = groups.get((key[0], "", ""), nothing)
-        if min(len(side.repetitions) for side in (group, baseline)) < LEAST_BOOTS:
-            # Packets of one boot say nothing of how boots differ.
-            baseline = nothing
-        of_group = [outcomes.get(run.folder) for run in combinations[key]]
-        cases.append(case_of(key, group, baseline, of_group))
+    # Packets of one boot say nothing of how boots differ.
+    ordered = sorted(runs, key=_order(first))
+    cases = cases_of(path, ordered, outcomes, lambda run: _key(run, first, own), LEAST_BOOTS)
     cases.sort(key=lambda case: case.loop)
     return Effects(
         name=plan.name,
-        baseline={"kernel": plan.boot.kernel, "boot line": plan.boot.cmdline or "(empty)"},
+        baseline={"kernel": first.kernel, "boot line": first.cmdline or "(empty)"},
         together={},
         cases=tuple(cases),
         slopes=(),

@@ -1,4 +1,4 @@
-"""Write the page, the table and the figures."""
+"""Files of effects: the page, as offline and as distrusting as the report's, tables, figures."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from tailtrim.publishing.factors import effect_figures, effect_page
-from tailtrim.publishing.factors.effect_table import markdown
+from tailtrim.publishing.factors import effect_figures, effect_table
 from tailtrim.publishing.factors.effects import QUANTILES
 from tailtrim.publishing.report.figures import drawing
+from tailtrim.publishing.report.pages import page
+from tailtrim.publishing.report.pages.provenance import software
+from tailtrim.publishing.report.pages.testbed_section import Fact, setting
 from tailtrim.publishing.report.write_files import FIGURES, store
 from tailtrim.units import percent
 
@@ -35,7 +37,7 @@ def write(
 ) -> list[Path]:
     """See :func:`tailtrim.publishing.factors.write`."""
     figures = effect_figures.figures(effects)
-    contents = {_PAGES[effects.kind]: effect_page.render(effects, experiment, figures, formats)}
+    contents = {_PAGES[effects.kind]: _page(effects, experiment, figures, formats)}
     contents |= _values(effects, figures)
     drawn = drawing.files(figures, formats)
     # The CSV beside a figure is that of the effects.
@@ -51,7 +53,7 @@ def values(effects: Effects) -> dict[str, bytes]:
 def _values(effects: Effects, figures: Sequence[Figure]) -> dict[str, bytes]:
     told = {"schema": SCHEMA, **asdict(effects)}
     found = {
-        f"{effects.kind}.md": markdown(effects).encode(),
+        f"{effects.kind}.md": effect_table.markdown(effects).encode(),
         f"{effects.kind}.json": (json.dumps(told, indent=2) + "\n").encode(),
     }
     for figure in figures:
@@ -80,3 +82,32 @@ def _rules(effects: Effects) -> Iterator[tuple[object, ...]]:
     for slope in effects.slopes:
         for one in slope.positions:
             yield slope.loop, slope.firewall, one.rule, one.median_ns
+
+
+def _page(
+    effects: Effects,
+    experiment: RecordedExperiment,
+    figures: Sequence[Figure],
+    formats: Sequence[str],
+) -> bytes:
+    """Return the page as UTF-8: the table of effects and the figures."""
+    facts = [
+        *software(experiment.command, experiment.versions),
+        Fact("Directory", str(experiment.path)),
+    ]
+    return page.render(
+        "factors.html.j2",
+        figures,
+        formats=formats,
+        title=effects.name,
+        subject=f"effects of {effects.kind}",
+        subtitle=f"{effects.measured} for each {effects.each}",
+        setting=setting([], experiment),
+        tables=[effect_table.table(effects, loop) for loop in effects.loops],
+        legend=effect_table.legend(effects),
+        tail=effect_table.TAIL,
+        slopes=list(effect_table.slope_lines(effects)),
+        skipped=list(effect_table.skipped(effects)),
+        figures=figures,
+        facts_of_all=facts,
+    )

@@ -15,16 +15,20 @@ from tailtrim.laboratory.devices.reflector import Reflector
 from tailtrim.laboratory.plan import load
 from tailtrim.publishing.factors.slope import RulePosition, Slope, slopes
 from tailtrim.results import RunDirectory
-from tailtrim.results.typed_json import parsed
+from tailtrim.results.typed_json import read_object
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from tailtrim.analysis.compare import Comparison
     from tailtrim.laboratory.plan import Run
 
     Integers = np.ndarray[Any, np.dtype[np.int64]]
+    #: Loop variables, factor and its value, as text.
+    Key = tuple[str, str, str]
+    #: Outcomes by run, as the record has them.
+    Outcomes = dict[str, dict[str, Any]]
 
 #: As ``tailtrim compare`` on the command line: a smaller difference is drift.
 MARGIN = 0.01
@@ -135,38 +139,21 @@ def effects_of(path: Path) -> Effects:
         PlanError: its plan cannot be read.
 
     """
-    outcomes = {outcome["run"]: outcome for outcome in record_of(path)["outcomes"]}
+    outcomes = outcomes_of(path)
     plan, runs = load(path / "plan.yml")
     if not plan.factors:
         raise RunDirectoryError(f"{path}: the plan of this experiment has no factors")
     # Runs of one combination are repetitions of it.
-    combinations: dict[tuple[str, str, str], list[Run]] = {}
-    for run in sorted(runs, key=lambda run: (run.repetition, run.number)):
-        if not run.floor:
-            combinations.setdefault(_key(run), []).append(run)
-    groups = {
-        key: group_of(path, key, [(run, outcomes.get(run.folder)) for run in same])
-        for key, same in combinations.items()
-    }
-    cases = [
-        case_of(
-            key, group, groups[key[0], "", ""], [outcomes.get(r.folder) for r in combinations[key]]
-        )
-        for key, group in groups.items()
-    ]
-    loops = list(dict.fromkeys(key[0] for key in groups))
+    ordered = sorted(runs, key=lambda run: (run.repetition, run.number))
+    cases = cases_of(path, ordered, outcomes, _key)
+    loops = list(dict.fromkeys(case.loop for case in cases))
     # Runs may be in random order, cases are in the plan's: the baseline first, all together last.
-    values = {
-        (name, text_of(value)): place
-        for place, (name, value) in enumerate(
-            (name, value) for name, every in plan.factors.items() for value in every
-        )
-    }
-    place = {("", ""): -1} | values
+    named = [(name, text_of(value)) for name, every in plan.factors.items() for value in every]
+    place = {("", ""): -1} | {one: at for at, one in enumerate(named)}
     cases.sort(
         key=lambda case: (
             loops.index(case.loop),
-            place.get((case.factor, case.value), len(values)),
+            place.get((case.factor, case.value), len(named)),
         )
     )
     return Effects(
@@ -186,17 +173,53 @@ def record_of(path: Path) -> dict[str, Any]:
         RunDirectoryError: it cannot be read, or is none.
 
     """
-    record = path / "experiment.json"
-    try:
-        told = parsed(record.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise RunDirectoryError(f"{record}: cannot be read: {error}") from error
-    if not isinstance(told, dict) or not isinstance(told.get("outcomes"), list):
-        raise RunDirectoryError(f"{record}: not the record of an experiment")
+    told = read_object(path / "experiment.json")
+    if not isinstance(told.get("outcomes"), list):
+        raise RunDirectoryError(f"{path / 'experiment.json'}: not the record of an experiment")
     return told
 
 
-def _key(run: Run) -> tuple[str, str, str]:
+def outcomes_of(path: Path) -> Outcomes:
+    """Return the outcomes of an experiment by run; errors are those of :func:`record_of`."""
+    return {outcome["run"]: outcome for outcome in record_of(path)["outcomes"]}
+
+
+def cases_of(
+    path: Path,
+    runs: Iterable[Run],
+    outcomes: Outcomes,
+    key_of: Callable[[Run], Key],
+    least: int = 1,
+) -> list[Case]:
+    """Sum up the runs of each combination, and compare it with the baseline of its loop variables.
+
+    Args:
+        path: the experiment.
+        runs: its runs; the floor is left out.
+        outcomes: by run.
+        key_of: returns loop variables, factor and value of a run; the baseline has no factor.
+        least: with fewer runs on a side, nothing is compared.
+
+    """
+    combinations: dict[Key, list[Run]] = {}
+    for run in runs:
+        if not run.floor:
+            combinations.setdefault(key_of(run), []).append(run)
+    told = {
+        key: [(run, outcomes.get(run.folder)) for run in same] for key, same in combinations.items()
+    }
+    groups = {key: _group(path, key, of_key) for key, of_key in told.items()}
+    nothing = Group("", ())
+    cases = []
+    for key, group in groups.items():
+        baseline = groups.get((key[0], "", ""), nothing)
+        if min(len(side.repetitions) for side in (group, baseline)) < least:
+            baseline = nothing
+        cases.append(_case(key, group, baseline, [outcome for _, outcome in told[key] if outcome]))
+    return cases
+
+
+def _key(run: Run) -> Key:
     """Return loop variables, factor and its value, as text."""
     varied = run.varied or ""
     loop = ", ".join(f"{name}={text_of(v)}" for name, v in run.loop.items() if name != varied)
@@ -208,9 +231,7 @@ def text_of(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def group_of(
-    path: Path, key: tuple[str, str, str], runs: Sequence[tuple[Run, dict[str, Any] | None]]
-) -> Group:
+def _group(path: Path, key: Key, runs: Sequence[tuple[Run, dict[str, Any] | None]]) -> Group:
     """Put the runs together that can be trusted; say why the others cannot."""
     kept, left_out = [], []
     for run, outcome in runs:
@@ -224,22 +245,16 @@ def group_of(
     return Group(" ".join(filter(None, key)), tuple(kept), left_out=tuple(left_out))
 
 
-def case_of(
-    key: tuple[str, str, str],
-    group: Group,
-    baseline: Group,
-    outcomes: Sequence[dict[str, Any] | None],
-) -> Case:
+def _case(key: Key, group: Group, baseline: Group, outcomes: Sequence[dict[str, Any]]) -> Case:
     """Sum a combination up, and compare it with the baseline where both have runs."""
     loop, factor, value = key
-    known = [outcome for outcome in outcomes if outcome is not None]
-    lacking = [text for outcome in known for text in outcome.get("left_out", ())]
+    lacking = [text for outcome in outcomes for text in outcome.get("left_out", ())]
     case = Case(
         factor=factor,
         value=value,
         loop=loop,
         runs=len(group.repetitions),
-        skipped=next((one["skipped"] for one in known if one.get("skipped")), None),
+        skipped=next((one["skipped"] for one in outcomes if one.get("skipped")), None),
         left_out=(*dict.fromkeys(lacking), *group.left_out),
     )
     if not group.repetitions:
@@ -254,7 +269,8 @@ def case_of(
     if not factor or not baseline.repetitions or not latencies.size:
         return case
     compared = compare_groups(baseline, group, margin=MARGIN)
-    return replace(case, median=_effect(compared, "0.5"), tail=_tail(compared))
+    tail = next(filter(None, (_effect(compared, p) for p in _TAILS)), None)
+    return replace(case, median=_effect(compared, "0.5"), tail=tail)
 
 
 def _latencies(run: Repetition) -> Integers:
@@ -268,14 +284,6 @@ def _quantile(ascending: Integers, p: str) -> int:
     return int(ascending[max(int(rank), 1) - 1]) if ascending.size else 0
 
 
-def _tail(compared: Comparison) -> Effect | None:
-    for p in _TAILS:
-        effect = _effect(compared, p)
-        if effect is not None:
-            return effect
-    return None
-
-
 def _effect(compared: Comparison, p: str) -> Effect | None:
     row = next(row for row in compared.quantiles if row.p == p)
     supported = row.verdict != NOT_SUPPORTED
@@ -284,9 +292,7 @@ def _effect(compared: Comparison, p: str) -> Effect | None:
     return Effect(p, row.a_ns, row.b_ns, row.ratio, row.low, row.high, row.verdict)
 
 
-def _positions(
-    path: Path, runs: Sequence[Run], outcomes: dict[str, dict[str, Any]]
-) -> Iterator[RulePosition]:
+def _positions(path: Path, runs: Sequence[Run], outcomes: Outcomes) -> Iterator[RulePosition]:
     """Yield the median of each run in which one rule of a firewall accepted the probes."""
     for run in runs:
         outcome = outcomes.get(run.folder)

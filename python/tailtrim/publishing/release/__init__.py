@@ -20,7 +20,7 @@ nothing of it runs, except with ``rerun``, which runs its plan.
 """
 
 from tailtrim.publishing.release.checks import CheckResult, Verdict
-from tailtrim.publishing.release.publishing import Wanted, release
+from tailtrim.publishing.release.publishing import ReleaseOptions, release
 from tailtrim.publishing.release.verifying import LEVELS, verify
 
-__all__ = ["LEVELS", "CheckResult", "Verdict", "Wanted", "release", "verify"]
+__all__ = ["LEVELS", "CheckResult", "ReleaseOptions", "Verdict", "release", "verify"]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tailtrim.analysis import analyze
-from tailtrim.analysis.departures import WELL, Departures
+from tailtrim.analysis.options import WELL, Departures
 from tailtrim.analysis.roundtrip.write_run import Series, write_run
 from tailtrim.errors import ReleaseError
 from tailtrim.laboratory.experiment.generator_log import departures

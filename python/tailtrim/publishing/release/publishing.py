@@ -50,7 +50,7 @@ _NEEDED = ("rocrate",)
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ReleaseOptions:
     """Contents of a release.
 
     Args:
@@ -74,7 +74,10 @@ class Wanted:
 
 
 def release(
-    experiment: Path, out: Path, wanted: Wanted, told: Callable[[str], None] = lambda _: None
+    experiment: Path,
+    out: Path,
+    wanted: ReleaseOptions,
+    told: Callable[[str], None] = lambda _: None,
 ) -> list[str]:
     """Make a release, verified, or nothing.
 
@@ -117,7 +120,7 @@ def release(
 def _made(
     experiment: Path,
     draft: Path,
-    wanted: Wanted,
+    wanted: ReleaseOptions,
     authored: documents.Documents,
     told: Callable[[str], None],
 ) -> list[str]:
@@ -155,7 +158,7 @@ def _made(
     return copy.left_out
 
 
-def _record(draft: Path, wanted: Wanted, left_out: Sequence[str]) -> dict[str, Any]:
+def _record(draft: Path, wanted: ReleaseOptions, left_out: Sequence[str]) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "name": recorded(draft / EXPERIMENT).name,

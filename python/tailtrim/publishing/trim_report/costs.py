@@ -19,7 +19,7 @@ from tailtrim.laboratory.devices import AnyDevice, Device
 from tailtrim.laboratory.trim.observation import power
 from tailtrim.laboratory.trim.schedule import BASELINE
 from tailtrim.publishing.trim_report.path import CONFIDENCE
-from tailtrim.student import interval
+from tailtrim.student_t import interval
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

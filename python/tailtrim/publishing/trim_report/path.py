@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tailtrim.laboratory.trim.trial import PATH
 from tailtrim.laboratory.trim.verdict import cumulative_steps
-from tailtrim.student import interval
+from tailtrim.student_t import interval
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -25,7 +25,7 @@ def objectives(
 ) -> list[tuple[str, Table]]:
     """Return tables of verdicts: of each run but the floor, and on promises of runs together."""
     measured = [
-        slo.Measured(
+        slo.JudgedRun(
             run.name,
             run.directory,
             run.recorded.outcome.label if run.recorded else run.name,

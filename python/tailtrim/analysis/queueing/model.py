@@ -1,4 +1,4 @@
-"""The queueing model of a run's device: :func:`measured`."""
+"""The queueing model of a run's device: :func:`queue_model`."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from tailtrim.analysis.explain.explanation import traced
+from tailtrim.analysis.explain.traced import traced
 from tailtrim.analysis.queueing.estimate import (
     Estimate,
     difference,
+    exact,
     of_stretches,
     stretches,
     total,
 )
 from tailtrim.analysis.queueing.fifo import Stalled
-from tailtrim.analysis.queueing.service_times import ENOUGH, ServedPackets, burst_of, served_packets
+from tailtrim.analysis.queueing.service_times import ENOUGH, ServedPackets, served_packets
 from tailtrim.analysis.queueing.stalls import Cause, of_captures, of_trace
 from tailtrim.errors import Remedy, RunDirectoryError
 
@@ -28,32 +29,25 @@ Basis = Literal["queued", "floor", "latency"]
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class QueueModel:
     """A device as one queue: service times of packets, and causes that take the CPU from them.
 
     ``basis`` says where ``service_ns`` comes from: ``queued``, packets that waited;
     ``floor``, latencies less the median of a forwarder that does nothing; ``latency``, whole
     latencies, which are too long. ``service_at_ns`` is when each was served. ``transport_ns`` is
-    what a packet takes beside the CPU's time, ``gather_ns`` how long an idle device waits for a
-    batch (see ``departures`` of this package). ``t_cpu_ns`` is the mean service, with a floor the
+    what a packet takes beside the CPU's time. ``t_cpu_ns`` is the mean service, with a floor the
     difference of the medians, as in the paper.
     """
 
     run: str
     basis: Basis
     traced: bool
-    arrival_ns: Floats
-    span_ns: float
-    rate_pps: float
-    burst: int
-    burst_gap_ns: float
+    packets: ServedPackets
     transport_ns: float
     service_at_ns: Floats
     service_ns: Floats
     t_cpu_ns: Estimate
     causes: tuple[Cause, ...]
-    batch: int
-    gather_ns: Floats
     warnings: tuple[str, ...] = ()
 
     @property
@@ -61,7 +55,7 @@ class Measured:
         """Time that all causes take of a second, d_sum in the paper."""
         return total([cause.ns_per_s for cause in self.causes])
 
-    def without(self, names: tuple[str, ...]) -> Measured:
+    def without(self, names: tuple[str, ...]) -> QueueModel:
         """Return the device without causes whose name contains one of these, or the tick.
 
         Raises:
@@ -82,9 +76,9 @@ def _called(cause: Cause, name: str) -> bool:
     return (cause.tick and name == "tick") or name.casefold() in cause.name.casefold()
 
 
-def measured(
+def queue_model(
     run: RunDirectory, *, floor: RunDirectory | None = None, cpu: int | None = None
-) -> Measured:
+) -> QueueModel:
     """Return the queueing model of a run's device.
 
     Args:
@@ -128,7 +122,7 @@ def measured(
 
 def _of_queued(
     run: RunDirectory, packets: ServedPackets, causes: tuple[Cause, ...], *, traced: bool
-) -> Measured:
+) -> QueueModel:
     """Take the service times of packets that waited: they are those under load."""
     services = packets.queued
     net_ns = services.end_ns - services.begin_ns - services.stolen_ns(_all(causes))
@@ -139,15 +133,12 @@ def _of_queued(
         if services.packets[part].size
     ]
     each_ns = net_ns / services.packets
-    t_cpu_ns = of_stretches(np.array(means)) if len(means) > 1 else None
     mean_ns = float(net_ns.sum() / services.packets.sum())
-    t_cpu_ns = (
-        Estimate(mean_ns, mean_ns, mean_ns)
-        if t_cpu_ns is None
-        else Estimate(
-            mean_ns, *(edge + mean_ns - t_cpu_ns.value for edge in (t_cpu_ns.low, t_cpu_ns.high))
-        )
-    )
+    t_cpu_ns = exact(mean_ns)
+    if len(means) > 1:
+        of_means = of_stretches(np.array(means))
+        edges = (edge + mean_ns - of_means.value for edge in (of_means.low, of_means.high))
+        t_cpu_ns = Estimate(mean_ns, *edges)
     warnings = []
     if not traced:
         warnings.append("without a trace, what took the CPU is part of the service times")
@@ -158,16 +149,14 @@ def _of_queued(
     else:
         transport_ns = 0.0
         warnings.append("no packet found the device idle: predictions lack the transport")
-    return _measured(
-        run,
-        packets,
-        "queued",
+    return QueueModel(
+        run=run.name,
+        basis="queued",
         traced=traced,
+        packets=packets,
         transport_ns=transport_ns,
-        service=(
-            np.repeat(services.end_ns, services.packets),
-            np.repeat(each_ns, services.packets),
-        ),
+        service_at_ns=np.repeat(services.end_ns, services.packets),
+        service_ns=np.repeat(each_ns, services.packets),
         t_cpu_ns=t_cpu_ns,
         causes=causes,
         warnings=tuple(warnings),
@@ -176,7 +165,7 @@ def _of_queued(
 
 def _above_floor(
     run: RunDirectory, packets: ServedPackets, floor: RunDirectory, causes: tuple[Cause, ...] | None
-) -> Measured:
+) -> QueueModel:
     """Take latencies less the median of a floor; the CPU time is that of the medians."""
     alone = packets.alone
     if alone.begin_ns.size < ENOUGH:
@@ -200,13 +189,14 @@ def _above_floor(
         stolen = alone.stolen_ns(_all(causes))
         chosen = np.ones(alone.begin_ns.size, dtype=bool)
     service_ns = np.maximum(alone.end_ns - alone.begin_ns - stolen - least.value, 0.0)
-    return _measured(
-        run,
-        packets,
-        "floor",
+    return QueueModel(
+        run=run.name,
+        basis="floor",
         traced=traced,
+        packets=packets,
         transport_ns=least.value,
-        service=(alone.end_ns[chosen], service_ns[chosen]),
+        service_at_ns=alone.end_ns[chosen],
+        service_ns=service_ns[chosen],
         t_cpu_ns=t_cpu_ns,
         causes=causes,
         warnings=(),
@@ -220,53 +210,21 @@ _WHOLE = (
 )
 
 
-def _of_latency(run: RunDirectory, packets: ServedPackets, causes: tuple[Cause, ...]) -> Measured:
+def _of_latency(run: RunDirectory, packets: ServedPackets, causes: tuple[Cause, ...]) -> QueueModel:
     alone = packets.alone
     whole_ns = np.maximum(alone.end_ns - alone.begin_ns - alone.stolen_ns(_all(causes)), 0.0)
     means = [whole_ns[part].mean() for part in stretches(alone.end_ns, packets.span_ns)]
-    return _measured(
-        run,
-        packets,
-        "latency",
+    return QueueModel(
+        run=run.name,
+        basis="latency",
         traced=True,
+        packets=packets,
         transport_ns=0.0,
-        service=(alone.end_ns, whole_ns),
+        service_at_ns=alone.end_ns,
+        service_ns=whole_ns,
         t_cpu_ns=of_stretches(np.array(means)),
         causes=causes,
         warnings=(_WHOLE,),
-    )
-
-
-def _measured(  # noqa: PLR0913 - keyword-only, of this module alone
-    run: RunDirectory,
-    packets: ServedPackets,
-    basis: Basis,
-    *,
-    traced: bool,
-    transport_ns: float,
-    service: tuple[Floats, Floats],
-    t_cpu_ns: Estimate,
-    causes: tuple[Cause, ...],
-    warnings: tuple[str, ...],
-) -> Measured:
-    burst, burst_gap_ns = burst_of(packets.arrival_ns)
-    return Measured(
-        run=run.name,
-        basis=basis,
-        traced=traced,
-        arrival_ns=packets.arrival_ns,
-        span_ns=packets.span_ns,
-        rate_pps=packets.rate_pps,
-        burst=burst,
-        burst_gap_ns=burst_gap_ns,
-        transport_ns=transport_ns,
-        service_at_ns=service[0],
-        service_ns=service[1],
-        t_cpu_ns=t_cpu_ns,
-        causes=causes,
-        batch=packets.batch,
-        gather_ns=packets.gather_ns,
-        warnings=warnings,
     )
 
 
