@@ -88,11 +88,12 @@ class OnHosts:
 
     def programs(self) -> dict[str, str]:
         """Return the processes of each host other than sshd, also in namespaces below it."""
-        found = {}
-        for name, host in self.hosts.hosts.items():
-            lines = set(host.run("sh", "-c", _PROGRAMS).splitlines())
-            found[name] = " ".join(sorted(line for line in lines if not _IDLE.match(line)))
-        return found
+        return {name: self.of_host(name) for name in self.hosts.hosts}
+
+    def of_host(self, name: str) -> str:
+        """Return those of one host."""
+        lines = set(self.hosts.hosts[name].run("sh", "-c", _PROGRAMS).splitlines())
+        return " ".join(sorted(line for line in lines if not _IDLE.match(line)))
 
 
 @pytest.fixture
@@ -138,7 +139,8 @@ def test_what_is_killed_leaves_nothing_on_hosts(on_hosts: OnHosts) -> None:
         words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=run.environment
     ) as running:
         try:
-            _until(lambda: "tailtrim-agent generate" in on_hosts.programs()["gen"])
+            # It runs for a second: a look at each host may take longer.
+            _until(lambda: "tailtrim-agent generate" in on_hosts.of_host("gen"))
         finally:
             running.send_signal(signal.SIGKILL)
     _until(lambda: not any(host.left() for host in on_hosts.hosts.hosts.values()))
@@ -153,7 +155,8 @@ def test_a_run_whose_host_lost_the_connection_is_repeated(on_hosts: OnHosts) -> 
         words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=run.environment
     ) as running:
         try:
-            _until(lambda: "tailtrim-agent generate" in on_hosts.programs()["gen"])
+            # It runs for a second: a look at each host may take longer.
+            _until(lambda: "tailtrim-agent generate" in on_hosts.of_host("gen"))
             for pid in on_hosts.hosts.hosts["dut"].serving():
                 os.kill(pid, signal.SIGKILL)
             _, told = running.communicate(timeout=100)

@@ -102,6 +102,9 @@ def command(  # noqa: PLR0913 - one parameter an option
     from tailtrim.analysis.queueing import predicted  # noqa: PLC0415
     from tailtrim.analysis.queueing.run_selection import chosen  # noqa: PLC0415
 
+    speed = share("faster", faster, "20% or -20%")
+    if not -1 < speed < float("inf"):
+        raise ValueError(f"--faster {faster!r}: expected a share above -100%, such as 20%")
     if out is not None:
         write_files.require_pictures()
     source, others = chosen(runs)
@@ -112,7 +115,7 @@ def command(  # noqa: PLR0913 - one parameter an option
         rates_pps=[each for text in rate or () for each in _rates(text)],
         burst=burst,
         without=without or (),
-        faster=share("faster", faster, "20% or -20%"),
+        faster=speed,
         batch=batch,
         promise=slo,
         cpu=cpu,
