@@ -7,5 +7,5 @@ import tailtrim  # noqa: F401 - before files are looked at, which belong to anot
 #: Modules that import pyspark: their examples are tried only where it is.
 OF_SPARK = ("checking", "spark", "stretches")
 collect_ignore = (
-    [] if find_spec("pyspark") else [f"tailtrim/engines/{name}.py" for name in OF_SPARK]
+    [] if find_spec("pyspark") else [f"tailtrim/analysis/engines/{name}.py" for name in OF_SPARK]
 )
