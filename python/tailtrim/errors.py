@@ -160,7 +160,10 @@ class ExitCode(IntEnum):
         return one
 
     SUCCESS = 0, "success"
-    NEGATIVE = 1, "negative result (nothing matched; B is worse; an objective failed)"
+    NEGATIVE = (
+        1,
+        "negative result (nothing matched; clocks disagree; B is worse; an objective failed)",
+    )
     INVALID = 2, "invalid arguments or input"
     IMPOSSIBLE = 3, "not possible on this host"
     FAILED = 4, "failed while running"

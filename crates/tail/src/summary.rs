@@ -49,6 +49,11 @@ pub struct Summary {
     pub warnings: Vec<Warning>,
 }
 
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_false(value: &bool) -> bool {
+    !*value
+}
+
 fn is_zero(value: &i64) -> bool {
     *value == 0
 }
@@ -252,6 +257,10 @@ pub struct Warning {
     pub count: u64,
     /// The sentence for people.
     pub text: String,
+    /// Whether, until it is dealt with, no percentile is the latency of the device: the clocks lie, or packets that
+    /// left count as lost.
+    #[serde(skip_serializing_if = "is_false")]
+    pub invalidates: bool,
 }
 
 /// A count as people read it: 1,234,567.

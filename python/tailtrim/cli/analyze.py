@@ -165,7 +165,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     from tailtrim.analysis.slo import JudgedRun  # noqa: PLC0415 - the help does without
 
     judge([JudgedRun(Path(ingress).name, analysis)], objectives, junit)
-    if analysis.summary.samples == 0:
+    if analysis.summary.samples == 0 or analysis.summary.invalid:
         raise typer.Exit(ExitCode.NEGATIVE)
 
 

@@ -168,11 +168,15 @@ class DepartedLate:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Notice that a reader must know before trusting the numbers."""
+    """Notice that a reader must know before trusting the numbers.
+
+    Until one that ``invalidates`` is dealt with, no percentile is the latency of the device.
+    """
 
     code: str
     count: int
     text: str
+    invalidates: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +219,11 @@ class Summary:
         undelivered = ingress.lost + ingress.beyond_window
         known = ingress.matched + undelivered
         return undelivered / known if known else None
+
+    @property
+    def invalid(self) -> tuple[str, ...]:
+        """Reasons for which no percentile is the latency of the device."""
+        return tuple(notice.text for notice in self.warnings if notice.invalidates)
 
     @property
     def unordered(self) -> bool:

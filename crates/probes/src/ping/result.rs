@@ -135,6 +135,7 @@ impl StreamResult {
             code,
             count,
             text,
+            invalidates: false,
         }));
     }
 }

@@ -32,7 +32,7 @@ struct Warnings(Vec<Warning>);
 impl Warnings {
     fn add(&mut self, code: &'static str, count: u64, text: String) {
         if count > 0 {
-            self.0.push(Warning { code, count, text });
+            self.0.push(Warning { code, count, text, invalidates: false });
         }
     }
 

@@ -72,6 +72,8 @@ def verdict(summary: Summary) -> str:
         return f"Percentiles without intervals{told}."
     if not summary.samples:
         return "No packet was matched, so there is no latency." + _losses(summary, missing, known)
+    if summary.invalid:
+        return f"Not the latency of the device: {summary.invalid[0]}."
     delivered = "the delivered packets" if missing else "packets"
     best = _best(summary.latency_ns.quantiles)
     if best is None or best.value is None:
