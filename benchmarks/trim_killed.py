@@ -1,4 +1,4 @@
-"""Whether a host is as before after `tailtrim trim` was killed at a random moment (kill -9).
+"""Check of a host after `tailtrim trim` was killed at a random moment (kill -9).
 
     python benchmarks/trim_killed.py --kills 20      # as root, on a host without changes of tune
 

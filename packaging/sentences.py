@@ -1,8 +1,8 @@
 """Names every comment and docstring whose first sentence begins with What, Who, Whose or How.
 
-Such a sentence describes a thing by a clause and leaves its name to the reader. A first sentence
-names the thing (noun) or the action (verb and object). A question, which ends with a question mark,
-is fine.
+In the header of a file, Where, Whether and Those are refused, too. Such a sentence describes a
+thing by a clause and leaves its name to the reader. A first sentence names the thing (noun) or the
+action (verb and object). A question, which ends with a question mark, is fine.
 
     sentences.py [FOLDER…]    of the files below these folders; without any, of all
 """
@@ -22,6 +22,8 @@ SOURCES = ("*.py", "*.rs", "*.c", "*.h", "*.sh")
 #: Where a comment or docstring begins, and its first word.
 _COMMENT = re.compile(r'^\s*(?:/{2,3}!?|/\*\*?|#:?|(?:[rR]?"""))\s?(\S.*)$')
 _HEADLESS = re.compile(r"(?:What|Who|Whose|How)\b")
+#: Of a file's header, which names the file's subject.
+_HEADLESS_FILE = re.compile(r"(?:What|Who|Whose|How|Where|Whether|Those)\b")
 _END = re.compile(r"[.?!:](?:\s|$|\")")
 
 
@@ -31,7 +33,7 @@ def headless(path: Path) -> Iterator[str]:
     inside = False
     for number, line in enumerate(lines, 1):
         found = _COMMENT.match(line)
-        if found and not inside and _HEADLESS.match(found[1]):
+        if found and not inside and (_HEADLESS_FILE if number == 1 else _HEADLESS).match(found[1]):
             # The sentence may go on over more lines.
             text = " ".join(part.strip(" /#!*") for part in [found[1], *lines[number : number + 3]])
             end = _END.search(text)

@@ -1,4 +1,4 @@
-"""Where ``packaging/fetch.sh`` keeps what it fetches."""
+"""Folder in which ``packaging/fetch.sh`` keeps what it fetches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-//! Whether runs change over their own length.
+//! Drift: change of a run over its own length.
 //!
 //! Two runs whose level wanders differ by more than chance within them tells. A walk that is as
 //! small as chance is not seen here, and yet moves the difference: nothing in one run tells that, only

@@ -1,4 +1,4 @@
-//! Whether one device, kernel or setting is slower than another: quantile by quantile, the ratio
+//! Comparison of two devices, kernels or settings, which of them is slower: quantile by quantile, the ratio
 //! B / A with an interval, and a verdict that holds for all quantiles together.
 //!
 //! 1. A [`Repetition`] counts a run's latencies per block of consecutive samples: late packets come

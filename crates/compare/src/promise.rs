@@ -1,4 +1,4 @@
-//! Whether the share of bad packets keeps below a limit.
+//! Test of a promise: the share of bad packets keeps below a limit.
 
 use super::length::smallest;
 use serde::Serialize;

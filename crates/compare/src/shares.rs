@@ -1,4 +1,4 @@
-//! Whether one side loses more.
+//! Comparison of the shares of lost packets of two sides.
 
 use super::result::Conclusion;
 use super::side::effect;

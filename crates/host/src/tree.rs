@@ -1,4 +1,4 @@
-//! Where facts about a host come from: a tree of small text files.
+//! Source of facts about a host: a tree of small text files.
 
 use crate::limits;
 use std::collections::BTreeMap;

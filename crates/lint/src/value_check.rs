@@ -1,4 +1,4 @@
-//! Whether a parameter takes a value.
+//! Check of a value against those that a parameter takes.
 
 use super::nearest::nearest;
 use super::table::{Choice, Parameter, Parsing, Value};

@@ -1,4 +1,4 @@
-//! Where a setting stands: a file of the kernel, a file of ours, a NIC, a service, a thread.
+//! Place of a setting: a file of the kernel, a file of ours, a NIC, a service, a thread.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;

@@ -1,4 +1,4 @@
-"""Where a series changes: steps to another level, and drifts.
+"""Change points of a series: steps to another level, and drifts.
 
 The test for a step is that of Pettitt (1979), "A non-parametric approach to the change-point
 problem", Applied Statistics 28, 126-135; that for a drift is that of Mann (1945) and Kendall

@@ -1,4 +1,4 @@
-//! Whether every second, third, … occurrence of a cause takes longer than the others.
+//! Causes of which every second, third, … occurrence takes longer than the others.
 
 use super::comb::Comb;
 use super::late::Stall;

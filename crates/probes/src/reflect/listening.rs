@@ -1,4 +1,4 @@
-//! Where a reflector listens: its sockets.
+//! Sockets on which a reflector listens.
 
 use super::ReflectError;
 use crate::socket::{Settings, Socket, SocketError, Stamping, Transport};

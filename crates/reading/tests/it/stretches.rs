@@ -1,4 +1,4 @@
-//! Where captures are cut into stretches.
+//! Cuts of captures into stretches.
 
 use std::cell::Cell;
 use std::fs::File;

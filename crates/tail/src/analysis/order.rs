@@ -1,4 +1,4 @@
-//! Whether the captures can be what they were said to be: packets leave after they enter.
+//! Check of the order of captures: packets leave after they enter.
 
 use crate::summary::{Summary, grouped};
 use tailtrim_stats::Probability;

@@ -1,4 +1,4 @@
-//! Where the packets of an analysis come from: a capture, or records that a program has at hand.
+//! Source of the packets of an analysis: a capture, or records that a program has at hand.
 
 use super::Options;
 use crate::capture::{CaptureError, CaptureReader, Record};

@@ -1,4 +1,4 @@
-//! Where the bytes of a capture come from: a mapped file is one window that never moves, a pipe or a
+//! Source of the bytes of a capture: a mapped file is one window that never moves, a pipe or a
 //! decompressor is a buffer that does.
 
 use std::io::{self, Read};

@@ -1,4 +1,4 @@
-//! Where the records of a classic pcap begin, told from any place within it.
+//! Begin of the records of a classic pcap, found from any place within it.
 //!
 //! A record says only how long it is. So of a place within a capture the next begin of a record is found by trying: a
 //! chain of headers, each where the one before says, all with stamps near one another. Payload that looks like such a

@@ -1,4 +1,4 @@
-//! Where tracefs is: where this host has it mounted, else a mount of this process alone.
+//! Mount point of tracefs: that of this host, else a mount of this process alone.
 
 use super::TraceError;
 use rustix::mount::{self, FsMountFlags, FsOpenFlags, MountAttrFlags};

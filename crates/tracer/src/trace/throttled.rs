@@ -1,4 +1,4 @@
-//! Whether the device's control group used up its quota of CPU time between two looks.
+//! Detection of a control group that used up its quota of CPU time between two looks.
 
 use tailtrim_sys::quota::Throttling;
 use tailtrim_trace::lines::Throttled;

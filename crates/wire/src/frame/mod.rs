@@ -1,4 +1,4 @@
-//! Where the layers of a frame begin. Everything that looks for a header in a frame asks here.
+//! Offsets of the layers of a frame. Everything that looks for a header in a frame asks here.
 
 mod link;
 mod plain;

@@ -1,4 +1,4 @@
-"""Whether one side is slower than another: :func:`compare`, and how long to measure for it.
+"""Comparison of two sides, which is slower: :func:`compare`, and how long to measure for it.
 
 ::
 

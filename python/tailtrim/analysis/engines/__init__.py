@@ -1,4 +1,4 @@
-"""Where packets are matched: the native matcher, DuckDB, PostgreSQL or a Spark Connect server.
+"""Engines that match packets: the native matcher, DuckDB, PostgreSQL or a Spark Connect server.
 
 ``native`` reads captures in one pass and needs nothing else. The others match decoded captures by
 one set of relational expressions (:mod:`.expressions`); the result is counted by the same native

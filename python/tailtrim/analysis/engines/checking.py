@@ -1,4 +1,4 @@
-"""Whether the workers of a Spark cluster can match captures: :func:`check`."""
+"""Check of the workers of a Spark cluster, whether they can match captures: :func:`check`."""
 
 from __future__ import annotations
 

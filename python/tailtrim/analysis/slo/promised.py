@@ -1,4 +1,4 @@
-"""Whether the runs of a report keep a promise, as far as all their packets can tell."""
+"""Check of a promise against the runs of a report, as far as all their packets can tell."""
 
 from __future__ import annotations
 

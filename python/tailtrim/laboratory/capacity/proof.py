@@ -1,4 +1,4 @@
-"""Whether a share of bad packets is below a ratio: a test that may be looked at after each trial.
+"""Test of a share of bad packets against a ratio, which may be looked at after each trial.
 
 The evidence is a mixture of likelihood ratios (Robbins 1970, *Annals of Mathematical Statistics*
 41): how much better shares below the ratio explain what was seen than the ratio itself. If the

@@ -1,4 +1,4 @@
-"""Where an experiment runs: nodes that programs are started on, wired to a testbed.
+"""Nodes: hosts on which an experiment starts programs, wired to a testbed.
 
 Experiments and devices see interfaces: :class:`.node.Node` and the topologies of :mod:`.testbed`.
 :mod:`.namespace_testbed` is the testbed on one machine, whose nodes are network namespaces

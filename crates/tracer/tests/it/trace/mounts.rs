@@ -1,4 +1,4 @@
-//! Where the host has not mounted tracefs.
+//! Mounts of tracefs on a host that has none.
 
 use super::*;
 use std::io::Write;
