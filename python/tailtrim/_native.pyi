@@ -127,6 +127,18 @@ def analyze_round_trips(
     window_ns: int,
     directory: Path,
 ) -> NativeAnalysis: ...
+def count_exchanges(
+    capture: Path, options: dict[str, Any]
+) -> tuple[list[tuple[str, int, int]], str | None, tuple[int, int, int, int]]: ...
+def analyze_exchanges(
+    capture: Path,
+    protocol: str,
+    options: dict[str, Any],
+    *,
+    directory: Path | None,
+    keep_samples: bool,
+    progress: Callable[[float | None], object] | None,
+) -> NativeAnalysis: ...
 def periodic_causes(samples: pa.Table) -> str: ...
 def phases_covered(
     *, schedule: str, rate: str, frame_bytes: str, run_ns: int, seed: int, drift_ppb: int

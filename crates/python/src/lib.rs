@@ -6,6 +6,7 @@ mod analysis;
 mod compare;
 mod decode;
 mod errors;
+mod exchange;
 mod explain;
 mod ledger;
 mod merge;
@@ -29,6 +30,9 @@ mod _native {
     use crate::decode::NativeDecoder;
     #[pymodule_export]
     use crate::errors::{CaptureError, OutputError, TailtrimError};
+
+    #[pymodule_export]
+    use crate::exchange::{analyze_exchanges, count_exchanges};
 
     #[pymodule_export]
     use crate::explain::{explain_late, periodic_causes, phases_covered, simulate_interrupts};

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,8 +23,20 @@ Examples:
   tailtrim analyze pre.pcap post.pcap --assert 'p99.9 < 50us, loss < 0.01%' --junit slo.xml
   tailtrim analyze pre.pcap post.pcap --mask nat --quantile 99.99999%
   tailtrim analyze pre.pcap post.pcap --signature 42:4 --json | jq .latency_ns
+  tailtrim analyze ping.pcap --round-trip
   tailtrim analyze decoded --engine duckdb --memory 2GB
 """
+
+
+class RoundTripProtocol(StrEnum):
+    """Protocols whose replies say which request they answer."""
+
+    ICMP = "icmp"
+    UDP_ECHO = "udp-echo"
+    STAMP = "stamp"
+    DNS = "dns"
+    TCP_HANDSHAKE = "tcp-handshake"
+    TCP_TIMESTAMP = "tcp-timestamp"
 
 
 IngressCapture = Annotated[
@@ -98,6 +111,22 @@ Jobs = Annotated[
         help="Cores that the native matcher uses at most. Default: all.",
     ),
 ]
+RoundTrip = Annotated[
+    bool,
+    typer.Option(
+        "--round-trip",
+        help="Match requests with their replies in one capture: at the requester these are round"
+        " trips, at the far host the time that it took to reply.",
+    ),
+]
+Protocol = Annotated[
+    RoundTripProtocol | None,
+    typer.Option(
+        metavar="NAME",
+        help="Protocol of the requests of --round-trip: icmp, udp-echo, stamp, dns, tcp-handshake"
+        " or tcp-timestamp. Default: that of most exchanges.",
+    ),
+]
 RunDirectoryTo = Annotated[
     Path | None,
     options.out("Write a run directory here, for report, explain, compare and convert."),
@@ -110,6 +139,8 @@ def command(  # noqa: PLR0913 - one parameter an option
     *,
     signature: Signature = None,
     mask: Masks = None,
+    round_trip: RoundTrip = False,
+    protocol: Protocol = None,
     skip: options.Skip = "1s",
     trim: options.FormerTrim = None,
     window: Window = "5s",
@@ -153,11 +184,19 @@ def command(  # noqa: PLR0913 - one parameter an option
     at: dict[str, Any] = {"engine": engine, "server": server, "memory": memory, "scratch": scratch}
     if jobs is not None and engine is not EngineName.NATIVE:
         raise ValueError(f"--jobs is for the native matcher, engine {engine} has none")
-    analysis = (
-        _in_one_pass(captures, decoding | matching | {"jobs": jobs})
-        if engine is EngineName.NATIVE
-        else engine_options.analyze(captures, **at, decoding=decoding, matching=matching)
-    )
+    if round_trip:
+        if engine is not EngineName.NATIVE or mask or signature or allow_negative or jobs:
+            raise ValueError(
+                "--round-trip matches by protocol, in one pass: expected no --engine, --mask,"
+                " --signature, --allow-negative or --jobs"
+            )
+        analysis = _round_trips(captures, decoding | matching, protocol=protocol, quiet=json)
+    elif protocol is not None:
+        raise ValueError("--protocol is that of --round-trip")
+    elif engine is EngineName.NATIVE:
+        analysis = _in_one_pass(captures, decoding | matching | {"jobs": jobs})
+    else:
+        analysis = engine_options.analyze(captures, **at, decoding=decoding, matching=matching)
     if json:
         say(analysis.summary.text)
     else:
@@ -178,6 +217,23 @@ def _in_one_pass(captures: list[str], matching: dict[str, Any]) -> tailtrim.Anal
         raise ValueError(f"{captures[0]}: is one capture, expected ingress and egress")
     with Progress("matching") as progress:
         return tailtrim.analyze(*captures, progress=progress, **matching)
+
+
+def _round_trips(
+    captures: list[str], matching: dict[str, Any], *, protocol: str | None, quiet: bool
+) -> tailtrim.Analysis:
+    from tailtrim.analysis.exchanges import analyze_exchanges  # noqa: PLC0415 - for --round-trip
+
+    if len(captures) != 1:
+        raise ValueError(f"{captures[1]}: --round-trip is within one capture, expected no second")
+    del matching["allow_negative"]
+    with Progress("matching") as progress:
+        analysis, found = analyze_exchanges(
+            captures[0], protocol=protocol, progress=progress, **matching
+        )
+    if not quiet:
+        say(f"{captures[0]}: {found}")
+    return analysis
 
 
 def _print(summary: Summary, *, name: str, out: Path | None) -> None:

@@ -21,7 +21,8 @@ pub use track::{CHAIN, Track};
 
 use crate::signature::Signer;
 use error::Damage;
-use keep::Keep;
+use keep::{Keep, Shown};
+use tailtrim_wire::frame::Link;
 use tailtrim_wire::label::Label;
 
 /// Where a frame's stamp is taken from.
@@ -267,16 +268,38 @@ impl CaptureReader {
     /// # Errors
     /// [`CaptureError::Damaged`] and [`CaptureError::Io`], once every record before them was handed out.
     pub fn read(&mut self, signer: &Signer, batch: &mut Vec<Record>) -> Result<bool, CaptureError> {
+        let Some(mut labels) = self.labels.take() else {
+            return self.read_keeping(signer, batch, &mut ());
+        };
+        labels.clear();
+        let more = self.read_keeping(signer, batch, &mut labels);
+        self.labels = Some(labels);
+        more
+    }
+
+    /// The same, and shows the frame of each stamped record, in their order. Records of formats without frames have none.
+    ///
+    /// # Errors
+    /// Those of [`read`](Self::read).
+    pub fn read_frames(
+        &mut self,
+        signer: &Signer,
+        batch: &mut Vec<Record>,
+        show: impl FnMut(Link, &[u8]),
+    ) -> Result<bool, CaptureError> {
+        self.read_keeping(signer, batch, &mut Shown(show))
+    }
+
+    fn read_keeping(
+        &mut self,
+        signer: &Signer,
+        batch: &mut Vec<Record>,
+        keep: &mut impl Keep,
+    ) -> Result<bool, CaptureError> {
         batch.clear();
-        if let Some(labels) = &mut self.labels {
-            labels.clear();
-        }
         while !self.ended {
             let (window_at, window) = (self.offset, self.input.window());
-            let progress = match &mut self.labels {
-                None => self.decoder.decode(window, signer, batch, &mut ()),
-                Some(labels) => self.decoder.decode(window, signer, batch, labels),
-            };
+            let progress = self.decoder.decode(window, signer, batch, keep);
             self.input.consume(progress.consumed);
             self.offset += progress.consumed as u64;
             self.records += batch.len() as u64;
