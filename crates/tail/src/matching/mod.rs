@@ -297,13 +297,12 @@ impl<const N: usize> Matcher<N> {
         (&self.fates, self.now_ns)
     }
 
-    /// Ends the matching. Gives out the stamps of the ingress packets still in flight, in no particular
-    /// order, and the remaining decided fates.
+    /// Ends the matching: stamps of the ingress packets still in flight, in no order, and the decided fates left.
     #[must_use]
     pub fn finish(self) -> (Vec<i64>, Vec<(Fate, i64)>) {
         let (open, decided) = self.end();
-        let decided = decided.iter().map(|one| (one.fate, one.stamp_ns)).collect();
-        (open.iter().map(|one| one.1).collect(), decided)
+        let open = open.iter().map(|one| one.1).collect();
+        (open, decided.iter().map(|one| (one.fate, one.stamp_ns)).collect())
     }
 
     /// The same with signatures.
