@@ -27,7 +27,7 @@ fn actual(line: &str) -> Option<&str> {
     Some(rest.split_once(" Avg:")?.0)
 }
 
-/// What is below the rows, by thread. With `--histofall` all but `min` have one more, of all threads.
+/// Lines below the rows, by thread. With `--histofall` all but `min` have one more, of all threads.
 #[derive(Default)]
 struct Sums {
     total: Option<Vec<u64>>,

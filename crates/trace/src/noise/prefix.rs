@@ -20,7 +20,7 @@ pub(super) fn without(text: &str) -> Result<Cow<'_, str>, ReadError> {
     }
     let lines: Vec<&str> = text.lines().collect();
     let prefix = shape(&lines[first][..at]);
-    // What a command that rtla started has written has no line end, and is not repeated.
+    // Output of a command that rtla started may have no line end: it is not repeated.
     let repeated = lines.get(first + 1).is_some_and(|next| rest(next, &prefix).is_some());
     let mut plain = lines[..first].join("\n");
     for (number, line) in lines.iter().enumerate().skip(first) {
