@@ -14,7 +14,7 @@ from tailtrim.laboratory.capacity.lateness import LateSpan, beyond, late_packets
 from tailtrim.laboratory.capacity.loss_goal import LossGoal
 from tailtrim.laboratory.capacity.promise import Condition, Promise
 from tailtrim.laboratory.capacity.trial import LOST, Count, Seen, Trial
-from tailtrim.laboratory.experiment.tap_memory import held, wanted_mb
+from tailtrim.laboratory.experiment.taps import held_packets, needed_mb
 from tailtrim.laboratory.plan import Traffic
 
 if TYPE_CHECKING:
@@ -168,8 +168,8 @@ def test_the_log_of_departures_is_read(tmp_path: Path) -> None:
 
 def test_taps_have_memory_for_the_whole_run_within_limits() -> None:
     few, many, more = (Traffic(rate_pps=pps, duration_s=10) for pps in (1_000, 150_000, 10_000_000))
-    assert (wanted_mb(few, 96), wanted_mb(more, 96)) == (128, 1_024)
+    assert (needed_mb(few, 96), needed_mb(more, 96)) == (128, 1_024)
     # 1.5 million frames of 144 bytes, twice.
-    assert wanted_mb(many, 96) == 412
-    assert held(many, 96, 412) >= 1_500_000
-    assert held(many, 96) == (512 << 20) // 144
+    assert needed_mb(many, 96) == 412
+    assert held_packets(many, 96, 412) >= 1_500_000
+    assert held_packets(many, 96) == (512 << 20) // 144

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tailtrim.laboratory.capacity.runner import Searching
+    from tailtrim.laboratory.capacity.runner import CapacitySearch
 
 
 def test_the_page_has_the_bounds_and_the_curve(
-    searching: Callable[..., Searching], tmp_path: Path
+    searching: Callable[..., CapacitySearch], tmp_path: Path
 ) -> None:
     searching(Simulated())
     write_experiment(recorded(tmp_path / "out"), tmp_path / "report")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tailtrim.laboratory.capacity.runner import Searching
+    from tailtrim.laboratory.capacity.runner import CapacitySearch
 
 
 def trials(path: Path) -> list[dict[str, Any]]:
@@ -28,7 +27,7 @@ def trials(path: Path) -> list[dict[str, Any]]:
 
 
 def test_the_trials_are_runs_of_one_experiment(
-    searching: Callable[..., Searching], tmp_path: Path
+    searching: Callable[..., CapacitySearch], tmp_path: Path
 ) -> None:
     made = searching(Simulated())
     ndr, pdr, slo = made.capacity.found
@@ -54,16 +53,13 @@ def test_the_trials_are_runs_of_one_experiment(
 @pytest.mark.parametrize("late", [False, True])
 @pytest.mark.parametrize("breaks", [0, 5])
 def test_a_search_that_was_killed_goes_on_as_if_it_had_not_been(
-    searching: Callable[..., Searching], tmp_path: Path, breaks: int, *, late: bool
+    searching: Callable[..., CapacitySearch], tmp_path: Path, breaks: int, *, late: bool
 ) -> None:
-    whole = searching(Simulated())
+    searching(Simulated())
     expected = trials(tmp_path / "out")
-    del whole
-    gc.collect()
     (tmp_path / "out").rename(tmp_path / "whole")
     with pytest.raises(KeyboardInterrupt):
         searching(Simulated(breaks=breaks, late=late))
-    gc.collect()
     device = Simulated()
     searching(device, resume=True)
     assert trials(tmp_path / "out") == expected
@@ -72,41 +68,39 @@ def test_a_search_that_was_killed_goes_on_as_if_it_had_not_been(
 
 
 def test_a_search_that_has_ended_has_nothing_to_go_on_with(
-    searching: Callable[..., Searching],
+    searching: Callable[..., CapacitySearch],
 ) -> None:
     searching(Simulated())
-    gc.collect()
     device = Simulated()
     searching(device, resume=True)
     assert device.ran == []
 
 
-def test_other_goals_are_another_search(searching: Callable[..., Searching]) -> None:
+def test_other_goals_are_another_search(searching: Callable[..., CapacitySearch]) -> None:
     searching(Simulated())
-    gc.collect()
     with pytest.raises(OutputError, match="different goals"):
         searching(Simulated(), resume=True, slo="p99 < 20ms")
 
 
 def test_an_experiment_that_is_no_search_is_left_alone(
-    searching: Callable[..., Searching], tmp_path: Path
+    searching: Callable[..., CapacitySearch], tmp_path: Path
 ) -> None:
     searching(Simulated())
-    gc.collect()
     (tmp_path / "out" / "capacity.json").unlink()
     with pytest.raises(OutputError, match="not a search"):
         searching(Simulated(), resume=True)
 
 
-def test_a_damaged_record_is_told(searching: Callable[..., Searching], tmp_path: Path) -> None:
+def test_a_damaged_record_is_told(searching: Callable[..., CapacitySearch], tmp_path: Path) -> None:
     searching(Simulated())
-    gc.collect()
     (tmp_path / "out" / "capacity.json").write_text("{}", encoding="utf-8")
     with pytest.raises(RunDirectoryError, match=r"capacity\.json: not the record"):
         searching(Simulated(), resume=True)
 
 
-def test_what_the_taps_drop_is_their_limit_not_loss(searching: Callable[..., Searching]) -> None:
+def test_what_the_taps_drop_is_their_limit_not_loss(
+    searching: Callable[..., CapacitySearch],
+) -> None:
     device = Simulated()
     device.invalid = ("tap dropped 3",)
     made = searching(device)
@@ -115,7 +109,7 @@ def test_what_the_taps_drop_is_their_limit_not_loss(searching: Callable[..., Sea
         assert one.limit == device.invalid[0]
 
 
-def test_trials_that_all_fail_end_the_search(searching: Callable[..., Searching]) -> None:
+def test_trials_that_all_fail_end_the_search(searching: Callable[..., CapacitySearch]) -> None:
     device = Simulated()
     device.failed = "dut: died with exit code 1"
     with pytest.raises(RunError, match=r"^3 trials .*dut: died with exit"):

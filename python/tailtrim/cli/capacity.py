@@ -12,13 +12,14 @@ from tailtrim.cli import options
 from tailtrim.cli.console import say, say_json, show, show_report, tell
 from tailtrim.cli.signals import ending_orderly
 from tailtrim.errors import ExitCode
+from tailtrim.laboratory.capacity.trial import TrialListener
 from tailtrim.laboratory.plan import examples
 
 if TYPE_CHECKING:
     from tailtrim.laboratory.capacity.record import Capacity
     from tailtrim.laboratory.capacity.request import Wanted
-    from tailtrim.laboratory.capacity.runner import Searching
-    from tailtrim.laboratory.capacity.trial import Count, Seen, Trial
+    from tailtrim.laboratory.capacity.runner import CapacitySearch
+    from tailtrim.laboratory.capacity.trial import Count, Seen
     from tailtrim.laboratory.plan import Plan, Run
     from tailtrim.results.experiments import Outcome
 
@@ -71,7 +72,7 @@ def command(  # noqa: PLR0913 - one parameter an option
 ) -> None:
     """Search the highest load that meets a promise, beside NDR and PDR (RFC 9971)."""
     from tailtrim.analysis.options import share  # noqa: PLC0415 - the help does without
-    from tailtrim.laboratory.capacity.runner import Searching  # noqa: PLC0415
+    from tailtrim.laboratory.capacity.runner import CapacitySearch  # noqa: PLC0415
     from tailtrim.laboratory.experiment import keep_plan  # noqa: PLC0415
     from tailtrim.laboratory.nodes.local_host import become_root  # noqa: PLC0415
     from tailtrim.laboratory.nodes.testbed import LOCAL  # noqa: PLC0415
@@ -91,12 +92,12 @@ def command(  # noqa: PLR0913 - one parameter an option
     if loaded.testbed == LOCAL:
         become_root()
     place = out or Path("results") / loaded.name
-    searching = Searching(place, loaded, wanted, resume=resume)
-    searching.experiment.save()
-    keep_plan(plan, searching.experiment)
-    with ending_orderly():
-        _conduct(searching)
-    _finish(_predicted(searching.capacity, place), place, json=json)
+    with CapacitySearch(place, loaded, wanted, resume=resume) as conducted:
+        conducted.experiment.save()
+        keep_plan(plan, conducted.experiment)
+        with ending_orderly():
+            _conduct(conducted)
+        _finish(_predicted(conducted.capacity, place), place, json=json)
 
 
 def _wanted(plan: Plan, runs: list[Run], search: str, **options: Any) -> Wanted:
@@ -113,24 +114,30 @@ def _wanted(plan: Plan, runs: list[Run], search: str, **options: Any) -> Wanted:
     return found
 
 
-def _conduct(searching: Searching) -> None:
-    """Do the trials, with a line for each."""
-    unit = searching.wanted.loads.unit
-    done = len(searching.trials)
-    if done:
-        say(f"trials that are there: {done}", err=True)
+class _TrialLines(TrialListener):
+    """A line for each trial."""
 
-    def ended(trial: Trial, seen: Seen, outcome: Outcome) -> None:
-        told = ", ".join(f"{name}: {_told(one)}" for name, one in seen.counts.items())
-        why = f" (invalid: {seen.invalid})" if seen.invalid else ""
+    def __init__(self, unit: str) -> None:
+        self._unit = unit
+
+    def trial_ended(self, result: Seen, outcome: Outcome) -> None:
+        trial = result.trial
+        told = ", ".join(f"{name}: {_told(one)}" for name, one in result.counts.items())
+        why = f" (invalid: {result.invalid})" if result.invalid else ""
         purpose = f" ({trial.purpose})" if trial.purpose != "search" else ""
-        head = f"{outcome.run}  {trial.load:,} {unit}, {trial.duration_s:.3g} s{purpose}"
+        head = f"{outcome.run}  {trial.load:,} {self._unit}, {trial.duration_s:.3g} s{purpose}"
         tell(f"{head}: {told}{why}", err=True)
 
+
+def _conduct(search: CapacitySearch) -> None:
+    """Do the trials, with a line for each."""
+    done = len(search.trials)
+    if done:
+        say(f"trials that are there: {done}", err=True)
     try:
-        searching.conduct(lambda *_: None, ended)
+        search.conduct(_TrialLines(search.wanted.loads.unit))
     except (KeyboardInterrupt, SystemExit):
-        told = f"interrupted, trials in {searching.experiment.path}: {len(searching.trials)}"
+        told = f"interrupted, trials in {search.experiment.path}: {len(search.trials)}"
         say(f"{told}; --resume goes on", err=True)
         raise
 

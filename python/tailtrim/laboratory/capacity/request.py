@@ -13,7 +13,7 @@ from tailtrim.laboratory.capacity.loss_goal import LossGoal
 from tailtrim.laboratory.capacity.promise import Condition, Promise
 from tailtrim.laboratory.capacity.search import Search
 from tailtrim.laboratory.devices.reflector import Reflector
-from tailtrim.laboratory.experiment.tap_memory import held
+from tailtrim.laboratory.experiment.taps import held_packets
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -119,7 +119,7 @@ def wanted(  # noqa: PLR0913 - keyword-only options, each with a default
     # Where taps begin to write, they take a CPU from the generator. A reflector has no taps.
     most = math.inf
     if not isinstance(run.dut, Reflector):
-        most = held(run.traffic, plan.snap_bytes) * trial_s / (trial_s + lead_s)
+        most = held_packets(run.traffic, plan.snap_bytes) * trial_s / (trial_s + lead_s)
     search = Search(
         goals=tuple(goals),
         smallest=loads.smallest,

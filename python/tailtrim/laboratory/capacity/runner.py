@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Self
 
 from tailtrim.errors import OutputError, RunError
 from tailtrim.laboratory.capacity import record
@@ -12,15 +13,15 @@ from tailtrim.laboratory.capacity.result import found
 from tailtrim.laboratory.capacity.search import beside_s
 from tailtrim.laboratory.capacity.trial import ATTEMPTS
 from tailtrim.laboratory.capacity.trial_result import seen as seen_of
-from tailtrim.laboratory.experiment import Experiment, conduct
+from tailtrim.laboratory.experiment import Experiment, Listener, conduct
 from tailtrim.results import RunDirectory
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from tailtrim.laboratory.capacity.request import Wanted
-    from tailtrim.laboratory.capacity.trial import Seen, Trial
+    from tailtrim.laboratory.capacity.trial import Seen, Trial, TrialListener
     from tailtrim.laboratory.plan import Plan, Run
     from tailtrim.results.experiments import Outcome
 
@@ -37,8 +38,8 @@ class Trials(Experiment):
         return [run.label for run in self.runs][: len(order)] == list(order)
 
 
-class Searching:
-    """A search that is conducted.
+class CapacitySearch:
+    """A search and its trials; its folder is locked until the context ends.
 
     Args:
         path: the folder of the experiment.
@@ -63,14 +64,24 @@ class Searching:
         elif resume and (path / "experiment.json").exists():
             raise OutputError(f"{path}: holds an experiment that is not a search of capacity")
         runs = [self._run(number) for number in range(len(self.trials))]
-        self.experiment = Trials(path, plan, runs, resume=resume)
-        self.experiment.quantiles = [one.p for one in wanted.conditions]
-        for number, (trial, seen) in enumerate(self.trials):
-            outcome = self.experiment.outcomes.get(runs[number].folder)
-            if seen is None and outcome is not None:
-                took_s = trial.duration_s + beside_s(results(self.trials))
-                self._note(number, took_s, outcome)
+        with ExitStack() as stack:
+            self.experiment = stack.enter_context(Trials(path, plan, runs, resume=resume))
+            self.experiment.quantiles = [one.p for one in wanted.conditions]
+            for number, (trial, seen) in enumerate(self.trials):
+                outcome = self.experiment.outcomes.get(runs[number].folder)
+                if seen is None and outcome is not None:
+                    took_s = trial.duration_s + beside_s(results(self.trials))
+                    self._note(number, took_s, outcome)
+            self._stack = stack.pop_all()
         self._began_s = 0.0
+
+    def __enter__(self) -> Self:
+        """Return the search itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Unlock its folder."""
+        self._stack.close()
 
     @property
     def capacity(self) -> Capacity:
@@ -79,16 +90,11 @@ class Searching:
         goals = found(self.wanted.search, seen) if seen else []
         return Capacity(self.wanted.as_json(), tuple(self.trials), tuple(goals))
 
-    def conduct(
-        self,
-        told: Callable[[Run, str], None],
-        ended: Callable[[Trial, Seen, Outcome], None],
-    ) -> None:
+    def conduct(self, listener: TrialListener) -> None:
         """Do the trials that are missing.
 
         Args:
-            told: is called with a run and what it is doing.
-            ended: is called with each trial, its result, and the outcome of its run.
+            listener: hears what each run is doing, and the result of each trial.
 
         Raises:
             HostError: this host cannot do it.
@@ -96,20 +102,19 @@ class Searching:
             RunError: trials fail again and again.
 
         """
-
-        def noted(run: Run, outcome: Outcome) -> None:
-            seen = self._note(run.number, time.monotonic() - self._began_s, outcome)
-            self._began_s = time.monotonic()
-            ended(seen.trial, seen, outcome)
-            self._refuse_failures(outcome)
-
         self._began_s = time.monotonic()
         experiment = self.experiment
         if not experiment.missing() and (first := self._next()) is not None:
             experiment.runs.append(first)
         if experiment.missing():
-            conduct(experiment, told, noted, following=self._next)
+            conduct(experiment, _RunListener(self, listener), following=self._next)
         record.write(experiment.path, self.capacity)
+
+    def run_ended(self, run: Run, outcome: Outcome) -> Seen:
+        """Take the result of a trial from its run."""
+        seen = self._note(run.number, time.monotonic() - self._began_s, outcome)
+        self._began_s = time.monotonic()
+        return seen
 
     def _next(self) -> Run | None:
         """Begin the next trial, and return its run."""
@@ -136,9 +141,24 @@ class Searching:
         record.write(self.experiment.path, self.capacity)
         return seen
 
-    def _refuse_failures(self, outcome: Outcome) -> None:
+    def refuse_failures(self, outcome: Outcome) -> None:
         """End a search whose last trials all failed: that says nothing of a load."""
         outcomes = self.experiment.outcomes
         last = [outcomes.get(run.folder) for run in self.experiment.runs[-ATTEMPTS:]]
         if len(last) == ATTEMPTS and all(one is not None and one.failed for one in last):
             raise RunError(f"{ATTEMPTS} trials in a row failed, the last: {outcome.failed}")
+
+
+class _RunListener(Listener):
+    """A listener to the runs of a search, which are its trials."""
+
+    def __init__(self, search: CapacitySearch, listener: TrialListener) -> None:
+        self._search, self._listener = search, listener
+
+    def progress(self, run: Run, what: str) -> None:
+        self._listener.progress(run, what)
+
+    def run_ended(self, run: Run, outcome: Outcome) -> None:
+        result = self._search.run_ended(run, outcome)
+        self._listener.trial_ended(result, outcome)
+        self._search.refuse_failures(outcome)

@@ -6,8 +6,12 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from tailtrim.laboratory.experiment import Listener
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from tailtrim.results.experiments import Outcome
 
 #: Attempts at a load whose trials fail, until it is given up.
 ATTEMPTS = 3
@@ -81,3 +85,10 @@ class Seen:
     invalid: str | None = None
     sent_share: float = 1.0
     own_pps: float | None = None
+
+
+class TrialListener(Listener):
+    """Listener to the events of a search, too."""
+
+    def trial_ended(self, result: Seen, outcome: Outcome) -> None:
+        """Hear the result of a trial, and the outcome of its run."""

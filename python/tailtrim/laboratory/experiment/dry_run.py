@@ -15,16 +15,14 @@ from typing import TYPE_CHECKING, Any, cast
 
 from tailtrim.errors import HostError
 from tailtrim.laboratory.devices.reflector import Answering, Reflector
-from tailtrim.laboratory.experiment import tap_memory
 from tailtrim.laboratory.experiment.by_minute import ByMinute
-from tailtrim.laboratory.experiment.cpu_tracing import tracing
-from tailtrim.laboratory.experiment.expected import Expected
+from tailtrim.laboratory.experiment.cpu_tracing import tracing, tracing_last
+from tailtrim.laboratory.experiment.estimate import Effort
 from tailtrim.laboratory.experiment.guests import passed_ports
 from tailtrim.laboratory.experiment.measure import generating
 from tailtrim.laboratory.experiment.reflector_run import pinging
 from tailtrim.laboratory.experiment.steady_state import WINDOW_S
-from tailtrim.laboratory.experiment.taps import capturing
-from tailtrim.laboratory.experiment.worst_packet_trace import tracing_last
+from tailtrim.laboratory.experiment.taps import capturing, needed_mb
 from tailtrim.laboratory.nodes import local_host, wiring
 from tailtrim.laboratory.nodes.agent import Agent
 from tailtrim.laboratory.nodes.boot.host import BootRequest
@@ -77,7 +75,7 @@ class DryRun:
     """Expected runs and time of an experiment, and its steps on each node."""
 
     name: str
-    expected: Expected
+    expected: Effort
     nodes: dict[str, NodeSteps]
 
     def as_json(self) -> dict[str, Any]:
@@ -133,7 +131,7 @@ def dry_run(plan: Plan, runs: list[Run]) -> DryRun:
                 node.roles.append(role)
             for step in steps:
                 node.add(step, run.folder)
-    return DryRun(plan.name, Expected.of(plan, runs), nodes)
+    return DryRun(plan.name, Effort.of(plan, runs), nodes)
 
 
 def _of_host(plan: Plan, testbed: TestbedDescription, name: str) -> Iterable[Step]:
@@ -241,8 +239,8 @@ def _capturing(
     # With two clocks, the source of stamps is what has a bound when the run begins.
     one_clock = at.tap_in.node is at.tap_out.node
     # As much as a node with memory enough has.
-    wanted_mb = tap_memory.wanted_mb(run.traffic, plan.snap_bytes, held=not matching)
-    buffer = ["--buffer", str(wanted_mb)]
+    memory_mb = needed_mb(run.traffic, plan.snap_bytes, held=not matching)
+    buffer = ["--buffer", str(memory_mb)]
     stamps = "best" if one_clock else "STAMPS"
     for node, words in capturing(at, plan.snap_bytes, stamps, matching):
         yield node, [*words, *buffer]
