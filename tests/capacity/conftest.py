@@ -10,7 +10,7 @@ from trials import Simulated, plan
 from unwired import Nothing
 
 from tailtrim.laboratory.capacity import runner
-from tailtrim.laboratory.capacity.request import wanted
+from tailtrim.laboratory.capacity.request import search_request
 from tailtrim.laboratory.capacity.runner import CapacitySearch
 from tailtrim.laboratory.capacity.trial import TrialListener
 from tailtrim.laboratory.plan import load
@@ -32,7 +32,7 @@ def searching(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., 
     ) -> CapacitySearch:
         monkeypatch.setattr(runner, "conduct", device)
         loaded, runs = load(plan(tmp_path))
-        asked = wanted(loaded, runs, slo=slo, width=0.2)
+        asked = search_request(loaded, runs, slo=slo, width=0.2)
         with CapacitySearch(tmp_path / "out", loaded, asked, resume=resume) as made:
             made.conduct(TrialListener())
         return made

@@ -9,11 +9,11 @@ import pytest
 
 from tailtrim.analysis.slo import objectives
 from tailtrim.errors import RunDirectoryError
-from tailtrim.laboratory.capacity.goal import Bound
+from tailtrim.laboratory.capacity.bounds import Bound
 from tailtrim.laboratory.capacity.lateness import LateSpan, beyond, late_packets, late_spans
 from tailtrim.laboratory.capacity.loss_goal import LossGoal
 from tailtrim.laboratory.capacity.promise import Condition, Promise
-from tailtrim.laboratory.capacity.trial import LOST, Count, Seen, Trial
+from tailtrim.laboratory.capacity.trial import LOST, Count, Trial, TrialResult
 from tailtrim.laboratory.experiment.taps import held_packets, needed_mb
 from tailtrim.laboratory.plan import Traffic
 
@@ -108,8 +108,8 @@ def test_packets_of_late_spans_are_counted_from_when_they_were_due() -> None:
 NDR, PDR = LossGoal("NDR", 0.0, 1.0, 3.0), LossGoal("PDR", 0.005, 1.0, 3.0)
 
 
-def lossy(bad: int, unknown: int) -> Seen:
-    return Seen(Trial(1_000, 1.0), 1.0, {LOST: Count(bad, 1_000, unknown=unknown)})
+def lossy(bad: int, unknown: int) -> TrialResult:
+    return TrialResult(Trial(1_000, 1.0), 1.0, {LOST: Count(bad, 1_000, unknown=unknown)})
 
 
 def test_loss_that_may_be_the_generators_makes_a_load_neither_good_nor_bad() -> None:
@@ -131,7 +131,7 @@ def test_what_is_unknown_counts_for_neither_side_of_a_promise() -> None:
     def bound(*count: int) -> Bound | None:
         bad, packets, unknown = count
         counts = {one.text: Count(bad, packets, unknown=unknown)}
-        return goal.judged([Seen(Trial(1_000, 1.0), 1.0, counts)], 1e3).bound
+        return goal.judged([TrialResult(Trial(1_000, 1.0), 1.0, counts)], 1e3).bound
 
     assert bound(0, 500, 0) is Bound.LOWER
     assert bound(0, 550, 50) is Bound.LOWER

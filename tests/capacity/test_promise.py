@@ -9,9 +9,9 @@ import pytest
 
 from tailtrim.analysis.slo import objectives
 from tailtrim.laboratory.capacity import proof
-from tailtrim.laboratory.capacity.goal import Bound
+from tailtrim.laboratory.capacity.bounds import Bound
 from tailtrim.laboratory.capacity.promise import Condition, Promise
-from tailtrim.laboratory.capacity.trial import LOST, Count, Seen, Trial
+from tailtrim.laboratory.capacity.trial import LOST, Count, Trial, TrialResult
 
 
 def promise(text: str, least_s: float = 1.0) -> Promise:
@@ -19,9 +19,9 @@ def promise(text: str, least_s: float = 1.0) -> Promise:
     return Promise(text, conditions, 0.95, 1.0, least_s)
 
 
-def seen(goal: Promise, *counts: Count, duration_s: float = 1.0) -> list[Seen]:
+def seen(goal: Promise, *counts: Count, duration_s: float = 1.0) -> list[TrialResult]:
     texts = [LOST, *(one.text for one in goal.conditions)]
-    return [Seen(Trial(1_000, duration_s), 0.0, dict.fromkeys(texts, one)) for one in counts]
+    return [TrialResult(Trial(1_000, duration_s), 0.0, dict.fromkeys(texts, one)) for one in counts]
 
 
 def test_no_bad_packet_of_so_many_proves_a_ratio() -> None:
@@ -65,8 +65,14 @@ def test_each_condition_has_to_hold() -> None:
         ({late: bad, lost: bad}, Bound.UPPER),
         ({late: bad, lost: good}, None),
     ):
-        assert goal.judged([Seen(Trial(1, 1.0), 0.0, counts)], 1e6).bound in {bound, Bound.LOWER}
-    assert goal.judged([Seen(Trial(1, 1.0), 0.0, {late: bad, lost: bad})], 1e6).bound is Bound.UPPER
+        assert goal.judged([TrialResult(Trial(1, 1.0), 0.0, counts)], 1e6).bound in {
+            bound,
+            Bound.LOWER,
+        }
+    assert (
+        goal.judged([TrialResult(Trial(1, 1.0), 0.0, {late: bad, lost: bad})], 1e6).bound
+        is Bound.UPPER
+    )
 
 
 def test_trials_together_last_as_long_as_they_are_to() -> None:

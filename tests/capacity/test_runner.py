@@ -10,7 +10,7 @@ from trials import Simulated
 
 from tailtrim.errors import OutputError, RunDirectoryError, RunError
 from tailtrim.laboratory.capacity import record
-from tailtrim.laboratory.capacity.result import Ended
+from tailtrim.laboratory.capacity.result import EndReason
 from tailtrim.laboratory.capacity.trial import LOST
 from tailtrim.results.experiments import recorded
 
@@ -30,11 +30,11 @@ def test_the_trials_are_runs_of_one_experiment(
     searching: Callable[..., CapacitySearch], tmp_path: Path
 ) -> None:
     made = searching(Simulated())
-    ndr, pdr, slo = made.capacity.found
+    ndr, pdr, slo = made.capacity.goals
     for one in (ndr, pdr, slo):
         assert one.lower is not None
         assert one.upper is not None
-        assert one.ended in {Ended.WIDTH, Ended.NOT_DECIDED}
+        assert one.ended in {EndReason.WIDTH, EndReason.NOT_DECIDED}
         assert one.lower.load < 1_030 < one.upper.load
     experiment = recorded(tmp_path / "out")
     assert len(experiment.complete) == len(made.trials)
@@ -44,7 +44,7 @@ def test_the_trials_are_runs_of_one_experiment(
         assert seen.counts[LOST].bad == directory.summary.ingress.lost
     known = record.read(tmp_path / "out")
     assert known is not None
-    assert known.found == made.capacity.found
+    assert known.goals == made.capacity.goals
     assert json.loads(json.dumps(known.as_json())) == json.loads(
         json.dumps(made.capacity.as_json())
     )
@@ -104,8 +104,8 @@ def test_what_the_taps_drop_is_their_limit_not_loss(
     device = Simulated()
     device.invalid = ("tap dropped 3",)
     made = searching(device)
-    for one in made.capacity.found:
-        assert (one.lower, one.upper, one.ended) == (None, None, Ended.GENERATOR)
+    for one in made.capacity.goals:
+        assert (one.lower, one.upper, one.ended) == (None, None, EndReason.GENERATOR)
         assert one.limit == device.invalid[0]
 
 

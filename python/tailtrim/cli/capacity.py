@@ -17,9 +17,9 @@ from tailtrim.laboratory.plan import examples
 
 if TYPE_CHECKING:
     from tailtrim.laboratory.capacity.record import Capacity
-    from tailtrim.laboratory.capacity.request import Wanted
+    from tailtrim.laboratory.capacity.request import SearchRequest
     from tailtrim.laboratory.capacity.runner import CapacitySearch
-    from tailtrim.laboratory.capacity.trial import Count, Seen
+    from tailtrim.laboratory.capacity.trial import Count, TrialResult
     from tailtrim.laboratory.plan import Plan, Run
     from tailtrim.results.experiments import Outcome
 
@@ -80,7 +80,7 @@ def command(  # noqa: PLR0913 - one parameter an option
 
     plan = examples.located(plan)
     loaded, runs = load(plan)
-    wanted = _wanted(
+    request = _search_request(
         loaded,
         runs,
         search,
@@ -92,7 +92,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     if loaded.testbed == LOCAL:
         become_root()
     place = out or Path("results") / loaded.name
-    with CapacitySearch(place, loaded, wanted, resume=resume) as conducted:
+    with CapacitySearch(place, loaded, request, resume=resume) as conducted:
         conducted.experiment.save()
         keep_plan(plan, conducted.experiment)
         with ending_orderly():
@@ -100,18 +100,20 @@ def command(  # noqa: PLR0913 - one parameter an option
         _finish(_predicted(conducted.capacity, place), place, json=json)
 
 
-def _wanted(plan: Plan, runs: list[Run], search: str, **options: Any) -> Wanted:
+def _search_request(plan: Plan, runs: list[Run], search: str, **options: Any) -> SearchRequest:
     """Return the search, print its needs, and refuse goals beyond the budget."""
     from tailtrim.laboratory.capacity import estimate  # noqa: PLC0415 - the help does without
-    from tailtrim.laboratory.capacity.request import wanted  # noqa: PLC0415
+    from tailtrim.laboratory.capacity.request import search_request  # noqa: PLC0415
 
     if search not in {"load", "burst"}:
         raise ValueError(f"invalid --search {search!r}, expected load or burst")
-    found = wanted(plan, runs, searched="burst" if search == "burst" else "load", **options)
-    estimate.refuse_undecidable(found.search)
-    for line in estimate.told(found):
+    request = search_request(
+        plan, runs, searched="burst" if search == "burst" else "load", **options
+    )
+    estimate.refuse_undecidable(request.search)
+    for line in estimate.needs(request):
         say(line, err=True)
-    return found
+    return request
 
 
 class _TrialLines(TrialListener):
@@ -120,7 +122,7 @@ class _TrialLines(TrialListener):
     def __init__(self, unit: str) -> None:
         self._unit = unit
 
-    def trial_ended(self, result: Seen, outcome: Outcome) -> None:
+    def trial_ended(self, result: TrialResult, outcome: Outcome) -> None:
         trial = result.trial
         told = ", ".join(f"{name}: {_told(one)}" for name, one in result.counts.items())
         why = f" (invalid: {result.invalid})" if result.invalid else ""
@@ -135,7 +137,7 @@ def _conduct(search: CapacitySearch) -> None:
     if done:
         say(f"trials that are there: {done}", err=True)
     try:
-        search.conduct(_TrialLines(search.wanted.loads.unit))
+        search.conduct(_TrialLines(search.request.loads.unit))
     except (KeyboardInterrupt, SystemExit):
         told = f"interrupted, trials in {search.experiment.path}: {len(search.trials)}"
         say(f"{told}; --resume goes on", err=True)
@@ -175,7 +177,7 @@ def _finish(capacity: Capacity, place: Path, *, json: bool) -> None:
             show_report(place, lambda out: write_experiment(experiment, out))
         else:
             say(f"\nExperiment: {place}")
-    missing = [one for one in capacity.found if one.lower is None]
+    missing = [one for one in capacity.goals if one.lower is None]
     if missing:
         refused = any(one.ended == "lowest load" for one in missing)
         raise typer.Exit(ExitCode.NEGATIVE if refused else ExitCode.UNDECIDED)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Self
 from tailtrim.errors import OutputError, RunError
 from tailtrim.laboratory.capacity import record
 from tailtrim.laboratory.capacity.record import Capacity, results
-from tailtrim.laboratory.capacity.result import found
+from tailtrim.laboratory.capacity.result import goal_results
 from tailtrim.laboratory.capacity.search import beside_s
 from tailtrim.laboratory.capacity.trial import ATTEMPTS
-from tailtrim.laboratory.capacity.trial_result import seen as seen_of
+from tailtrim.laboratory.capacity.trial_result import trial_result
 from tailtrim.laboratory.experiment import Experiment, Listener, conduct
 from tailtrim.results import RunDirectory
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from tailtrim.laboratory.capacity.request import Wanted
-    from tailtrim.laboratory.capacity.trial import Seen, Trial, TrialListener
+    from tailtrim.laboratory.capacity.request import SearchRequest
+    from tailtrim.laboratory.capacity.trial import Trial, TrialListener, TrialResult
     from tailtrim.laboratory.plan import Plan, Run
     from tailtrim.results.experiments import Outcome
 
@@ -44,7 +44,7 @@ class CapacitySearch:
     Args:
         path: the folder of the experiment.
         plan: its plan.
-        wanted: the search.
+        request: what to search for.
         resume: whether to go on with a search that is there.
 
     Raises:
@@ -53,23 +53,23 @@ class CapacitySearch:
 
     """
 
-    def __init__(self, path: Path, plan: Plan, wanted: Wanted, *, resume: bool) -> None:
+    def __init__(self, path: Path, plan: Plan, request: SearchRequest, *, resume: bool) -> None:
         """Make the folder, or take up the search that is there."""
-        self.wanted = wanted
-        self.trials: list[tuple[Trial, Seen | None]] = []
+        self.request = request
+        self.trials: list[tuple[Trial, TrialResult | None]] = []
         known = record.read(path) if resume else None
         if known is not None:
-            record.same_search(path, known.search, wanted.as_json())
+            record.same_search(path, known.search, request.as_json())
             self.trials = list(known.trials)
         elif resume and (path / "experiment.json").exists():
             raise OutputError(f"{path}: holds an experiment that is not a search of capacity")
         runs = [self._run(number) for number in range(len(self.trials))]
         with ExitStack() as stack:
             self.experiment = stack.enter_context(Trials(path, plan, runs, resume=resume))
-            self.experiment.quantiles = [one.p for one in wanted.conditions]
-            for number, (trial, seen) in enumerate(self.trials):
+            self.experiment.quantiles = [one.p for one in request.conditions]
+            for number, (trial, result) in enumerate(self.trials):
                 outcome = self.experiment.outcomes.get(runs[number].folder)
-                if seen is None and outcome is not None:
+                if result is None and outcome is not None:
                     took_s = trial.duration_s + beside_s(results(self.trials))
                     self._note(number, took_s, outcome)
             self._stack = stack.pop_all()
@@ -86,9 +86,9 @@ class CapacitySearch:
     @property
     def capacity(self) -> Capacity:
         """The record of the search as it is now."""
-        seen = results(self.trials)
-        goals = found(self.wanted.search, seen) if seen else []
-        return Capacity(self.wanted.as_json(), tuple(self.trials), tuple(goals))
+        done = results(self.trials)
+        goals = goal_results(self.request.search, done) if done else []
+        return Capacity(self.request.as_json(), tuple(self.trials), tuple(goals))
 
     def conduct(self, listener: TrialListener) -> None:
         """Do the trials that are missing.
@@ -110,15 +110,15 @@ class CapacitySearch:
             conduct(experiment, _RunListener(self, listener), following=self._next)
         record.write(experiment.path, self.capacity)
 
-    def run_ended(self, run: Run, outcome: Outcome) -> Seen:
+    def run_ended(self, run: Run, outcome: Outcome) -> TrialResult:
         """Take the result of a trial from its run."""
-        seen = self._note(run.number, time.monotonic() - self._began_s, outcome)
+        result = self._note(run.number, time.monotonic() - self._began_s, outcome)
         self._began_s = time.monotonic()
-        return seen
+        return result
 
     def _next(self) -> Run | None:
         """Begin the next trial, and return its run."""
-        trial = self.wanted.search.next_trial(results(self.trials))
+        trial = self.request.search.next_trial(results(self.trials))
         if trial is None:
             return None
         self.trials.append((trial, None))
@@ -128,18 +128,18 @@ class CapacitySearch:
     def _run(self, number: int) -> Run:
         trial, _ = self.trials[number]
         before = sum(other.load == trial.load for other, _ in self.trials[:number])
-        return self.wanted.run_of(number, trial, before)
+        return self.request.run_of(number, trial, before)
 
-    def _note(self, number: int, took_s: float, outcome: Outcome) -> Seen:
+    def _note(self, number: int, took_s: float, outcome: Outcome) -> TrialResult:
         """Take what a trial showed."""
         trial, _ = self.trials[number]
         place = self.experiment.path / outcome.run
         run = None if outcome.failed or outcome.skipped else RunDirectory(place)
         limits = self.experiment.plan.limits
-        seen = seen_of(trial, took_s, outcome, run, self.wanted.conditions, limits=limits)
-        self.trials[number] = (trial, seen)
+        result = trial_result(trial, took_s, outcome, run, self.request.conditions, limits=limits)
+        self.trials[number] = (trial, result)
         record.write(self.experiment.path, self.capacity)
-        return seen
+        return result
 
     def refuse_failures(self, outcome: Outcome) -> None:
         """End a search whose last trials all failed: that says nothing of a load."""

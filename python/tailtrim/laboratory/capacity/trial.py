@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 #: Attempts at a load whose trials fail, until it is given up.
 ATTEMPTS = 3
-#: Of :attr:`Seen.counts`: packets that were lost or not sent.
+#: Of :attr:`TrialResult.counts`: packets that were lost or not sent.
 LOST = "lost"
 
 
@@ -70,7 +70,7 @@ class Count:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class TrialResult:
     """A trial that was done, and took so long with all that is done before and after.
 
     ``invalid`` says why it shows the generator or the taps rather than the device, ``sent_share``
@@ -90,5 +90,5 @@ class Seen:
 class TrialListener(Listener):
     """Listener to the events of a search, too."""
 
-    def trial_ended(self, result: Seen, outcome: Outcome) -> None:
+    def trial_ended(self, result: TrialResult, outcome: Outcome) -> None:
         """Hear the result of a trial, and the outcome of its run."""
