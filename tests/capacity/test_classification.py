@@ -107,4 +107,4 @@ def test_two_of_three_trials_decide_a_load() -> None:
         ([0, 7], None),
         ([0, 7, 0], Bound.LOWER),
     ):
-        assert goal.judged(seen([(1_000, 1.0, one) for one in lost]), 1e3).bound is bound
+        assert goal.judge(seen([(1_000, 1.0, one) for one in lost]), 1e3).bound is bound

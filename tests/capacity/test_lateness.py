@@ -115,13 +115,13 @@ def lossy(bad: int, unknown: int) -> TrialResult:
 def test_loss_that_may_be_the_generators_makes_a_load_neither_good_nor_bad() -> None:
     perhaps, surely, hardly = lossy(0, 5), lossy(6, 5), lossy(0, 0)
     # Five of 1,000 are PDR's limit, whoever lost them.
-    assert PDR.judged([perhaps] * 2, 1e3).bound is Bound.LOWER
-    assert NDR.judged([perhaps] * 2, 1e3).bound is None
-    assert NDR.judged([perhaps] * 2, 1e3).more_s == 1.0
-    assert NDR.judged([perhaps] * 3, 1e3).given_up
-    assert NDR.judged([perhaps, hardly, hardly], 1e3).bound is Bound.LOWER
+    assert PDR.judge([perhaps] * 2, 1e3).bound is Bound.LOWER
+    assert NDR.judge([perhaps] * 2, 1e3).bound is None
+    assert NDR.judge([perhaps] * 2, 1e3).more_s == 1.0
+    assert NDR.judge([perhaps] * 3, 1e3).given_up
+    assert NDR.judge([perhaps, hardly, hardly], 1e3).bound is Bound.LOWER
     for goal in (NDR, PDR):
-        assert goal.judged([perhaps, surely, surely], 1e3).bound is Bound.UPPER
+        assert goal.judge([perhaps, surely, surely], 1e3).bound is Bound.UPPER
 
 
 def test_what_is_unknown_counts_for_neither_side_of_a_promise() -> None:
@@ -131,7 +131,7 @@ def test_what_is_unknown_counts_for_neither_side_of_a_promise() -> None:
     def bound(*count: int) -> Bound | None:
         bad, packets, unknown = count
         counts = {one.text: Count(bad, packets, unknown=unknown)}
-        return goal.judged([TrialResult(Trial(1_000, 1.0), 1.0, counts)], 1e3).bound
+        return goal.judge([TrialResult(Trial(1_000, 1.0), 1.0, counts)], 1e3).bound
 
     assert bound(0, 500, 0) is Bound.LOWER
     assert bound(0, 550, 50) is Bound.LOWER

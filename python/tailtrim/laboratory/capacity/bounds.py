@@ -49,7 +49,7 @@ class Goal(Protocol):
     def name(self) -> str:
         """Name in tables and results."""
 
-    def judged(self, seen: Sequence[TrialResult], pps: float) -> Judgement:
+    def judge(self, seen: Sequence[TrialResult], pps: float) -> Judgement:
         """Judge a load.
 
         Args:
@@ -75,17 +75,17 @@ class Bounds:
 
     lower: int | None
     upper: int | None
-    judged: Mapping[int, Judgement]
+    judgements: Mapping[int, Judgement]
 
     @property
     def given_up(self) -> list[int]:
         """Loads between the bounds that trials have not decided, in order."""
-        return [load for load, one in sorted(self.judged.items()) if one.given_up]
+        return [load for load, one in sorted(self.judgements.items()) if one.given_up]
 
     @property
     def hard(self) -> list[int]:
         """Return the loads that are hard to decide, in order."""
-        return [load for load, one in sorted(self.judged.items()) if one.hard]
+        return [load for load, one in sorted(self.judgements.items()) if one.hard]
 
     def between(self, loads: Sequence[int]) -> list[int]:
         """Return those of some loads that lie between the bounds."""
@@ -130,7 +130,7 @@ def bounds(goal: Goal, seen: Sequence[TrialResult], pps: Callable[[int], float])
         pps: packets per second at a load.
 
     """
-    judged = {load: goal.judged(trials, pps(load)) for load, trials in valid(seen).items()}
+    judged = {load: goal.judge(trials, pps(load)) for load, trials in valid(seen).items()}
     lower, upper = None, None
     for load, one in judged.items():
         if one.bound is Bound.UPPER:

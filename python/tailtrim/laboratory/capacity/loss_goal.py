@@ -37,7 +37,7 @@ class LossGoal:
     def _bad(self, one: TrialResult) -> bool:
         return one.counts[LOST].ratio > self.loss_ratio
 
-    def judged(self, seen: Sequence[TrialResult], pps: float) -> Judgement:  # noqa: ARG002 - time counts here
+    def judge(self, seen: Sequence[TrialResult], pps: float) -> Judgement:  # noqa: ARG002 - time counts here
         """Classify a load; the missing trials are taken for good, then for bad."""
         good_s, bad_s, short_good_s, short_bad_s = 0.0, 0.0, 0.0, 0.0
         told = [one for one in seen if self.good(one) or self._bad(one)]

@@ -85,7 +85,7 @@ class Promise:
         """Whether the ratios of a trial are below those of all conditions."""
         return all(_share(one.counts[each.text]) < each.ratio for each in self.conditions)
 
-    def judged(self, seen: Sequence[TrialResult], pps: float) -> Judgement:
+    def judge(self, seen: Sequence[TrialResult], pps: float) -> Judgement:
         """Decide a load, or say how long the next trial has to be."""
         enough, missing_s = -math.log(1 - self.confidence), 0.0
         done_s, clear_s = sum(one.trial.duration_s for one in seen), self.least_s

@@ -114,8 +114,14 @@ def _trial(data: dict[str, Any]) -> tuple[Trial, TrialResult | None]:
     if data["took_s"] is None:
         return trial, None
     counts = {name: Count(**count) for name, count in data["counts"].items()}
-    more = (data["invalid"], data["sent_share"], data.get("own_pps"))
-    return trial, TrialResult(trial, data["took_s"], counts, *more)
+    return trial, TrialResult(
+        trial,
+        took_s=data["took_s"],
+        counts=counts,
+        invalid=data["invalid"],
+        sent_share=data["sent_share"],
+        own_pps=data.get("own_pps"),
+    )
 
 
 def _goal_result(data: dict[str, Any]) -> GoalResult:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Unit = Literal["packets/s", "bit/s", "packets in a burst"]
 #: Quantity that a search varies (``--search``).
-Searched = Literal["load", "burst"]
+SearchQuantity = Literal["load", "burst"]
 
 #: The lowest load is that of the plan divided by this.
 _RANGE = 1_000
@@ -50,7 +50,7 @@ class Loads:
     unit: Unit
 
     @classmethod
-    def of(cls, run: Run, searched: Searched) -> Loads:
+    def of(cls, run: Run, searched: SearchQuantity) -> Loads:
         """Return the loads of the one run of a plan.
 
         Raises:
@@ -158,7 +158,7 @@ def search_request(  # noqa: PLR0913 - keyword-only options, each with a default
     runs: Sequence[Run],
     *,
     slo: str | None = None,
-    searched: Searched = "load",
+    searched: SearchQuantity = "load",
     width: float = 0.02,
     confidence: float = 0.95,
     budget_s: float = 540.0,

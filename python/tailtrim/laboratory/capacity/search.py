@@ -137,7 +137,7 @@ class Search:
             if at is None:
                 return None
             load = self.loads[at]
-        begun = known.judged.get(load)
+        begun = known.judgements.get(load)
         more_s = begun.more_s if begun is not None else self.trial_s
         return Trial(load, min(more_s, self._longest_s(load, seen)))
 
@@ -167,7 +167,7 @@ class Search:
 def _doubted(goal: Goal, known: Bounds, seen: Sequence[TrialResult]) -> int | None:
     """Return a load below the lower bound whose trials say that it may be an upper one."""
     trials = valid(seen)
-    for load, one in known.judged.items():
+    for load, one in known.judgements.items():
         begun = one.bound is None and not one.given_up
         if begun and load < (known.lower or 0) and not all(map(goal.good, trials[load])):
             return load
@@ -200,7 +200,7 @@ class _Place:
         self._without = [place[load] for load in known.between(without)]
         self._roofs = [place[load] for load in known.between(missing)]
         self._hard = [place[load] for load in known.between(known.hard)]
-        self._begun = [place[load] for load in known.between([*known.judged])]
+        self._begun = [place[load] for load in known.between([*known.judgements])]
 
     def next(self) -> int | None:
         """Return the place; ``None`` where the bounds are as near as they can be."""

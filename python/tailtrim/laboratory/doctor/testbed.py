@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tailtrim.errors import HostError, TailtrimError
-from tailtrim.laboratory.devices.reflector import Answering, Reflector
+from tailtrim.laboratory.devices.reflector import Reflector, RunningReflector
 from tailtrim.laboratory.devices.running_device import DeviceUnderTest
 from tailtrim.laboratory.devices.wire import Wire
 from tailtrim.laboratory.doctor.check import attempt
@@ -92,7 +92,7 @@ def _try(folder: Path) -> dict[str, str | None]:
         def answering() -> None:
             reflector = Reflector(preset="reflector", reflect=name)
             with testbed.reflection(folder, between=False) as at:
-                Answering(reflector, at, lambda change: change()).__exit__()
+                RunningReflector(reflector, at, lambda change: change()).__exit__()
 
         return answering
 

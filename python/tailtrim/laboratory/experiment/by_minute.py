@@ -156,7 +156,7 @@ def apart(one: str, other: str) -> HostError:
 
 
 @contextmanager
-def rescued(by_minute: ByMinute | None) -> Iterator[None]:
+def rescue_minutes(by_minute: ByMinute | None) -> Iterator[None]:
     """Fetch the minutes of a run that fails within the context, however it does.
 
     Nodes on other hosts take their files with them.

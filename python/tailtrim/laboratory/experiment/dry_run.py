@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from tailtrim.errors import HostError
-from tailtrim.laboratory.devices.reflector import Answering, Reflector
+from tailtrim.laboratory.devices.reflector import Reflector, RunningReflector
 from tailtrim.laboratory.experiment.by_minute import ByMinute
 from tailtrim.laboratory.experiment.cpu_tracing import tracing, tracing_last
 from tailtrim.laboratory.experiment.estimate import Effort
@@ -38,7 +38,7 @@ from tailtrim.laboratory.nodes.vm.machine import COMMON
 from tailtrim.laboratory.plan import device_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
     from tailtrim.laboratory.devices import InlineDevice
     from tailtrim.laboratory.nodes.node import Node
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from tailtrim.laboratory.nodes.testbed import Forwarding, Reflection
     from tailtrim.laboratory.nodes.testbed_file import TestbedDescription
     from tailtrim.laboratory.plan import Boot, Plan, Run
-    from tailtrim.laboratory.plan.boot import PassedThrough
 
 SCHEMA = "tailtrim.dry-run/1"
 #: Of a host that is not asked.
@@ -271,8 +270,7 @@ def _forwarding(plan: Plan, run: Run, nodes: list[DryNode]) -> Forwarding:
         made, facts = partial(_local, nodes), local_host.facts()
         if run.boot is None:
             return LocalForwarding(_NOWHERE, largest, facts, made)
-        passed = {NAMED[name]: port for name, port in plan.vm.ports.items()}
-        return _WithGuest(passed, _NOWHERE, largest, facts, made)
+        return _WithGuest(plan, largest, facts, made)
     testbed = plan.testbed
     return HostsForwarding(testbed, _hosts(nodes, testbed), _NOWHERE, largest)
 
@@ -280,10 +278,12 @@ def _forwarding(plan: Plan, run: Run, nodes: list[DryNode]) -> Forwarding:
 class _WithGuest(LocalForwarding):
     """The testbed of this machine with a virtual machine as the device's node."""
 
-    def __init__(self, ports: Mapping[str, PassedThrough], *given: Any) -> None:
+    def __init__(
+        self, plan: Plan, largest_frame: int, facts: Facts, made: Callable[..., Any]
+    ) -> None:
         """Make the nodes; some ports are PCI devices."""
-        self._passed = ports
-        super().__init__(*given)
+        self._passed = {NAMED[name]: port for name, port in plan.vm.ports.items()}
+        super().__init__(_NOWHERE, largest_frame, facts, made)
 
     def _connect_device(self, stack: ExitStack, make: Callable[[], Any]) -> None:
         del stack
@@ -370,6 +370,6 @@ def _round_trips(plan: Plan, run: Run, reflector: Reflector) -> list[DryNode]:
             node.kind = "set up"
 
     with ExitStack() as stack:
-        stack.enter_context(Answering(reflector, at, tuning))
+        stack.enter_context(RunningReflector(reflector, at, tuning))
         stack.enter_context(Agent(at.client, *pinging(reflector, run, at), cpus=at.client.cpus))
     return nodes

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tailtrim.errors import HostError
-from tailtrim.laboratory.devices.reflector import Answering
+from tailtrim.laboratory.devices.reflector import RunningReflector
 from tailtrim.laboratory.experiment.agent_deadline import result_in_time
 from tailtrim.laboratory.experiment.validity import clock_doubts
 from tailtrim.laboratory.nodes.agent import Agent
@@ -65,7 +65,7 @@ def reflect(context: RunContext, at: Reflection, reflector: Reflector) -> RoundT
 
     with ExitStack() as stack:
         stack.enter_context(at.aside())
-        answering = stack.enter_context(Answering(reflector, at, lacking))
+        answering = stack.enter_context(RunningReflector(reflector, at, lacking))
         asked = pinging(reflector, run, at)
         asked += [part for p in context.experiment.quantiles for part in ("--quantile", p)]
         client = stack.enter_context(Agent(at.client, *asked, cpus=at.client.cpus))

@@ -20,7 +20,7 @@ from tailtrim.laboratory.devices.reflector import Reflector
 from tailtrim.laboratory.devices.wire import Wire
 from tailtrim.laboratory.experiment import failed_runs, packages, tap_clocks
 from tailtrim.laboratory.experiment.boots import Boots
-from tailtrim.laboratory.experiment.by_minute import rescued, stalled
+from tailtrim.laboratory.experiment.by_minute import rescue_minutes, stalled
 from tailtrim.laboratory.experiment.context import RunContext
 from tailtrim.laboratory.experiment.guests import Guests
 from tailtrim.laboratory.experiment.matching import TAPS, corrected, got, matching_of
@@ -262,7 +262,7 @@ def _run_folder(experiment: Experiment, run: Run) -> Iterator[Path]:
 def _inline(context: RunContext, devices: PersistentDevices) -> Outcome:
     """Measure packets that pass the device, and leave the run as ``run`` in the folder."""
     experiment, run, result = context.experiment, context.run, context.folder / "run"
-    with devices.wired(context) as wired, rescued(wired.by_minute):
+    with devices.wired(context) as wired, rescue_minutes(wired.by_minute):
         nodes = devices.boots.nodes(wired)
         changed = experiment.changes(nodes.environment)
         packages.keep(experiment.path, nodes.told)
