@@ -27,7 +27,7 @@ from simulated_devices import BESIDE_S, Queue, Server, Shared
 from tailtrim.analysis.slo import objectives
 from tailtrim.laboratory.capacity.loss_goal import LossGoal
 from tailtrim.laboratory.capacity.promise import Condition, Promise
-from tailtrim.laboratory.capacity.result import FoundBound, found
+from tailtrim.laboratory.capacity.result import GoalBound, goal_results
 from tailtrim.laboratory.capacity.search import Search
 from tailtrim.laboratory.capacity.trial import LOST, Trial
 
@@ -73,12 +73,12 @@ def mine(case: Case, seed: int) -> Row:
     """Search by tailtrim."""
     search = Search(case.goals, SMALLEST, LARGEST, float, 1.0, WIDTH, 1_800.0)
     seen = case.make(seed, served_pps(seed)).searched(search)
-    goals = found(search, seen)
+    goals = goal_results(search, seen)
     ends = [(_load(one.lower), _load(one.upper)) for one in goals]
     return Row(len(seen), sum(one.took_s for one in seen), ends)
 
 
-def _load(bound: FoundBound | None) -> float | None:
+def _load(bound: GoalBound | None) -> float | None:
     return None if bound is None else bound.load
 
 

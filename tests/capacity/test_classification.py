@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailtrim.laboratory.capacity.bounds import bounds
-from tailtrim.laboratory.capacity.goal import Bound
+from tailtrim.laboratory.capacity.bounds import Bound, bounds
 from tailtrim.laboratory.capacity.loss_goal import LossGoal
-from tailtrim.laboratory.capacity.trial import LOST, Count, Seen, Trial
+from tailtrim.laboratory.capacity.trial import LOST, Count, Trial, TrialResult
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,9 +38,9 @@ GOALS = st.builds(
 )
 
 
-def seen(trials: Sequence[tuple[int, float, int]]) -> list[Seen]:
+def seen(trials: Sequence[tuple[int, float, int]]) -> list[TrialResult]:
     return [
-        Seen(Trial(load, duration_s), duration_s, {LOST: Count(lost, 1_000)})
+        TrialResult(Trial(load, duration_s), duration_s, {LOST: Count(lost, 1_000)})
         for load, duration_s, lost in trials
     ]
 
@@ -108,4 +107,4 @@ def test_two_of_three_trials_decide_a_load() -> None:
         ([0, 7], None),
         ([0, 7, 0], Bound.LOWER),
     ):
-        assert goal.judged(seen([(1_000, 1.0, one) for one in lost]), 1e3).bound is bound
+        assert goal.judge(seen([(1_000, 1.0, one) for one in lost]), 1e3).bound is bound

@@ -9,12 +9,12 @@ import pytest
 
 from tailtrim.analysis.slo import objectives
 from tailtrim.errors import RunDirectoryError
-from tailtrim.laboratory.capacity.goal import Bound
+from tailtrim.laboratory.capacity.bounds import Bound
 from tailtrim.laboratory.capacity.lateness import LateSpan, beyond, late_packets, late_spans
 from tailtrim.laboratory.capacity.loss_goal import LossGoal
 from tailtrim.laboratory.capacity.promise import Condition, Promise
-from tailtrim.laboratory.capacity.trial import LOST, Count, Seen, Trial
-from tailtrim.laboratory.experiment.tap_memory import held, wanted_mb
+from tailtrim.laboratory.capacity.trial import LOST, Count, Trial, TrialResult
+from tailtrim.laboratory.experiment.taps import held_packets, needed_mb
 from tailtrim.laboratory.plan import Traffic
 
 if TYPE_CHECKING:
@@ -108,20 +108,20 @@ def test_packets_of_late_spans_are_counted_from_when_they_were_due() -> None:
 NDR, PDR = LossGoal("NDR", 0.0, 1.0, 3.0), LossGoal("PDR", 0.005, 1.0, 3.0)
 
 
-def lossy(bad: int, unknown: int) -> Seen:
-    return Seen(Trial(1_000, 1.0), 1.0, {LOST: Count(bad, 1_000, unknown=unknown)})
+def lossy(bad: int, unknown: int) -> TrialResult:
+    return TrialResult(Trial(1_000, 1.0), 1.0, {LOST: Count(bad, 1_000, unknown=unknown)})
 
 
 def test_loss_that_may_be_the_generators_makes_a_load_neither_good_nor_bad() -> None:
     perhaps, surely, hardly = lossy(0, 5), lossy(6, 5), lossy(0, 0)
     # Five of 1,000 are PDR's limit, whoever lost them.
-    assert PDR.judged([perhaps] * 2, 1e3).bound is Bound.LOWER
-    assert NDR.judged([perhaps] * 2, 1e3).bound is None
-    assert NDR.judged([perhaps] * 2, 1e3).more_s == 1.0
-    assert NDR.judged([perhaps] * 3, 1e3).given_up
-    assert NDR.judged([perhaps, hardly, hardly], 1e3).bound is Bound.LOWER
+    assert PDR.judge([perhaps] * 2, 1e3).bound is Bound.LOWER
+    assert NDR.judge([perhaps] * 2, 1e3).bound is None
+    assert NDR.judge([perhaps] * 2, 1e3).more_s == 1.0
+    assert NDR.judge([perhaps] * 3, 1e3).given_up
+    assert NDR.judge([perhaps, hardly, hardly], 1e3).bound is Bound.LOWER
     for goal in (NDR, PDR):
-        assert goal.judged([perhaps, surely, surely], 1e3).bound is Bound.UPPER
+        assert goal.judge([perhaps, surely, surely], 1e3).bound is Bound.UPPER
 
 
 def test_what_is_unknown_counts_for_neither_side_of_a_promise() -> None:
@@ -131,7 +131,7 @@ def test_what_is_unknown_counts_for_neither_side_of_a_promise() -> None:
     def bound(*count: int) -> Bound | None:
         bad, packets, unknown = count
         counts = {one.text: Count(bad, packets, unknown=unknown)}
-        return goal.judged([Seen(Trial(1_000, 1.0), 1.0, counts)], 1e3).bound
+        return goal.judge([TrialResult(Trial(1_000, 1.0), 1.0, counts)], 1e3).bound
 
     assert bound(0, 500, 0) is Bound.LOWER
     assert bound(0, 550, 50) is Bound.LOWER
@@ -168,8 +168,8 @@ def test_the_log_of_departures_is_read(tmp_path: Path) -> None:
 
 def test_taps_have_memory_for_the_whole_run_within_limits() -> None:
     few, many, more = (Traffic(rate_pps=pps, duration_s=10) for pps in (1_000, 150_000, 10_000_000))
-    assert (wanted_mb(few, 96), wanted_mb(more, 96)) == (128, 1_024)
+    assert (needed_mb(few, 96), needed_mb(more, 96)) == (128, 1_024)
     # 1.5 million frames of 144 bytes, twice.
-    assert wanted_mb(many, 96) == 412
-    assert held(many, 96, 412) >= 1_500_000
-    assert held(many, 96) == (512 << 20) // 144
+    assert needed_mb(many, 96) == 412
+    assert held_packets(many, 96, 412) >= 1_500_000
+    assert held_packets(many, 96) == (512 << 20) // 144

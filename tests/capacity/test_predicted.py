@@ -14,8 +14,8 @@ from simulated_queues import World, left_run
 from tailtrim.errors import RunDirectoryError
 from tailtrim.laboratory.capacity import record
 from tailtrim.laboratory.capacity.record import Capacity
-from tailtrim.laboratory.capacity.result import Ended, Found, FoundBound
-from tailtrim.laboratory.capacity.trial import LOST, Count, Purpose, Seen, Trial
+from tailtrim.laboratory.capacity.result import EndReason, GoalBound, GoalResult
+from tailtrim.laboratory.capacity.trial import LOST, Count, Purpose, Trial, TrialResult
 from tailtrim.publishing.report import capacity_wording
 from tailtrim.publishing.report.capacity_wording import warm_ups
 from tailtrim.publishing.report.figures.figure import Axis, Figure, Line, Panel
@@ -65,8 +65,10 @@ def experiment(tmp_path: Path) -> RecordedExperiment:
 
 def capacity(*conditions: dict[str, Any], own_pps: float | None = None) -> Capacity:
     """Return a search that has found 19.0 to 19.5 kpkt/s."""
-    lower = FoundBound(19_000, 3, 3, 6.0, verified=True)
-    found = Found("PDR", lower, replace(lower, load=19_500, good_trials=0), 19_000.0, Ended.WIDTH)
+    lower = GoalBound(19_000, 3, 3, 6.0, verified=True)
+    found = GoalResult(
+        "PDR", lower, replace(lower, load=19_500, good_trials=0), 19_000.0, EndReason.WIDTH
+    )
     goals: list[dict[str, Any]] = [{"name": "PDR", "decided_by": "trials", "loss_ratio": 0.005}]
     every = [found]
     if conditions:
@@ -74,7 +76,10 @@ def capacity(*conditions: dict[str, Any], own_pps: float | None = None) -> Capac
         goals.append(told | {"conditions": list(conditions)})
         every.append(replace(found, goal="promise", lower=replace(lower, load=17_000), upper=None))
     trials = tuple(
-        (trial, Seen(trial, 3.0, {LOST: Count(0, 10)}, own_pps=own_pps and own_pps + more_pps))
+        (
+            trial,
+            TrialResult(trial, 3.0, {LOST: Count(0, 10)}, own_pps=own_pps and own_pps + more_pps),
+        )
         for trial, more_pps in (
             (Trial(30_000, 2.0, Purpose.WARM_UP), -9_000.0),
             (Trial(10_000, 2.0), -8_000.0),
@@ -153,7 +158,7 @@ def test_what_cannot_be_predicted_is_told(experiment: RecordedExperiment) -> Non
     told = prediction_of(experiment, capacity(rare))
     assert "needs 1,000,000 packets" in told["promise_problem"]
     assert told["promise"] is None
-    none = replace(capacity(), found=())
+    none = replace(capacity(), goals=())
     told = prediction_of(experiment, none)
     assert list(told) == ["problem"]
     assert "no load below" in told["problem"]
@@ -165,9 +170,9 @@ def test_what_cannot_be_predicted_is_told(experiment: RecordedExperiment) -> Non
 def test_of_bursts_the_largest_one_is_predicted(experiment: RecordedExperiment) -> None:
     asked = capacity(CONDITION)
     burst = {**asked.search, "unit": "packets in a burst", "largest": 64}
-    (_, promise) = asked.found
-    bounds = replace(promise, lower=FoundBound(20, 1, 1, 2.0, verified=None))
-    asked = replace(asked, search=burst, found=(replace(asked.found[0], lower=None), bounds))
+    (_, promise) = asked.goals
+    bounds = replace(promise, lower=GoalBound(20, 1, 1, 2.0, verified=None))
+    asked = replace(asked, search=burst, goals=(replace(asked.goals[0], lower=None), bounds))
     asked = replace(asked, trials=((Trial(1, 2.0), None), (Trial(10, 2.0), asked.trials[1][1])))
     told = replace(asked, prediction=prediction_of(experiment, asked))
     assert told.prediction is not None

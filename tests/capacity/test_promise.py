@@ -9,9 +9,9 @@ import pytest
 
 from tailtrim.analysis.slo import objectives
 from tailtrim.laboratory.capacity import proof
-from tailtrim.laboratory.capacity.goal import Bound
+from tailtrim.laboratory.capacity.bounds import Bound
 from tailtrim.laboratory.capacity.promise import Condition, Promise
-from tailtrim.laboratory.capacity.trial import LOST, Count, Seen, Trial
+from tailtrim.laboratory.capacity.trial import LOST, Count, Trial, TrialResult
 
 
 def promise(text: str, least_s: float = 1.0) -> Promise:
@@ -19,9 +19,9 @@ def promise(text: str, least_s: float = 1.0) -> Promise:
     return Promise(text, conditions, 0.95, 1.0, least_s)
 
 
-def seen(goal: Promise, *counts: Count, duration_s: float = 1.0) -> list[Seen]:
+def seen(goal: Promise, *counts: Count, duration_s: float = 1.0) -> list[TrialResult]:
     texts = [LOST, *(one.text for one in goal.conditions)]
-    return [Seen(Trial(1_000, duration_s), 0.0, dict.fromkeys(texts, one)) for one in counts]
+    return [TrialResult(Trial(1_000, duration_s), 0.0, dict.fromkeys(texts, one)) for one in counts]
 
 
 def test_no_bad_packet_of_so_many_proves_a_ratio() -> None:
@@ -30,13 +30,13 @@ def test_no_bad_packet_of_so_many_proves_a_ratio() -> None:
     assert math.ceil(proof.fewest(1e-5, 0.95)) == 368_887
     goal = promise("p99.999 < 1ms")
     few, enough = Count(0, 300_000), Count(0, 368_887)
-    assert goal.judged(seen(goal, few), 1e5).bound is None
-    assert goal.judged(seen(goal, enough), 1e5).bound is Bound.LOWER
+    assert goal.judge(seen(goal, few), 1e5).bound is None
+    assert goal.judge(seen(goal, enough), 1e5).bound is Bound.LOWER
 
 
 def test_packets_that_come_in_clusters_count_less() -> None:
     goal = promise("p99.999 < 1ms")
-    found = goal.judged(seen(goal, Count(0, 400_000, design_effect=1.9)), 1e5)
+    found = goal.judge(seen(goal, Count(0, 400_000, design_effect=1.9)), 1e5)
     assert found.bound is None
     # Of 700,893 packets that are worth 368,887 independent ones, 300,893 are missing.
     assert found.more_s == pytest.approx(3.0, abs=0.02)
@@ -44,16 +44,16 @@ def test_packets_that_come_in_clusters_count_less() -> None:
 
 def test_the_next_trial_is_as_long_as_the_decision_takes() -> None:
     goal = promise("p99.9 < 1ms")
-    assert goal.judged([], 1_000).more_s == pytest.approx(3.69, abs=0.01)
+    assert goal.judge([], 1_000).more_s == pytest.approx(3.69, abs=0.01)
     # Half of the ratio is bad: that takes longer than no bad packet at all.
-    half = goal.judged(seen(goal, Count(5, 10_000)), 1_000)
+    half = goal.judge(seen(goal, Count(5, 10_000)), 1_000)
     assert half.bound is None
     assert half.more_s > 3.69
 
 
 def test_a_load_that_is_far_too_high_is_decided_by_a_short_trial() -> None:
     goal = promise("p99.999 < 1ms")
-    assert goal.judged(seen(goal, Count(300, 1_000)), 1e3).bound is Bound.UPPER
+    assert goal.judge(seen(goal, Count(300, 1_000)), 1e3).bound is Bound.UPPER
 
 
 def test_each_condition_has_to_hold() -> None:
@@ -65,21 +65,27 @@ def test_each_condition_has_to_hold() -> None:
         ({late: bad, lost: bad}, Bound.UPPER),
         ({late: bad, lost: good}, None),
     ):
-        assert goal.judged([Seen(Trial(1, 1.0), 0.0, counts)], 1e6).bound in {bound, Bound.LOWER}
-    assert goal.judged([Seen(Trial(1, 1.0), 0.0, {late: bad, lost: bad})], 1e6).bound is Bound.UPPER
+        assert goal.judge([TrialResult(Trial(1, 1.0), 0.0, counts)], 1e6).bound in {
+            bound,
+            Bound.LOWER,
+        }
+    assert (
+        goal.judge([TrialResult(Trial(1, 1.0), 0.0, {late: bad, lost: bad})], 1e6).bound
+        is Bound.UPPER
+    )
 
 
 def test_trials_together_last_as_long_as_they_are_to() -> None:
     goal = promise("p99 < 1ms", least_s=3.0)
     one = Count(0, 100_000)
-    found = goal.judged(seen(goal, one), 1e5)
+    found = goal.judge(seen(goal, one), 1e5)
     assert (found.bound, found.more_s) == (None, 2.0)
-    assert goal.judged(seen(goal, one, one, one), 1e5).bound is Bound.LOWER
+    assert goal.judge(seen(goal, one, one, one), 1e5).bound is Bound.LOWER
 
 
 def test_a_load_at_the_limit_itself_is_given_up() -> None:
     goal = promise("p99.9 < 1ms")
-    found = goal.judged(seen(goal, Count(40, 40_000)), 1e3)
+    found = goal.judge(seen(goal, Count(40, 40_000)), 1e3)
     assert found.given_up
 
 

@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tailtrim.laboratory.capacity.runner import Searching
+    from tailtrim.laboratory.capacity.runner import CapacitySearch
 
 
 pytestmark = pytest.mark.long
 
 
 def test_a_search_is_released_and_verified(
-    searching: Callable[..., Searching], tmp_path: Path
+    searching: Callable[..., CapacitySearch], tmp_path: Path
 ) -> None:
     searching(Simulated())
     place = tmp_path / "out"

@@ -9,7 +9,7 @@ import pytest
 from trials import Simulated
 
 from tailtrim.laboratory.capacity.record import Capacity
-from tailtrim.laboratory.capacity.result import Ended, Found, FoundBound
+from tailtrim.laboratory.capacity.result import EndReason, GoalBound, GoalResult
 from tailtrim.publishing.report import capacity_wording, write_experiment
 from tailtrim.results.experiments import recorded
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tailtrim.laboratory.capacity.runner import Searching
+    from tailtrim.laboratory.capacity.runner import CapacitySearch
 
 
 def test_the_page_has_the_bounds_and_the_curve(
-    searching: Callable[..., Searching], tmp_path: Path
+    searching: Callable[..., CapacitySearch], tmp_path: Path
 ) -> None:
     searching(Simulated())
     write_experiment(recorded(tmp_path / "out"), tmp_path / "report")
@@ -37,8 +37,10 @@ def test_the_page_has_the_bounds_and_the_curve(
     assert "p99 &lt; 30ms" in figure
 
 
-BOUND = FoundBound(120_000, 3, 3, 6.0, verified=True)
-FOUND = Found("NDR", BOUND, replace(BOUND, load=122_400, good_trials=0), 120_000.0, Ended.WIDTH)
+BOUND = GoalBound(120_000, 3, 3, 6.0, verified=True)
+FOUND = GoalResult(
+    "NDR", BOUND, replace(BOUND, load=122_400, good_trials=0), 120_000.0, EndReason.WIDTH
+)
 SEARCH = {
     "unit": "packets/s",
     "smallest": 300,
@@ -47,7 +49,7 @@ SEARCH = {
 }
 
 
-def notes(found: Found) -> list[str]:
+def notes(found: GoalResult) -> list[str]:
     return capacity_wording.notes(Capacity(SEARCH, (), (found,)))
 
 
@@ -65,19 +67,19 @@ def test_bounds_are_told_in_thousands() -> None:
     ("found", "facts"),
     [
         (
-            replace(FOUND, upper=None, ended=Ended.GENERATOR, limit="the generator was late"),
+            replace(FOUND, upper=None, ended=EndReason.GENERATOR, limit="the generator was late"),
             ("at least 120.0 kpkt/s", "not the device's", "(the generator was late)"),
         ),
         (
-            replace(FOUND, upper=None, ended=Ended.HIGHEST),
+            replace(FOUND, upper=None, ended=EndReason.HIGHEST),
             ("at least 120.0 kpkt/s", "highest load", "plan"),
         ),
         (
-            replace(FOUND, lower=None, ended=Ended.LOWEST),
+            replace(FOUND, lower=None, ended=EndReason.LOWEST),
             ("not met", "lowest load", "0.3 kpkt/s"),
         ),
         (
-            replace(FOUND, ended=Ended.NOT_DECIDED, not_decided=(121_000,)),
+            replace(FOUND, ended=EndReason.NOT_DECIDED, not_decided=(121_000,)),
             ("between the bounds", "not decided", "(121.0 kpkt/s)", "near", "clusters"),
         ),
         (
@@ -86,7 +88,7 @@ def test_bounds_are_told_in_thousands() -> None:
         ),
     ],
 )
-def test_what_the_bounds_do_not_say_is_told(found: Found, facts: tuple[str, ...]) -> None:
+def test_what_the_bounds_do_not_say_is_told(found: GoalResult, facts: tuple[str, ...]) -> None:
     told = notes(found)[0]
     assert told.startswith("NDR: ")
     for fact in facts:

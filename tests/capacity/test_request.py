@@ -8,16 +8,16 @@ import pytest
 from trials import plan
 
 from tailtrim.errors import PlanError
-from tailtrim.laboratory.capacity.estimate import refuse_undecidable, told
-from tailtrim.laboratory.capacity.request import Wanted, wanted
+from tailtrim.laboratory.capacity.estimate import needs, refuse_undecidable
+from tailtrim.laboratory.capacity.request import SearchRequest, search_request
 from tailtrim.laboratory.plan import load
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
-def of(folder: Path, text: str = "", **options: Any) -> Wanted:
-    return wanted(*load(plan(folder, text)), **options)
+def of(folder: Path, text: str = "", **options: Any) -> SearchRequest:
+    return search_request(*load(plan(folder, text)), **options)
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_the_trim_is_not_of_a_trial(tmp_path: Path) -> None:
     text = "traffic: {rate_pps: 1000, duration_s: 2.5}\n"
     place = plan(tmp_path, text)
     place.write_text(place.read_text().replace("skip_s: 0", "skip_s: 0.5"))
-    asked = wanted(*load(place))
+    asked = search_request(*load(place))
     assert asked.search.trial_s == 2
     first = asked.search.next_trial([])
     assert first is not None
@@ -69,7 +69,7 @@ def test_round_trips_have_a_capacity(tmp_path: Path) -> None:
     place = plan(tmp_path, "traffic: {rate_pps: 5000, frame_bytes: 70, duration_s: 2}\n")
     text = place.read_text().replace("forward", "reflector").replace("skip_s: 0\n", "")
     place.write_text(text)
-    asked = wanted(*load(place), slo="p99 < 1ms")
+    asked = search_request(*load(place), slo="p99 < 1ms")
     assert (asked.search.trial_s, asked.lead_s, asked.search.largest) == (2, 0, 5_000)
 
 
@@ -99,7 +99,7 @@ def test_options_without_sense_are_refused(tmp_path: Path, options: dict[str, An
 
 
 def test_what_a_promise_takes_is_told_beforehand(tmp_path: Path) -> None:
-    lines = list(told(of(tmp_path, slo="p99.999 < 1ms")))
+    lines = list(needs(of(tmp_path, slo="p99.999 < 1ms")))
     for fact in ("p99.999 < 1ms: ", " 368,887 independent packets", " 184.4 s", "3,688.9 s"):
         assert fact in lines[0]
     assert lines[1].startswith("about ")

@@ -12,12 +12,12 @@ import pytest
 from simulated_devices import Device, Queue, Server
 
 from tailtrim.analysis.slo import objectives
-from tailtrim.laboratory.capacity.estimate import expected
+from tailtrim.laboratory.capacity.estimate import effort
 from tailtrim.laboratory.capacity.loss_goal import LossGoal
 from tailtrim.laboratory.capacity.promise import Condition, Promise
-from tailtrim.laboratory.capacity.result import Ended, Found, found
+from tailtrim.laboratory.capacity.result import EndReason, GoalResult, goal_results
 from tailtrim.laboratory.capacity.search import Search
-from tailtrim.laboratory.capacity.trial import Purpose, Seen, Trial
+from tailtrim.laboratory.capacity.trial import Purpose, Trial, TrialResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,7 +39,7 @@ def contained(make: Callable[[int], Device], asked: Search, *capacities: float) 
     """Return in how many searches each goal has bounds with its capacity between them."""
     right = 0
     for seed in SEEDS:
-        goals = found(asked, make(seed).searched(asked))
+        goals = goal_results(asked, make(seed).searched(asked))
         right += all(
             one.lower and one.upper and one.lower.load <= capacity <= one.upper.load
             for one, capacity in zip(goals, capacities, strict=True)
@@ -75,9 +75,9 @@ def test_beyond_the_generator_nothing_is_said_of_the_device() -> None:
     for seed in SEEDS:
         device = a_server(seed)
         device.generator_pps = 7_000
-        for one in found(search(NDR, PDR), device.searched(search(NDR, PDR))):
+        for one in goal_results(search(NDR, PDR), device.searched(search(NDR, PDR))):
             assert one.upper is None
-            assert one.ended is Ended.GENERATOR
+            assert one.ended is EndReason.GENERATOR
             assert one.limit == "the generator was late"
             assert one.lower is not None
             assert 0.98 * 7_000 <= one.lower.load <= 7_000
@@ -88,14 +88,14 @@ def test_a_generator_that_is_slower_than_the_device_at_all_loads_ends_the_search
     device.generator_pps = 10
     seen = device.searched(search(NDR, PDR))
     assert len(seen) < 60
-    (ndr, _) = found(search(NDR, PDR), seen)
-    assert (ndr.lower, ndr.upper, ndr.ended) == (None, None, Ended.GENERATOR)
+    (ndr, _) = goal_results(search(NDR, PDR), seen)
+    assert (ndr.lower, ndr.upper, ndr.ended) == (None, None, EndReason.GENERATOR)
 
 
 def test_of_a_hole_the_lower_end_counts() -> None:
     device = a_server(1, hole=(6_000, 7_200))
     asked = replace(search(NDR), largest=7_000)
-    (ndr,) = found(asked, device.searched(asked))
+    (ndr,) = goal_results(asked, device.searched(asked))
     assert ndr.lower is not None
     assert ndr.upper is not None
     assert ndr.lower.load <= 6_000 <= ndr.upper.load
@@ -113,14 +113,14 @@ def test_the_curve_has_points_below_the_bounds() -> None:
 
 
 def test_a_device_that_takes_all_has_no_upper_bound() -> None:
-    (ndr,) = found(asked := replace(search(NDR), largest=9_000), a_server(1).searched(asked))
-    assert (ndr.lower and ndr.lower.load, ndr.upper, ndr.ended) == (9_000, None, Ended.HIGHEST)
+    (ndr,) = goal_results(asked := replace(search(NDR), largest=9_000), a_server(1).searched(asked))
+    assert (ndr.lower and ndr.lower.load, ndr.upper, ndr.ended) == (9_000, None, EndReason.HIGHEST)
 
 
 def test_a_device_that_loses_at_any_load_has_no_lower_bound() -> None:
     device = a_server(1, hole=(0, 30_000))
-    (ndr,) = found(search(NDR), device.searched(search(NDR)))
-    assert (ndr.lower, ndr.upper and ndr.upper.load, ndr.ended) == (None, 20, Ended.LOWEST)
+    (ndr,) = goal_results(search(NDR), device.searched(search(NDR)))
+    assert (ndr.lower, ndr.upper and ndr.upper.load, ndr.ended) == (None, 20, EndReason.LOWEST)
 
 
 def test_the_same_trials_are_followed_by_the_same_one() -> None:
@@ -140,7 +140,7 @@ def test_the_first_trial_warms_up_and_does_not_count() -> None:
     asked = search(NDR)
     first = asked.next_trial([])
     assert first == Trial(20_000, 1.0, Purpose.WARM_UP)
-    assert found(asked, [a_server(1).measure(first)])[0].upper is None
+    assert goal_results(asked, [a_server(1).measure(first)])[0].upper is None
 
 
 def test_bounds_are_measured_again_at_the_end_in_random_order() -> None:
@@ -151,7 +151,10 @@ def test_bounds_are_measured_again_at_the_end_in_random_order() -> None:
         again = [one.trial.load for one in seen if one.trial.purpose is Purpose.VERIFICATION]
         assert [one.trial.load for one in seen[-len(again) :]] == again
         ends = {
-            bound.load for one in found(asked, seen) for bound in (one.lower, one.upper) if bound
+            bound.load
+            for one in goal_results(asked, seen)
+            for bound in (one.lower, one.upper)
+            if bound
         }
         assert ends == set(again)
         orders.add(tuple(again))
@@ -164,7 +167,7 @@ def test_a_device_that_has_changed_when_its_bounds_are_measured_again_is_told() 
         # From then on it is a tenth slower.
         device.served_pps = 9_000 if trial.purpose is Purpose.VERIFICATION else 10_000
         device.done.append(device.measure(trial))
-    (ndr,) = found(asked, device.done)
+    (ndr,) = goal_results(asked, device.done)
     assert ndr.lower is not None
     assert ndr.lower.verified is False
 
@@ -178,7 +181,7 @@ def test_an_invalid_trial_is_repeated_and_never_counted_as_loss() -> None:
             invalid += 1
             one = replace(one, invalid="the ingress tap dropped 7 frames")
         device.done.append(one)
-    (ndr,) = found(asked, device.done)
+    (ndr,) = goal_results(asked, device.done)
     assert invalid > 2
     assert ndr.lower is not None
     assert ndr.upper is not None
@@ -186,9 +189,9 @@ def test_an_invalid_trial_is_repeated_and_never_counted_as_loss() -> None:
 
 
 def test_a_load_whose_trials_are_all_invalid_is_left_after_three() -> None:
-    asked, done = search(NDR), list[Seen]()
+    asked, done = search(NDR), list[TrialResult]()
     while (trial := asked.next_trial(done)) is not None:
-        done.append(Seen(trial, 1.0, {}, "the egress tap dropped 1 frames"))
+        done.append(TrialResult(trial, 1.0, {}, "the egress tap dropped 1 frames"))
     tried = [one.trial.load for one in done if one.trial.purpose is not Purpose.WARM_UP]
     assert {tried.count(load) for load in tried} == {3}
 
@@ -198,20 +201,20 @@ def test_no_trial_begins_that_the_budget_has_no_time_for() -> None:
     device = Queue(np.random.default_rng(1), SLO.conditions)
     seen = device.searched(asked)
     assert sum(one.took_s for one in seen) <= 40
-    assert {one.ended for one in found(asked, seen)} == {Ended.BUDGET}
+    assert {one.ended for one in goal_results(asked, seen)} == {EndReason.BUDGET}
 
 
 def test_what_a_search_takes_is_known_beforehand() -> None:
     asked = search(NDR, PDR)
-    told = expected(asked, 10_000)
+    told = effort(asked, 10_000)
     seen = a_server(7).searched(asked)
     assert told.trials == pytest.approx(len(seen), abs=8)
     assert told.time_s == pytest.approx(6.0 * told.trials)
 
 
 def test_width_and_throughput_are_those_of_the_lower_bound() -> None:
-    (ndr,) = found(search(NDR), a_server(8).searched(search(NDR)))
-    assert isinstance(ndr, Found)
+    (ndr,) = goal_results(search(NDR), a_server(8).searched(search(NDR)))
+    assert isinstance(ndr, GoalResult)
     assert ndr.lower is not None
     assert ndr.throughput == ndr.lower.load
     assert ndr.width is not None
@@ -222,7 +225,7 @@ def test_width_and_throughput_are_those_of_the_lower_bound() -> None:
 def test_trials_are_as_short_as_the_taps_hold() -> None:
     asked = search(SLO, budget_s=1_200.0)
     device = Queue(np.random.default_rng(4), SLO.conditions, taps_hold=60_000)
-    (one,) = found(asked, device.searched(asked))
+    (one,) = goal_results(asked, device.searched(asked))
     assert one.lower is not None
     assert one.upper is not None
     invalid = [seen.trial.load * seen.trial.duration_s for seen in device.done if seen.invalid]
@@ -257,7 +260,7 @@ class Undecided(Device):
 def test_a_budget_that_ends_at_loads_hard_to_decide_leaves_a_lower_bound() -> None:
     asked = search(SLO, budget_s=80.0)
     seen = Undecided(np.random.default_rng(1), SLO.conditions).searched(asked)
-    (promise,) = found(asked, seen)
+    (promise,) = goal_results(asked, seen)
     assert promise.lower
     assert promise.upper
     assert 1_000 < promise.lower.load < 2_000 < promise.upper.load
@@ -266,8 +269,8 @@ def test_a_budget_that_ends_at_loads_hard_to_decide_leaves_a_lower_bound() -> No
 def test_the_end_of_the_budget_is_kept_for_the_curve_and_for_measuring_bounds_again() -> None:
     asked = search(NDR, SLO, budget_s=150.0)
     seen = Queue(np.random.default_rng(2), SLO.conditions).searched(asked)
-    (_, promise) = found(asked, seen)
-    assert promise.ended is Ended.BUDGET
+    (_, promise) = goal_results(asked, seen)
+    assert promise.ended is EndReason.BUDGET
     purposes = [one.trial.purpose for one in seen]
     assert purposes.count(Purpose.CURVE) >= 5
     assert Purpose.VERIFICATION in purposes

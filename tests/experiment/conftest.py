@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,12 +13,14 @@ from tailtrim.laboratory.experiment import Experiment
 from tailtrim.laboratory.plan import load
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 
 @pytest.fixture
-def experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Experiment]:
+def experiment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[..., Experiment]]:
     # The package has a function of a module's name.
     record = sys.modules["tailtrim.laboratory.experiment.record"]
     monkeypatch.setattr(record, "testbed_for", lambda *_: Nothing())
@@ -27,6 +30,8 @@ def experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[...,
         plan = tmp_path / "plan.yml"
         traffic = "" if "traffic" in text else "traffic: {rate_pps: 1000, duration_s: 2}\n"
         plan.write_text(f"name: e\nskip_s: 0\n{traffic}{text}", encoding="utf-8")
-        return Experiment(tmp_path / "out", *load(plan), resume=False)
+        loaded, runs = load(plan)
+        return stack.enter_context(Experiment(tmp_path / "out", loaded, runs, resume=False))
 
-    return make
+    with ExitStack() as stack:
+        yield make

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from unwired import GENERATED, Far, Nothing, conducted, played_testbed, write_pcap
 
-from tailtrim.laboratory.experiment.measure import Measured
+from tailtrim.laboratory.experiment.measure import Measurement
 from tailtrim.laboratory.experiment.tap_clocks import TapClocks
 from tailtrim.laboratory.nodes import agent
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tailtrim.laboratory.experiment import Experiment
+    from tailtrim.laboratory.experiment.context import InlineRunContext
 
 PLAN = "dut: {preset: bridge}\nfloor: false\nby_minute: true\n"
 STILL = GENERATED["stalls"]
@@ -32,7 +33,8 @@ def measured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[dict[
     there = tmp_path / "far"
 
     def measuring(stalls: dict[str, Any]) -> None:
-        def measure(at: Any, *_: Any, by_minute: Any, **__: Any) -> Measured:
+        def measure(context: InlineRunContext) -> Measurement:
+            assert context.by_minute is not None
             there.mkdir(exist_ok=True)
             frames = [(10**9 + number * 100_000, number) for number in range(100)]
             left = [(stamp + 5_000, number) for stamp, number in frames]
@@ -40,7 +42,7 @@ def measured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[dict[
                 write_pcap(there / "ingress.pcap", frames),
                 write_pcap(there / "egress.pcap", left),
             ]
-            matched = there / f"matched-{by_minute.run}"
+            matched = there / f"matched-{context.by_minute.run}"
             words = ["analyze", *captures, "--out", matched, "--by-minute", "--skip", "0s"]
             subprocess.run([agent.program(), *map(str, words)], check=True, capture_output=True)
             (matched / "around").mkdir()
@@ -51,8 +53,14 @@ def measured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[dict[
             capture: dict[str, Any] = {"around": [{"ingress_ns": 7}], "analysis": {}}
             capture["taps"] = {"ingress": {**told}, "egress": {**told}}
             generated = GENERATED | {"stalls": stalls}
-            return Measured(
-                generated, capture, None, None, shares_cpu=False, doubts=(), clocks=TapClocks(at)
+            return Measurement(
+                generated,
+                capture,
+                None,
+                None,
+                shares_cpu=False,
+                doubts=(),
+                clocks=TapClocks(context.at),
             )
 
         # The package has a function of the module's name.

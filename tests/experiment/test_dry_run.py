@@ -12,7 +12,7 @@ from fake_pci import FakeHost
 from unwired import Bare
 
 from tailtrim.laboratory.experiment.dry_run import dry_run
-from tailtrim.laboratory.experiment.unsupported_runs import lacking
+from tailtrim.laboratory.experiment.plan_check import lacking
 from tailtrim.laboratory.nodes.vm import pci
 from tailtrim.laboratory.nodes.vm.machine import COMMON
 from tailtrim.laboratory.plan import load

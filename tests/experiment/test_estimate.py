@@ -106,9 +106,9 @@ def test_long_experiments_say_when_they_end(
 ) -> None:
     traffic = "traffic: {rate_pps: 1, duration_s: 600}\n"
     made = experiment(f"dut: {{preset: bridge}}\nfloor: false\nrepeat: 3\n{traffic}")
-    with progress.shown(made, quiet=True) as lines:
+    with progress.listener(made, quiet=True) as lines:
         for run in made.runs:
-            lines.ended(run, Outcome(run.folder, run.label, floor=False, failed="broken"))
+            lines.run_ended(run, Outcome(run.folder, run.label, floor=False, failed="broken"))
     told = capsys.readouterr().err.splitlines()
     assert told[::2] == [f"run-00{number}  bridge: failed: broken" for number in range(3)]
     first, second = told[1::2]

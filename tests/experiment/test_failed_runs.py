@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from tailtrim.laboratory.experiment.context import InlineRunContext
+
 PLAN = "dut: {preset: bridge}\nfloor: false\nby_minute: true\n"
 LINE = '{"begin_ns": 0}\n'
 #: Files that the agents leave of a run with minutes and with one of the worst packets.
@@ -60,8 +62,8 @@ class Broken:
         finally:
             shutil.rmtree(self._there, ignore_errors=True)
 
-    def _measure(self, *_: Any, by_minute: Any, **__: Any) -> Any:
-        left_by_agents(self._there, by_minute.run)
+    def _measure(self, context: InlineRunContext) -> Any:
+        left_by_agents(self._there, context.run.folder)
         raise self.errors.pop(0)
 
 
@@ -128,15 +130,15 @@ def _no_fibres(_: Any, folder: Path, __: int) -> Any:
 def test_what_cannot_be_moved_stays_until_it_can(
     experiment: Callable[..., Experiment], broken: Broken
 ) -> None:
-    made = experiment(PLAN)
     broken.errors = [RunError("the device died")]
-    (made.path / "failed").write_text("in the way")
-    with pytest.raises(OutputError):
-        conducted(made)
-    (made.path / "failed").unlink()
-    path, plan, runs = made.path, made.plan, made.runs
-    del made  # and its lock
-    Experiment(path, plan, runs, resume=True)
+    with experiment(PLAN) as made:
+        path = made.path
+        (path / "failed").write_text("in the way")
+        with pytest.raises(OutputError):
+            conducted(made)
+        (path / "failed").unlink()
+    with Experiment(path, made.plan, made.runs, resume=True):
+        pass
     assert files(path / "failed" / "run-000") == KEPT
 
 
@@ -146,8 +148,8 @@ def test_minutes_stay_where_the_result_cannot_be_fetched(
     """The last table is missing: files fetched before it were in a draft that was removed."""
     made = experiment(PLAN)
 
-    def measure(*_: Any, by_minute: Any, **__: Any) -> Any:
-        left_by_agents(made.path.parent / "far", by_minute.run)
+    def measure(context: InlineRunContext) -> Any:
+        left_by_agents(made.path.parent / "far", context.run.folder)
         capture = {"around": [{"ingress_ns": 7}], "analysis": {}}
         return SimpleNamespace(generator={}, capture=capture)
 
@@ -163,18 +165,19 @@ def test_minutes_of_a_run_that_was_killed_are_kept(
     experiment: Callable[..., Experiment], folder: str
 ) -> None:
     """A device that is kept up has a folder of its own, in which all its runs are matched."""
-    first = experiment(PLAN)
-    first.save()
+    with experiment(PLAN) as first:
+        first.save()
     path, plan, runs = first.path, first.plan, first.runs
-    del first  # and its lock
     left_by_agents(path / ".run-000-abc_12", "run-000", "")
     left_by_agents(path / folder, "run-001", LINE * 2)
-    Experiment(path, plan, runs, resume=True)
+    with Experiment(path, plan, runs, resume=True):
+        pass
     assert not list(path.glob(".run-*"))
     assert files(path / "failed") == {f"run-001/{name}" for name in KEPT}
     # Killed again, in its first minutes.
     left_by_agents(path / folder, "run-001")
-    Experiment(path, plan, runs, resume=True)
+    with Experiment(path, plan, runs, resume=True):
+        pass
     assert (path / "failed" / "run-001" / "minute.jsonl").read_text() == LINE * 2
     assert files(path / "failed" / "run-001.2") == KEPT
 

@@ -7,14 +7,14 @@ import re
 import sys
 from contextlib import nullcontext
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import pytest
 from unwired import GENERATED, Nothing, Played, conducted, played_testbed, write_pcap
 
 from tailtrim.errors import RunError
 from tailtrim.laboratory.experiment import persistent_devices
-from tailtrim.laboratory.experiment.measure import Measured
+from tailtrim.laboratory.experiment.measure import Measurement
 from tailtrim.laboratory.experiment.tap_clocks import TapClocks
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tailtrim.laboratory.experiment import Experiment
+    from tailtrim.laboratory.experiment.context import InlineRunContext
 
 PLAN = """\
 dut: {preset: $dut, lifetime: configuration}
@@ -86,9 +87,9 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
         )
         return nullcontext(played_testbed(node, node, node, folder=folder, aside=nullcontext))
 
-    def measured(
-        at: Any, _: Any, __: Any, run: Any, ___: Any, *, running: Any, **____: Any
-    ) -> Measured:
+    def measured(context: InlineRunContext) -> Measurement:
+        at, run = cast("Any", context.at), context.run
+        assert context.device is not None
         made.events.append(run.label)
         frames = [(10**9 + number * 100_000, number) for number in range(100)]
         write_pcap(at.folder / "ingress.pcap", frames)
@@ -100,18 +101,18 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
         with (at.folder / "dut.log").open("a") as log:
             log.write(f"{run.folder}\n")
         made.meanwhile(run.number)
-        running.check()
+        context.device.check()
         tap = {"dropped": 0, "unstamped": 0, "stamps": "kernel"}
         capture = {"taps": {side: tap | {"file": f"{side}.pcap"} for side in ("ingress", "egress")}}
-        return Measured(
+        return Measurement(
             GENERATED, capture, None, None, shares_cpu=False, doubts=(), clocks=TapClocks(at)
         )
 
     monkeypatch.setattr(Nothing, "forwarding", forwarding)
     # The package has a function of the module's name.
     monkeypatch.setattr(sys.modules["tailtrim.laboratory.experiment.running"], "measure", measured)
-    monkeypatch.setattr(persistent_devices, "Started", made.start)
-    monkeypatch.setattr(persistent_devices, "warm_up", lambda *_, **__: made.warmed)
+    monkeypatch.setattr(persistent_devices, "DeviceUnderTest", made.start)
+    monkeypatch.setattr(persistent_devices, "warm_up", lambda _: made.warmed)
     return made
 
 
@@ -215,7 +216,7 @@ def test_a_device_that_does_not_start_fails_its_runs_and_no_others(
             raise RunError("nothing passes")
         return bench.start(device, at, **more)
 
-    monkeypatch.setattr(persistent_devices, "Started", start)
+    monkeypatch.setattr(persistent_devices, "DeviceUnderTest", start)
     failed = [outcome.failed for _, outcome, _ in conducted(experiment(PLAN))]
     assert failed == ["nothing passes", "nothing passes", None, None]
     assert bench.events.count("bridge tried") == 1
@@ -241,12 +242,14 @@ def test_minutes_of_a_run_with_a_kept_device_are_those_of_the_run(
     conduct = sys.modules["tailtrim.laboratory.experiment.running"]
     measured = conduct.measure
 
-    def measure(at: Any, *words: Any, by_minute: Any, **more: Any) -> Measured:
+    def measure(context: InlineRunContext) -> Measurement:
+        at, by_minute = cast("Any", context.at), context.by_minute
+        assert by_minute is not None
         matched = at.folder / f"matched-{by_minute.run}"
         matched.mkdir()
         (matched / "minute.jsonl").write_text(f"{by_minute.run}\n")
         (at.folder / "counter.jsonl").write_text(f"{by_minute.run}\n")
-        done: Measured = measured(at, *words, by_minute=by_minute, **more)
+        done: Measurement = measured(context)
         return done
 
     monkeypatch.setattr(conduct, "measure", measure)

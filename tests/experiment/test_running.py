@@ -15,7 +15,7 @@ from unwired import GENERATED, Nothing, Played, conducted, played_testbed, write
 
 from tailtrim import units
 from tailtrim.errors import HostError, PlanError
-from tailtrim.laboratory.experiment.measure import Measured
+from tailtrim.laboratory.experiment.measure import Measurement
 from tailtrim.laboratory.experiment.tap_clocks import TapClocks
 from tailtrim.publishing.report.terminal import experiment_text
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tailtrim.laboratory.experiment import Experiment
+    from tailtrim.laboratory.experiment.context import InlineRunContext
 
 
 COUNTERS = {"trace": {"source": "counters"}, "sources_refused": ["tracefs: none", "perf: refused"]}
@@ -100,13 +101,14 @@ def measuring(  # noqa: PLR0913 - keyword-only, each with a default
     left = [(at + 5_000, n) for at, n in sent] + [(at + 9_000, n) for at, n in sent[:copied]]
     files = {name: folder / name for name in ("ingress.pcap", "egress.pcap")}
 
-    def measured(at: Any, _: Any, __: Any, run: Any, ___: Any, **____: Any) -> Measured:
+    def measured(context: InlineRunContext) -> Measurement:
         write_pcap(files["ingress.pcap"], sent)
         write_pcap(files["egress.pcap"], sorted(left))
         tap = {"dropped": 0, "unstamped": 0, "stamps": "kernel"}
         capture = {"taps": {side: tap | {"file": f"{side}.pcap"} for side in ("ingress", "egress")}}
-        traced = trace if run.traced else None
-        return Measured(GENERATED, capture, None, traced, shares_cpu, (), TapClocks(at))
+        traced = trace if context.run.traced else None
+        clocks = TapClocks(context.at)
+        return Measurement(GENERATED, capture, None, traced, shares_cpu, (), clocks)
 
     def call(*words: str) -> Any:
         of_port = "ethtool" in words[0] or len(words) > 3

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 from laboratory import all_counted
 
-from tailtrim.laboratory.devices.ready import wait_until_ready
-from tailtrim.laboratory.devices.started import Started
+from tailtrim.laboratory.devices.running_device import DeviceUnderTest, wait_until_ready
 from tailtrim.laboratory.devices.wire import Wire
 from tailtrim.laboratory.nodes.namespace_testbed import LocalTestbed
 from tailtrim.laboratory.nodes.ports import redirect
@@ -205,7 +204,10 @@ def test_an_interface_that_goes_is_one_clear_error(lab: Lab, tmp_path: Path) -> 
 def test_an_independent_capture_sees_the_same_packets(lab: Lab, tmp_path: Path) -> None:
     agent = str(Path(lab.program).with_name("tailtrim-agent"))
     seen = tmp_path / "sink.pcap"
-    with LocalTestbed().forwarding(tmp_path) as testbed, Started(Wire(preset="wire"), testbed):
+    with (
+        LocalTestbed().forwarding(tmp_path) as testbed,
+        DeviceUnderTest(Wire(preset="wire"), testbed),
+    ):
         tcpdump = [
             "tcpdump",
             "-i",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -16,8 +17,8 @@ TRIAL = Trial(0, frozenset(), "eliminate", 0)
 
 
 def _failed(command: str, folder: Path) -> str:
-    watched = CommandWorkload(command, folder, "0.999", resume=False)
-    seen = watched.measure(TRIAL, lambda _: None)
+    with closing(CommandWorkload(command, folder, "0.999", resume=False)) as watched:
+        seen = watched.measure(TRIAL)
     assert seen.tail_ns is None
     assert seen.failed is not None
     return seen.failed

@@ -15,8 +15,8 @@ from tailtrim.errors import HostError, OutputError, PlanError, RunError
 from tailtrim.laboratory.trim import host, testbed_workload
 from tailtrim.laboratory.trim.loop import Loop
 from tailtrim.laboratory.trim.plan_request import PlanRequest
-from tailtrim.laboratory.trim.trial import Settings, Trial
-from tailtrim.laboratory.trim.verdict import Verdict
+from tailtrim.laboratory.trim.trial import Settings, Trial, TrialListener
+from tailtrim.laboratory.trim.verdict import Result, Verdict
 from tailtrim.results.experiments import Outcome
 
 if TYPE_CHECKING:
@@ -134,8 +134,9 @@ def _settings() -> Settings:
     return Settings(trials=120)
 
 
-def _ignore(*_: object) -> None:
-    pass
+def _search(request: PlanRequest, out: Path, settings: Settings | None) -> Result:
+    with Loop(request, out, settings) as loop:
+        return loop.go(TrialListener())
 
 
 def test_the_record_tells_all_trials_and_the_result(
@@ -143,7 +144,7 @@ def test_the_record_tells_all_trials_and_the_result(
 ) -> None:
     _lab(monkeypatch, {"batch": -0.5})
     out = tmp_path / "out"
-    result = Loop(PlanRequest(plan), out, _settings()).go(_ignore, _ignore)
+    result = _search(PlanRequest(plan), out, _settings())
 
     assert result.kept == ("batch",)
     record = json.loads((out / "trim.json").read_text())
@@ -160,13 +161,12 @@ def test_an_interrupted_search_is_taken_up_with_the_trial_that_was_lost(
 ) -> None:
     out = tmp_path / "out"
     before = _lab(monkeypatch, {"batch": -0.5}, end_at)
-    interrupted = Loop(PlanRequest(plan), out, _settings())
-    with pytest.raises(KeyboardInterrupt):
-        interrupted.go(_ignore, _ignore)
-    lost = interrupted.search.trial
-    del interrupted
+    with Loop(PlanRequest(plan), out, _settings()) as interrupted:
+        with pytest.raises(KeyboardInterrupt):
+            interrupted.go(TrialListener())
+        lost = interrupted.search.trial
     after = _lab(monkeypatch, {"batch": -0.5})
-    result = Loop(PlanRequest(plan), out, None).go(_ignore, _ignore)
+    result = _search(PlanRequest(plan), out, None)
 
     assert len(before) == end_at
     assert lost is not None
@@ -179,7 +179,7 @@ def test_a_search_is_not_taken_up_with_other_candidates(
 ) -> None:
     out = tmp_path / "out"
     _lab(monkeypatch, {})
-    Loop(PlanRequest(plan), out, _settings()).go(_ignore, _ignore)
+    _search(PlanRequest(plan), out, _settings())
     plan.write_text(PLAN.replace("work: {b", "work2: {b").replace("$work", "$work2"))
 
     with pytest.raises(OutputError, match="different plan: work, work2"):
@@ -222,7 +222,7 @@ def test_boot_lines_are_tried_and_what_is_kept_is_left(
 ) -> None:
     plan.write_text(BOOTING)
     trials = _lab(monkeypatch, {"line": -0.5})
-    result = Loop(PlanRequest(plan), tmp_path / "out", _settings()).go(_ignore, _ignore)
+    result = _search(PlanRequest(plan), tmp_path / "out", _settings())
 
     assert result.kept == ("line",)
     more = next(one for one in result.found if one.name == "more")
@@ -241,7 +241,7 @@ def test_a_node_that_boots_without_changes_only_is_put_back(
 ) -> None:
     plan.write_text(BOOTING.replace("isolcpus=1", "panics"))
     _lab(monkeypatch, {})
-    result = Loop(PlanRequest(plan), tmp_path / "out", _settings()).go(_ignore, _ignore)
+    result = _search(PlanRequest(plan), tmp_path / "out", _settings())
 
     assert result.kept == ()
     assert len(Booted.lines) == 4
@@ -255,7 +255,7 @@ def test_a_node_that_does_not_boot_without_changes_ends_the_search(
     _lab(monkeypatch, {})
 
     with pytest.raises(RunError, match="without changes: no boot"):
-        Loop(PlanRequest(plan), tmp_path / "out", _settings()).go(_ignore, _ignore)
+        _search(PlanRequest(plan), tmp_path / "out", _settings())
 
 
 @pytest.mark.parametrize("words", ["mitigations=off", "quiet nosmt=force"])
@@ -315,7 +315,7 @@ def test_what_is_kept_is_applied_and_exported_and_the_rest_is_not(
 ) -> None:
     journal = tuned()
     _lab(monkeypatch, {"vm.stat": -0.6})
-    result = Loop(PlanRequest(plan), tmp_path / "out", _settings()).go(_ignore, _ignore)
+    result = _search(PlanRequest(plan), tmp_path / "out", _settings())
 
     assert result.kept == ("vm.stat",)
     assert journal.read_text() == "vm.stat\n"
@@ -340,7 +340,7 @@ def test_an_interruption_leaves_the_host_as_before(
     for end_at in range(8):
         _lab(monkeypatch, {}, end_at)
         with pytest.raises(KeyboardInterrupt):
-            Loop(PlanRequest(plan), tmp_path / f"out-{end_at}", _settings()).go(_ignore, _ignore)
+            _search(PlanRequest(plan), tmp_path / f"out-{end_at}", _settings())
         assert not journal.exists()
 
 
@@ -350,16 +350,15 @@ def test_a_killed_search_takes_back_what_was_applied_when_it_is_resumed(
     journal, out = tuned(), tmp_path / "out"
     _lab(monkeypatch, {}, 5)
     with pytest.raises(KeyboardInterrupt):
-        Loop(PlanRequest(plan), out, _settings()).go(_ignore, _ignore)
+        _search(PlanRequest(plan), out, _settings())
     # As kill -9 leaves it: the journal and the record say what is applied.
     record = json.loads((out / "trim.json").read_text())
     (out / "trim.json").write_text(json.dumps(record | {"applied": ["vm.stat"]}))
     journal.write_text("vm.stat")
     _lab(monkeypatch, {})
-    resumed = Loop(PlanRequest(plan), out, None)
-
-    assert not journal.exists()
-    assert not resumed.go(_ignore, _ignore).kept
+    with Loop(PlanRequest(plan), out, None) as resumed:
+        assert not journal.exists()
+        assert not resumed.go(TrialListener()).kept
 
 
 def test_a_change_that_the_host_refuses_is_taken_back_and_told(
@@ -367,7 +366,7 @@ def test_a_change_that_the_host_refuses_is_taken_back_and_told(
 ) -> None:
     journal = tuned(refused="vm.stat")
     _lab(monkeypatch, {"irq.default": -0.6})
-    result = Loop(PlanRequest(plan), tmp_path / "out", _settings()).go(_ignore, _ignore)
+    result = _search(PlanRequest(plan), tmp_path / "out", _settings())
 
     verdicts = {one.name: (one.verdict, one.reason) for one in result.found}
     assert verdicts["vm.stat"][0] is Verdict.LIMIT

@@ -8,11 +8,12 @@ import pytest
 from fake_pci import FakeHost
 
 from tailtrim.errors import HostError
-from tailtrim.laboratory.experiment import Experiment, guests
+from tailtrim.laboratory.experiment import Experiment, Listener, guests
 from tailtrim.laboratory.nodes.vm import image, pci
 from tailtrim.laboratory.plan import load
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 PLAN = """\
@@ -30,10 +31,12 @@ class Built(Exception):  # noqa: N818 - ends what would go on to boot
 
 
 @pytest.fixture
-def experiment(tmp_path: Path) -> Experiment:
+def experiment(tmp_path: Path) -> Iterator[Experiment]:
     plan = tmp_path / "plan.yml"
     plan.write_text(PLAN)
-    return Experiment(tmp_path / "out", *load(plan), resume=False)
+    loaded, runs = load(plan)
+    with Experiment(tmp_path / "out", loaded, runs, resume=False) as made:
+        yield made
 
 
 @pytest.fixture
@@ -49,10 +52,6 @@ def recipes(monkeypatch: pytest.MonkeyPatch) -> list[image.Recipe]:
     return asked
 
 
-def ignored(what: str) -> None:
-    del what
-
-
 def test_the_image_has_the_drivers_of_the_cards(
     experiment: Experiment,
     recipes: list[image.Recipe],
@@ -61,7 +60,7 @@ def test_the_image_has_the_drivers_of_the_cards(
 ) -> None:
     monkeypatch.setattr(pci, "ROOT", FakeHost(tmp_path, monkeypatch).root)
     with pytest.raises(Built):
-        guests.images_for(experiment, ignored, ignored)
+        guests.images_for(experiment, Listener())
     assert [recipe.drivers for recipe in recipes] == [("ixgbe",)]
 
 
@@ -74,5 +73,5 @@ def test_without_an_iommu_nothing_is_built(
     monkeypatch.setattr(pci, "ROOT", tmp_path / "nothing")
     monkeypatch.setattr("os.geteuid", lambda: 0)
     with pytest.raises(HostError, match="no IOMMU"):
-        guests.images_for(experiment, ignored, ignored)
+        guests.images_for(experiment, Listener())
     assert recipes == []

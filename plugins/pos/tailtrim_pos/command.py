@@ -152,21 +152,19 @@ def command(  # noqa: PLR0913 - one parameter an option
             return
         if testbed is None:
             become_root()
-        journal = Journal(out or Path("results") / name, about, resume=resume)
-        failed = _run(
-            PosExperiment(
-                name=name,
-                script=script,
-                arguments=words,
-                nodes=nodes,
-                published=layout,
-                images=images,
-                deadline_s=deadline_s,
-                seed=seeded,
-                skip_s=skip,
-            ),
-            journal,
+        experiment = PosExperiment(
+            name=name,
+            script=script,
+            arguments=words,
+            nodes=nodes,
+            published=layout,
+            images=images,
+            deadline_s=deadline_s,
+            seed=seeded,
+            skip_s=skip,
         )
+        with Journal(out or Path("results") / name, about, resume=resume) as journal:
+            failed = _run(experiment, journal)
     if failed:
         raise typer.Exit(ExitCode.FAILED)
 

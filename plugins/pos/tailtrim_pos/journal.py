@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import ExitStack
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from tailtrim.errors import OutputError, Remedy
-from tailtrim.results.drafts import lock
+from tailtrim.results.drafts import locked
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,6 +21,8 @@ JOURNAL = "pos.jsonl"
 
 class Journal:
     """The lines of a file, each an event; a line that was not finished does not count.
+
+    Its folder is locked against other processes until the context ends.
 
     A command that is repeated for each run has a key: its node, its name, and how many of that name
     the node had before.
@@ -42,10 +45,23 @@ class Journal:
         if folder.exists() and not self._place.exists() and any(folder.iterdir()):
             told = "exists and is not an experiment of pos, so nothing is written to it"
             raise OutputError(f"{folder}: {told}")
-        lock(self.folder, self)
+        with ExitStack() as stack:
+            stack.enter_context(locked(self.folder))
+            self._begin(about, resume=resume)
+            self._stack = stack.pop_all()
+
+    def __enter__(self) -> Self:
+        """Return the journal itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Unlock its folder."""
+        self._stack.close()
+
+    def _begin(self, about: Mapping[str, Any], *, resume: bool) -> None:
         events = self._known()
         if events and not resume:
-            error = OutputError(f"{folder}: holds an experiment already")
+            error = OutputError(f"{self.folder}: holds an experiment already")
             error.add_note(Remedy("go on with it by {resume}, or choose another {out}"))
             raise error
         self.folders = [str(e["folder"]) for e in events if e["event"] == "allocation"]

@@ -22,13 +22,12 @@ def run(key: str, number: int, status: str = "finished") -> dict[str, Any]:
 
 
 def test_a_run_is_complete_when_all_that_were_repeated_together_finished_it(tmp_path: Path) -> None:
-    journal = Journal(tmp_path / "x", ABOUT, resume=False)
-    journal.add(run("a/m/1", 0))
-    assert not journal.complete("a/m/1", 0)
-    journal.add(run("b/m/1", 0, "error"))
-    assert not journal.complete("a/m/1", 0)
-    journal.add(run("b/m/1", 0))
-    del journal
+    with Journal(tmp_path / "x", ABOUT, resume=False) as journal:
+        journal.add(run("a/m/1", 0))
+        assert not journal.complete("a/m/1", 0)
+        journal.add(run("b/m/1", 0, "error"))
+        assert not journal.complete("a/m/1", 0)
+        journal.add(run("b/m/1", 0))
     again = Journal(tmp_path / "x", ABOUT, resume=True)
     assert again.complete("a/m/1", 0)
     assert again.complete("b/m/1", 0)
@@ -36,10 +35,9 @@ def test_a_run_is_complete_when_all_that_were_repeated_together_finished_it(tmp_
 
 
 def test_a_line_that_was_not_finished_does_not_count(tmp_path: Path) -> None:
-    journal = Journal(tmp_path / "x", ABOUT, resume=False)
-    journal.add(run("a/m/1", 0))
-    journal.add(run("b/m/1", 0))
-    del journal
+    with Journal(tmp_path / "x", ABOUT, resume=False) as journal:
+        journal.add(run("a/m/1", 0))
+        journal.add(run("b/m/1", 0))
     place = tmp_path / "x" / JOURNAL
     place.write_text(place.read_text("utf-8")[:-5], "utf-8")
     again = Journal(tmp_path / "x", ABOUT, resume=True)
@@ -49,13 +47,12 @@ def test_a_line_that_was_not_finished_does_not_count(tmp_path: Path) -> None:
 
 
 def test_only_what_the_same_run_of_the_same_command_left_is_set_aside(tmp_path: Path) -> None:
-    journal = Journal(tmp_path / "x", ABOUT, resume=False)
     left = {}
-    for key, number in (("a/m/1", 0), ("a/m/1", 1), ("b/m/1", 0)):
-        left[key, number] = tmp_path / "x" / f"{key[0]}{number}.txt"
-        left[key, number].touch()
-        journal.left(key, number, left[key, number])
-    del journal
+    with Journal(tmp_path / "x", ABOUT, resume=False) as journal:
+        for key, number in (("a/m/1", 0), ("a/m/1", 1), ("b/m/1", 0)):
+            left[key, number] = tmp_path / "x" / f"{key[0]}{number}.txt"
+            left[key, number].touch()
+            journal.left(key, number, left[key, number])
     again = Journal(tmp_path / "x", ABOUT, resume=True)
     again.set_aside("a/m/1", 0, tmp_path / "aside")
     assert [path.name for path in (tmp_path / "aside").iterdir()] == ["a0.txt"]
@@ -71,7 +68,10 @@ def test_a_directory_of_something_else_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_two_processes_do_not_work_in_one_directory(tmp_path: Path) -> None:
-    first = Journal(tmp_path / "x", ABOUT, resume=False)
-    with pytest.raises(OutputError, match="another process is running"):
+    with (
+        Journal(tmp_path / "x", ABOUT, resume=False) as first,
+        pytest.raises(OutputError, match="another process is running"),
+    ):
         Journal(tmp_path / "x", ABOUT, resume=True)
-    assert first.runs == {}
+    # It is unlocked when the context ends, not when the memory is freed.
+    assert Journal(tmp_path / "x", ABOUT, resume=True).runs == first.runs

@@ -12,13 +12,14 @@ from tailtrim.cli import options
 from tailtrim.cli.console import say, say_json, show, show_report, tell
 from tailtrim.cli.signals import ending_orderly
 from tailtrim.errors import ExitCode
+from tailtrim.laboratory.capacity.trial import TrialListener
 from tailtrim.laboratory.plan import examples
 
 if TYPE_CHECKING:
     from tailtrim.laboratory.capacity.record import Capacity
-    from tailtrim.laboratory.capacity.request import Wanted
-    from tailtrim.laboratory.capacity.runner import Searching
-    from tailtrim.laboratory.capacity.trial import Count, Seen, Trial
+    from tailtrim.laboratory.capacity.request import SearchRequest
+    from tailtrim.laboratory.capacity.runner import CapacitySearch
+    from tailtrim.laboratory.capacity.trial import Count, TrialResult
     from tailtrim.laboratory.plan import Plan, Run
     from tailtrim.results.experiments import Outcome
 
@@ -71,7 +72,7 @@ def command(  # noqa: PLR0913 - one parameter an option
 ) -> None:
     """Search the highest load that meets a promise, beside NDR and PDR (RFC 9971)."""
     from tailtrim.analysis.options import share  # noqa: PLC0415 - the help does without
-    from tailtrim.laboratory.capacity.runner import Searching  # noqa: PLC0415
+    from tailtrim.laboratory.capacity.runner import CapacitySearch  # noqa: PLC0415
     from tailtrim.laboratory.experiment import keep_plan  # noqa: PLC0415
     from tailtrim.laboratory.nodes.local_host import become_root  # noqa: PLC0415
     from tailtrim.laboratory.nodes.testbed import LOCAL  # noqa: PLC0415
@@ -79,7 +80,7 @@ def command(  # noqa: PLR0913 - one parameter an option
 
     plan = examples.located(plan)
     loaded, runs = load(plan)
-    wanted = _wanted(
+    request = _search_request(
         loaded,
         runs,
         search,
@@ -91,46 +92,54 @@ def command(  # noqa: PLR0913 - one parameter an option
     if loaded.testbed == LOCAL:
         become_root()
     place = out or Path("results") / loaded.name
-    searching = Searching(place, loaded, wanted, resume=resume)
-    searching.experiment.save()
-    keep_plan(plan, searching.experiment)
-    with ending_orderly():
-        _conduct(searching)
-    _finish(_predicted(searching.capacity, place), place, json=json)
+    with CapacitySearch(place, loaded, request, resume=resume) as conducted:
+        conducted.experiment.save()
+        keep_plan(plan, conducted.experiment)
+        with ending_orderly():
+            _conduct(conducted)
+        _finish(_predicted(conducted.capacity, place), place, json=json)
 
 
-def _wanted(plan: Plan, runs: list[Run], search: str, **options: Any) -> Wanted:
+def _search_request(plan: Plan, runs: list[Run], search: str, **options: Any) -> SearchRequest:
     """Return the search, print its needs, and refuse goals beyond the budget."""
     from tailtrim.laboratory.capacity import estimate  # noqa: PLC0415 - the help does without
-    from tailtrim.laboratory.capacity.request import wanted  # noqa: PLC0415
+    from tailtrim.laboratory.capacity.request import search_request  # noqa: PLC0415
 
     if search not in {"load", "burst"}:
         raise ValueError(f"invalid --search {search!r}, expected load or burst")
-    found = wanted(plan, runs, searched="burst" if search == "burst" else "load", **options)
-    estimate.refuse_undecidable(found.search)
-    for line in estimate.told(found):
+    request = search_request(
+        plan, runs, searched="burst" if search == "burst" else "load", **options
+    )
+    estimate.refuse_undecidable(request.search)
+    for line in estimate.needs(request):
         say(line, err=True)
-    return found
+    return request
 
 
-def _conduct(searching: Searching) -> None:
-    """Do the trials, with a line for each."""
-    unit = searching.wanted.loads.unit
-    done = len(searching.trials)
-    if done:
-        say(f"trials that are there: {done}", err=True)
+class _TrialLines(TrialListener):
+    """A line for each trial."""
 
-    def ended(trial: Trial, seen: Seen, outcome: Outcome) -> None:
-        told = ", ".join(f"{name}: {_told(one)}" for name, one in seen.counts.items())
-        why = f" (invalid: {seen.invalid})" if seen.invalid else ""
+    def __init__(self, unit: str) -> None:
+        self._unit = unit
+
+    def trial_ended(self, result: TrialResult, outcome: Outcome) -> None:
+        trial = result.trial
+        told = ", ".join(f"{name}: {_told(one)}" for name, one in result.counts.items())
+        why = f" (invalid: {result.invalid})" if result.invalid else ""
         purpose = f" ({trial.purpose})" if trial.purpose != "search" else ""
-        head = f"{outcome.run}  {trial.load:,} {unit}, {trial.duration_s:.3g} s{purpose}"
+        head = f"{outcome.run}  {trial.load:,} {self._unit}, {trial.duration_s:.3g} s{purpose}"
         tell(f"{head}: {told}{why}", err=True)
 
+
+def _conduct(search: CapacitySearch) -> None:
+    """Do the trials, with a line for each."""
+    done = len(search.trials)
+    if done:
+        say(f"trials that are there: {done}", err=True)
     try:
-        searching.conduct(lambda *_: None, ended)
+        search.conduct(_TrialLines(search.request.loads.unit))
     except (KeyboardInterrupt, SystemExit):
-        told = f"interrupted, trials in {searching.experiment.path}: {len(searching.trials)}"
+        told = f"interrupted, trials in {search.experiment.path}: {len(search.trials)}"
         say(f"{told}; --resume goes on", err=True)
         raise
 
@@ -168,7 +177,7 @@ def _finish(capacity: Capacity, place: Path, *, json: bool) -> None:
             show_report(place, lambda out: write_experiment(experiment, out))
         else:
             say(f"\nExperiment: {place}")
-    missing = [one for one in capacity.found if one.lower is None]
+    missing = [one for one in capacity.goals if one.lower is None]
     if missing:
         refused = any(one.ended == "lowest load" for one in missing)
         raise typer.Exit(ExitCode.NEGATIVE if refused else ExitCode.UNDECIDED)

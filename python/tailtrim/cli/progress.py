@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Self
 
 from tailtrim import units
-from tailtrim.cli.console import say, warn
-from tailtrim.laboratory.experiment import Estimate
-from tailtrim.laboratory.experiment.expected import Expected
+from tailtrim.cli.console import doing, say, warn
+from tailtrim.laboratory.experiment import Estimate, Listener
+from tailtrim.laboratory.experiment.estimate import Effort
 from tailtrim.laboratory.nodes.vm.machine import EMULATED_BOOT_S
 from tailtrim.laboratory.plan import LEAST_BOOTS, device_of, kept
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 _WORTH_TELLING = 60
 
 
-def shown(experiment: Experiment, *, quiet: bool) -> _Bar | _Plain:
-    """Return the display of progress: a bar on a terminal, lines otherwise."""
-    return _Bar(experiment) if sys.stderr.isatty() and not quiet else _Plain(experiment)
+def listener(experiment: Experiment, *, quiet: bool) -> _Progress:
+    """Return what shows the progress of runs in its context: a bar on a terminal, else lines."""
+    return _Bar(experiment) if sys.stderr.isatty() and not quiet else _Progress(experiment)
 
 
 class _Left:
@@ -64,31 +64,38 @@ def _span(time_s: float) -> str:
     return f"{hours} h {minutes} min" if hours else f"{minutes} min"
 
 
-class _Plain:
-    """A line for each run, for a pipe."""
+class _Progress(Listener):
+    """A line for each run that has ended, for a pipe."""
+
+    _left: _Left
 
     def __init__(self, experiment: Experiment) -> None:
-        self._experiment, self._left = experiment, _Left(experiment)
+        self._experiment = experiment
 
     def __enter__(self) -> Self:
+        """Begin with the first run: preparations are no part of its time."""
+        self._left = _Left(self._experiment)
         return self
 
     def __exit__(self, *_: object) -> None:
         pass
 
-    def told(self, run: Run, what: str) -> None:
-        pass
+    def preparation(self, what: str) -> None:
+        doing(what)
 
-    def ended(self, run: Run, outcome: Outcome) -> None:
+    def warning(self, what: str) -> None:
+        say(f"warning: {what}", err=True)
+
+    def run_ended(self, run: Run, outcome: Outcome) -> None:
         say(f"{run.folder}  {_told(run, self._experiment, outcome)}", err=True)
         if left := self._left.after(run, outcome):
             say(f"{self._left.done} of {len(self._experiment.runs)} runs, {left}", err=True)
 
 
-class _Bar:
+class _Bar(_Progress):
     """A bar over all runs, with the state of the current one."""
 
-    def __init__(self, experiment: Experiment) -> None:
+    def __enter__(self) -> Self:
         from rich.progress import (  # noqa: PLC0415
             BarColumn,
             MofNCompleteColumn,
@@ -99,7 +106,7 @@ class _Bar:
 
         from tailtrim.cli.terminal import Terminal  # noqa: PLC0415 - only where it is shown
 
-        self._experiment, self._left = experiment, _Left(experiment)
+        super().__enter__()
         self._bar = Progress(
             SpinnerColumn(),
             MofNCompleteColumn(),
@@ -109,21 +116,19 @@ class _Bar:
             console=Terminal(stderr=True),
             transient=True,
         )
-        total, done = len(experiment.runs), self._left.done
+        total, done = len(self._experiment.runs), self._left.done
         self._task = self._bar.add_task("", total=total, completed=done, left="")
-
-    def __enter__(self) -> Self:
         self._bar.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._bar.stop()
 
-    def told(self, run: Run, what: str) -> None:
+    def progress(self, run: Run, what: str) -> None:
         told = units.printable(f"{run.label}: {what}")
         self._bar.update(self._task, description=told, left=self._left.told())
 
-    def ended(self, run: Run, outcome: Outcome) -> None:
+    def run_ended(self, run: Run, outcome: Outcome) -> None:
         told = _told(run, self._experiment, outcome)
         self._bar.console.print(f"{run.folder}  {told}")
         self._bar.update(self._task, advance=1, left=self._left.after(run, outcome))
@@ -163,7 +168,7 @@ def tell_cost(plan: Plan, runs: list[Run]) -> None:
         each = f"each is warmed up until it is steady, for at most {plan.limits.warm_up_s:g} s"
         starts = f"{devices} start{'s' * (devices != 1)} of devices"
         say(f"{starts} for {sharing} runs: {each}", err=True)
-    expected = Expected.of(plan, runs)
+    expected = Effort.of(plan, runs)
     if not expected.boots:
         return
     say(expected.text(), err=True)
@@ -176,4 +181,4 @@ def tell_cost(plan: Plan, runs: list[Run]) -> None:
 
 def _expected_boot_s(plan: Plan, runs: list[Run]) -> float:
     """Return the duration of a boot, as far as it is known beforehand."""
-    return EMULATED_BOOT_S if Expected.of(plan, runs).accelerator == "tcg" else 0.0
+    return EMULATED_BOOT_S if Effort.of(plan, runs).accelerator == "tcg" else 0.0

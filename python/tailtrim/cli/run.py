@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json as jsons
 import shlex
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,6 +19,8 @@ from tailtrim.errors import ExitCode, PicturesError
 from tailtrim.laboratory.plan import examples
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tailtrim.analysis.slo import Objective
     from tailtrim.laboratory.experiment import Experiment
     from tailtrim.laboratory.plan import Plan, Run
@@ -74,7 +77,8 @@ def command(  # noqa: PLR0913 - one parameter an option
     if check:
         _tell_runs(loaded, runs)
         raise typer.Exit
-    from tailtrim.laboratory.experiment import Experiment, keep_plan  # noqa: PLC0415 - --check does without
+    from tailtrim.cli import progress  # noqa: PLC0415 - --check does without
+    from tailtrim.laboratory.experiment import Experiment, conduct, images_for, keep_plan  # noqa: PLC0415
     from tailtrim.laboratory.nodes.local_host import become_root  # noqa: PLC0415
     from tailtrim.laboratory.nodes.testbed import LOCAL  # noqa: PLC0415
     from tailtrim.results.experiments import recorded  # noqa: PLC0415 - --check does without
@@ -85,15 +89,20 @@ def command(  # noqa: PLR0913 - one parameter an option
     if loaded.testbed == LOCAL:
         become_root()
     place = out or Path("results") / loaded.name
-    experiment = Experiment(place, loaded, runs, resume=resume)
-    if retry_invalid:
-        experiment.forget_invalid()
-    experiment.quantiles = needed_quantiles(objectives)
-    experiment.save()
-    keep_plan(plan, experiment)
-    with ending_orderly():
-        _conduct(experiment, json=json)
-    failed = _finish(experiment, objectives, json=json)
+    with Experiment(place, loaded, runs, resume=resume) as experiment:
+        if retry_invalid:
+            experiment.forget_invalid()
+        experiment.quantiles = needed_quantiles(objectives)
+        experiment.save()
+        keep_plan(plan, experiment)
+        with ending_orderly():
+            if experiment.missing():
+                _tell_rest(experiment)
+                listener = progress.listener(experiment, quiet=json)
+                images = images_for(experiment, listener)
+                with _telling_interruption(experiment), listener:
+                    conduct(experiment, listener, images)
+        failed = _finish(experiment, objectives, json=json)
     if failed:
         raise typer.Exit(ExitCode.FAILED)
     done = recorded(experiment.path)
@@ -143,26 +152,21 @@ def _runs_of(of: list[str], every: int) -> str:
     return f"  ({', '.join(of[:_NAMED])}{more})"
 
 
-def _conduct(experiment: Experiment, *, json: bool) -> None:
+def _tell_rest(experiment: Experiment) -> None:
+    """Print how many runs are there, and what the others need."""
     from tailtrim.cli import progress  # noqa: PLC0415 - the help does without
-    from tailtrim.laboratory.experiment import conduct, images_for  # noqa: PLC0415
 
-    missing = len(experiment.missing())
-    done = len(experiment.runs) - missing
-    if missing == 0:
-        return
-    if done:
+    missing = experiment.missing()
+    if done := len(experiment.runs) - len(missing):
         say(f"{done} of {len(experiment.runs)} runs are there", err=True)
-    progress.tell_cost(experiment.plan, experiment.missing())
-    _tell_coverage(experiment.missing())
-    images = images_for(
-        experiment,
-        lambda what: say(f"{what} …", err=True),
-        lambda doubt: say(f"warning: {doubt}", err=True),
-    )
+    progress.tell_cost(experiment.plan, missing)
+    _tell_coverage(missing)
+
+
+@contextmanager
+def _telling_interruption(experiment: Experiment) -> Iterator[None]:
     try:
-        with progress.shown(experiment, quiet=json) as lines:
-            conduct(experiment, lines.told, lines.ended, images)
+        yield
     except (KeyboardInterrupt, SystemExit):
         done = len(experiment.runs) - len(experiment.missing())
         say(

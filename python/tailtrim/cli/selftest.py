@@ -88,9 +88,10 @@ def _conducted(name: str, out: Path | None, stack: ExitStack, *, quiet: bool) ->
     plan = stack.enter_context(
         as_file(files("tailtrim.laboratory.selftest") / "plans" / f"{name}.yml")
     )
-    experiment = Experiment(out, *load(plan), resume=False)
-    with progress.shown(experiment, quiet=quiet) as lines:
-        conduct(experiment, lines.told, lines.ended)
+    loaded, runs = load(plan)
+    experiment = stack.enter_context(Experiment(out, loaded, runs, resume=False))
+    with progress.listener(experiment, quiet=quiet) as listener:
+        conduct(experiment, listener)
     failed = [o for o in experiment.outcomes.values() if o.failed]
     for outcome in failed:
         tell(f"error: {outcome.run} ({outcome.label}): {outcome.failed}", err=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,9 +13,11 @@ from tailtrim.cli.console import doing, say, say_json, show, show_report, tell, 
 from tailtrim.cli.signals import ending_orderly
 from tailtrim.errors import ExitCode
 from tailtrim.laboratory.plan import examples
+from tailtrim.laboratory.trim.trial import TrialListener
 
 if TYPE_CHECKING:
     from tailtrim.laboratory.trim.request import Request
+    from tailtrim.laboratory.trim.search import Search
     from tailtrim.laboratory.trim.trial import Observation, Settings, Trial
 
 EXAMPLES = """\b
@@ -126,31 +129,47 @@ def _tell_tree(request: Request, settings: Settings) -> None:
         tell(line)
 
 
+class _TrialLines(TrialListener):
+    """A line for each trial, and for each preparation."""
+
+    def __init__(self, search: Search) -> None:
+        self._search = search
+
+    def preparation(self, what: str) -> None:
+        doing(what)
+
+    def warning(self, what: str) -> None:
+        warn(what)
+
+    def trial_ended(self, trial: Trial, observation: Observation) -> None:
+        from tailtrim.publishing.trim_report import table  # noqa: PLC0415 - the help does without
+
+        tell(table.progress(trial, observation, self._search.left), err=True)
+
+
 def _search(request: Request, settings: Settings | None, *, json: bool) -> None:
     from tailtrim.laboratory.trim.loop import Loop  # noqa: PLC0415 - the help does without
     from tailtrim.laboratory.trim.recorded import recorded  # noqa: PLC0415
     from tailtrim.publishing.trim_report import findings, table, write  # noqa: PLC0415
 
     place = request.place
-    with ending_orderly():
-        loop = Loop(request, place, settings)
-        loop.workload.prepare(doing, warn)
-
-        def ended(trial: Trial, seen: Observation) -> None:
-            tell(table.progress(trial, seen, loop.search.left), err=True)
-
-        try:
-            result = loop.go(lambda *_: None, ended)
-        except (KeyboardInterrupt, SystemExit):
-            done = len(loop.search.seen)
-            say(f"interrupted: {done} trials are in {place}, --resume goes on", err=True)
-            raise
-    found = findings(recorded(place))
-    if json:
-        say_json(found.as_json())
-    else:
-        show(table.render(found))
-    show_report(place, lambda out: write(found, out), quiet=json)
+    with ExitStack() as stack:
+        with ending_orderly():
+            loop = stack.enter_context(Loop(request, place, settings))
+            listener = _TrialLines(loop.search)
+            loop.workload.prepare(listener)
+            try:
+                result = loop.go(listener)
+            except (KeyboardInterrupt, SystemExit):
+                done = len(loop.search.seen)
+                say(f"interrupted: {done} trials are in {place}, --resume goes on", err=True)
+                raise
+        found = findings(recorded(place))
+        if json:
+            say_json(found.as_json())
+        else:
+            show(table.render(found))
+        show_report(place, lambda out: write(found, out), quiet=json)
     for notice in (*loop.workload.notices, *result.notices):
         warn(notice)
     if not result.kept:

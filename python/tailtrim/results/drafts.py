@@ -2,7 +2,7 @@
 
 They are written under another name in the same folder, as a draft. A draft is locked by its process
 as long as that lives; the next draft of the same place removes drafts that are not locked any more.
-A folder is locked by :func:`lock` against other processes that would write there.
+A folder is locked by :func:`locked` against other processes that would write there.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import glob
 import os
 import secrets
 import shutil
-import weakref
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -162,8 +161,9 @@ def _sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def lock(folder: Path, owner: object) -> None:
-    """Make a folder and keep other processes out of it, for as long as the owner or this one lives.
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Make a folder and keep other processes out of it for as long as the context lasts.
 
     Some network file systems lock no directories; there, users have to know.
 
@@ -171,20 +171,6 @@ def lock(folder: Path, owner: object) -> None:
         OutputError: the folder cannot be written, or another process has it.
 
     """
-    weakref.finalize(owner, os.close, _locked(folder))
-
-
-@contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Keep other processes out of a folder for as long as the context lasts, as :func:`lock`."""
-    descriptor = _locked(folder)
-    try:
-        yield
-    finally:
-        os.close(descriptor)
-
-
-def _locked(folder: Path) -> int:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
@@ -196,4 +182,7 @@ def _locked(folder: Path) -> int:
         if error.errno == errno.EWOULDBLOCK:
             os.close(descriptor)
             raise OutputError(f"{folder}: another process is running it") from error
-    return descriptor
+    try:
+        yield
+    finally:
+        os.close(descriptor)

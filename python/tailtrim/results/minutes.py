@@ -86,8 +86,14 @@ def _counted(line: dict[str, Any]) -> Counted:
     cpus = dict(line["cpus"])
     unread = {name: why for cpu in cpus.values() for name, why in cpu.get("unread", {}).items()}
     smi, throttled, steal_ms = (_most(cpus, name) for name in ("smi", "throttled", "steal_ms"))
-    ends = int(line["begin_ns"]), int(line["end_ns"])
-    return Counted(*ends, smi, throttled, steal_ms, unread)
+    return Counted(
+        begin_ns=int(line["begin_ns"]),
+        end_ns=int(line["end_ns"]),
+        smi=smi,
+        throttled=throttled,
+        steal_ms=steal_ms,
+        unread=unread,
+    )
 
 
 def _most(cpus: dict[str, dict[str, Any]], name: str) -> int | None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from tailtrim.analysis.queueing import Stalled, departures
 from tailtrim.laboratory.capacity.lateness import LateSpan, beyond
-from tailtrim.laboratory.capacity.trial import LOST, Count, Purpose, Seen, Trial
+from tailtrim.laboratory.capacity.trial import LOST, Count, Purpose, Trial, TrialResult
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,25 +36,25 @@ class Device:
     conditions: Sequence[Condition] = ()
     generator_pps: float = math.inf
     taps_hold: float = math.inf
-    done: list[Seen] = field(default_factory=list)
+    done: list[TrialResult] = field(default_factory=list)
 
     def latency(self, load: int, packets: int) -> Latencies:
         raise NotImplementedError
 
-    def measure(self, trial: Trial) -> Seen:
+    def measure(self, trial: Trial) -> TrialResult:
         took_s = trial.duration_s + BESIDE_S
         if trial.load > self.generator_pps:
             share = self.generator_pps / trial.load
-            return Seen(trial, took_s, {}, "the generator was late", share)
+            return TrialResult(trial, took_s, {}, "the generator was late", share)
         if trial.load * trial.duration_s > self.taps_hold:
-            return Seen(trial, took_s, {}, "the egress tap dropped 9 frames")
+            return TrialResult(trial, took_s, {}, "the egress tap dropped 9 frames")
         latency_s = self.latency(trial.load, max(round(trial.load * trial.duration_s), 1))
         counts = {LOST: Count(int(np.isinf(latency_s).sum()), latency_s.size)}
         for one in self.conditions:
             limit_s = math.inf if one.deadline_ns is None else one.deadline_ns / 1e9
             bad = latency_s >= limit_s
             counts[one.text] = Count(int(bad.sum()), bad.size, self._effect(latency_s, one))
-        return Seen(trial, took_s, counts)
+        return TrialResult(trial, took_s, counts)
 
     def _effect(self, latency_s: Latencies, condition: Condition) -> float:
         """Return the design effect at the quantile, as a summary has it."""
@@ -62,14 +62,14 @@ class Device:
         limit_s = math.inf if condition.deadline_ns is None else condition.deadline_ns / 1e9
         return max(design_effect(latency_s > beyond), design_effect(latency_s >= limit_s))
 
-    def searched(self, search: Search) -> list[Seen]:
+    def searched(self, search: Search) -> list[TrialResult]:
         """Return the trials of a search."""
         while (trial := search.next_trial(self.done)) is not None:
             self.done.append(self.measure(trial))
         return self.done
 
     @property
-    def counted(self) -> list[Seen]:
+    def counted(self) -> list[TrialResult]:
         return [one for one in self.done if one.trial.purpose is not Purpose.WARM_UP]
 
 
@@ -143,7 +143,7 @@ class Shared(Device):
     stalls: float = 0.7
     generator_stalls: float = 0.7
 
-    def measure(self, trial: Trial) -> Seen:
+    def measure(self, trial: Trial) -> TrialResult:
         due_ns = np.arange(max(round(trial.load * trial.duration_s), 1)) * 1e9 / trial.load
         sent_ns, spans = self._sent(due_ns, trial)
         latency_ns = self._left(sent_ns, trial.duration_s) - sent_ns
@@ -154,7 +154,7 @@ class Shared(Device):
             bad, unknown = beyond(came, took, spans, deadline_ns)
             effect = self._effect(latency_ns / 1e9, one)
             counts[one.text] = Count(int(bad.sum()), bad.size, effect, int(unknown.sum()))
-        return Seen(trial, trial.duration_s + BESIDE_S, counts)
+        return TrialResult(trial, trial.duration_s + BESIDE_S, counts)
 
     def share(self, load: int, seconds: float, deadline_ns: int) -> float:
         """Return the share of packets that are not within a deadline under punctual load."""

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tailtrim.laboratory.capacity.runner import Trials
+    from tailtrim.laboratory.experiment import Listener
     from tailtrim.laboratory.plan import Run
 
 
@@ -37,8 +38,7 @@ class Simulated:
     def __call__(
         self,
         experiment: Trials,
-        told: Callable[[Run, str], None],
-        ended: Callable[[Run, Outcome], None],
+        listener: Listener,
         following: Callable[[], Run | None],
     ) -> None:
         experiment.save()
@@ -50,14 +50,14 @@ class Simulated:
                 experiment.runs.append(run := one)
             else:
                 return
-            told(run, "measuring")
+            listener.progress(run, "measuring")
             if run.number == self.breaks and not self.late:
                 raise KeyboardInterrupt
             outcome = self._run(experiment, run)
             if run.number == self.breaks:
                 raise KeyboardInterrupt
             experiment.add(outcome)
-            ended(run, outcome)
+            listener.run_ended(run, outcome)
 
     def _run(self, experiment: Trials, run: Run) -> Outcome:
         self.ran.append(run.folder)

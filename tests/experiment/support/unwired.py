@@ -9,12 +9,13 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from tailtrim.errors import RunError
-from tailtrim.laboratory.experiment import Experiment, conduct
+from tailtrim.laboratory.experiment import Experiment, Listener, conduct
 from tailtrim.laboratory.nodes.host import Facts, Host
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tailtrim.laboratory.plan import Run
     from tailtrim.results.experiments import Outcome
     from tailtrim.tool import Tool
 
@@ -82,13 +83,17 @@ class Nothing:
 
 def conducted(experiment: Experiment) -> list[tuple[str, Outcome, int]]:
     """Return the runs in the order in which they ended, and how much had been wired by then."""
-    ended: list[tuple[str, Outcome, int]] = []
-    conduct(
-        experiment,
-        lambda *_: None,
-        lambda run, outcome: ended.append((run.label, outcome, Nothing.wired)),
-    )
-    return ended
+    listener = _Endings()
+    conduct(experiment, listener)
+    return listener.ended
+
+
+class _Endings(Listener):
+    def __init__(self) -> None:
+        self.ended: list[tuple[str, Outcome, int]] = []
+
+    def run_ended(self, run: Run, outcome: Outcome) -> None:
+        self.ended.append((run.label, outcome, Nothing.wired))
 
 
 def write_pcap(path: Path, frames: list[tuple[int, int]]) -> Path:

@@ -10,7 +10,7 @@ from synthetic import write_pcap
 
 from tailtrim import RunDirectory, analyze
 from tailtrim.laboratory.experiment import Experiment
-from tailtrim.laboratory.experiment.generator_log import departures
+from tailtrim.laboratory.experiment.matching import departures
 from tailtrim.laboratory.experiment.packages import file_of
 from tailtrim.laboratory.nodes.environment import sum_of
 from tailtrim.laboratory.plan import load
@@ -60,22 +60,27 @@ def small_experiment(folder: Path, *, plan: str = PLAN, earlier_ns: int = 0) -> 
     loaded, runs = load(place / "plan.yml")
     plan_file = (place / "plan.yml").read_bytes()
     (place / "plan.yml").unlink()
-    experiment = Experiment(place, loaded, runs, resume=False)
-    environment = {"local": {"kernel": "6.12.0", "boot_line": "quiet", "packages": PACKAGES_SUM}}
-    listed = place / str(file_of(environment["local"]))
-    listed.parent.mkdir()
-    listed.write_text(PACKAGES, encoding="utf-8")
-    experiment.environment = environment
-    for run in runs:
-        outcome = Outcome(run.folder, run.label, run.floor)
-        _measured(place / run.folder, run, loaded.skip_s, environment, earlier_ns)
-        (place / run.folder / "outcome.json").write_text(json.dumps(asdict(outcome)))
-        experiment.add(outcome)
+    with Experiment(place, loaded, runs, resume=False) as experiment:
+        _fill(experiment, earlier_ns)
     (place / "plan.yml").write_bytes(plan_file)
     (place / "audit.json").write_text('{"schema": null, "problem": "not audited"}\n')
     (place / "LICENSE").write_text("Anybody may use these data.\n")
     (place / "CITATION.cff").write_text(CITATION)
     return place
+
+
+def _fill(experiment: Experiment, earlier_ns: int) -> None:
+    place = experiment.path
+    environment = {"local": {"kernel": "6.12.0", "boot_line": "quiet", "packages": PACKAGES_SUM}}
+    listed = place / str(file_of(environment["local"]))
+    listed.parent.mkdir()
+    listed.write_text(PACKAGES, encoding="utf-8")
+    experiment.environment = environment
+    for run in experiment.runs:
+        outcome = Outcome(run.folder, run.label, run.floor)
+        _measured(place / run.folder, run, experiment.plan.skip_s, environment, earlier_ns)
+        (place / run.folder / "outcome.json").write_text(json.dumps(asdict(outcome)))
+        experiment.add(outcome)
 
 
 def _measured(

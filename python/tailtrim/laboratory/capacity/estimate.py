@@ -13,12 +13,12 @@ from tailtrim.errors import PlanError, Remedy
 from tailtrim.laboratory.capacity import proof
 from tailtrim.laboratory.capacity.promise import Promise
 from tailtrim.laboratory.capacity.search import beside_s
-from tailtrim.laboratory.capacity.trial import LOST, Count, Seen
+from tailtrim.laboratory.capacity.trial import LOST, Count, TrialResult
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tailtrim.laboratory.capacity.request import Wanted
+    from tailtrim.laboratory.capacity.request import SearchRequest
     from tailtrim.laboratory.capacity.search import Search
     from tailtrim.laboratory.capacity.trial import Trial
 
@@ -29,24 +29,24 @@ _FAST, _SLOW = 0.5, 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
+class SearchEffort:
     """Number of trials of a search and the time that they take without interruptions."""
 
     trials: int
     time_s: float
 
 
-def expected(search: Search, capacity: float) -> Expected:
+def effort(search: Search, capacity: float) -> SearchEffort:
     """Return the trials and time of a search for a device of this capacity, without a budget."""
-    free, seen = replace(search, budget_s=math.inf), list[Seen]()
+    free, seen = replace(search, budget_s=math.inf), list[TrialResult]()
     while len(seen) < _MOST_TRIALS and (trial := free.next_trial(seen)) is not None:
         seen.append(_ideal(free, trial, capacity))
-    return Expected(len(seen), sum(one.took_s for one in seen))
+    return SearchEffort(len(seen), sum(one.took_s for one in seen))
 
 
-def told(wanted: Wanted) -> Iterator[str]:
+def needs(request: SearchRequest) -> Iterator[str]:
     """Yield what a search needs, in lines."""
-    search = wanted.search
+    search = request.search
     for goal in search.goals:
         if not isinstance(goal, Promise):
             continue
@@ -58,7 +58,7 @@ def told(wanted: Wanted) -> Iterator[str]:
                 f" {packets / search.pps(search.largest):,.1f} s at the highest load,"
                 f" {packets / search.pps(round(slow)):,.1f} s at a twentieth of it"
             )
-    fast, slow_one = (expected(search, share * search.largest) for share in (_FAST, _SLOW))
+    fast, slow_one = (effort(search, share * search.largest) for share in (_FAST, _SLOW))
     yield (
         f"about {fast.trials} trials, {_minutes(fast.time_s)}, if the capacity is half of the"
         f" highest load; {_minutes(slow_one.time_s)} if it is a twentieth"
@@ -73,7 +73,7 @@ def refuse_undecidable(search: Search) -> None:
 
     """
     for goal in search.goals:
-        needed = expected(replace(search, goals=(goal,)), _FAST * search.largest)
+        needed = effort(replace(search, goals=(goal,)), _FAST * search.largest)
         if needed.time_s > search.budget_s:
             error = PlanError(
                 f"{goal.name}: cannot be decided within {search.budget_s:g} s, it takes"
@@ -83,11 +83,11 @@ def refuse_undecidable(search: Search) -> None:
             raise error
 
 
-def _ideal(search: Search, trial: Trial, capacity: float) -> Seen:
+def _ideal(search: Search, trial: Trial, capacity: float) -> TrialResult:
     packets = max(round(search.pps(trial.load) * trial.duration_s), 1)
     count = Count(round(packets * max(1 - capacity / trial.load, 0.0)), packets)
     texts = [one.text for g in search.goals if isinstance(g, Promise) for one in g.conditions]
-    return Seen(trial, trial.duration_s + beside_s(()), dict.fromkeys([LOST, *texts], count))
+    return TrialResult(trial, trial.duration_s + beside_s(()), dict.fromkeys([LOST, *texts], count))
 
 
 def _minutes(time_s: float) -> str:

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tailtrim.errors import RunDirectoryError
-from tailtrim.laboratory.experiment.generator_log import BY_NIC
+from tailtrim.laboratory.nodes.clocks import BY_NIC
 from tailtrim.results import DEPARTURES
 
 if TYPE_CHECKING:

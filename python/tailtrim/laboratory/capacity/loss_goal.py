@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tailtrim.laboratory.capacity.goal import Bound, Judgement
+from tailtrim.laboratory.capacity.bounds import Bound, Judgement
 from tailtrim.laboratory.capacity.trial import ATTEMPTS, LOST
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tailtrim.laboratory.capacity.trial import Seen
+    from tailtrim.laboratory.capacity.trial import TrialResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,14 +30,14 @@ class LossGoal:
     duration_sum_s: float
     exceed_ratio: float = 0.5
 
-    def good(self, one: Seen) -> bool:
+    def good(self, one: TrialResult) -> bool:
         """Whether the loss ratio of a trial is at most that of the goal."""
         return one.counts[LOST].most_ratio <= self.loss_ratio
 
-    def _bad(self, one: Seen) -> bool:
+    def _bad(self, one: TrialResult) -> bool:
         return one.counts[LOST].ratio > self.loss_ratio
 
-    def judged(self, seen: Sequence[Seen], pps: float) -> Judgement:  # noqa: ARG002 - time counts here
+    def judge(self, seen: Sequence[TrialResult], pps: float) -> Judgement:  # noqa: ARG002 - time counts here
         """Classify a load; the missing trials are taken for good, then for bad."""
         good_s, bad_s, short_good_s, short_bad_s = 0.0, 0.0, 0.0, 0.0
         told = [one for one in seen if self.good(one) or self._bad(one)]
@@ -58,7 +58,7 @@ class LossGoal:
             return Judgement(None, 0.0 if given_up else self.final_trial_s)
         return Judgement(Bound.LOWER if optimistic else Bound.UPPER)
 
-    def throughput_share(self, seen: Sequence[Seen]) -> float:
+    def throughput_share(self, seen: Sequence[TrialResult]) -> float:
         """Return 1 less the loss ratio at the exceed ratio of the trial time, as of the longest.
 
         Time that is missing counts as loss.

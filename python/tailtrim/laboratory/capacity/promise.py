@@ -9,13 +9,13 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from tailtrim.laboratory.capacity import proof
-from tailtrim.laboratory.capacity.goal import Bound, Judgement
+from tailtrim.laboratory.capacity.bounds import Bound, Judgement
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tailtrim.analysis.slo import Objective
-    from tailtrim.laboratory.capacity.trial import Count, Seen
+    from tailtrim.laboratory.capacity.trial import Count, TrialResult
 
 #: So many times the fewest independent packets, or the least time, are measured at a load before
 #: it is given up. With independent packets that separates half the ratio, or 1.7 times it, from
@@ -81,11 +81,11 @@ class Promise:
     trial_s: float
     least_s: float
 
-    def good(self, one: Seen) -> bool:
+    def good(self, one: TrialResult) -> bool:
         """Whether the ratios of a trial are below those of all conditions."""
         return all(_share(one.counts[each.text]) < each.ratio for each in self.conditions)
 
-    def judged(self, seen: Sequence[Seen], pps: float) -> Judgement:
+    def judge(self, seen: Sequence[TrialResult], pps: float) -> Judgement:
         """Decide a load, or say how long the next trial has to be."""
         enough, missing_s = -math.log(1 - self.confidence), 0.0
         done_s, clear_s = sum(one.trial.duration_s for one in seen), self.least_s
@@ -113,7 +113,7 @@ class Promise:
         more_s = min(max(missing_s, self.trial_s), max(_LONGEST_S, self.trial_s))
         return Judgement(None, more_s, hard)
 
-    def throughput_share(self, seen: Sequence[Seen]) -> float:
+    def throughput_share(self, seen: Sequence[TrialResult]) -> float:
         """Return the share of packets that were not bad by any condition."""
         ratios = []
         for condition in self.conditions:
@@ -127,7 +127,7 @@ def _share(count: Count) -> float:
     return count.bad / max(count.known, 1)
 
 
-def _design_effect(seen: Sequence[Seen], condition: Condition) -> float:
+def _design_effect(seen: Sequence[TrialResult], condition: Condition) -> float:
     """Return that of the packets of all trials together.
 
     Variances of independent trials add up: so effects are weighted by packets, and by bad packets,
@@ -145,7 +145,7 @@ def _mean(effects: Sequence[float], weights: Sequence[int]) -> float:
 
 
 def _effective(
-    seen: Sequence[Seen], condition: Condition, design_effect: float
+    seen: Sequence[TrialResult], condition: Condition, design_effect: float
 ) -> tuple[float, float]:
     """Return how many independent packets those of all trials are worth: the bad ones, and all."""
     counts = [one.counts[condition.text] for one in seen]

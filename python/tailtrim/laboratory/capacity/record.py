@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from tailtrim.errors import OutputError, RunDirectoryError
-from tailtrim.laboratory.capacity.result import Ended, Found, FoundBound
-from tailtrim.laboratory.capacity.trial import Count, Purpose, Seen, Trial
+from tailtrim.laboratory.capacity.result import EndReason, GoalBound, GoalResult
+from tailtrim.laboratory.capacity.trial import Count, Purpose, Trial, TrialResult
 from tailtrim.laboratory.experiment.record import write_json
 from tailtrim.results.typed_json import parsed
 
@@ -28,8 +28,8 @@ class Capacity:
     """
 
     search: dict[str, Any]
-    trials: tuple[tuple[Trial, Seen | None], ...]
-    found: tuple[Found, ...]
+    trials: tuple[tuple[Trial, TrialResult | None], ...]
+    goals: tuple[GoalResult, ...]
     prediction: dict[str, Any] | None = None
 
     def as_json(self) -> dict[str, Any]:
@@ -37,7 +37,7 @@ class Capacity:
         return {
             "schema": SCHEMA,
             "search": self.search,
-            "goals": [one.as_json() for one in self.found],
+            "goals": [one.as_json() for one in self.goals],
             "prediction": self.prediction,
             "trials": [
                 {"run": f"run-{number:03d}", **asdict(trial), **_told(seen)}
@@ -72,7 +72,7 @@ def read(path: Path) -> Capacity | None:
         return Capacity(
             dict(data["search"]),
             tuple(_trial(one) for one in data["trials"]),
-            tuple(_found(one) for one in data["goals"]),
+            tuple(_goal_result(one) for one in data["goals"]),
             data.get("prediction"),
         )
     except FileNotFoundError:
@@ -97,7 +97,7 @@ def same_search(path: Path, known: dict[str, Any], asked: dict[str, Any]) -> Non
         raise OutputError(f"{path}: holds a search with different {', '.join(other)}")
 
 
-def _told(seen: Seen | None) -> dict[str, Any]:
+def _told(seen: TrialResult | None) -> dict[str, Any]:
     if seen is None:
         return {"took_s": None}
     return {
@@ -109,27 +109,33 @@ def _told(seen: Seen | None) -> dict[str, Any]:
     }
 
 
-def _trial(data: dict[str, Any]) -> tuple[Trial, Seen | None]:
+def _trial(data: dict[str, Any]) -> tuple[Trial, TrialResult | None]:
     trial = Trial(int(data["load"]), float(data["duration_s"]), Purpose(data["purpose"]))
     if data["took_s"] is None:
         return trial, None
     counts = {name: Count(**count) for name, count in data["counts"].items()}
-    more = (data["invalid"], data["sent_share"], data.get("own_pps"))
-    return trial, Seen(trial, data["took_s"], counts, *more)
+    return trial, TrialResult(
+        trial,
+        took_s=data["took_s"],
+        counts=counts,
+        invalid=data["invalid"],
+        sent_share=data["sent_share"],
+        own_pps=data.get("own_pps"),
+    )
 
 
-def _found(data: dict[str, Any]) -> Found:
-    ends = {key: data[key] and FoundBound(**data[key]) for key in ("lower", "upper")}
-    return Found(
+def _goal_result(data: dict[str, Any]) -> GoalResult:
+    ends = {key: data[key] and GoalBound(**data[key]) for key in ("lower", "upper")}
+    return GoalResult(
         goal=data["goal"],
         **ends,
         throughput=data["throughput"],
-        ended=Ended(data["ended"]),
+        ended=EndReason(data["ended"]),
         not_decided=tuple(data["not_decided"]),
         limit=data["limit"],
     )
 
 
-def results(trials: Sequence[tuple[Trial, Seen | None]]) -> list[Seen]:
+def results(trials: Sequence[tuple[Trial, TrialResult | None]]) -> list[TrialResult]:
     """Return the trials that are done, in order."""
     return [seen for _, seen in trials if seen is not None]

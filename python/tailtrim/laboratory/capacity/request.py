@@ -1,19 +1,21 @@
-"""Request for a search: a plan, goals, the width of the bounds and the time."""
+"""Request for a search: a plan with its loads, goals, the width of the bounds and the time."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Literal
 
 from tailtrim.analysis.slo import objectives
 from tailtrim.errors import PlanError
-from tailtrim.laboratory.capacity.loads import Loads, Searched
 from tailtrim.laboratory.capacity.loss_goal import LossGoal
 from tailtrim.laboratory.capacity.promise import Condition, Promise
 from tailtrim.laboratory.capacity.search import Search
 from tailtrim.laboratory.devices.reflector import Reflector
-from tailtrim.laboratory.experiment.tap_memory import held
+from tailtrim.laboratory.experiment.taps import held_packets
+from tailtrim.laboratory.plan import Traffic
+from tailtrim.laboratory.plan.traffic import amount_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,6 +23,12 @@ if TYPE_CHECKING:
     from tailtrim.laboratory.capacity.trial import Trial
     from tailtrim.laboratory.plan import Plan, Run
 
+Unit = Literal["packets/s", "bit/s", "packets in a burst"]
+#: Quantity that a search varies (``--search``).
+SearchQuantity = Literal["load", "burst"]
+
+#: The lowest load is that of the plan divided by this.
+_RANGE = 1_000
 #: Two of three trials decide a load for NDR and PDR; FD.io's CSIT has half of 21 of 1 s, for hosts
 #: that measure around the clock.
 _TRIALS = 3
@@ -28,8 +36,79 @@ _TRIALS = 3
 _PDR = 0.005
 
 
+@dataclass(frozen=True, slots=True)
+class Loads:
+    """The loads of a search: the plan's is the highest.
+
+    Args:
+        traffic: that of the plan.
+        unit: unit of a load; packets in a burst are sent at the plan's mean rate.
+
+    """
+
+    traffic: Traffic
+    unit: Unit
+
+    @classmethod
+    def of(cls, run: Run, searched: SearchQuantity) -> Loads:
+        """Return the loads of the one run of a plan.
+
+        Raises:
+            PlanError: there is nothing to search for in it.
+
+        """
+        traffic = run.traffic
+        if traffic.schedule.brings_rate:
+            raise PlanError("traffic.schedule: a replay has the rate of its capture, not others")
+        burst = traffic.schedule.burst
+        if searched == "burst":
+            if burst is None or burst == 1:
+                raise PlanError(
+                    "traffic.schedule: expected burst:N with the largest N to be tried, for"
+                    " bursts at the mean rate of the plan"
+                )
+            return cls(traffic, "packets in a burst")
+        return cls(traffic, "bit/s" if _rate(traffic)[1] == "bit/s" else "packets/s")
+
+    @property
+    def largest(self) -> int:
+        """The highest load."""
+        if self.unit == "packets in a burst":
+            return self.traffic.schedule.burst or 1
+        return int(_rate(self.traffic)[0])
+
+    @property
+    def smallest(self) -> int:
+        """The lowest load."""
+        return max(self.largest // _RANGE, 1)
+
+    def pps(self, load: int) -> float:
+        """Return the packets per second at a load."""
+        if self.unit == "packets/s":
+            return float(load)
+        mean_pps = self.traffic.packets_per_s or 0.0
+        return mean_pps if self.unit == "packets in a burst" else mean_pps * load / self.largest
+
+    def sent(self, load: int, duration_s: float) -> Traffic:
+        """Return what is sent at a load, for so long."""
+        told = self.traffic.model_dump(mode="json") | {"duration_s": duration_s}
+        if self.unit == "packets in a burst":
+            told |= {"schedule": f"burst:{load}"}
+        elif self.unit == "bit/s":
+            told |= {"rate": f"{load}bit/s"}
+        else:
+            told |= {"rate": None, "rate_pps": load}
+        return Traffic.model_validate(told)
+
+    def loop(self, load: int) -> dict[str, int | str]:
+        """Return the load as the value of a loop variable, by which reports arrange runs."""
+        if self.unit == "packets in a burst":
+            return {"burst": load}
+        return {"rate": f"{load}bit/s" if self.unit == "bit/s" else load}
+
+
 @dataclass(frozen=True)
-class Wanted:
+class SearchRequest:
     """A search in the words of its plan.
 
     Args:
@@ -74,16 +153,16 @@ class Wanted:
         }
 
 
-def wanted(  # noqa: PLR0913 - keyword-only options, each with a default
+def search_request(  # noqa: PLR0913 - keyword-only options, each with a default
     plan: Plan,
     runs: Sequence[Run],
     *,
     slo: str | None = None,
-    searched: Searched = "load",
+    searched: SearchQuantity = "load",
     width: float = 0.02,
     confidence: float = 0.95,
     budget_s: float = 540.0,
-) -> Wanted:
+) -> SearchRequest:
     """Return the search that a plan and options ask for: NDR, PDR and a promise.
 
     Args:
@@ -119,7 +198,7 @@ def wanted(  # noqa: PLR0913 - keyword-only options, each with a default
     # Where taps begin to write, they take a CPU from the generator. A reflector has no taps.
     most = math.inf
     if not isinstance(run.dut, Reflector):
-        most = held(run.traffic, plan.snap_bytes) * trial_s / (trial_s + lead_s)
+        most = held_packets(run.traffic, plan.snap_bytes) * trial_s / (trial_s + lead_s)
     search = Search(
         goals=tuple(goals),
         smallest=loads.smallest,
@@ -131,7 +210,14 @@ def wanted(  # noqa: PLR0913 - keyword-only options, each with a default
         seed=plan.seed,
         most_packets=most,
     )
-    return Wanted(run, loads, search, conditions, lead_s)
+    return SearchRequest(run, loads, search, conditions, lead_s)
+
+
+def _rate(traffic: Traffic) -> tuple[Decimal, str]:
+    """Return the rate of a plan, and pps or bit/s."""
+    if traffic.rate_pps is not None:
+        return Decimal(traffic.rate_pps), "pps"
+    return amount_of(traffic.rate or "")
 
 
 def _one_run(plan: Plan, runs: Sequence[Run]) -> Run:

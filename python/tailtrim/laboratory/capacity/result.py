@@ -13,13 +13,12 @@ from tailtrim.laboratory.capacity.trial import Purpose
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tailtrim.laboratory.capacity.bounds import Bounds
-    from tailtrim.laboratory.capacity.goal import Goal
+    from tailtrim.laboratory.capacity.bounds import Bounds, Goal
     from tailtrim.laboratory.capacity.search import Search
-    from tailtrim.laboratory.capacity.trial import Seen
+    from tailtrim.laboratory.capacity.trial import TrialResult
 
 
-class Ended(StrEnum):
+class EndReason(StrEnum):
     """Why the bounds of a goal are not nearer."""
 
     WIDTH = "width"
@@ -34,7 +33,7 @@ class Ended(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class FoundBound:
+class GoalBound:
     """A bound of a goal: its load, and the result of its trials.
 
     ``verified`` is whether a trial at the end of the search agreed; ``None`` without one.
@@ -48,7 +47,7 @@ class FoundBound:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class GoalResult:
     """Result for a goal; loads are in the unit of the search.
 
     ``throughput`` is the conditional throughput (RFC 9971): the rate forwarded at the lower bound.
@@ -56,10 +55,10 @@ class Found:
     """
 
     goal: str
-    lower: FoundBound | None
-    upper: FoundBound | None
+    lower: GoalBound | None
+    upper: GoalBound | None
     throughput: float | None
-    ended: Ended
+    ended: EndReason
     not_decided: tuple[int, ...] = ()
     limit: str | None = None
 
@@ -75,12 +74,12 @@ class Found:
         return asdict(self) | {"width": self.width}
 
 
-def found(search: Search, seen: Sequence[Seen]) -> list[Found]:
+def goal_results(search: Search, seen: Sequence[TrialResult]) -> list[GoalResult]:
     """Return what trials say of each goal of a search."""
-    return [_found(search, goal, seen) for goal in search.goals]
+    return [_goal_result(search, goal, seen) for goal in search.goals]
 
 
-def _found(search: Search, goal: Goal, seen: Sequence[Seen]) -> Found:
+def _goal_result(search: Search, goal: Goal, seen: Sequence[TrialResult]) -> GoalResult:
     known, trials = bounds(goal, seen, search.pps), valid(seen)
     lower, upper = (
         None if load is None else _bound(goal, load, trials[load])
@@ -89,16 +88,16 @@ def _found(search: Search, goal: Goal, seen: Sequence[Seen]) -> Found:
     throughput = None
     if lower is not None:
         throughput = lower.load * goal.throughput_share(trials[lower.load])
-    ended = _ended(search, goal, known, seen)
+    ended = _end_reason(search, goal, known, seen)
     limit = None
-    if ended is Ended.GENERATOR:
+    if ended is EndReason.GENERATOR:
         lowest = min(known.between(not_measurable(seen)))
         limit = next(one.invalid for one in reversed(seen) if one.trial.load == lowest)
     undecided = tuple(known.between(known.given_up))
-    return Found(goal.name, lower, upper, throughput, ended, undecided, limit)
+    return GoalResult(goal.name, lower, upper, throughput, ended, undecided, limit)
 
 
-def _bound(goal: Goal, load: int, seen: Sequence[Seen]) -> FoundBound:
+def _bound(goal: Goal, load: int, seen: Sequence[TrialResult]) -> GoalBound:
     good = [goal.good(one) for one in seen]
     again = [goal.good(one) for one in seen if one.trial.purpose is Purpose.VERIFICATION]
     agreed = None
@@ -106,21 +105,23 @@ def _bound(goal: Goal, load: int, seen: Sequence[Seen]) -> FoundBound:
         others = [goal.good(o) for o in seen if o.trial.purpose is not Purpose.VERIFICATION]
         agreed = again[-1] == (2 * sum(others) > len(others))
     duration_s = math.fsum(one.trial.duration_s for one in seen)
-    return FoundBound(load, len(seen), sum(good), duration_s, agreed)
+    return GoalBound(load, len(seen), sum(good), duration_s, agreed)
 
 
-def _ended(search: Search, goal: Goal, known: Bounds, seen: Sequence[Seen]) -> Ended:
+def _end_reason(
+    search: Search, goal: Goal, known: Bounds, seen: Sequence[TrialResult]
+) -> EndReason:
     lower, upper = known.lower, known.upper
     if lower is not None and upper is not None:
         at = search.loads.index
         if at(upper) - at(lower) <= search.steps:
-            return Ended.WIDTH
+            return EndReason.WIDTH
     if search.wants(goal, seen):
-        return Ended.BUDGET
+        return EndReason.BUDGET
     if known.between(known.given_up):
-        return Ended.NOT_DECIDED
+        return EndReason.NOT_DECIDED
     if upper is None and known.between(not_measurable(seen)):
-        return Ended.GENERATOR
+        return EndReason.GENERATOR
     if upper is None:
-        return Ended.HIGHEST
-    return Ended.LOWEST if lower is None else Ended.NOT_DECIDED
+        return EndReason.HIGHEST
+    return EndReason.LOWEST if lower is None else EndReason.NOT_DECIDED

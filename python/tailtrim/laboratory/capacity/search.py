@@ -21,9 +21,8 @@ from tailtrim.laboratory.capacity.trial import LOST, Purpose, Trial
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from tailtrim.laboratory.capacity.bounds import Bounds
-    from tailtrim.laboratory.capacity.goal import Goal
-    from tailtrim.laboratory.capacity.trial import Seen
+    from tailtrim.laboratory.capacity.bounds import Bounds, Goal
+    from tailtrim.laboratory.capacity.trial import TrialResult
 
 #: Steps of the grid of loads in a width: goals meet at the same loads, and share their trials.
 _STEPS = 2
@@ -65,7 +64,7 @@ class Search:
             load /= (1 + self.width) ** (1 / _STEPS)
         return sorted(found)
 
-    def next_trial(self, seen: Sequence[Seen]) -> Trial | None:
+    def next_trial(self, seen: Sequence[TrialResult]) -> Trial | None:
         """Return the trial that follows others; ``None`` at the end of the search.
 
         Args:
@@ -91,11 +90,11 @@ class Search:
     def _in_time(trial: Trial, left_s: float) -> Trial | None:
         return trial if trial.duration_s <= left_s else None
 
-    def wants(self, goal: Goal, seen: Sequence[Seen]) -> bool:
+    def wants(self, goal: Goal, seen: Sequence[TrialResult]) -> bool:
         """Whether a goal needs more trials."""
         return self._of(goal, bounds(goal, seen, self.pps), seen) is not None
 
-    def _wanted(self, found: dict[Goal, Bounds], seen: Sequence[Seen]) -> list[Trial]:
+    def _wanted(self, found: dict[Goal, Bounds], seen: Sequence[TrialResult]) -> list[Trial]:
         """Return the trials that goals need, the best first."""
         wanted = [
             (known.lower is not None, trial.duration_s, trial)
@@ -106,7 +105,7 @@ class Search:
         # trials: their results may spare the long ones.
         return [trial for _, _, trial in sorted(wanted, key=lambda one: one[:2])]
 
-    def _repeated(self, seen: Sequence[Seen]) -> Trial | None:
+    def _repeated(self, seen: Sequence[TrialResult]) -> Trial | None:
         """Return the last trial if it was invalid and may be repeated, then as long as may be."""
         last = seen[-1]
         if last.invalid is None or last.trial.purpose is Purpose.WARM_UP:
@@ -116,7 +115,7 @@ class Search:
         longest_s = self._longest_s(last.trial.load, seen)
         return replace(last.trial, duration_s=min(last.trial.duration_s, longest_s))
 
-    def _longest_s(self, load: int, seen: Sequence[Seen]) -> float:
+    def _longest_s(self, load: int, seen: Sequence[TrialResult]) -> float:
         """Return how long a trial may be: half of the shortest one that was invalid.
 
         By its packets: taps that are too slow for more spoil trials of so many at any load.
@@ -127,22 +126,22 @@ class Search:
                 packets = min(packets, self.pps(one.trial.load) * one.trial.duration_s / 2)
         return max(packets / self.pps(load), self.trial_s)
 
-    def _of(self, goal: Goal, known: Bounds, seen: Sequence[Seen]) -> Trial | None:
+    def _of(self, goal: Goal, known: Bounds, seen: Sequence[TrialResult]) -> Trial | None:
         """Return the trial that a goal needs next."""
         load = _doubted(goal, known, seen)
         if load is None:
             # Below a load that is hard to decide, a lower bound may be found sooner.
-            at = _Place(self, known, seen, without_hard=known.lower is None).wanted()
+            at = _Place(self, known, seen, without_hard=known.lower is None).next()
             if at is None and known.hard:
-                at = _Place(self, known, seen).wanted()
+                at = _Place(self, known, seen).next()
             if at is None:
                 return None
             load = self.loads[at]
-        begun = known.judged.get(load)
+        begun = known.judgements.get(load)
         more_s = begun.more_s if begun is not None else self.trial_s
         return Trial(load, min(more_s, self._longest_s(load, seen)))
 
-    def _curve(self, found: dict[Goal, Bounds], seen: Sequence[Seen]) -> Iterator[Trial]:
+    def _curve(self, found: dict[Goal, Bounds], seen: Sequence[TrialResult]) -> Iterator[Trial]:
         """Yield trials at loads below the bounds: for the curve, and to find holes."""
         lowers = [known.lower for known in found.values() if known.lower is not None]
         tried = {one.trial.load for one in seen}
@@ -151,7 +150,9 @@ class Search:
             if load not in tried:
                 yield Trial(load, self.trial_s, Purpose.CURVE)
 
-    def _verifications(self, found: dict[Goal, Bounds], seen: Sequence[Seen]) -> Iterator[Trial]:
+    def _verifications(
+        self, found: dict[Goal, Bounds], seen: Sequence[TrialResult]
+    ) -> Iterator[Trial]:
         """Yield trials at bounds that were not measured again, in random order."""
         verified = {s.trial.load for s in seen if s.trial.purpose is Purpose.VERIFICATION}
         ends = {at for known in found.values() for at in (known.lower, known.upper)}
@@ -163,17 +164,17 @@ class Search:
             yield Trial(load, duration_s, Purpose.VERIFICATION)
 
 
-def _doubted(goal: Goal, known: Bounds, seen: Sequence[Seen]) -> int | None:
+def _doubted(goal: Goal, known: Bounds, seen: Sequence[TrialResult]) -> int | None:
     """Return a load below the lower bound whose trials say that it may be an upper one."""
     trials = valid(seen)
-    for load, one in known.judged.items():
+    for load, one in known.judgements.items():
         begun = one.bound is None and not one.given_up
         if begun and load < (known.lower or 0) and not all(map(goal.good, trials[load])):
             return load
     return None
 
 
-def beside_s(seen: Sequence[Seen]) -> float:
+def beside_s(seen: Sequence[TrialResult]) -> float:
     """Return the overhead of a trial, in addition to its duration."""
     return median(s.took_s - s.trial.duration_s for s in seen) if seen else _BESIDE_S
 
@@ -182,7 +183,12 @@ class _Place:
     """Where a goal's next trial is, as a place on the grid of loads."""
 
     def __init__(
-        self, search: Search, known: Bounds, seen: Sequence[Seen], *, without_hard: bool = False
+        self,
+        search: Search,
+        known: Bounds,
+        seen: Sequence[TrialResult],
+        *,
+        without_hard: bool = False,
     ) -> None:
         self._loads, self._seen = search.loads, seen
         self._counted = [one for trials in valid(seen).values() for one in trials]
@@ -194,9 +200,9 @@ class _Place:
         self._without = [place[load] for load in known.between(without)]
         self._roofs = [place[load] for load in known.between(missing)]
         self._hard = [place[load] for load in known.between(known.hard)]
-        self._begun = [place[load] for load in known.between([*known.judged])]
+        self._begun = [place[load] for load in known.between([*known.judgements])]
 
-    def wanted(self) -> int | None:
+    def next(self) -> int | None:
         """Return the place; ``None`` where the bounds are as near as they can be."""
         if self._upper is None:
             return self._upwards()
@@ -251,7 +257,7 @@ class _Place:
         return max(bisect_right(self._loads, rate) - 1, 0)
 
 
-def _forwarded(one: Seen) -> float:
+def _forwarded(one: TrialResult) -> float:
     """Return the share of a trial's load that was sent and forwarded."""
     return one.sent_share * (1 - one.counts[LOST].ratio if one.counts else 1.0)
 

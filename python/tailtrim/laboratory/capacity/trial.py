@@ -6,12 +6,16 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from tailtrim.laboratory.experiment import Listener
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from tailtrim.results.experiments import Outcome
+
 #: Attempts at a load whose trials fail, until it is given up.
 ATTEMPTS = 3
-#: Of :attr:`Seen.counts`: packets that were lost or not sent.
+#: Of :attr:`TrialResult.counts`: packets that were lost or not sent.
 LOST = "lost"
 
 
@@ -66,7 +70,7 @@ class Count:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class TrialResult:
     """A trial that was done, and took so long with all that is done before and after.
 
     ``invalid`` says why it shows the generator or the taps rather than the device, ``sent_share``
@@ -81,3 +85,10 @@ class Seen:
     invalid: str | None = None
     sent_share: float = 1.0
     own_pps: float | None = None
+
+
+class TrialListener(Listener):
+    """Listener to the events of a search, too."""
+
+    def trial_ended(self, result: TrialResult, outcome: Outcome) -> None:
+        """Hear the result of a trial, and the outcome of its run."""

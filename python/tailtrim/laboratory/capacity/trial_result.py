@@ -11,7 +11,7 @@ import numpy as np
 from tailtrim.analysis.compare import plan_length
 from tailtrim.errors import RunDirectoryError, TailtrimError
 from tailtrim.laboratory.capacity.lateness import beyond, late_packets, late_spans
-from tailtrim.laboratory.capacity.trial import LOST, Count, Seen
+from tailtrim.laboratory.capacity.trial import LOST, Count, TrialResult
 from tailtrim.laboratory.experiment.validity import load_doubts
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ _TELLING = 10
 _KNOWN = 0.9
 
 
-def seen(  # noqa: PLR0913 - what a run has
+def trial_result(  # noqa: PLR0913 - what a run has
     trial: Trial,
     took_s: float,
     outcome: Outcome,
@@ -40,7 +40,7 @@ def seen(  # noqa: PLR0913 - what a run has
     conditions: Sequence[Condition],
     *,
     limits: Limits,
-) -> Seen:
+) -> TrialResult:
     """Return what a trial showed.
 
     Args:
@@ -57,7 +57,7 @@ def seen(  # noqa: PLR0913 - what a run has
 
     """
     if run is None:
-        return Seen(trial, took_s, invalid=outcome.failed or outcome.skipped or "no result")
+        return TrialResult(trial, took_s, invalid=outcome.failed or outcome.skipped or "no result")
     generator = run.generator()
     spans = late_spans(run)
     # Where it is not known which packets were late, a late generator makes the trial invalid.
@@ -77,7 +77,7 @@ def seen(  # noqa: PLR0913 - what a run has
     if invalid is None and any(one.known < _KNOWN * one.packets for one in counts.values()):
         most = max(one.unknown / one.packets for one in counts.values())
         invalid = f"the generator was late: of {100 * most:.0f} % of the packets nothing is known"
-    return Seen(trial, took_s, counts, invalid, share, _own_pps(run))
+    return TrialResult(trial, took_s, counts, invalid, share, _own_pps(run))
 
 
 def _lateness(limits: Limits, generator: dict[str, Any]) -> set[str]:

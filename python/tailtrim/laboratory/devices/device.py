@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from tailtrim.laboratory.nodes.testbed import Ability, Forwarding
 
 
+#: Regular expressions for options; decimals have no other reading than the agent's.
+DECIMAL = r"\d+(\.\d+)?"
+TIME = rf"{DECIMAL}(ns|us|ms|s)"
 #: Options that records have behind those of the device itself.
 _LAST = ("disturb", "node", "container", "lifetime")
 
@@ -136,7 +139,7 @@ class InlineDevice(Device):
 
     @abstractmethod
     def start(self, at: Forwarding, ip: int, stack: ExitStack) -> Agent | Program | None:
-        """Start it. :class:`.started.Started` waits until packets pass.
+        """Start it. :class:`.running_device.DeviceUnderTest` waits until packets pass.
 
         Args:
             at: where: it is the node ``dut``, with ports ``dut_in`` and ``dut_out``.

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from tailtrim.laboratory.devices.device import InlineDevice
-from tailtrim.laboratory.devices.options import TIME
+from tailtrim.laboratory.devices.device import TIME, InlineDevice
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
+from tailtrim.laboratory.devices.device import DECIMAL, TIME
 from tailtrim.laboratory.devices.disturbed import DisturbedDevice
-from tailtrim.laboratory.devices.options import DECIMAL, TIME
 from tailtrim.laboratory.nodes.agent import Agent
 from tailtrim.results import DISTURBED, STALLS
 

@@ -157,7 +157,7 @@ class Reflector(Device):
         return [self.target, "--protocol", self.protocol, *port]
 
 
-class Answering:
+class RunningReflector:
     """A reflector that answers, for as long as the context lasts.
 
     Args:

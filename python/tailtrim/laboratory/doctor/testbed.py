@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tailtrim.errors import HostError, TailtrimError
-from tailtrim.laboratory.devices.reflector import Answering, Reflector
-from tailtrim.laboratory.devices.started import Started
+from tailtrim.laboratory.devices.reflector import Reflector, RunningReflector
+from tailtrim.laboratory.devices.running_device import DeviceUnderTest
 from tailtrim.laboratory.devices.wire import Wire
 from tailtrim.laboratory.doctor.check import attempt
 from tailtrim.laboratory.nodes import local_host
@@ -76,7 +76,7 @@ def _try(folder: Path) -> dict[str, str | None]:
             pass
 
     def packets() -> None:
-        with testbed.forwarding(folder) as at, Started(Wire(preset="wire"), at, ready_s=5):
+        with testbed.forwarding(folder) as at, DeviceUnderTest(Wire(preset="wire"), at, ready_s=5):
             pass
 
     def bpf() -> None:
@@ -92,7 +92,7 @@ def _try(folder: Path) -> dict[str, str | None]:
         def answering() -> None:
             reflector = Reflector(preset="reflector", reflect=name)
             with testbed.reflection(folder, between=False) as at:
-                Answering(reflector, at, lambda change: change()).__exit__()
+                RunningReflector(reflector, at, lambda change: change()).__exit__()
 
         return answering
 

@@ -76,7 +76,14 @@ def rows(channels: Sequence[Channel], readings: Sequence[Reading]) -> list[Row]:
         current = [_or_nan(reading.values[number].current_a) * 1e3 for number in whole]
         voltage = [_or_nan(reading.values[number].voltage_v) for number in whole]
         local = reading.time.astimezone()
-        found.append(Row(local, *map(tuple, (current, voltage, power, energy))))
+        row = Row(
+            time=local,
+            current_ma=tuple(current),
+            voltage_v=tuple(voltage),
+            power_w=tuple(power),
+            energy_wh=tuple(energy),
+        )
+        found.append(row)
         before = [reading]
     return found
 
@@ -131,14 +138,17 @@ def read(path: Path) -> list[Row]:
         try:
             time = datetime.strptime(line[0], _FORMAT).astimezone()
             values = [float(word) if word else math.nan for word in line[1:]]
-            parts = [values[at * outlets :][:outlets] for at in range(len(_QUANTITIES))]
+            current, voltage, power, counter = (
+                tuple(values[at * outlets :][:outlets]) for at in range(len(_QUANTITIES))
+            )
             if len(line) != len(header):
                 raise ValueError(f"{len(line)} values, expected {len(header)}")  # noqa: TRY301
         except (ValueError, IndexError) as error:
             raise ResultsError(f"{path}: line {number}: {error}") from error
         # The first row has the counter itself.
-        energy = parts[3] if found else [0.0] * outlets
-        found.append(Row(time, *map(tuple, (*parts[:3], energy))))
+        energy = counter if found else (0.0,) * outlets
+        row = Row(time=time, current_ma=current, voltage_v=voltage, power_w=power, energy_wh=energy)
+        found.append(row)
     return found
 
 

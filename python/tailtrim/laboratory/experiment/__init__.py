@@ -40,17 +40,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tailtrim.laboratory.experiment.booted import Booted
+    from tailtrim.laboratory.experiment.boots import Boots
+    from tailtrim.laboratory.experiment.context import Listener
     from tailtrim.laboratory.experiment.estimate import Estimate
     from tailtrim.laboratory.experiment.guests import images_for
-    from tailtrim.laboratory.experiment.plan_kept import keep_plan
-    from tailtrim.laboratory.experiment.record import Experiment
+    from tailtrim.laboratory.experiment.record import Experiment, keep_plan
     from tailtrim.laboratory.experiment.running import conduct, nodes_of
 
 __all__ = [
-    "Booted",
+    "Boots",
     "Estimate",
     "Experiment",
+    "Listener",
     "conduct",
     "images_for",
     "keep_plan",
@@ -58,12 +59,13 @@ __all__ = [
 ]
 
 _PLACES = {
-    "Booted": "booted",
+    "Boots": "boots",
     "Estimate": "estimate",
     "Experiment": "record",
+    "Listener": "context",
     "conduct": "running",
     "images_for": "guests",
-    "keep_plan": "plan_kept",
+    "keep_plan": "record",
     "nodes_of": "running",
 }
 

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from tailtrim.laboratory.nodes.node import Node
     from tailtrim.laboratory.nodes.testbed import Forwarding
-    from tailtrim.laboratory.plan import Plan, Run
 
 #: The taps of a testbed, in the order of matching.
 _PORTS = ("tap_in", "tap_out")
@@ -157,20 +156,14 @@ def apart(one: str, other: str) -> HostError:
 
 
 @contextmanager
-def by_minute_of(
-    plan: Plan, run: Run, at: Forwarding, quantiles: Sequence[str]
-) -> Iterator[ByMinute | None]:
-    """Have what matches the packets of a run by minute; ``None`` where the plan does not say so.
+def rescue_minutes(by_minute: ByMinute | None) -> Iterator[None]:
+    """Fetch the minutes of a run that fails within the context, however it does.
 
-    However the run fails within the context, its minutes are fetched: nodes on other hosts take
-    their files with them.
+    Nodes on other hosts take their files with them.
     """
-    if not plan.by_minute:
-        yield None
-        return
-    by_minute = ByMinute(at, plan.skip_s, quantiles, run.folder)
     try:
-        yield by_minute
+        yield
     except BaseException:
-        by_minute.rescue()
+        if by_minute is not None:
+            by_minute.rescue()
         raise

@@ -65,8 +65,15 @@ class ExperimentCosts:
             shorter_us = self.p999_us[baseline.label] - self.p999_us[cost.label]
             resolved = abs(more.value) > more.expanded
             price = shorter_us / more.value if resolved else None
-            names = (cost.label, baseline.label, cost.node)
-            found.append(Trade(*names, more, -shorter_us, price))
+            trade = Trade(
+                label=cost.label,
+                baseline=baseline.label,
+                node=cost.node,
+                watts=more,
+                p999_us=-shorter_us,
+                us_per_watt=price,
+            )
+            found.append(trade)
         return found
 
     def as_json(self) -> dict[str, Any]:

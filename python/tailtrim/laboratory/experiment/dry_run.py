@@ -14,17 +14,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from tailtrim.errors import HostError
-from tailtrim.laboratory.devices.reflector import Answering, Reflector
-from tailtrim.laboratory.experiment import tap_memory
+from tailtrim.laboratory.devices.reflector import Reflector, RunningReflector
 from tailtrim.laboratory.experiment.by_minute import ByMinute
-from tailtrim.laboratory.experiment.cpu_tracing import tracing
-from tailtrim.laboratory.experiment.expected import Expected
+from tailtrim.laboratory.experiment.cpu_tracing import tracing, tracing_last
+from tailtrim.laboratory.experiment.estimate import Effort
 from tailtrim.laboratory.experiment.guests import passed_ports
 from tailtrim.laboratory.experiment.measure import generating
 from tailtrim.laboratory.experiment.reflector_run import pinging
 from tailtrim.laboratory.experiment.steady_state import WINDOW_S
-from tailtrim.laboratory.experiment.taps import capturing
-from tailtrim.laboratory.experiment.worst_packet_trace import tracing_last
+from tailtrim.laboratory.experiment.taps import capturing, needed_mb
 from tailtrim.laboratory.nodes import local_host, wiring
 from tailtrim.laboratory.nodes.agent import Agent
 from tailtrim.laboratory.nodes.boot.host import BootRequest
@@ -40,7 +38,7 @@ from tailtrim.laboratory.nodes.vm.machine import COMMON
 from tailtrim.laboratory.plan import device_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
     from tailtrim.laboratory.devices import InlineDevice
     from tailtrim.laboratory.nodes.node import Node
@@ -48,7 +46,6 @@ if TYPE_CHECKING:
     from tailtrim.laboratory.nodes.testbed import Forwarding, Reflection
     from tailtrim.laboratory.nodes.testbed_file import TestbedDescription
     from tailtrim.laboratory.plan import Boot, Plan, Run
-    from tailtrim.laboratory.plan.boot import PassedThrough
 
 SCHEMA = "tailtrim.dry-run/1"
 #: Of a host that is not asked.
@@ -77,7 +74,7 @@ class DryRun:
     """Expected runs and time of an experiment, and its steps on each node."""
 
     name: str
-    expected: Expected
+    expected: Effort
     nodes: dict[str, NodeSteps]
 
     def as_json(self) -> dict[str, Any]:
@@ -133,7 +130,7 @@ def dry_run(plan: Plan, runs: list[Run]) -> DryRun:
                 node.roles.append(role)
             for step in steps:
                 node.add(step, run.folder)
-    return DryRun(plan.name, Expected.of(plan, runs), nodes)
+    return DryRun(plan.name, Effort.of(plan, runs), nodes)
 
 
 def _of_host(plan: Plan, testbed: TestbedDescription, name: str) -> Iterable[Step]:
@@ -241,8 +238,8 @@ def _capturing(
     # With two clocks, the source of stamps is what has a bound when the run begins.
     one_clock = at.tap_in.node is at.tap_out.node
     # As much as a node with memory enough has.
-    wanted_mb = tap_memory.wanted_mb(run.traffic, plan.snap_bytes, held=not matching)
-    buffer = ["--buffer", str(wanted_mb)]
+    memory_mb = needed_mb(run.traffic, plan.snap_bytes, held=not matching)
+    buffer = ["--buffer", str(memory_mb)]
     stamps = "best" if one_clock else "STAMPS"
     for node, words in capturing(at, plan.snap_bytes, stamps, matching):
         yield node, [*words, *buffer]
@@ -273,8 +270,7 @@ def _forwarding(plan: Plan, run: Run, nodes: list[DryNode]) -> Forwarding:
         made, facts = partial(_local, nodes), local_host.facts()
         if run.boot is None:
             return LocalForwarding(_NOWHERE, largest, facts, made)
-        passed = {NAMED[name]: port for name, port in plan.vm.ports.items()}
-        return _WithGuest(passed, _NOWHERE, largest, facts, made)
+        return _WithGuest(plan, largest, facts, made)
     testbed = plan.testbed
     return HostsForwarding(testbed, _hosts(nodes, testbed), _NOWHERE, largest)
 
@@ -282,10 +278,12 @@ def _forwarding(plan: Plan, run: Run, nodes: list[DryNode]) -> Forwarding:
 class _WithGuest(LocalForwarding):
     """The testbed of this machine with a virtual machine as the device's node."""
 
-    def __init__(self, ports: Mapping[str, PassedThrough], *given: Any) -> None:
+    def __init__(
+        self, plan: Plan, largest_frame: int, facts: Facts, made: Callable[..., Any]
+    ) -> None:
         """Make the nodes; some ports are PCI devices."""
-        self._passed = ports
-        super().__init__(*given)
+        self._passed = {NAMED[name]: port for name, port in plan.vm.ports.items()}
+        super().__init__(_NOWHERE, largest_frame, facts, made)
 
     def _connect_device(self, stack: ExitStack, make: Callable[[], Any]) -> None:
         del stack
@@ -372,6 +370,6 @@ def _round_trips(plan: Plan, run: Run, reflector: Reflector) -> list[DryNode]:
             node.kind = "set up"
 
     with ExitStack() as stack:
-        stack.enter_context(Answering(reflector, at, tuning))
+        stack.enter_context(RunningReflector(reflector, at, tuning))
         stack.enter_context(Agent(at.client, *pinging(reflector, run, at), cpus=at.client.cpus))
     return nodes

@@ -1,4 +1,7 @@
-"""Files kept of runs that did not end: logs, and the minutes that runs of hours have measured."""
+"""Files of runs that are kept when these do not end: logs, and the minutes of runs of hours.
+
+Logs are standard error of the nodes' programs, and the guests' console.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,10 @@ import contextlib
 import shutil
 from typing import TYPE_CHECKING
 
-from tailtrim.laboratory.experiment import logs
-from tailtrim.results.layout import AROUND, COUNTERS, MINUTES
+from tailtrim.results.layout import AROUND, COUNTERS, LOGS, MINUTES
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from pathlib import Path
 
 #: Folder below the experiment for the files of runs that failed.
@@ -56,6 +59,30 @@ def move_minutes(source: Path, target: Path) -> None:
         shutil.move(path, target / AROUND / path.name)
 
 
+def log_names(folder: Path) -> frozenset[str]:
+    """Return the names of the logs in a folder."""
+    return frozenset(path.name for path in (folder / LOGS).glob("*"))
+
+
+def move_logs(source: Path, target: Path, but: Collection[str] = ()) -> None:
+    """Move logs of one folder to another; programs that wrote nothing have none.
+
+    Args:
+        source: the folder that has the folder of logs.
+        target: the folder that gets one.
+        but: names of logs that stay, since others go on with them.
+
+    """
+    for path in sorted((source / LOGS).glob("*")):
+        if path.name in but:
+            continue
+        if path.stat().st_size == 0:
+            path.unlink()
+            continue
+        (target / LOGS).mkdir(exist_ok=True)
+        shutil.move(path, target / LOGS / path.name)
+
+
 def keep(draft: Path, experiment: Path, run: str) -> None:
     """Keep what there is of a run that failed, instead of what there was of it before.
 
@@ -74,7 +101,7 @@ def keep(draft: Path, experiment: Path, run: str) -> None:
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
     move_minutes(draft, place)
-    logs.move(draft, place)
+    move_logs(draft, place)
     for path in draft.glob("*.log"):
         shutil.move(path, place / path.name)
     # A folder goes that has nothing in it.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tailtrim.laboratory.experiment.boot_lines import BootLines
+from tailtrim.laboratory.experiment.boots import BootLines
 from tailtrim.laboratory.nodes.testbed import LOCAL
 from tailtrim.laboratory.nodes.vm import image, kernel, pci
 from tailtrim.laboratory.nodes.vm.forwarding import GuestForwarding
@@ -14,8 +14,9 @@ from tailtrim.laboratory.nodes.vm.machine import COMMON
 from tailtrim.results.layout import LOGS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
+    from tailtrim.laboratory.experiment.context import Listener
     from tailtrim.laboratory.experiment.record import Experiment
     from tailtrim.laboratory.nodes.vm.image import Image
     from tailtrim.laboratory.nodes.vm.pci import PassedPort
@@ -40,17 +41,14 @@ def passed_ports(plan: Plan) -> dict[str, PassedPort]:
 
 
 def images_for(
-    experiment: Experiment,
-    told: Callable[[str], None],
-    warned: Callable[[str], None],
-    boots: Iterable[Boot] | None = None,
+    experiment: Experiment, listener: Listener, boots: Iterable[Boot] | None = None
 ) -> dict[Boot, Image]:
     """Make the images that runs boot, and look at their boot lines.
 
     Args:
         experiment: whose runs.
-        told: is called with what is being done, where it takes time.
-        warned: is called with what may be wrong with a boot line.
+        listener: hears what is prepared, where it takes time, and what may be wrong with a boot
+            line.
         boots: their boots; by default those of the missing runs.
 
     Raises:
@@ -68,14 +66,14 @@ def images_for(
     passed = passed_ports(experiment.plan) if boots else {}
     drivers = tuple(sorted({port.module for port in passed.values()}))
     images: dict[Boot, Image] = {}
-    lines = BootLines(warned)
+    lines = BootLines(listener.warning)
     for boot in boots:
         given = Path(boot.kernel)
         if given.is_dir() and not kernel.NAME.fullmatch(boot.kernel):
             images[boot] = image.opened(given)
         else:
             recipe = image.Recipe(boot.kernel, vm.release, tuple(vm.packages), drivers=drivers)
-            images[boot] = image.built(recipe, told)
+            images[boot] = image.built(recipe, listener.preparation)
         line = f"{COMMON} {boot.cmdline}".strip()
         lines.look(line, images[boot].kernel, vm.cpus, boot.kernel)
     lines.refuse()
@@ -83,7 +81,7 @@ def images_for(
 
 
 class Guests:
-    """A virtual machine for each boot: a way to boot of :mod:`.booted`.
+    """A virtual machine for each boot: a boot method of :mod:`.boots`.
 
     Args:
         experiment: whose runs.

@@ -15,16 +15,18 @@ from typing import TYPE_CHECKING, Any
 
 from tailtrim._native import VERSION
 from tailtrim.analysis import analyze
-from tailtrim.analysis.options import nanoseconds
+from tailtrim.analysis.options import WELL, Departures, nanoseconds
 from tailtrim.errors import CaptureError, RunError
+from tailtrim.laboratory.nodes.clocks import BY_NIC
 from tailtrim.results import TABLES
 from tailtrim.results.layout import SUMMARY
 from tailtrim.results.writing import Draft, provenance_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from tailtrim.analysis.options import Departures
+    from tailtrim.laboratory.experiment.context import InlineRunContext
+    from tailtrim.laboratory.experiment.measure import Measurement
     from tailtrim.laboratory.nodes.node import Node
     from tailtrim.laboratory.nodes.testbed import Forwarding
 
@@ -127,6 +129,40 @@ class Matching:
         folder = node.run("mktemp", "-d", "/var/tmp/tailtrim-captures-XXXXXXXX").strip()  # noqa: S108 - made by mktemp
         node.run("mv", *paths, folder)
         return [f"{node.host_name}:{folder}/{Path(path).name}" for path in paths]
+
+
+def matching_of(context: InlineRunContext, measured: Measurement, log: Path) -> Matching:
+    """Return the matching of the captures of a run, whose generator has left a log."""
+    at, capture = context.at, measured.capture
+    files = [Path(capture["taps"][tap]["file"]).name for tap in TAPS]
+    return Matching(
+        at=at,
+        taps=list(zip((at.tap_in.node, at.tap_out.node), files, strict=True)),
+        skip_s=context.plan.skip_s,
+        quantiles=context.experiment.quantiles,
+        departures=departures(log, capture, shares_cpu=measured.shares_cpu),
+        keep=context.plan.keep_captures,
+    )
+
+
+def departures(log: Path, capture: Mapping[str, Any], *, shares_cpu: bool) -> Departures:
+    """Return when the generator was not up to its schedule, on the clock of the stamps.
+
+    Args:
+        log: its ``departures.csv``.
+        capture: result of the taps, as ``capture.json`` has it.
+        shares_cpu: whether generator and device have a CPU in common.
+
+    Raises:
+        OSError: the log cannot be read.
+        ValueError: it is not such a log.
+
+    """
+    if any(tap.get("stamps") == BY_NIC for tap in capture["taps"].values()):
+        # The log has times of CLOCK_REALTIME. Behind a NIC no packet waits in the sender's hands.
+        return WELL
+    read = Departures.read(log)
+    return read.without_stalls() if shares_cpu else read
 
 
 def fetched(

@@ -9,11 +9,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tailtrim.errors import RunError
-from tailtrim.laboratory.devices.started import Started
+from tailtrim.laboratory.devices.running_device import DeviceUnderTest
 from tailtrim.laboratory.devices.wire import Wire
 from tailtrim.laboratory.experiment.agent_deadline import result_in_time
-from tailtrim.laboratory.experiment.cpu_tracing import Watching
-from tailtrim.laboratory.experiment.metered import Metered, meters_of
+from tailtrim.laboratory.experiment.cpu_tracing import CpuRecording
+from tailtrim.laboratory.experiment.metered import RunMeters, meters_of
 from tailtrim.laboratory.experiment.tap_clocks import TapClocks
 from tailtrim.laboratory.experiment.taps import Taps
 from tailtrim.laboratory.experiment.validity import clock_doubts
@@ -23,15 +23,12 @@ from tailtrim.laboratory.nodes.testbed import DESTINATION_IP, SOURCE_IP
 from tailtrim.results import DEPARTURES, DISTURBED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tailtrim.laboratory.devices import InlineDevice
-    from tailtrim.laboratory.devices.started import Running
-    from tailtrim.laboratory.experiment.by_minute import ByMinute
+    from tailtrim.laboratory.devices.running_device import RunningDevice
+    from tailtrim.laboratory.experiment.context import InlineRunContext
     from tailtrim.laboratory.nodes.node import Node
     from tailtrim.laboratory.nodes.ports import Port
     from tailtrim.laboratory.nodes.testbed import Forwarding
-    from tailtrim.laboratory.plan import Plan, Run
+    from tailtrim.laboratory.plan import Run
 
 #: After the last departure the device may hold packets for so long without one leaving.
 _SETTLE_S = 0.3
@@ -40,7 +37,7 @@ _LOOK_S = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class Measurement:
     """Counts of generator, taps, forwarder and trace in a run, and reasons to doubt them."""
 
     generator: dict[str, Any]
@@ -54,68 +51,52 @@ class Measured:
     #: Counters of the device's control group during the run, if it has one.
     counted: dict[str, int] = field(default_factory=dict)
     #: The meters of the nodes.
-    metered: Metered | None = None
+    meters: RunMeters | None = None
 
 
-def measure(  # noqa: PLR0913 - what a run takes
-    at: Forwarding,
-    dut: InlineDevice,
-    plan: Plan,
-    run: Run,
-    told: Callable[[str], None],
-    *,
-    running: Running | None = None,
-    with_meters: bool = True,
-    by_minute: ByMinute | None = None,
-) -> Measured:
+def measure(context: InlineRunContext, *, with_meters: bool = True) -> Measurement:
     """Generate and capture, once. Captures, logs and the trace stay on their nodes.
 
     Args:
-        at: where.
-        dut: the run's device.
-        plan: whose run.
-        run: which one.
-        told: is called with what is being done.
-        running: the device, where it runs already and goes on afterwards.
+        context: the run, with its nodes and its device.
         with_meters: whether to read the meters of the nodes, if they have any.
-        by_minute: matches packets while they come; by default they are captured.
 
     Raises:
         HostError: a node cannot do it.
         RunError: the device or a part of the meter died.
 
     """
-    meters = meters_of(plan) if with_meters else {}
+    at, dut, run = context.at, context.dut, context.run
     with ExitStack() as stack:
         stack.enter_context(at.aside())
-        metered = stack.enter_context(Metered(meters, plan, run, at, busy=dut.serving(at)))
-        if running is None:
-            metered.idle(told)
-        device = running or stack.enter_context(
-            Started(dut, at, ip=run.traffic.ip, ready_s=plan.limits.ready_s)
+        meters = RunMeters(context, meters_of(context.plan) if with_meters else {})
+        stack.enter_context(meters)
+        if context.device is None:
+            meters.idle()
+        device = context.device or stack.enter_context(
+            DeviceUnderTest(dut, at, ip=run.traffic.ip, ready_s=context.plan.limits.ready_s)
         )
         clocks = TapClocks(at)
-        matching = by_minute.words if by_minute else ()
-        taps = Taps(at, run.traffic, plan.snap_bytes, clocks.stamps, matching)
-        capture = stack.enter_context(taps)
-        metered.ready(told, loaded=False)
+        capture = stack.enter_context(Taps(context, clocks.stamps))
+        meters.ready(loaded=False)
         # Armed when everything else stands: setting up sends interrupts to all CPUs.
-        watching = stack.enter_context(Watching(at, dut, device, run, by_minute))
-        told("measuring")
-        metered.before_load()
+        recording = stack.enter_context(CpuRecording(context, device))
+        context.progress("measuring")
+        meters.before_load()
         before, counted = at.timestamper.clocks(), at.dut.counted()
         # A reading before its first packets: page faults that they cause count, too, and on a busy
         # machine a second may pass until the next reading.
         device.check()
+        logged = context.by_minute is None
         generator = stack.enter_context(
-            Agent(at.loadgen, *generating(run, dut.destination(at), at, logged=by_minute is None))
+            Agent(at.loadgen, *generating(run, dut.destination(at), at, logged=logged))
         )
         generator.ready()
-        disturbing = _disturbing(dut, device, at)
+        disturbing = _disturbing(context, device)
         if disturbing is not None:
             stack.enter_context(disturbing).ready()
-        look = partial(_look, at, device, capture, watching, told)
-        with metered.loaded():
+        look = partial(_look, context, device, capture, recording)
+        with meters.loaded():
             sent, doubts = result_in_time(
                 generator, "generator", look, duration_s=run.traffic.duration_s, every_s=_LOOK_S
             )
@@ -124,34 +105,38 @@ def measure(  # noqa: PLR0913 - what a run takes
         doubts += clock_doubts(before, at.timestamper.clocks())
         counted = since(counted, at.dut.counted())
         # A disturbance may run on the device's CPU: the trace ends before the signal that ends it.
-        traced = watching.stop()
+        traced = recording.stop()
         if disturbing is not None:
             disturbing.stop()
-        metered.ready(told, loaded=True)
+        meters.ready(loaded=True)
         captured = capture.stop()
-        watching.end(captured)
+        recording.end(captured)
         clocks.ended()
         _reached(at.dut)
-        shared = not isinstance(dut, Wire) and bool({*at.loadgen.cpus} & {*dut.serving(at)})
-        every = (sent, captured, device.stop(), traced, shared, tuple(doubts), clocks, counted)
-        return Measured(*every, metered)
+        return Measurement(
+            generator=sent,
+            capture=captured,
+            device=device.stop(),
+            trace=traced,
+            shares_cpu=not isinstance(dut, Wire) and bool({*at.loadgen.cpus} & {*dut.serving(at)}),
+            doubts=tuple(doubts),
+            clocks=clocks,
+            counted=counted,
+            meters=meters,
+        )
 
 
 def _look(
-    at: Forwarding,
-    device: Running,
-    capture: Taps,
-    watching: Watching,
-    told: Callable[[str], None],
+    context: InlineRunContext, device: RunningDevice, capture: Taps, recording: CpuRecording
 ) -> None:
     """Report at once if a node, the device, the taps or the traces end while packets are sent."""
-    for node in at.nodes.values():
+    for node in context.at.nodes.values():
         if node.lost:
             node.check()
     device.check()
     capture.check()
-    watching.look(capture.around)
-    told(f"measuring, {capture.told}")
+    recording.look(capture.around)
+    context.progress(f"measuring, {capture.told}")
 
 
 def _reached(dut: Node) -> None:
@@ -160,9 +145,9 @@ def _reached(dut: Node) -> None:
         raise RunError(f"{dut.named}: cannot be reached any more")
 
 
-def _disturbing(dut: InlineDevice, device: Running, at: Forwarding) -> Agent | None:
+def _disturbing(context: InlineRunContext, device: RunningDevice) -> Agent | None:
     """Start the disturbance of the device from outside, if the plan has one."""
-    what = dut.disturbance
+    at, what = context.at, context.dut.disturbance
     if what is None:
         return None
     cpu, node = at.dut.cpus[-1], at.dut.outside

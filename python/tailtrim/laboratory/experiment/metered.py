@@ -16,14 +16,15 @@ from tailtrim.laboratory.nodes.node import allowed
 from tailtrim.results import ENERGY
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from contextlib import AbstractContextManager
     from pathlib import Path
 
+    from tailtrim.laboratory.experiment.context import InlineRunContext
     from tailtrim.laboratory.nodes.meters import Meter, Reader, Start
     from tailtrim.laboratory.nodes.node import Node, Process
     from tailtrim.laboratory.nodes.testbed import Forwarding
-    from tailtrim.laboratory.plan import Plan, Run
+    from tailtrim.laboratory.plan import Plan
 
 #: Name of this machine where it is the testbed.
 LOCAL = "local"
@@ -53,15 +54,12 @@ def meters_of(plan: Plan) -> dict[str, Meter]:
     return found
 
 
-class Metered:
+class RunMeters:
     """The meters of a run, for as long as the context lasts; without a meter it does nothing.
 
     Args:
+        context: the run, with its nodes.
         meters: by the names of their nodes.
-        plan: whose run.
-        run: which one.
-        at: where.
-        busy: the CPUs of the device's node on which something is measured.
 
     Raises:
         HostError: a meter cannot be read.
@@ -69,18 +67,13 @@ class Metered:
 
     """
 
-    def __init__(
-        self,
-        meters: Mapping[str, Meter],
-        plan: Plan,
-        run: Run,
-        at: Forwarding,
-        *,
-        busy: Sequence[int],
-    ) -> None:
+    def __init__(self, context: InlineRunContext, meters: Mapping[str, Meter]) -> None:
         """Open the meters."""
-        self._meters, self._energy, self._run = meters, plan.energy, run
-        self._later = run.repetition % 2 == 1
+        self._context, self._meters, self._energy = context, meters, context.plan.energy
+        self._run, at = context.run, context.at
+        self._later = self._run.repetition % 2 == 1
+        # On these CPUs of the device's node something is measured.
+        busy = context.dut.serving(at)
         readers: dict[str, Reader] = {}
         with ExitStack() as stack:
             for name, meter in meters.items():
@@ -102,21 +95,20 @@ class Metered:
         if self._meters:
             self._recorder.__exit__()
 
-    def idle(self, told: Callable[[str], None]) -> None:
+    def idle(self) -> None:
         """Measure the node without its device, if the plan wants that."""
         if self._energy is not None:
-            self._rest(IDLE, self._energy.idle_s, told)
+            self._rest(IDLE, self._energy.idle_s)
 
-    def ready(self, told: Callable[[str], None], *, loaded: bool) -> None:
+    def ready(self, *, loaded: bool) -> None:
         """Measure the device that waits, if the plan wants that and it is its turn.
 
         Args:
-            told: is called with what is being done.
             loaded: whether the load is over: every other repetition waits until then.
 
         """
         if self._energy is not None and loaded == self._later:
-            self._rest(READY, self._energy.ready_s, told)
+            self._rest(READY, self._energy.ready_s)
 
     def before_load(self) -> None:
         """Read the meters once more before packets come."""
@@ -154,10 +146,10 @@ class Metered:
     def _settle_s(self) -> float:
         return _SETTLE_S if self._energy is None else self._energy.settle_s
 
-    def _rest(self, state: str, duration_s: float, told: Callable[[str], None]) -> None:
+    def _rest(self, state: str, duration_s: float) -> None:
         if duration_s == 0 or not self._meters or self._run.floor:
             return
-        told(f"measuring power, {state}")
+        self._context.progress(f"measuring power, {state}")
         self._recorder.read()
         with self._recorder.state(state, settle_s=self._settle_s):
             time.sleep(duration_s + self._settle_s)

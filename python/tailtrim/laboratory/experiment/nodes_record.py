@@ -17,7 +17,7 @@ SCHEMA = "tailtrim.nodes/1"
 _MONOTONIC = "CLOCK_MONOTONIC"
 
 
-class Where:
+class NodesRecord:
     """The nodes of a run as they are when it begins.
 
     Args:
@@ -34,9 +34,9 @@ class Where:
     def __init__(
         self,
         at: Forwarding | Reflection,
-        boot: dict[str, Any] | None = None,
-        before: Where | None = None,
         *,
+        boot: dict[str, Any] | None = None,
+        before: NodesRecord | None = None,
         apart: str | None = None,
     ) -> None:
         """Ask the nodes."""

@@ -5,43 +5,47 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
+from collections.abc import Callable
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from tailtrim.errors import OutputError, RunError, TailtrimError
-from tailtrim.laboratory.devices import InlineDevice
 from tailtrim.laboratory.devices.program import LOG
-from tailtrim.laboratory.devices.started import Started
-from tailtrim.laboratory.experiment import failed_runs, logs
-from tailtrim.laboratory.experiment.containers import placed
+from tailtrim.laboratory.devices.running_device import DeviceUnderTest
+from tailtrim.laboratory.experiment import failed_runs
+from tailtrim.laboratory.experiment.by_minute import ByMinute
 from tailtrim.laboratory.experiment.record import HALF, write_json
 from tailtrim.laboratory.experiment.warm_up import warm_up
+from tailtrim.laboratory.nodes.container.node import Container
+from tailtrim.laboratory.nodes.container.root import prepared
 from tailtrim.laboratory.plan import device_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator
+    from collections.abc import Hashable, Iterator
 
-    from tailtrim.laboratory.experiment.booted import Booted
-    from tailtrim.laboratory.experiment.containers import Recorded
+    from tailtrim.laboratory.devices import InlineDevice
+    from tailtrim.laboratory.experiment.boots import Boots
+    from tailtrim.laboratory.experiment.context import InlineRunContext, RunContext
     from tailtrim.laboratory.experiment.record import Experiment
     from tailtrim.laboratory.nodes.testbed import Forwarding
-    from tailtrim.laboratory.plan import Plan, Run
+
+#: From what the control group of a container counted to what the record of a run says.
+ContainerRecord = Callable[[dict[str, int]], dict[str, Any]]
 
 #: Below the experiment: a folder for each device that was kept.
 _DEVICES = "devices"
 _RECORD = "device.json"
 
 
-class KeptDevice:
+class PersistentDevice:
     """A device that is up, for as long as the context lasts; its runs may not stop it.
 
     Args:
-        experiment: whose device.
-        run: its first one.
-        wired: wires nodes for it, with files in a folder.
-        told: is called with what is being done.
+        context: its first run.
+        boots: the boots of its node.
 
     Raises:
         HostError: this host cannot have it.
@@ -49,49 +53,34 @@ class KeptDevice:
 
     """
 
-    def __init__(
-        self,
-        experiment: Experiment,
-        run: Run,
-        wired: Callable[[Path], Forwarding],
-        told: Callable[[str], None],
-    ) -> None:
+    def __init__(self, context: RunContext, boots: Boots) -> None:
         """Start it and warm it up."""
+        experiment, run, dut = context.experiment, context.run, context.dut
         #: Its place below the experiment, with its output and the record of its warm-up.
         self.place = _new_folder(experiment.path / _DEVICES)
         began = datetime.now(UTC).isoformat(timespec="seconds")
-        self._record: dict[str, Any] = {"dut": run.dut.model_dump(mode="json"), "began": began}
+        self._record: dict[str, Any] = {"dut": dut.model_dump(mode="json"), "began": began}
         self._began_s, self._printed, self._runs = time.monotonic(), 0, 0
         with ExitStack() as stack:
             self.folder = Path(tempfile.mkdtemp(prefix=f"{HALF}device-", dir=experiment.path))
             stack.callback(self._leave)
             try:
-                self._start(experiment.plan, run, wired, told, stack)
+                context.progress("starting the device")
+                own = replace(context, folder=self.folder)
+                self.at = stack.enter_context(boots.forwarding(own))
+                #: Makes the record of its container.
+                self.container = stack.enter_context(_placed(self.at, dut))
+                ready_s = context.plan.limits.ready_s
+                with self.at.aside():
+                    started = DeviceUnderTest(dut, self.at, ip=run.traffic.ip, ready_s=ready_s)
+                    self._device = stack.enter_context(started)
+                self._warmed = warm_up(own.on(self.at, container=self.container, device=self))
+                self._save(warm_up=self._warmed)
             except RunError as error:
                 self.failed(str(error))
                 raise
-            self._own_logs = logs.names(self.folder)
+            self._own_logs = failed_runs.log_names(self.folder)
             self._stack = stack.pop_all()
-
-    def _start(
-        self,
-        plan: Plan,
-        run: Run,
-        wired: Callable[[Path], Forwarding],
-        told: Callable[[str], None],
-        stack: ExitStack,
-    ) -> None:
-        dut, ready_s = run.dut, plan.limits.ready_s
-        assert isinstance(dut, InlineDevice)  # noqa: S101 - no other is kept
-        told("starting the device")
-        self.at = stack.enter_context(wired(self.folder))
-        #: Makes the record of its container.
-        self.container: Recorded = stack.enter_context(placed(self.at, dut))
-        with self.at.aside():
-            started = Started(dut, self.at, ip=run.traffic.ip, ready_s=ready_s)
-            self._device = stack.enter_context(started)
-        self._warmed = warm_up(self.at, dut, self, plan, run, told=told)
-        self._save(warm_up=self._warmed)
 
     def __enter__(self) -> Self:
         """Return the device itself."""
@@ -144,7 +133,7 @@ class KeptDevice:
     def hand_over(self, folder: Path) -> None:
         """Give a run what was printed and logged in it, and its minutes if it did not end."""
         failed_runs.move_minutes(self.folder, folder)
-        logs.move(self.folder, folder, but=self._own_logs)
+        failed_runs.move_logs(self.folder, folder, but=self._own_logs)
         with suppress(FileNotFoundError), (self.folder / LOG).open("rb") as log:
             log.seek(self._printed)
             text = log.read()
@@ -163,24 +152,25 @@ class KeptDevice:
         """Keep what it printed, of what is in its folder."""
         with suppress(FileNotFoundError):
             shutil.move(self.folder / LOG, self.place / LOG)
-        logs.move(self.folder, self.place)
+        failed_runs.move_logs(self.folder, self.place)
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-class Devices:
-    """Nodes that are wired for each run, or for all runs of a device that is kept.
+class PersistentDevices:
+    """Nodes that are wired for each run, or for all runs of a device that is kept up.
 
     Args:
         experiment: whose runs.
-        booted: the node of a run's boot, if it has one.
+        boots: the boots of the device's node.
 
     """
 
-    def __init__(self, experiment: Experiment, booted: Booted) -> None:
+    def __init__(self, experiment: Experiment, boots: Boots) -> None:
         """Start nothing yet."""
-        self._experiment, self.booted = experiment, booted
+        self._experiment, self.boots = experiment, boots
         self._key: Hashable = None
-        self._kept: KeptDevice | None = None
+        #: The device that is up.
+        self.kept: PersistentDevice | None = None
         #: Why no run of this device can be done.
         self._failed: str | None = None
 
@@ -194,86 +184,109 @@ class Devices:
 
     def end(self) -> None:
         """End the device that is up: others need its ports and CPUs."""
-        kept, self._kept, self._key, self._failed = self._kept, None, None, None
+        kept, self.kept, self._key, self._failed = self.kept, None, None, None
         if kept is not None:
             kept.__exit__()
 
     @contextmanager
-    def wired(
-        self, run: Run, folder: Path, told: Callable[[str], None]
-    ) -> Iterator[tuple[Forwarding, KeptDevice | None, Recorded]]:
+    def wired(self, context: RunContext) -> Iterator[InlineRunContext]:
         """Wire nodes for a run, with its device if that is kept, and its container if it has one.
 
         Args:
-            run: which one; packets pass its device.
-            folder: for what its programs leave; those of a device that is kept have another one.
-            told: is called with what is being done.
+            context: the run; its folder is for what its programs leave, but those of a device that
+                is kept have another one.
 
         Raises:
             HostError: this host cannot.
             RunError: a device that is kept died, or nothing passes it.
 
         """
+        run, folder = context.run, context.folder
         if device_of(run) is None:
             self.end()
-            dut = run.dut
-            assert isinstance(dut, InlineDevice)  # noqa: S101 - as the caller promises
-            with self._nodes(run, folder, told) as at, placed(at, dut) as container:
+            with self.boots.forwarding(context) as at, _placed(at, context.dut) as container:
                 try:
-                    yield at, None, container
+                    by_minute = _by_minute(context, at)
+                    yield context.on(at, container=container, by_minute=by_minute)
                 finally:
-                    self.booted.hand_over(folder)
+                    self.boots.hand_over(folder)
             return
-        kept = self._up(run, told)
+        kept = self._up(context)
         try:
             try:
-                yield kept.at, kept, kept.container
+                by_minute = _by_minute(context, kept.at)
+                yield context.on(
+                    kept.at, container=kept.container, device=kept, by_minute=by_minute
+                )
             finally:
                 kept.hand_over(folder)
         except RunError as error:
             self._gone(f"{run.folder} failed: {error}")
             raise
         finally:
-            self.booted.hand_over(folder)
+            self.boots.hand_over(folder)
 
-    def _nodes(self, run: Run, folder: Path, told: Callable[[str], None]) -> Forwarding:
-        return self.booted.forwarding(run, folder, told)
-
-    def _up(self, run: Run, told: Callable[[str], None]) -> KeptDevice:
+    def _up(self, context: RunContext) -> PersistentDevice:
         """Return the device of a run: the one that is up, or one that is started now."""
-        if device_of(run) != self._key:
+        if device_of(context.run) != self._key:
             self.end()
         self._is_there()
         if self._failed is not None:
             raise RunError(self._failed)
-        if self._kept is None:
-            self._key = device_of(run)
+        if self.kept is None:
+            self._key = device_of(context.run)
             try:
-                self._kept = KeptDevice(
-                    self._experiment, run, lambda folder: self._nodes(run, folder, told), told
-                )
+                self.kept = PersistentDevice(context, self.boots)
             except RunError as error:
                 # Its other runs would wait as long, for the same.
                 self._failed = "; ".join([str(error), *getattr(error, "__notes__", ())])
                 raise
-        return self._kept
+        return self.kept
 
     def _is_there(self) -> None:
         """Give a device up that has died since its last run."""
-        if self._kept is None:
+        if self.kept is None:
             return
         try:
-            self._kept.check()
+            self.kept.check()
         except RunError as error:
             self._gone(str(error))
 
     def _gone(self, why: str) -> None:
-        key, kept = self._key, self._kept
+        key, kept = self._key, self.kept
         if kept is not None:
             kept.failed(why)
             self._experiment.notices.append(f"{kept.place.name} was started again: {why}")
         self.end()
         self._key = key
+
+
+@contextmanager
+def _placed(at: Forwarding, dut: InlineDevice) -> Iterator[ContainerRecord]:
+    """Put the device's node into the container that the plan asks for, if it does.
+
+    The result makes the record of the container from what its control group counted.
+
+    Raises:
+        HostError: the node cannot have it.
+
+    """
+    if dut.node != "container":
+        yield lambda _: {}
+        return
+    settings = dut.container
+    root = prepared(settings.root, tuple(settings.packages))
+    with Container(at.dut, root, settings) as container:
+        at.dut = container
+        yield lambda counted: {"container": container.record | {"counted": counted}}
+
+
+def _by_minute(context: RunContext, at: Forwarding) -> ByMinute | None:
+    """Return what matches the packets of a run by minute, where its plan says so."""
+    if not context.plan.by_minute:
+        return None
+    quantiles = context.experiment.quantiles
+    return ByMinute(at, context.plan.skip_s, quantiles, run=context.run.folder)
 
 
 def _new_folder(devices: Path) -> Path:

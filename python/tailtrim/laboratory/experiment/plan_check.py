@@ -1,23 +1,31 @@
-"""Check for parts of a plan that cannot run on a testbed: for ``testbed check --plan``."""
+"""Check for runs that a testbed cannot do, as far as that shows before anything runs."""
 
 from __future__ import annotations
 
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tailtrim.errors import PlanError, TailtrimError
-from tailtrim.laboratory.experiment.boot_lines import BootLines
+from tailtrim.errors import HostError, PlanError, TailtrimError
+from tailtrim.laboratory.devices import InlineDevice
+from tailtrim.laboratory.experiment.boots import BootLines
+from tailtrim.laboratory.experiment.by_minute import apart
+from tailtrim.laboratory.experiment.context import SILENT
 from tailtrim.laboratory.experiment.rebooted import look
-from tailtrim.laboratory.experiment.unsupported_runs import lacking
+from tailtrim.laboratory.nodes.container.node import require
+from tailtrim.laboratory.nodes.container.root import prepared
 from tailtrim.laboratory.nodes.ssh_testbed import lacks
+from tailtrim.laboratory.nodes.testbed import LOCAL
 from tailtrim.laboratory.nodes.testbed_check import Finding
+from tailtrim.laboratory.nodes.testbed_file import SECOND_TAP
 from tailtrim.laboratory.plan import load
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
-    from tailtrim.laboratory.nodes.host import ReservedHost
+    from tailtrim.laboratory.experiment.context import Listener
+    from tailtrim.laboratory.nodes.host import Host, ReservedHost
+    from tailtrim.laboratory.nodes.testbed import Ability
     from tailtrim.laboratory.nodes.testbed_file import TestbedDescription
     from tailtrim.laboratory.plan import Plan, Run
 
@@ -72,3 +80,45 @@ def _found(
     possible = len(runs) - sum(map(len, reasons.values()))
     booted = f", {len(boots)} kernels and boot lines" if boots else ""
     yield Finding("good", _WHERE, f"{possible} of {len(runs)} runs have what they need{booted}")
+
+
+def lacking(
+    plan: Plan,
+    run: Run,
+    host: Host,
+    lacks: Mapping[Ability, str],
+    listener: Listener = SILENT,
+) -> HostError | None:
+    """Return why a run is not possible; ``None`` where nothing is known against it.
+
+    Args:
+        plan: whose run.
+        run: which one.
+        host: that of the device under test.
+        lacks: abilities that the testbed does not have, and why.
+        listener: hears when the files of a container are made.
+
+    """
+    nodes = {} if plan.testbed == LOCAL else plan.testbed.roles_of_nodes
+    if plan.by_minute and SECOND_TAP in nodes:
+        return apart(nodes["timestamper"], nodes[SECOND_TAP])
+    too_large = run.dut.too_large(run.traffic.largest_frame)
+    if too_large is not None:
+        return HostError(f"traffic.frame_bytes: {too_large}")
+    for need in run.dut.needs:
+        if need in lacks:
+            return HostError(lacks[need])
+    if run.boot is not None and plan.testbed == LOCAL:
+        # The abilities of a guest are known only after it has booted.
+        return None
+    try:
+        if isinstance(run.dut, InlineDevice) and run.dut.node == "container":
+            require(host)
+            settings = run.dut.container
+            progress = partial(listener.progress, run)
+            prepared(settings.root, tuple(settings.packages), progress)
+        else:
+            run.dut.require(host)
+    except HostError as error:
+        return error
+    return None

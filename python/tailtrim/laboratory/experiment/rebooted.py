@@ -1,4 +1,4 @@
-"""Hosts that reboot for an experiment: the device's host of a testbed, a way of :mod:`.booted`."""
+"""Hosts that reboot for an experiment: a boot method (:mod:`.boots`) of testbeds of hosts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from tailtrim.errors import HostError, RunError
-from tailtrim.laboratory.experiment.boot_lines import BootLines
+from tailtrim.laboratory.experiment.boots import BootLines
 from tailtrim.laboratory.nodes.boot.host import METHODS, BootRequest, rebooted
 
 if TYPE_CHECKING:
@@ -79,9 +79,8 @@ class RebootedHosts:
         boots = dict.fromkeys(run.boot for run in self._experiment.missing())
         wanted = [boot for boot in boots if boot is not None]
         if wanted:
-            warned = self._testbed.notices.append
-            lines = look(self._testbed.host(), self._testbed.entry(), wanted, BootLines(warned))
-            lines.refuse()
+            lines = BootLines(self._testbed.notices.append)
+            look(self._testbed.host(), self._testbed.entry(), wanted, lines).refuse()
 
     @contextmanager
     def boot(self, boot: Boot, place: Path) -> Iterator[RebootedHost]:

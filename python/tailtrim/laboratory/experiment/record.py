@@ -6,17 +6,18 @@ import json
 import platform
 import shutil
 import sys
+from contextlib import ExitStack
 from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from tailtrim._native import VERSION
 from tailtrim.errors import HostError, OutputError, Remedy
 from tailtrim.laboratory.experiment import failed_runs
 from tailtrim.laboratory.nodes.environment import changes
-from tailtrim.laboratory.nodes.testbed import testbed_for
+from tailtrim.laboratory.nodes.testbed import LOCAL, testbed_for
 from tailtrim.results import RunDirectory
-from tailtrim.results.drafts import lock, replacing
+from tailtrim.results.drafts import locked, replacing
 from tailtrim.results.experiments import AUDIT, RECORD, SCHEMA, Outcome, outcome_of
 from tailtrim.results.typed_json import parsed
 
@@ -28,10 +29,12 @@ if TYPE_CHECKING:
 
 #: Prefix of the temporary folders of runs and devices.
 HALF = ".run-"
+#: The plan as it was given, and the hosts that its testbed file names.
+_PLAN, _DRAWING = "plan.yml", "testbed.svg"
 
 
 class Experiment:
-    """The directory of an experiment.
+    """The directory of an experiment, locked against other processes until its context ends.
 
     Args:
         path: where it is.
@@ -59,20 +62,30 @@ class Experiment:
             raise OutputError(
                 f"{path}: exists and is not an experiment, so nothing is written to it"
             )
-        lock(self.path, self)
         self.outcomes: dict[str, Outcome] = {}
         self._began = datetime.now(UTC).isoformat(timespec="seconds")
-        if record.exists():
-            if not resume:
-                error = OutputError(f"{path}: holds an experiment already")
-                error.add_note(Remedy("go on with it by {resume}, or choose another {out}"))
-                raise error
-            self._take_up(record)
-        for half in path.glob(f"{HALF}*"):
-            # A run of hours that was killed.
-            if (run := failed_runs.run_of(half)) is not None:
-                failed_runs.keep(half, path, run)
-            shutil.rmtree(half, ignore_errors=True)
+        with ExitStack() as stack:
+            stack.enter_context(locked(path))
+            if record.exists():
+                if not resume:
+                    error = OutputError(f"{path}: holds an experiment already")
+                    error.add_note(Remedy("go on with it by {resume}, or choose another {out}"))
+                    raise error
+                self._take_up(record)
+            for half in path.glob(f"{HALF}*"):
+                # A run of hours that was killed.
+                if (run := failed_runs.run_of(half)) is not None:
+                    failed_runs.keep(half, path, run)
+                shutil.rmtree(half, ignore_errors=True)
+            self._stack = stack.pop_all()
+
+    def __enter__(self) -> Self:
+        """Return the experiment itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Unlock its directory."""
+        self._stack.close()
 
     def _take_up(self, record: Path) -> None:
         """Go on where the record and the runs that are there end."""
@@ -166,6 +179,26 @@ class Experiment:
             "outcomes": [asdict(self.outcomes[name]) for name in sorted(self.outcomes)],
         }
         write_json(self.path / RECORD, record)
+
+
+def keep_plan(plan: Path, experiment: Experiment) -> None:
+    """Copy a plan to the directory of its experiment, with a drawing of the hosts it names.
+
+    Raises:
+        OutputError: a file cannot be written.
+
+    """
+    from tailtrim.laboratory.nodes import drawing  # noqa: PLC0415 - only hosts are drawn
+
+    place = experiment.path / _PLAN
+    try:
+        if not (place.exists() and place.samefile(plan)):
+            shutil.copyfile(plan, place)
+        if experiment.plan.testbed != LOCAL:
+            place = experiment.path / _DRAWING
+            place.write_text(drawing.svg(experiment.plan.testbed), encoding="utf-8")
+    except OSError as error:
+        raise OutputError(f"{place}: cannot be written: {error.strerror}") from error
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tailtrim.errors import HostError
-from tailtrim.laboratory.devices.reflector import Answering
+from tailtrim.laboratory.devices.reflector import RunningReflector
 from tailtrim.laboratory.experiment.agent_deadline import result_in_time
 from tailtrim.laboratory.experiment.validity import clock_doubts
 from tailtrim.laboratory.nodes.agent import Agent
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tailtrim.laboratory.devices.reflector import Reflector
-    from tailtrim.laboratory.experiment.record import Experiment
+    from tailtrim.laboratory.experiment.context import RunContext
     from tailtrim.laboratory.nodes.testbed import Reflection
     from tailtrim.laboratory.plan import Limits, Run
 
@@ -29,7 +29,7 @@ _AROUND = 18
 
 
 @dataclass(frozen=True, slots=True)
-class Reflected:
+class RoundTripMeasurement:
     """Counts of client and reflector; reasons to doubt them; what was left out, and why."""
 
     client: dict[str, Any]
@@ -38,27 +38,20 @@ class Reflected:
     left_out: tuple[str, ...]
 
 
-def reflect(
-    at: Reflection,
-    reflector: Reflector,
-    experiment: Experiment,
-    run: Run,
-    told: Callable[[str], None],
-) -> Reflected:
+def reflect(context: RunContext, at: Reflection, reflector: Reflector) -> RoundTripMeasurement:
     """Measure round trips, once. The client's log stays on its node.
 
     Args:
-        at: where.
-        reflector: the run's device.
-        experiment: whose run.
-        run: which one.
-        told: is called with what is being done.
+        context: the run.
+        at: its nodes.
+        reflector: its device.
 
     Raises:
         HostError: a node cannot do it.
         RunError: the reflector or the client died.
 
     """
+    run, plan = context.run, context.plan
     left_out: list[str] = []
 
     def lacking(change: Callable[[], None]) -> None:
@@ -72,11 +65,11 @@ def reflect(
 
     with ExitStack() as stack:
         stack.enter_context(at.aside())
-        answering = stack.enter_context(Answering(reflector, at, lacking))
+        answering = stack.enter_context(RunningReflector(reflector, at, lacking))
         asked = pinging(reflector, run, at)
-        asked += [part for p in experiment.quantiles for part in ("--quantile", p)]
+        asked += [part for p in context.experiment.quantiles for part in ("--quantile", p)]
         client = stack.enter_context(Agent(at.client, *asked, cpus=at.client.cpus))
-        told("measuring")
+        context.progress("measuring")
         before = at.client.clocks()
         client.ready()
         pinged, doubts = result_in_time(
@@ -88,9 +81,11 @@ def reflect(
             every_s=_LOOK_S,
         )
         doubts += clock_doubts(before, at.client.clocks())
-        doubts += ping_doubts(experiment.plan.limits, pinged)
+        doubts += ping_doubts(plan.limits, pinged)
         counted = answering.stop()
-    return Reflected(pinged, counted, tuple(doubts), tuple(left_out))
+    return RoundTripMeasurement(
+        client=pinged, reflector=counted, doubts=tuple(doubts), left_out=tuple(left_out)
+    )
 
 
 def pinging(reflector: Reflector, run: Run, at: Reflection) -> list[str]:

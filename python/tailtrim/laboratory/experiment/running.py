@@ -5,8 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict
-from functools import partial
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,20 +18,19 @@ from tailtrim.laboratory.devices import InlineDevice
 from tailtrim.laboratory.devices.program import LOG
 from tailtrim.laboratory.devices.reflector import Reflector
 from tailtrim.laboratory.devices.wire import Wire
-from tailtrim.laboratory.experiment import failed_runs, logs, packages, tap_clocks
-from tailtrim.laboratory.experiment.booted import Booted, Way
-from tailtrim.laboratory.experiment.by_minute import by_minute_of, stalled
-from tailtrim.laboratory.experiment.generator_log import departures
+from tailtrim.laboratory.experiment import failed_runs, packages, tap_clocks
+from tailtrim.laboratory.experiment.boots import Boots
+from tailtrim.laboratory.experiment.by_minute import rescue_minutes, stalled
+from tailtrim.laboratory.experiment.context import RunContext
 from tailtrim.laboratory.experiment.guests import Guests
-from tailtrim.laboratory.experiment.matching import TAPS, Matching, corrected, got
+from tailtrim.laboratory.experiment.matching import TAPS, corrected, got, matching_of
 from tailtrim.laboratory.experiment.measure import measure
-from tailtrim.laboratory.experiment.nodes_record import Where
-from tailtrim.laboratory.experiment.persistent_devices import Devices
+from tailtrim.laboratory.experiment.nodes_record import NodesRecord
+from tailtrim.laboratory.experiment.persistent_devices import PersistentDevices
+from tailtrim.laboratory.experiment.plan_check import lacking
 from tailtrim.laboratory.experiment.rebooted import RebootedHosts
 from tailtrim.laboratory.experiment.record import Experiment, write_json
 from tailtrim.laboratory.experiment.reflector_run import reflect
-from tailtrim.laboratory.experiment.retry import attempted
-from tailtrim.laboratory.experiment.unsupported_runs import lacking
 from tailtrim.laboratory.experiment.validity import load_doubts, tap_doubts
 from tailtrim.laboratory.nodes.ssh_testbed import HostsTestbed
 from tailtrim.laboratory.plan import COUNTED, TRACED
@@ -44,6 +42,7 @@ from tailtrim.results.layout import WORST_EXPLAINED
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from tailtrim.laboratory.experiment.context import InlineRunContext, Listener
     from tailtrim.laboratory.nodes.vm.image import Image
     from tailtrim.laboratory.plan import Boot, Run
 
@@ -55,13 +54,12 @@ _LOG = ("ping.json", "0.roundtrips")
 
 def conduct(  # noqa: PLR0913 - each is named
     experiment: Experiment,
-    told: Callable[[Run, str], None],
-    ended: Callable[[Run, Outcome], None],
+    listener: Listener,
     images: dict[Boot, Image] | None = None,
     following: Callable[[], Run | None] = lambda: None,
     *,
     runs: Sequence[Run] | None = None,
-    within: Booted | None = None,
+    within: Boots | None = None,
 ) -> None:
     """Do the runs that are missing, and those that follow from them.
 
@@ -71,8 +69,7 @@ def conduct(  # noqa: PLR0913 - each is named
 
     Args:
         experiment: whose runs.
-        told: is called with a run and what it is doing.
-        ended: is called with a run and its outcome.
+        listener: hears what each run is doing, and its outcome.
         images: the images of the runs' boots, as :func:`.guests.images_for` makes them.
         following: returns one more run after the last, which nothing boots for; ``None`` at the
             end.
@@ -85,13 +82,37 @@ def conduct(  # noqa: PLR0913 - each is named
 
     """
     with ExitStack() as stack:
-        booted = within or stack.enter_context(nodes_of(experiment, images or {}))
-        devices = stack.enter_context(Devices(experiment, booted))
-        _conduct_all(experiment, devices, (told, ended), following, runs)
+        boots = within or stack.enter_context(nodes_of(experiment, images or {}))
+        devices = stack.enter_context(PersistentDevices(experiment, boots))
+        experiment.save()
+        experiment.audit()
+        missing = experiment.missing() if runs is None else list(runs)
+        impossible = _impossible_runs(experiment, missing, listener)
+        boots.prepare()
+        for run, error in impossible:
+            _end(experiment, run, _outcome(run, skipped=str(error)), listener)
+        skipped = {run.number for run, _ in impossible}
+        for run in _each(experiment, missing, following):
+            if run.number in skipped:
+                continue
+            if experiment.testbed.gone is not None:
+                outcome = _outcome(run, skipped=experiment.testbed.gone)
+                _end(experiment, run, outcome, listener)
+                continue
+            try:
+                outcome = _attempt(experiment, run, devices, listener)
+            except (RunError, CaptureError) as error:
+                failed = "; ".join([str(error), *getattr(error, "__notes__", ())])
+                outcome = _outcome(run, failed=failed)
+            except HostError as error:
+                if not experiment.testbed.gone and not _may_be_skipped(experiment, run):
+                    raise
+                outcome = _outcome(run, skipped=str(error))
+            _end(experiment, run, outcome, listener)
 
 
 @contextmanager
-def nodes_of(experiment: Experiment, images: dict[Boot, Image]) -> Iterator[Booted]:
+def nodes_of(experiment: Experiment, images: dict[Boot, Image]) -> Iterator[Boots]:
     """Have the nodes of an experiment, and its boots, for as long as the context lasts.
 
     Args:
@@ -102,52 +123,24 @@ def nodes_of(experiment: Experiment, images: dict[Boot, Image]) -> Iterator[Boot
         HostError: this host cannot have them.
 
     """
-    with experiment.testbed, Booted(experiment, _way(experiment, images)) as booted:
-        yield booted
+    testbed = experiment.testbed
+    with testbed:
+        method = (
+            RebootedHosts(experiment, testbed)
+            if isinstance(testbed, HostsTestbed)
+            else Guests(experiment, images)
+        )
+        with Boots(experiment, method) as boots:
+            yield boots
 
 
-def _way(experiment: Experiment, images: dict[Boot, Image]) -> Way:
-    """Return what boots where a plan has boots."""
-    if isinstance(experiment.testbed, HostsTestbed):
-        return RebootedHosts(experiment, experiment.testbed)
-    return Guests(experiment, images)
+def _end(experiment: Experiment, run: Run, outcome: Outcome, listener: Listener) -> None:
+    experiment.add(outcome)
+    listener.run_ended(run, outcome)
 
 
-def _conduct_all(
-    experiment: Experiment,
-    devices: Devices,
-    reported: tuple[Callable[[Run, str], None], Callable[[Run, Outcome], None]],
-    following: Callable[[], Run | None],
-    runs: Sequence[Run] | None,
-) -> None:
-    told, ended = reported
-    experiment.save()
-    experiment.audit()
-    missing = experiment.missing() if runs is None else list(runs)
-    impossible = _lacking(experiment, missing, told)
-    devices.booted.prepare()
-    for run, error in impossible:
-        _skip(experiment, run, error, ended)
-    skipped = {run.number for run, _ in impossible}
-    for run in _each(experiment, missing, following):
-        if run.number in skipped:
-            continue
-        if experiment.testbed.gone is not None:
-            _skip(experiment, run, HostError(experiment.testbed.gone), ended)
-            continue
-        try:
-            once = partial(_conduct, experiment, run, devices, partial(told, run))
-            outcome = attempted(experiment, run, once, partial(told, run))
-        except (RunError, CaptureError) as error:
-            failed = "; ".join([str(error), *getattr(error, "__notes__", ())])
-            outcome = Outcome(run.folder, run.label, run.floor, failed=failed)
-        except HostError as error:
-            if not experiment.testbed.gone and not _may_be_skipped(experiment, run):
-                raise
-            _skip(experiment, run, error, ended)
-            continue
-        experiment.add(outcome)
-        ended(run, outcome)
+def _outcome(run: Run, **more: Any) -> Outcome:
+    return Outcome(run=run.folder, label=run.label, floor=run.floor, **more)
 
 
 def _each(
@@ -160,8 +153,8 @@ def _each(
         yield run
 
 
-def _lacking(
-    experiment: Experiment, runs: list[Run], told: Callable[[Run, str], None]
+def _impossible_runs(
+    experiment: Experiment, runs: list[Run], listener: Listener
 ) -> list[tuple[Run, HostError]]:
     """Return the runs whose device this host does not have, or whose frames it does not handle.
 
@@ -169,10 +162,11 @@ def _lacking(
         HostError: then nothing is left to be measured.
 
     """
-    host = experiment.testbed.host()
+    testbed = experiment.testbed
+    host = testbed.host()
     found = []
     for run in runs:
-        error = lacking(experiment.plan, run, host, experiment.testbed.lacks, partial(told, run))
+        error = lacking(experiment.plan, run, host, testbed.lacks, listener)
         if error is None:
             continue
         of_host = run.dut.too_large(run.traffic.largest_frame) is None
@@ -199,92 +193,107 @@ def node_of(run: Run) -> str:
     return run.dut.node if isinstance(run.dut, InlineDevice) else "bare"
 
 
-def _skip(
-    experiment: Experiment, run: Run, error: HostError, ended: Callable[[Run, Outcome], None]
-) -> None:
-    outcome = Outcome(run.folder, run.label, run.floor, skipped=str(error))
-    experiment.add(outcome)
-    ended(run, outcome)
-
-
-def _conduct(
-    experiment: Experiment,
-    run: Run,
-    devices: Devices,
-    told: Callable[[str], None],
+def _attempt(
+    experiment: Experiment, run: Run, devices: PersistentDevices, listener: Listener
 ) -> Outcome:
-    place = experiment.path / run.folder
-    with _draft(place) as draft:
-        told("setting up")
+    """Do a run, and again after each node that died and came back; its outcome has why.
+
+    Raises:
+        CaptureError, HostError, RunError: it broke, and no node came back.
+
+    """
+    repeated: list[str] = []
+    while True:
         try:
-            if isinstance(run.dut, Reflector):
-                devices.end()
-                outcome = _round_trips(experiment, run, run.dut, draft, told)
-            else:
-                outcome = _passing(experiment, run, devices, draft, told)
+            with _run_folder(experiment, run) as folder:
+                context = RunContext(
+                    experiment=experiment, run=run, folder=folder, listener=listener
+                )
+                context.progress("setting up")
+                if isinstance(run.dut, Reflector):
+                    devices.end()
+                    outcome = _round_trips(context, run.dut)
+                else:
+                    outcome = _inline(context, devices)
+        except (RunError, CaptureError, HostError) as error:
+            revived = experiment.testbed.revive(lambda what: listener.progress(run, what))
+            if revived is None:
+                for before in repeated:
+                    error.add_note(f"repeated before: {before}")
+                raise
+            repeated.append(f"{error}; {revived}")
+        else:
+            break
+    if repeated:
+        outcome = replace(outcome, repeated=tuple(repeated))
+        write_json(experiment.path / run.folder / "outcome.json", asdict(outcome))
+    return outcome
+
+
+@contextmanager
+def _run_folder(experiment: Experiment, run: Run) -> Iterator[Path]:
+    """Make a temporary folder for a run; ``run`` in it takes the place of the run when it is done.
+
+    Of a run that does not end, logs and minutes are kept.
+    """
+    place, draft = experiment.path / run.folder, None
+    try:
+        draft = Path(tempfile.mkdtemp(prefix=f".{place.name}-", dir=place.parent))
+        try:
+            yield draft
         except BaseException as error:
             # Hours are worth keeping whatever ends them: a signal, a full disk.
             if isinstance(error, RunError | CaptureError) or failed_runs.has_minutes(draft):
                 failed_runs.keep(draft, experiment.path, run.folder)
             raise
-        logs.move(draft, draft / "run")
-        _put(draft / "run", place)
+        failed_runs.move_logs(draft, draft / "run")
+        if place.exists():
+            shutil.rmtree(place)
+        settle(draft / "run", place)
         failed_runs.forget(experiment.path, run.folder)
-    return outcome
+    except OSError as error:
+        raise OutputError(f"{place}: cannot be written: {error.strerror}") from error
+    finally:
+        # Minutes that could not be kept stay there, and --resume keeps them.
+        if draft is not None and not failed_runs.has_minutes(draft):
+            shutil.rmtree(draft, ignore_errors=True)
 
 
-def _passing(
-    experiment: Experiment,
-    run: Run,
-    devices: Devices,
-    draft: Path,
-    told: Callable[[str], None],
-) -> Outcome:
-    """Measure packets that pass the device, and leave the run as ``run`` in the draft."""
-    plan, dut, result = experiment.plan, run.dut, draft / "run"
-    assert isinstance(dut, InlineDevice)  # noqa: S101 - of the others, see _conduct
-    with (
-        devices.wired(run, draft, told) as (at, kept, container),
-        by_minute_of(plan, run, at, experiment.quantiles) as by_minute,
-    ):
-        where = devices.booted.where(run, at)
-        changed = experiment.changes(where.environment)
-        packages.keep(experiment.path, where.told)
+def _inline(context: RunContext, devices: PersistentDevices) -> Outcome:
+    """Measure packets that pass the device, and leave the run as ``run`` in the folder."""
+    experiment, run, result = context.experiment, context.run, context.folder / "run"
+    with devices.wired(context) as wired, rescue_minutes(wired.by_minute):
+        nodes = devices.boots.nodes(wired)
+        changed = experiment.changes(nodes.environment)
+        packages.keep(experiment.path, nodes.told)
+        kept = devices.kept
         of_device = kept.of_run() if kept is not None else None
-        measured = measure(at, dut, plan, run, told, running=kept, by_minute=by_minute)
+        measured = measure(wired)
         generator, taps = measured.generator, measured.capture
-        names = {
-            *(dut.leaves if kept is None else ()),
-            *((EVENTS, INTERRUPTS) if run.traced and by_minute is None else ()),
-        }
-        names |= {DISTURBED} if dut.disturbance is not None else set()
-        left = {node.get(name) for node in (at.dut, at.loadgen) for name in names}
-        if by_minute is not None:
-            matched = by_minute.fetch(taps, result)
+        left = _left_files(wired)
+        if wired.by_minute is not None:
+            matched = wired.by_minute.fetch(taps, result)
             experiment.notices += stalled(run.folder, generator)
             # It is the summary.
             del taps["analysis"]
         else:
-            departed = got(at.loadgen, DEPARTURES)
+            departed = got(wired.at.loadgen, DEPARTURES)
             left.add(departed)
-            files = [Path(taps["taps"][tap]["file"]).name for tap in TAPS]
-            ends = list(zip((at.tap_in.node, at.tap_out.node), files, strict=True))
-            matching = Matching(
-                *(at, ends, plan.skip_s, experiment.quantiles),
-                departures(departed, taps, shares_cpu=measured.shares_cpu),
-                keep=plan.keep_captures,
-            )
-            told("matching")
+            matching = matching_of(wired, measured, departed)
+            context.progress("matching")
             matched = matching.match(result)
-    left.add(draft / LOG if kept is not None and (draft / LOG).exists() else None)
-    doubts = changed + load_doubts(plan.limits, generator, logged=not plan.by_minute)
+    if kept is not None and (context.folder / LOG).exists():
+        left.add(context.folder / LOG)
+    doubts = changed + load_doubts(
+        context.plan.limits, generator, logged=not context.plan.by_minute
+    )
     summary = RunDirectory(result).summary
     doubts += tap_doubts(taps, generator, summary) + measured.clocks.doubts(summary)
+    doubts += [*measured.doubts, *devices.boots.doubts(run, nodes)]
+    doubts += kept.doubts if kept is not None else ()
     untraced = _untraced(measured.trace)
     label = run.label if untraced is None else run.label.removesuffix(TRACED) + COUNTED
-    doubts += [*measured.doubts, *devices.booted.doubts(run, where)]
-    doubts += kept.doubts if kept is not None else ()
-    outcome = Outcome(run.folder, label, run.floor, tuple(doubts), untraced=untraced)
+    outcome = replace(_outcome(run, invalid=tuple(doubts), untraced=untraced), label=label)
     for number, tap in enumerate(TAPS):
         taps["taps"][tap]["file"] = matched["kept"][number] if matched["kept"] else None
     records = {
@@ -292,54 +301,59 @@ def _passing(
         "generator": generator | {"shares_cpu": measured.shares_cpu},
         "capture": taps,
         "device": of_device or measured.device,
-        "nodes": where.record(taps)
-        | {"matching": matched, "correction": corrected(at)}
-        | {"taps": tap_clocks.taps(at, where.ports, taps, result) | measured.clocks.record()}
-        | container(measured.counted),
+        "nodes": nodes.record(taps)
+        | {"matching": matched, "correction": corrected(wired.at)}
+        | {"taps": tap_clocks.taps(wired.at, nodes.ports, taps, result) | measured.clocks.record()}
+        | wired.container(measured.counted),
         "trace": measured.trace,
         "outcome": asdict(outcome),
     }
     _write_records(result, records)
-    if measured.metered is not None:
-        measured.metered.leave(result, generator)
+    if measured.meters is not None:
+        measured.meters.leave(result, generator)
     for path in left:
-        if path is not None:
-            shutil.move(path, result / path.name)
+        shutil.move(path, result / path.name)
     if measured.trace is not None:
-        told("explaining")
+        context.progress("explaining")
         write_json(result / "explanation.json", explained(result) | {"run": run.folder})
-    if run.traced and by_minute is not None:
-        told("explaining")
+    if run.traced and wired.by_minute is not None:
+        context.progress("explaining")
         write_json(result / WORST_EXPLAINED, _worst(result) | {"run": run.folder})
     return outcome
 
 
-def _round_trips(
-    experiment: Experiment, run: Run, reflector: Reflector, draft: Path, told: Callable[[str], None]
-) -> Outcome:
-    """Measure round trips to the reflector, and leave the run as ``run`` in the draft."""
-    with experiment.testbed.reflection(draft, between=reflector.joined) as at:
-        where = Where(at)
-        changed = experiment.changes(where.environment)
-        packages.keep(experiment.path, where.told)
-        measured = reflect(at, reflector, experiment, run, told)
+def _left_files(wired: InlineRunContext) -> set[Path]:
+    """Fetch the files that device and trace have left on their nodes."""
+    names = {
+        *(wired.dut.leaves if wired.device is None else ()),
+        *((EVENTS, INTERRUPTS) if wired.run.traced and wired.by_minute is None else ()),
+    }
+    names |= {DISTURBED} if wired.dut.disturbance is not None else set()
+    left = {node.get(name) for node in (wired.at.dut, wired.at.loadgen) for name in names}
+    return {path for path in left if path is not None}
+
+
+def _round_trips(context: RunContext, reflector: Reflector) -> Outcome:
+    """Measure round trips to the reflector, and leave the run as ``run`` in the folder."""
+    experiment, run, folder = context.experiment, context.run, context.folder
+    with experiment.testbed.reflection(folder, between=reflector.joined) as at:
+        nodes = NodesRecord(at)
+        changed = experiment.changes(nodes.environment)
+        packages.keep(experiment.path, nodes.told)
+        measured = reflect(context, at, reflector)
         for name in _LOG:
             got(at.client, name)
-    told("analysing")
-    leave_runs(draft, draft / "run")
-    outcome = Outcome(
-        *(run.folder, run.label, run.floor),
-        invalid=(*changed, *measured.doubts),
-        left_out=measured.left_out,
-    )
+    context.progress("analysing")
+    leave_runs(folder, folder / "run")
+    outcome = _outcome(run, invalid=(*changed, *measured.doubts), left_out=measured.left_out)
     records = {
         "loop": run.model_dump(mode="json"),
         "generator": measured.client,
         "device": measured.reflector,
-        "nodes": where.record(None),
+        "nodes": nodes.record(None),
         "outcome": asdict(outcome),
     }
-    _write_records(draft / "run", records)
+    _write_records(folder / "run", records)
     return outcome
 
 
@@ -354,12 +368,6 @@ def _untraced(trace: dict[str, Any] | None) -> str | None:
     if trace is None or trace["trace"]["source"] != _COUNTERS:
         return None
     return "; ".join(trace["sources_refused"]) or "no source of events"
-
-
-def _put(result: Path, place: Path) -> None:
-    if place.exists():
-        shutil.rmtree(place)
-    settle(result, place)
 
 
 def explained(result: Path) -> dict[str, Any]:
@@ -378,18 +386,3 @@ def _worst(result: Path) -> dict[str, Any]:
     except (TailtrimError, ValueError) as error:
         # As above. Measurements of hours are kept whatever is wrong with this.
         return {"schema": WORST_PACKETS, "packets": [], "problem": str(error)}
-
-
-@contextmanager
-def _draft(place: Path) -> Iterator[Path]:
-    """Make a temporary folder next to that of a run, for as long as the context lasts."""
-    draft = None
-    try:
-        draft = Path(tempfile.mkdtemp(prefix=f".{place.name}-", dir=place.parent))
-        yield draft
-    except OSError as error:
-        raise OutputError(f"{place}: cannot be written: {error.strerror}") from error
-    finally:
-        # Minutes that could not be kept stay there, and --resume keeps them.
-        if draft is not None and not failed_runs.has_minutes(draft):
-            shutil.rmtree(draft, ignore_errors=True)

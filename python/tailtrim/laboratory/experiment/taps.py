@@ -1,18 +1,24 @@
-"""The taps of a run: they capture the packets that pass them, on one node or two."""
+"""The taps of a run: they capture the packets that pass them, on one node or two.
+
+Packets that wait to be written are in memory. On a machine with few cores, to fetch, compress and
+write them takes the CPU from the load generator. The agent begins with it when the memory is half
+full, so that a run that fits into half of it is not disturbed.
+"""
 
 from __future__ import annotations
 
 import json
+import math
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Self
 
 from tailtrim.errors import RunError
-from tailtrim.laboratory.experiment import tap_memory
 from tailtrim.laboratory.nodes.agent import Agent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from tailtrim.laboratory.experiment.context import InlineRunContext
     from tailtrim.laboratory.nodes.node import Node
     from tailtrim.laboratory.nodes.ports import Port
     from tailtrim.laboratory.nodes.testbed import Forwarding
@@ -24,17 +30,21 @@ _CRC = "crc_errors"
 
 #: A busy host allocates the memory of taps, and writes it to a disk, at least this fast.
 _SLOWEST_MB_S = 50.0
+#: Memory that the agent takes by default, and the most that it is asked for, in MB.
+LEAST_MB, MOST_MB = 128, 1_024
+#: A tap takes this part of the memory that is available at most: two of them leave three quarters.
+_PART = 8
+#: Bytes that AF_PACKET (TPACKET_V3) puts before a frame, and to which it rounds up.
+_HEAD, _ALIGNED = 82, 8
+_FCS = 4
 
 
 class Taps:
     """Both taps, for as long as the context lasts.
 
     Args:
-        at: the run's testbed.
-        traffic: the traffic to capture.
-        snap_bytes: bytes that are kept of each frame.
+        context: the run, with its nodes.
         stamps: the source of stamps, as ``tailtrim-agent capture --stamps`` has it.
-        matching: arguments of the agent to match packets while they come, without captures.
 
     Raises:
         HostError: a node cannot capture.
@@ -42,21 +52,16 @@ class Taps:
 
     """
 
-    def __init__(
-        self,
-        at: Forwarding,
-        traffic: Traffic,
-        snap_bytes: int,
-        stamps: str,
-        matching: Sequence[str] = (),
-    ) -> None:
-        """Begin to capture."""
+    def __init__(self, context: InlineRunContext, stamps: str) -> None:
+        """Begin to capture, or to match packets while they come."""
+        at, snap_bytes = context.at, context.plan.snap_bytes
+        matching = context.by_minute.words if context.by_minute else ()
         self._ports = {"tap_in": at.tap_in, "tap_out": at.tap_out, "sink": at.sink}
         self._agents: list[Agent] = []
         with ExitStack() as stack:
-            wanted_mb = tap_memory.wanted_mb(traffic, snap_bytes, held=not matching)
+            all_mb = needed_mb(context.run.traffic, snap_bytes, held=not matching)
             for node, words in capturing(at, snap_bytes, stamps, matching):
-                memory_mb = tap_memory.available_mb(node, wanted_mb)
+                memory_mb = available_mb(node, all_mb)
                 words += ["--buffer", str(memory_mb)]
                 agent = Agent(node, *words, cpus=node.cpus, more_s=memory_mb / _SLOWEST_MB_S)
                 self._agents.append(stack.enter_context(agent))
@@ -144,7 +149,10 @@ def live(matched: dict[str, Any]) -> str:
 def capturing(
     at: Forwarding, snap_bytes: int, stamps: str = "best", matching: Sequence[str] = ()
 ) -> Iterator[tuple[Node, list[str]]]:
-    """Yield each node with a tap, and verb and arguments of its agent; see :class:`Taps`."""
+    """Yield each node with a tap, and verb and arguments of its agent.
+
+    With ``matching``, further arguments, it matches packets while they come, without captures.
+    """
     taps = {"ingress": at.tap_in, "egress": at.tap_out}
     for node in dict.fromkeys(port.node for port in taps.values()):
         own = [f"{name}={port.name}" for name, port in taps.items() if port.node is node]
@@ -152,3 +160,36 @@ def capturing(
         words += matching or ["--out", node.path(), "--zstd"]
         words += ["--snap", str(snap_bytes), "--stamps", stamps]
         yield node, words
+
+
+def held_packets(traffic: Traffic, snap_bytes: int, megabytes: int = MOST_MB) -> int:
+    """Return how many packets are held before a tap begins to write: half of its memory."""
+    return (megabytes << 20) // 2 // _bytes(traffic, snap_bytes)
+
+
+def needed_mb(traffic: Traffic, snap_bytes: int, *, held: bool = True) -> int:
+    """Return the memory in MB that holds all packets of a run, within limits.
+
+    Packets that are matched while they come are not held.
+    """
+    if not held:
+        return LEAST_MB
+    packets = (traffic.packets_per_s or 0.0) * traffic.duration_s
+    memory_mb = math.ceil(2 * packets * _bytes(traffic, snap_bytes) / 2**20)
+    return min(max(memory_mb, LEAST_MB), MOST_MB)
+
+
+def available_mb(node: Node, needed: int) -> int:
+    """Return how much of the memory that is needed a node has."""
+    if needed <= LEAST_MB:
+        return needed
+    for line in node.call("cat", "/proc/meminfo").stdout.splitlines():
+        name, _, rest = line.partition(":")
+        if name == "MemAvailable":
+            return min(needed, max(int(rest.split()[0]) // 1024 // _PART, LEAST_MB))
+    return LEAST_MB
+
+
+def _bytes(traffic: Traffic, snap_bytes: int) -> int:
+    kept = min(snap_bytes, traffic.largest_frame - _FCS)
+    return math.ceil((_HEAD + kept) / _ALIGNED) * _ALIGNED

@@ -4,37 +4,35 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tailtrim.analysis import analyze
 from tailtrim.errors import RunError
+from tailtrim.laboratory.experiment.context import SILENT
 from tailtrim.laboratory.experiment.measure import measure
 from tailtrim.laboratory.experiment.steady_state import WINDOW_S, Window
 from tailtrim.laboratory.nodes.memory_events import Activity, activity
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tailtrim.analysis import Analysis
-    from tailtrim.laboratory.devices import InlineDevice
-    from tailtrim.laboratory.devices.started import Running
+    from tailtrim.laboratory.devices.running_device import RunningDevice
+    from tailtrim.laboratory.experiment.context import InlineRunContext
     from tailtrim.laboratory.nodes.node import Node
-    from tailtrim.laboratory.nodes.testbed import Forwarding
-    from tailtrim.laboratory.plan import Plan, Run
 
 #: Counters are read so often at most: the device's node has to read them.
 _LOOK_S = 0.25
 
 
-class _Watched:
+class _WatchedDevice:
     """A device that is kept, whose counters are read whenever it is looked at."""
 
-    def __init__(self, device: Running, at: Forwarding, dut: InlineDevice) -> None:
+    def __init__(self, device: RunningDevice, context: InlineRunContext) -> None:
         """Take a device that runs."""
-        self._device, self._at = device, at
-        self._cpus = dut.serving(at)
+        self._device, self._node = device, context.at.dut.outside
+        self._cpus = context.dut.serving(context.at)
         self.readings: list[Activity] = []
         self._next_s = 0.0
         self._process: int | None = None
@@ -51,31 +49,19 @@ class _Watched:
         """Make sure that it runs."""
         self._device.check()
         if self._process is not None and time.monotonic() >= self._next_s:
-            self.readings.append(activity(self._at.dut.outside, self._process, self._cpus))
+            self.readings.append(activity(self._node, self._process, self._cpus))
             self._next_s = time.monotonic() + _LOOK_S
 
     def stop(self) -> None:
         """Leave it alone."""
 
 
-def warm_up(  # noqa: PLR0913 - what a run takes
-    at: Forwarding,
-    dut: InlineDevice,
-    device: Running,
-    plan: Plan,
-    run: Run,
-    *,
-    told: Callable[[str], None],
-) -> dict[str, Any]:
+def warm_up(context: InlineRunContext) -> dict[str, Any]:
     """Have packets pass a device until it is steady, or for as long as the plan allows.
 
     Args:
-        at: where.
-        dut: which, with its options.
-        device: the same, which runs already.
-        plan: whose run.
-        run: the first one of the device: its traffic is that of the warm-up.
-        told: is called with what is being done.
+        context: the first run of the device, which runs already: its traffic is that of the
+            warm-up.
 
     Returns:
         The result, as ``device.json`` has it: ``steady``, ``took_s``, ``limit_s``, and of each
@@ -86,18 +72,20 @@ def warm_up(  # noqa: PLR0913 - what a run takes
         RunError: the device or a part of the meter died.
 
     """
-    limit_s, began_s = plan.limits.warm_up_s, time.monotonic()
+    limit_s, began_s = context.plan.limits.warm_up_s, time.monotonic()
+    run = context.run
     short = run.traffic.model_copy(update={"duration_s": WINDOW_S})
     repeated = run.model_copy(update={"traffic": short, "traced": False})
+    quiet = replace(context, run=repeated, listener=SILENT)
     # Earlier work of this process must not interrupt the device now.
-    at.stand_off()
+    context.at.stand_off()
     windows: list[dict[str, Any]] = []
     while not windows or windows[-1]["changes"]:
         took_s = time.monotonic() - began_s
         if windows and took_s + WINDOW_S > limit_s:
             break
-        told(f"warming up, {took_s:.0f} s")
-        windows.append(_window(at, dut, device, plan, repeated))
+        context.progress(f"warming up, {took_s:.0f} s")
+        windows.append(_window(quiet))
     return {
         "steady": not windows[-1]["changes"],
         "took_s": round(time.monotonic() - began_s, 3),
@@ -107,18 +95,17 @@ def warm_up(  # noqa: PLR0913 - what a run takes
     }
 
 
-def _window(
-    at: Forwarding, dut: InlineDevice, device: Running, plan: Plan, run: Run
-) -> dict[str, Any]:
-    watched = _Watched(device, at, dut)
-    measured = measure(at, dut, plan, run, lambda _: None, running=watched, with_meters=False)
+def _window(context: InlineRunContext) -> dict[str, Any]:
+    assert context.device is not None  # noqa: S101 - warm_up is for devices that run
+    watched, at = _WatchedDevice(context.device, context), context.at
+    measured = measure(replace(context, device=watched), with_meters=False)
     taps = measured.capture["taps"]
     ends = {"ingress": at.tap_in.node, "egress": at.tap_out.node}
     captures = [_fetched(node, Path(taps[side]["file"]).name) for side, node in ends.items()]
     result = analyze(*captures, skip_s=0, allow_negative=True, keep_samples=True)
     for capture in captures:
         capture.unlink()
-    return _seen(result, watched.readings)
+    return _record(result, watched.readings)
 
 
 def _fetched(node: Node, name: str) -> Path:
@@ -128,7 +115,7 @@ def _fetched(node: Node, name: str) -> Path:
     return path
 
 
-def _seen(result: Analysis, readings: list[Activity]) -> dict[str, Any]:
+def _record(result: Analysis, readings: list[Activity]) -> dict[str, Any]:
     """Return a window as the record has it."""
     faults = _each([one.page_faults for one in readings])
     shootdowns = _each([one.shootdowns for one in readings])

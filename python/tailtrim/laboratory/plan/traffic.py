@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import AliasChoices, Field, field_validator, model_validator
 
-from tailtrim.laboratory.devices.options import DECIMAL
+from tailtrim.laboratory.devices.device import DECIMAL
 from tailtrim.laboratory.plan.fields import Number
 from tailtrim.laboratory.plan.patterns import Cbr, Pattern, parse
 from tailtrim.model_base import Strict

@@ -7,7 +7,7 @@ import shutil
 import signal
 import subprocess
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Self
 
 from tailtrim.errors import OutputError, RunDirectoryError
@@ -16,13 +16,14 @@ from tailtrim.laboratory.trim import state as records
 from tailtrim.laboratory.trim.observation import observation
 from tailtrim.laboratory.trim.request import Request
 from tailtrim.results import RunDirectory
-from tailtrim.results.drafts import lock
+from tailtrim.results.drafts import locked
 from tailtrim.results.experiments import Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from tailtrim.laboratory.experiment import Listener
     from tailtrim.laboratory.trim.trial import Observation, Trial
     from tailtrim.laboratory.trim.verdict import Result
 
@@ -101,7 +102,8 @@ class CommandWorkload:
         there = folder.exists() and any(folder.iterdir())
         if there and not (resume and (folder / records.NAME).exists()):
             raise OutputError(f"{folder}: is not empty, so nothing is written to it")
-        lock(folder, self)
+        self._stack = ExitStack()
+        self._stack.enter_context(locked(folder))
 
     def __enter__(self) -> Self:
         """Return the workload itself."""
@@ -110,7 +112,11 @@ class CommandWorkload:
     def __exit__(self, *_: object) -> None:
         """Leave it: a command ends with its trial."""
 
-    def prepare(self, told: Callable[[str], None], warned: Callable[[str], None]) -> None:
+    def close(self) -> None:
+        """Unlock the folder."""
+        self._stack.close()
+
+    def prepare(self, listener: Listener) -> None:
         """Do nothing: a command has what it needs."""
 
     def passed_over(self, trial: Trial) -> None:
@@ -121,14 +127,13 @@ class CommandWorkload:
         del result
         return iter(())
 
-    def measure(self, trial: Trial, told: Callable[[str], None]) -> Observation:
+    def measure(self, trial: Trial) -> Observation:
         """Run the command, and read its run directory.
 
         Raises:
             OutputError: results cannot be written.
 
         """
-        told("watching")
         name = trial.folder
         place, log = self._folder / name, self._folder / f"{name}.log"
         shutil.rmtree(place, ignore_errors=True)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from tailtrim.errors import OutputError, RunError
 from tailtrim.laboratory.trim import state as records
@@ -14,11 +14,11 @@ from tailtrim.laboratory.trim.search import Search
 from tailtrim.laboratory.trim.trial import Observation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
     from tailtrim.laboratory.trim.request import Request
-    from tailtrim.laboratory.trim.trial import Settings, Trial
+    from tailtrim.laboratory.trim.trial import Settings, Trial, TrialListener
     from tailtrim.laboratory.trim.verdict import Result
 
 #: After so many first trials without a tail the search stops: on a busy host, some runs are valid.
@@ -26,7 +26,7 @@ _SILENT = 8
 
 
 class Loop:
-    """A search on a workload.
+    """A search on a workload; its folder is locked until the context ends.
 
     Args:
         request: the changes to try, and the workload.
@@ -55,11 +55,22 @@ class Loop:
         self.workload = request.workload(
             folder, list(self._replayed()), self.search.trial, resume=settings is None
         )
-        if tuning is not None and self._state.applied:
-            # The search that was interrupted: only now is the folder locked.
-            tuning.revert()
-            self._applied(BASELINE)
-        self._save(None)
+        with ExitStack() as stack:
+            stack.callback(self.workload.close)
+            if tuning is not None and self._state.applied:
+                # The search that was interrupted: only now is the folder locked.
+                tuning.revert()
+                self._applied(BASELINE)
+            self._save(None)
+            self._stack = stack.pop_all()
+
+    def __enter__(self) -> Self:
+        """Return the search itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Unlock its folder."""
+        self._stack.close()
 
     def _replayed(self) -> Iterator[Trial]:
         """Tell the search the recorded observations, and yield their trials."""
@@ -70,14 +81,11 @@ class Loop:
             yield self.search.trial
             self.search.tell(seen)
 
-    def go(
-        self, told: Callable[[str], None], ended: Callable[[Trial, Observation], None]
-    ) -> Result:
+    def go(self, listener: TrialListener) -> Result:
         """Try until the search ends; the host is left with what is kept.
 
         Args:
-            told: is called with the current step of a trial.
-            ended: is called with a trial and its observation.
+            listener: hears what was observed in each trial.
 
         Raises:
             HostError: this host cannot do it, or the host's changes cannot be taken back.
@@ -87,10 +95,10 @@ class Loop:
         with self.workload:
             while self.search.trial is not None:
                 trial = self.search.trial
-                seen = self._try(trial, told)
+                seen = self._try(trial)
                 self.search.tell(seen)
                 self._save(self.search.result)
-                ended(trial, seen)
+                listener.trial_ended(trial, seen)
                 self._give_up()
             result = self.search.result
             assert result is not None  # noqa: S101 - a search without a trial has a result
@@ -108,14 +116,14 @@ class Loop:
         reason = seen[-1].failed or seen[-1].doubt
         raise RunError(f"the first {len(seen)} trials have no tail, the last one because {reason}")
 
-    def _try(self, trial: Trial, told: Callable[[str], None]) -> Observation:
+    def _try(self, trial: Trial) -> Observation:
         began_s = time.monotonic()
         with self._host(self._request.of_host(trial.changes)) as refused:
             if refused is not None:
                 self.workload.passed_over(trial)
                 seen = Observation(None, failed=refused)
             else:
-                seen = self.workload.measure(trial, told)
+                seen = self.workload.measure(trial)
         return replace(seen, seconds=time.monotonic() - began_s)
 
     @contextmanager

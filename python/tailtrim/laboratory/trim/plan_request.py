@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tailtrim.errors import PlanError
-from tailtrim.laboratory.experiment.expected import Expected
+from tailtrim.laboratory.experiment.estimate import Effort
 from tailtrim.laboratory.plan import load, loop_variables
 from tailtrim.laboratory.trim.elimination import sets_of
 from tailtrim.laboratory.trim.request import Request
@@ -111,7 +111,7 @@ class PlanRequest(Request):
         names = [one.name for one in self.candidates]
         sets = sets_of(frozenset(names), names)
         runs = [self.run(Trial(n, one, "eliminate", 0)) for n, one in enumerate(sets)]
-        return max(each_s, Expected.of(self.plan, runs).takes_s / len(runs))
+        return max(each_s, Effort.of(self.plan, runs).takes_s / len(runs))
 
     def workload(
         self, folder: Path, done: Sequence[Trial], next_one: Trial | None, *, resume: bool

@@ -14,8 +14,9 @@ from tailtrim.laboratory.trim.trial import Candidate, Limits
 from tailtrim.results import RunDirectory
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
+    from tailtrim.laboratory.experiment import Listener
     from tailtrim.laboratory.plan.trimming import Trimming
     from tailtrim.laboratory.trim.trial import Observation, Trial
     from tailtrim.laboratory.trim.verdict import Found, Result
@@ -36,16 +37,13 @@ class Workload(Protocol):
     def notices(self) -> Sequence[str]:
         """Notices for users."""
 
-    def prepare(self, told: Callable[[str], None], warned: Callable[[str], None]) -> None:
-        """Prepare the trials, such as images to boot.
+    def close(self) -> None:
+        """Unlock the folder of the trials."""
 
-        Args:
-            told: is called with steps that take time.
-            warned: is called with warnings.
+    def prepare(self, listener: Listener) -> None:
+        """Prepare the trials, such as images to boot; the listener hears what takes time."""
 
-        """
-
-    def measure(self, trial: Trial, told: Callable[[str], None]) -> Observation:
+    def measure(self, trial: Trial) -> Observation:
         """Measure a trial; changes of the host are made."""
 
     def passed_over(self, trial: Trial) -> None:

@@ -152,19 +152,17 @@ def _parted(
         gain = gains.get(name)
         limit = _limit(schedule, rows, place) if len(members) == 1 else None
         if limit is not None:
-            found = (Verdict.LIMIT, limit)
+            verdict, reason = Verdict.LIMIT, limit
         elif gain is not None and _out(gain, members, schedule):
             worse = gain.high < 0
-            found = (
-                (Verdict.WORSE, "makes the tail longer (screening)")
-                if worse
-                else (Verdict.NOTHING, f"gains less than {schedule.settings.worth:.0%} (screening)")
-            )
+            verdict = Verdict.WORSE if worse else Verdict.NOTHING
+            less = f"gains less than {schedule.settings.worth:.0%} (screening)"
+            reason = "makes the tail longer (screening)" if worse else less
         else:
             going += members
             continue
         several = len(members) > 1
-        out += [Found(one.name, name, *found, gain, of_group=several) for one in members]
+        out += [Found(one.name, name, verdict, reason, gain, of_group=several) for one in members]
     return Screened(going, out)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Self
 
 from tailtrim.errors import HostError, RunError
 from tailtrim.laboratory.experiment import Experiment, conduct, images_for, keep_plan, nodes_of
+from tailtrim.laboratory.experiment.context import SILENT
 from tailtrim.laboratory.trim import state as records
 from tailtrim.laboratory.trim.observation import observation, with_power
 from tailtrim.laboratory.trim.ranking import costs
@@ -18,10 +19,10 @@ from tailtrim.results import RunDirectory
 from tailtrim.results.experiments import RECORD
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from tailtrim.laboratory.experiment import Booted
+    from tailtrim.laboratory.experiment import Boots, Listener
     from tailtrim.laboratory.nodes.vm.image import Image
     from tailtrim.laboratory.plan import Boot, Run
     from tailtrim.laboratory.trim.plan_request import PlanRequest
@@ -62,13 +63,16 @@ class TestbedWorkload:
         runs = [request.run(one) for one in trials]
         self._tried_boots = any(one.phase == BOOT for one in done)
         resume = resume or _only_begun(folder)
-        self.experiment = Experiment(folder, request.plan, runs, resume=resume)
-        self.experiment.quantiles = [self.quantile]
-        self.experiment.save()
-        keep_plan(request.path, self.experiment)
+        with ExitStack() as stack:
+            experiment = Experiment(folder, request.plan, runs, resume=resume)
+            self.experiment = stack.enter_context(experiment)
+            self.experiment.quantiles = [self.quantile]
+            self.experiment.save()
+            keep_plan(request.path, self.experiment)
+            self._folder_lock = stack.pop_all()
         self._images: dict[Boot, Image] = {}
         self._stack = ExitStack()
-        self._nodes: Booted | None = None
+        self._nodes: Boots | None = None
         testbed = request.plan.testbed
         self._device_node = None if testbed == "local" else testbed.roles_of_nodes["dut"]
 
@@ -82,17 +86,20 @@ class TestbedWorkload:
         self._nodes = None
         self._stack.close()
 
+    def close(self) -> None:
+        """Unlock the folder of the experiment."""
+        self._folder_lock.close()
+
     @property
     def notices(self) -> Sequence[str]:
         """Notices for users."""
         return [*self.experiment.testbed.notices, *self.experiment.notices]
 
-    def prepare(self, told: Callable[[str], None], warned: Callable[[str], None]) -> None:
+    def prepare(self, listener: Listener) -> None:
         """Make the images that trials boot, and check their boot lines.
 
         Args:
-            told: is called with steps that take time.
-            warned: is called with warnings about boot lines.
+            listener: hears steps that take time, and warnings about boot lines.
 
         Raises:
             HostError: this host cannot make it.
@@ -100,13 +107,13 @@ class TestbedWorkload:
             PlanError: a boot line does not do what it says.
 
         """
-        self._images |= images_for(self.experiment, told, warned, self._request.boots())
+        self._images |= images_for(self.experiment, listener, self._request.boots())
 
     def passed_over(self, trial: Trial) -> None:
         """Take note of a trial that cannot be measured."""
         self._noted(trial)
 
-    def measure(self, trial: Trial, told: Callable[[str], None]) -> Observation:
+    def measure(self, trial: Trial) -> Observation:
         """Do the run of a trial.
 
         Raises:
@@ -120,14 +127,8 @@ class TestbedWorkload:
             # Changes of the host by a trial do not make its run invalid.
             experiment.environment.clear()
         if run.boot is not None and run.boot not in self._images:
-            self._images |= images_for(experiment, told, lambda _: None, [run.boot])
-        conduct(
-            experiment,
-            lambda _, what: told(what),
-            lambda *_: None,
-            runs=[run],
-            within=self._nodes,
-        )
+            self._images |= images_for(experiment, SILENT, [run.boot])
+        conduct(experiment, SILENT, runs=[run], within=self._nodes)
         if experiment.testbed.gone is not None:
             # The trial is not told: it is done again when the host is back.
             raise HostError(experiment.testbed.gone)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from tailtrim.laboratory.experiment import Listener
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -130,3 +132,10 @@ class Settings:
     seed: int = 1
     limits: Limits = field(default_factory=Limits)
     explain: bool = False
+
+
+class TrialListener(Listener):
+    """Listener to the events of a search, too."""
+
+    def trial_ended(self, trial: Trial, observation: Observation) -> None:
+        """Hear what was observed in a trial."""

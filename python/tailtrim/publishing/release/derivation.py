@@ -16,7 +16,7 @@ from tailtrim.analysis import analyze
 from tailtrim.analysis.options import WELL, Departures
 from tailtrim.analysis.roundtrip.write_run import Series, write_run
 from tailtrim.errors import ReleaseError
-from tailtrim.laboratory.experiment.generator_log import departures
+from tailtrim.laboratory.experiment.matching import departures
 from tailtrim.publishing.release.layout import TAPS
 from tailtrim.publishing.release.redaction import name_of
 from tailtrim.publishing.release.safe_files import record

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from tailtrim.laboratory.capacity.record import Capacity
-    from tailtrim.laboratory.capacity.result import Found
+    from tailtrim.laboratory.capacity.result import GoalResult
 
 _BURST = "packets in a burst"
 _PDR = "PDR"
@@ -106,7 +106,7 @@ def sentences(capacity: Capacity) -> Iterator[str]:
         if of_burst:
             yield f"Predicted from {curve.run}, at {curve.rate_pps / 1e3:,.1f} kpkt/s."
         else:
-            pdr = [one for one in capacity.found if one.goal == _PDR]
+            pdr = [one for one in capacity.goals if one.goal == _PDR]
             r_max = curve.r_max_pps.scaled(factor)
             value, low, high = (f"{one:,.1f}" for one in (r_max.value, r_max.low, r_max.high))
             yield (
@@ -127,7 +127,7 @@ def _promise(
     promise = prediction.get("promise")
     if promise is None:
         return
-    named = [one for one in capacity.found if one.goal not in {"NDR", _PDR}]
+    named = [one for one in capacity.goals if one.goal not in {"NDR", _PDR}]
     most = promise["burst" if of_burst else "rate"]
     factor = 1.0 if of_burst else per_packet(capacity) / unit.scale
     value, low, high = (
@@ -143,8 +143,8 @@ def _promise(
 
 def _own(capacity: Capacity) -> Iterator[str]:
     """Yield the device's own counters, in the trials from the highest lower bound on."""
-    lowers = [one.lower.load for one in capacity.found if one.lower is not None]
-    uppers = [one.upper.load for one in capacity.found if one.upper is not None]
+    lowers = [one.lower.load for one in capacity.goals if one.lower is not None]
+    uppers = [one.upper.load for one in capacity.goals if one.upper is not None]
     lowest = max(lowers, default=min(uppers, default=math.inf))
     counted = [
         seen.own_pps
@@ -164,7 +164,7 @@ def _own(capacity: Capacity) -> Iterator[str]:
         )
 
 
-def _found(goals: Sequence[Found], unit: LoadUnit) -> str:
+def _found(goals: Sequence[GoalResult], unit: LoadUnit) -> str:
     """Return the bounds of the first of the goals."""
     lower, upper = (goals[0].lower, goals[0].upper) if goals else (None, None)
     if lower is not None and upper is not None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tailtrim import units
 from tailtrim.laboratory.capacity import record
-from tailtrim.laboratory.capacity.result import Ended
+from tailtrim.laboratory.capacity.result import EndReason
 from tailtrim.laboratory.capacity.trial import Purpose
 from tailtrim.publishing.report import capacity_prediction
 from tailtrim.publishing.report.capacity_prediction import LoadUnit
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tailtrim.laboratory.capacity.record import Capacity
-    from tailtrim.laboratory.capacity.result import Found
+    from tailtrim.laboratory.capacity.result import GoalResult
     from tailtrim.results.experiments import RecordedExperiment
 
 
@@ -42,14 +42,14 @@ def goals(capacity: Capacity) -> Table:
                 _trials(one),
             ],
         )
-        for one in capacity.found
+        for one in capacity.goals
     ]
     return Table(columns, rows)
 
 
 def notes(capacity: Capacity) -> list[str]:
     """Return sentences: limits, doubts, and the time of the search."""
-    of_goals = [note for one in capacity.found for note in _notes(capacity, one)]
+    of_goals = [note for one in capacity.goals for note in _notes(capacity, one)]
     done = [seen for _, seen in capacity.trials if seen is not None]
     invalid = sum(seen.invalid is not None for seen in done)
     took_s = sum(seen.took_s for seen in done)
@@ -67,7 +67,7 @@ class CapacitySection(NamedTuple):
     @classmethod
     def of(cls, capacity: Capacity | None) -> CapacitySection | None:
         """Return the section; ``None`` where nothing was searched for, or nothing is found yet."""
-        if capacity is None or not capacity.found:
+        if capacity is None or not capacity.goals:
             return None
         return cls(goals(capacity), notes(capacity))
 
@@ -91,21 +91,21 @@ def capacity_of(experiment: RecordedExperiment | None) -> Capacity | None:
     return record.read(experiment.path) if experiment is not None else None
 
 
-def _notes(capacity: Capacity, one: Found) -> Iterator[str]:
+def _notes(capacity: Capacity, one: GoalResult) -> Iterator[str]:
     unit = LoadUnit.of(capacity)
     at = f"{unit.text(one.lower.load if one.lower else None)} {unit.name}"
-    if one.ended is Ended.GENERATOR:
+    if one.ended is EndReason.GENERATOR:
         known = f"at least {at}" if one.lower else "not known"
         whose = "the generator's or the taps' limit, not the device's"
         yield f"{one.goal}: {known}: {whose} ({one.limit})."
-    elif one.ended is Ended.HIGHEST:
+    elif one.ended is EndReason.HIGHEST:
         yield f"{one.goal}: at least {at}: the highest load of the plan."
-    elif one.ended is Ended.LOWEST:
+    elif one.ended is EndReason.LOWEST:
         lowest = unit.text(capacity.search["smallest"])
         yield f"{one.goal}: not met at the lowest load, {lowest} {unit.name}."
-    elif one.ended is Ended.BUDGET:
+    elif one.ended is EndReason.BUDGET:
         yield f"{one.goal}: the budget ended before the bounds were near; go on with more."
-    elif one.ended is Ended.NOT_DECIDED and one.not_decided:
+    elif one.ended is EndReason.NOT_DECIDED and one.not_decided:
         loads = ", ".join(unit.text(load) for load in one.not_decided[:3])
         more = f" and {len(one.not_decided) - 3} more" if len(one.not_decided) > 3 else ""  # noqa: PLR2004
         yield (
@@ -119,7 +119,7 @@ def _notes(capacity: Capacity, one: Found) -> Iterator[str]:
             yield f"{one.goal}: measured again at the end, the {which} bound {load} was different."
 
 
-def _trials(one: Found) -> str:
+def _trials(one: GoalResult) -> str:
     told = [
         f"{bound.good_trials} of {bound.trials} good in {bound.duration_s:.3g} s"
         for bound in (one.lower, one.upper)
@@ -128,7 +128,7 @@ def _trials(one: Found) -> str:
     return ", ".join(told) or units.NONE
 
 
-def _named(capacity: Capacity, one: Found) -> str:
+def _named(capacity: Capacity, one: GoalResult) -> str:
     for goal in capacity.search["goals"]:
         if goal["name"] == one.goal and goal["decided_by"] == "trials":
             ratio = goal["loss_ratio"]

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tailtrim.errors import OutputError, ReleaseError, Remedy
+from tailtrim.laboratory.experiment import Listener
 from tailtrim.laboratory.nodes.testbed import LOCAL
 from tailtrim.publishing.release.checks import CheckResult
 from tailtrim.publishing.release.layout import PLAN
@@ -65,15 +66,9 @@ def check(release: UntrustedRelease, wanted: Rerun, told: Callable[[str], None])
         raise error
     if plan.testbed == LOCAL:
         become_root()
-    experiment = Experiment(wanted.out, plan, chosen, resume=False)
-
-    def say(run: Run, what: str) -> None:
-        told(f"{run.folder}: {what}")
-
-    def ended(run: Run, outcome: Outcome) -> None:
-        told(f"{run.folder}: {outcome.failed or outcome.skipped or 'done'}")
-
-    conduct(experiment, say, ended, images_for(experiment, told, told))
+    with Experiment(wanted.out, plan, chosen, resume=False) as experiment:
+        listener = _Told(told)
+        conduct(experiment, listener, images_for(experiment, listener))
     wrong, notes, skipped = [], [], []
     for run in chosen:
         outcome = experiment.outcomes[run.folder]
@@ -85,6 +80,25 @@ def check(release: UntrustedRelease, wanted: Rerun, told: Callable[[str], None])
     names = ", ".join(run.folder for run in chosen)
     without = len(skipped) == len(chosen)
     return CheckResult("rerun", names, tuple(wrong), tuple(skipped), tuple(notes), without=without)
+
+
+class _Told(Listener):
+    """Events as lines of text."""
+
+    def __init__(self, told: Callable[[str], None]) -> None:
+        self._told = told
+
+    def preparation(self, what: str) -> None:
+        self._told(what)
+
+    def warning(self, what: str) -> None:
+        self._told(what)
+
+    def progress(self, run: Run, what: str) -> None:
+        self._told(f"{run.folder}: {what}")
+
+    def run_ended(self, run: Run, outcome: Outcome) -> None:
+        self._told(f"{run.folder}: {outcome.failed or outcome.skipped or 'done'}")
 
 
 def _planned(release: UntrustedRelease, wanted: Rerun) -> tuple[Plan, list[Run]]:

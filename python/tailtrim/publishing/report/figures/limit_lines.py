@@ -97,7 +97,7 @@ def with_bounds(figure: Figure, capacity: Capacity | None) -> Figure:
     if capacity is None or figure.key not in _KEYS:
         return figure
     scale = _SCALES.get(figure.panels[0].x.unit, 1.0)
-    marks = [(one.lower.load / scale, one.goal) for one in capacity.found if one.lower is not None]
+    marks = [(one.lower.load / scale, one.goal) for one in capacity.goals if one.lower is not None]
     told = "Dashed upright: the highest load that meets each goal (its relevant lower bound)"
     if (knee := _knee(figure)) is not None:
         marks.append((knee, "knee"))

@@ -64,7 +64,7 @@ def prediction_of(experiment: RecordedExperiment, capacity: Capacity) -> dict[st
 
 def _runs(experiment: RecordedExperiment, capacity: Capacity) -> Iterator[RunDirectory]:
     """Yield the trials below the bounds, the best first."""
-    lowers = [one.lower.load for one in capacity.found if one.lower is not None]
+    lowers = [one.lower.load for one in capacity.goals if one.lower is not None]
     places = {run.outcome.run: directory for run, directory in experiment.complete}
     known = [
         (abs(trial.load / max(lowers) - _BEST), number)
