@@ -1,27 +1,33 @@
-//! Captures in: the records of classic pcap, pcapng and `MoonSniff` files as stamps and signatures.
+//! Captures in: the records of pcap, pcapng, ERF and `MoonSniff` files as stamps and signatures.
 //!
 //! A [`CaptureReader`] turns an [`Input`] into batches of [`Record`]s. Decoding and signing happen in one pass
 //! over the bytes, because a frame is touched only once while it is in the first-level cache.
 
+mod erf;
 mod error;
+mod foreign;
 mod input;
 mod keep;
 mod mscap;
 mod pcap;
 mod pcapng;
 mod record;
+mod side;
 mod track;
 pub mod write;
 
 pub use error::{CaptureError, Remedy};
+pub use foreign::Unread;
 pub use input::{Input, Streamed, Whole};
 pub(crate) use mscap::WRAP_NS;
 pub use record::Record;
+pub use side::{Direction, Only, Seen};
 pub use track::{CHAIN, Track};
 
-use crate::signature::Signer;
+use crate::signature::{Rewrites, Signer};
 use error::Damage;
 use keep::Keep;
+use side::Survey;
 use tailtrim_wire::label::Label;
 
 /// Where a frame's stamp is taken from.
@@ -30,6 +36,8 @@ pub enum StampSource {
     /// The record header of the capture file.
     #[default]
     Header,
+    /// The record header, whose fractions of seconds are nanoseconds although a pcap says microseconds.
+    Nanoseconds,
     /// The last eight bytes of the frame, put there by an X552 NIC (nanoseconds and seconds, little
     /// endian), as `MoonSniff` writes them.
     X552Trailer,
@@ -38,10 +46,12 @@ pub enum StampSource {
 /// The file formats that [`CaptureReader`] reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// Classic pcap, microseconds or nanoseconds, either byte order.
+    /// Classic pcap, microseconds or nanoseconds, and the modified pcap, either byte order.
     Pcap,
     /// pcapng, any number of interfaces and sections.
     Pcapng,
+    /// Records of Endace's capture cards.
+    Erf,
     /// `MoonSniff`'s records of stamp and packet identifier.
     Mscap,
 }
@@ -50,6 +60,7 @@ pub enum Format {
 enum Decoder {
     Pcap(pcap::Decoder),
     Pcapng(pcapng::Decoder),
+    Erf(erf::Decoder),
     Mscap(mscap::Decoder),
 }
 
@@ -114,16 +125,72 @@ impl CaptureReader {
         } else if pcapng::is_pcapng(window) {
             (Decoder::Pcapng(pcapng::Decoder::new(stamps)), 0)
         } else {
-            let decoder =
-                pcap::Decoder::new(window, stamps).map_err(|damage| CaptureError::Format {
-                    path: name.clone(),
-                    found: damage.found,
-                    expected: damage.expected,
-                })?;
-            (Decoder::Pcap(decoder), pcap::HEADER_LEN)
+            match pcap::Decoder::new(window, stamps) {
+                Ok(decoder) => (Decoder::Pcap(decoder), pcap::HEADER_LEN),
+                // It has no magic number: every other format comes first.
+                Err(_) if Self::is_erf(&mut *input).map_err(io)? => {
+                    (Decoder::Erf(erf::Decoder::default()), 0)
+                }
+                Err(Damage { found, expected, .. }) => {
+                    return Err(CaptureError::Format { path: name.clone(), found, expected });
+                }
+            }
         };
         input.consume(header_len);
         Ok(Self::within(name, input, decoder, header_len as u64, salvage))
+    }
+
+    fn is_erf(input: &mut dyn Input) -> std::io::Result<bool> {
+        loop {
+            if let Some(known) = erf::Decoder::recognises(input.window()) {
+                return Ok(known);
+            }
+            if !input.extend()? {
+                return Ok(erf::Decoder::is_one(input.window()));
+            }
+        }
+    }
+
+    /// Reads only the packets of an interface, of a direction, or both. `side` is the direction where the capture tells
+    /// packets received and sent apart by itself (of `tcpdump -i any`, and the modified pcap) and none was named. To be
+    /// called before the first record is read.
+    ///
+    /// # Errors
+    /// [`CaptureError::NoPlaces`] where the capture does not tell interfaces.
+    pub fn take_only(&mut self, only: Only, side: Direction) -> Result<(), CaptureError> {
+        match &mut self.decoder {
+            Decoder::Pcap(decoder) if decoder.has_places() => {
+                decoder.look_at_each(Some(only.or_direction(side)));
+            }
+            Decoder::Pcapng(decoder) => decoder.take_only(only),
+            Decoder::Erf(decoder) => decoder.take_only(only),
+            Decoder::Pcap(_) | Decoder::Mscap(_) => return Err(self.no_places()),
+        }
+        Ok(())
+    }
+
+    fn no_places(&self) -> CaptureError {
+        let found = match self.decoder {
+            Decoder::Mscap(_) => "a MoonSniff capture",
+            _ => "a pcap of one interface",
+        };
+        CaptureError::NoPlaces { path: self.name.clone(), found }
+    }
+
+    /// Reads the capture to its end and counts its packets by interface and direction.
+    ///
+    /// # Errors
+    /// Those of [`read`](Self::read), and [`CaptureError::NoPlaces`].
+    pub fn survey(mut self) -> Result<Vec<Seen>, CaptureError> {
+        match &mut self.decoder {
+            Decoder::Pcap(decoder) if decoder.has_places() => decoder.look_at_each(None),
+            Decoder::Pcapng(_) | Decoder::Erf(_) => {}
+            Decoder::Pcap(_) | Decoder::Mscap(_) => return Err(self.no_places()),
+        }
+        let (signer, mut batch) = (Signer::new(Rewrites::default()), Vec::new());
+        let mut survey = Survey::default();
+        while self.read_keeping(&signer, &mut batch, Some(&mut survey))? {}
+        Ok(survey.seen())
     }
 
     /// A capture from `offset` on, where a record begins.
@@ -154,7 +221,7 @@ impl CaptureReader {
     pub fn track(&self) -> Option<Track> {
         match &self.decoder {
             Decoder::Pcap(decoder) => Track::of(decoder, self.input.window()),
-            Decoder::Pcapng(_) | Decoder::Mscap(_) => None,
+            Decoder::Pcapng(_) | Decoder::Erf(_) | Decoder::Mscap(_) => None,
         }
     }
 
@@ -188,6 +255,7 @@ impl CaptureReader {
         match self.decoder {
             Decoder::Pcap(_) => Format::Pcap,
             Decoder::Pcapng(_) => Format::Pcapng,
+            Decoder::Erf(_) => Format::Erf,
             Decoder::Mscap(_) => Format::Mscap,
         }
     }
@@ -217,15 +285,32 @@ impl CaptureReader {
         matches!(&self.decoder, Decoder::Mscap(decoder) if decoder.wraps())
     }
 
-    /// Frames that the program which wrote the capture says it missed (pcapng statistics only; `None`
+    /// Frames that the program which wrote the capture says it missed (statistics of pcapng, counters of ERF; `None`
     /// where the format cannot tell). They never reached the file and must not count as lost in the
     /// device under test.
     #[must_use]
     pub fn tap_drops(&self) -> Option<u64> {
         match &self.decoder {
             Decoder::Pcapng(decoder) => Some(decoder.drops()),
+            Decoder::Erf(decoder) => Some(decoder.drops()),
             Decoder::Pcap(_) | Decoder::Mscap(_) => None,
         }
+    }
+
+    /// Packets so far that are not read, because the link type of their interface is not understood.
+    #[must_use]
+    pub fn unread(&self) -> Vec<Unread> {
+        let unread = match &self.decoder {
+            Decoder::Pcapng(decoder) => &decoder.unread,
+            Decoder::Erf(decoder) => &decoder.unread,
+            Decoder::Pcap(_) | Decoder::Mscap(_) => return Vec::new(),
+        };
+        let told = |((interface, link_type), packets): (&(u32, String), &u64)| Unread {
+            interface: *interface,
+            link_type: link_type.clone(),
+            packets: *packets,
+        };
+        unread.iter().map(told).collect()
     }
 
     /// Decodes the first records without consuming them.
@@ -267,15 +352,25 @@ impl CaptureReader {
     /// # Errors
     /// [`CaptureError::Damaged`] and [`CaptureError::Io`], once every record before them was handed out.
     pub fn read(&mut self, signer: &Signer, batch: &mut Vec<Record>) -> Result<bool, CaptureError> {
+        self.read_keeping(signer, batch, None)
+    }
+
+    fn read_keeping(
+        &mut self,
+        signer: &Signer,
+        batch: &mut Vec<Record>,
+        mut survey: Option<&mut Survey>,
+    ) -> Result<bool, CaptureError> {
         batch.clear();
         if let Some(labels) = &mut self.labels {
             labels.clear();
         }
         while !self.ended {
             let (window_at, window) = (self.offset, self.input.window());
-            let progress = match &mut self.labels {
-                None => self.decoder.decode(window, signer, batch, &mut ()),
-                Some(labels) => self.decoder.decode(window, signer, batch, labels),
+            let progress = match (&mut self.labels, &mut survey) {
+                (None, None) => self.decoder.decode(window, signer, batch, &mut ()),
+                (_, Some(survey)) => self.decoder.decode(window, signer, batch, *survey),
+                (Some(labels), None) => self.decoder.decode(window, signer, batch, labels),
             };
             self.input.consume(progress.consumed);
             self.offset += progress.consumed as u64;
@@ -293,6 +388,12 @@ impl CaptureReader {
                     if left > 0 {
                         let damage = self.decoder.truncated(self.input.window());
                         self.finish(self.damaged(self.offset, damage))?;
+                    }
+                    let unread = self.unread();
+                    if self.records == 0 && !unread.is_empty() {
+                        let told: Vec<String> = unread.iter().map(Unread::to_string).collect();
+                        let (path, unread) = (self.name.clone(), told.join(", "));
+                        return Err(CaptureError::Unread { path, unread });
                     }
                 }
             }
@@ -320,6 +421,7 @@ impl CaptureReader {
             found: damage.found,
             expected: damage.expected,
             records: self.records,
+            nanoseconds: damage.nanoseconds,
         }
     }
 
@@ -346,6 +448,7 @@ impl Decoder {
         match self {
             Self::Pcap(decoder) => decoder.decode(window, signer, records, keep),
             Self::Pcapng(decoder) => decoder.decode(window, signer, records, keep),
+            Self::Erf(decoder) => decoder.decode(window, signer, records, keep),
             Self::Mscap(decoder) => decoder.decode(window, records, keep),
         }
     }
@@ -358,11 +461,12 @@ impl Decoder {
                 format!("the capture ends inside a block, {} bytes into it", rest.len()),
                 "a whole block".to_owned(),
             ),
+            Self::Erf(_) => erf::Decoder::truncated(rest),
             Self::Mscap(_) => (
                 format!("the capture ends {} bytes into a record", rest.len()),
                 format!("{} bytes", mscap::RECORD_LEN),
             ),
         };
-        Damage { at: 0, found, expected }
+        Damage::of(found, expected)
     }
 }
