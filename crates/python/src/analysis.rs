@@ -1,6 +1,6 @@
 //! `analyze` and its result.
 
-use crate::errors::{OutputError, invalid, raise, raise_order};
+use crate::errors::{OutputError, invalid, raise, raise_capture, raise_order};
 use crate::probabilities::{below_one, probabilities};
 use arrow_array::RecordBatch;
 use arrow_pyarrow::PyArrowType;
@@ -15,7 +15,7 @@ use tailtrim_reading::analysis;
 use tailtrim_reading::source::{self, Extent, Reading};
 use tailtrim_tables::{SampleSink, batches, write_tables};
 use tailtrim_tail::analysis::{Analysis, AnalysisError, Departures, Options, Sample};
-use tailtrim_tail::capture::StampSource;
+use tailtrim_tail::capture::{Direction, Only, StampSource};
 use tailtrim_tail::matching::Window;
 use tailtrim_tail::signature::Rewrites;
 
@@ -88,6 +88,7 @@ pub(crate) struct AnalysisArguments {
     quantiles: Vec<String>,
     confidence: String,
     x552_trailer: bool,
+    nanoseconds: bool,
     salvage: bool,
     watched_to_the_end: bool,
     stalled: Vec<(i64, i64)>,
@@ -110,9 +111,26 @@ impl AnalysisArguments {
     }
 
     pub(crate) fn reading(&self) -> Reading {
-        let stamps = if self.x552_trailer { StampSource::X552Trailer } else { StampSource::Header };
-        Reading { stamps, salvage: self.salvage }
+        let stamps = stamp_source(self.x552_trailer, self.nanoseconds);
+        Reading { stamps, salvage: self.salvage, only: None }
     }
+}
+
+/// Source of the stamps that these arguments name.
+pub(crate) fn stamp_source(x552_trailer: bool, nanoseconds: bool) -> StampSource {
+    match (x552_trailer, nanoseconds) {
+        (true, _) => StampSource::X552Trailer,
+        (false, true) => StampSource::Nanoseconds,
+        (false, false) => StampSource::Header,
+    }
+}
+
+/// Packets of a capture by interface and direction: what to name them by, the interface in words, and how many they are.
+#[pyfunction]
+pub(crate) fn survey(py: Python<'_>, path: PathBuf) -> PyResult<Vec<(String, String, u64)>> {
+    let told = py.detach(|| source::open(&path, Reading::default())?.capture.survey());
+    let told = told.map_err(|error| raise_capture(py, &error))?;
+    Ok(told.into_iter().map(|seen| (seen.choice, seen.interface, seen.packets)).collect())
 }
 
 /// Tells Python how much is done, and takes what it raises.
@@ -146,8 +164,8 @@ impl PythonProgress<'_> {
 /// kept in memory with `keep_samples`.
 #[pyfunction]
 #[pyo3(signature = (ingress, egress, *, signature, masks, trim_ns, window_ns, quantiles, confidence,
-    x552_trailer, salvage, watched_to_the_end, directory, keep_samples, progress, stalled = Vec::new(), late = Vec::new(),
-    correction_ns = 0, jobs = None))]
+    x552_trailer, nanoseconds, salvage, watched_to_the_end, directory, keep_samples, progress, stalled = Vec::new(),
+    late = Vec::new(), correction_ns = 0, jobs = None, interfaces = (None, None)))]
 #[allow(clippy::too_many_arguments, reason = "keyword-only, called by one typed wrapper")]
 pub(crate) fn analyze(
     py: Python<'_>,
@@ -160,6 +178,7 @@ pub(crate) fn analyze(
     quantiles: Vec<String>,
     confidence: String,
     x552_trailer: bool,
+    nanoseconds: bool,
     salvage: bool,
     watched_to_the_end: bool,
     directory: Option<PathBuf>,
@@ -169,6 +188,7 @@ pub(crate) fn analyze(
     late: Vec<(i64, i64)>,
     correction_ns: i64,
     jobs: Option<NonZeroUsize>,
+    interfaces: (Option<String>, Option<String>),
 ) -> PyResult<NativeAnalysis> {
     let asked = AnalysisArguments {
         signature,
@@ -178,6 +198,7 @@ pub(crate) fn analyze(
         quantiles,
         confidence,
         x552_trailer,
+        nanoseconds,
         salvage,
         watched_to_the_end,
         stalled,
@@ -189,8 +210,12 @@ pub(crate) fn analyze(
         .map_err(|error| output_failed(directory.as_deref().unwrap_or(&ingress), &error))?;
     let mut raised = None;
     let result = py.detach(|| {
-        let ingress = source::open(&ingress, reading)?;
-        let egress = source::open(&egress, reading)?;
+        let side = |path: &PathBuf, interface: Option<String>, side: Direction| {
+            let only = interface.map(|interface| Only::named(&interface, side));
+            source::open(path, Reading { only, ..reading.clone() })
+        };
+        let ingress = side(&ingress, interfaces.0, Direction::In)?;
+        let egress = side(&egress, interfaces.1, Direction::Out)?;
         let extents = [ingress.extent.clone(), egress.extent.clone()];
         let mut told = PythonProgress { extents, progress: progress.as_ref(), raised: &mut raised };
         analysis::analyze(

@@ -1,7 +1,7 @@
 //! Warnings about the numbers of an analysis: limits that a reader must know before trusting them.
 
 use super::findings::Findings;
-use crate::summary::{Tap, Taps, Warning, grouped};
+use crate::summary::{Tap, Taps, Warning, grouped, utc};
 use tailtrim_stats::Ranked;
 use tailtrim_wire::traffic::phases;
 
@@ -58,7 +58,21 @@ impl Warnings {
         self.add(
             "unstamped",
             unstamped,
-            format!("{} {side} packets have no time stamp and are left out", grouped(unstamped)),
+            format!(
+                "{} {side} packets have no time stamp and are left out{}",
+                grouped(unstamped),
+                tap.odd_stamp.map_or(String::new(), |odd| format!(
+                    "; packet {} is stamped {}, far from the others",
+                    grouped(odd.packet),
+                    utc(odd.stamp_ns),
+                )),
+            ),
+        );
+        let unread: Vec<String> = tap.unread.iter().map(ToString::to_string).collect();
+        self.add(
+            "unread",
+            tap.unread.iter().map(|unread| unread.packets).sum(),
+            format!("{} at {side} are not read", unread.join(", ")),
         );
         self.add(
             "out_of_order",

@@ -151,16 +151,14 @@ impl CaptureReader {
         }
     }
 
-    /// Reads only the packets of an interface, of a direction, or both. `side` is the direction where the capture tells
-    /// packets received and sent apart by itself (of `tcpdump -i any`, and the modified pcap) and none was named. To be
-    /// called before the first record is read.
+    /// Reads only the packets of an interface, of a direction, or both. To be called before the first record is read.
     ///
     /// # Errors
     /// [`CaptureError::NoPlaces`] where the capture does not tell interfaces.
-    pub fn take_only(&mut self, only: Only, side: Direction) -> Result<(), CaptureError> {
+    pub fn take_only(&mut self, only: Only) -> Result<(), CaptureError> {
         match &mut self.decoder {
             Decoder::Pcap(decoder) if decoder.has_places() => {
-                decoder.look_at_each(Some(only.or_direction(side)));
+                decoder.look_at_each(Some(only.of_a_direction()));
             }
             Decoder::Pcapng(decoder) => decoder.take_only(only),
             Decoder::Erf(decoder) => decoder.take_only(only),
@@ -345,6 +343,28 @@ impl CaptureReader {
             decoder.learn_width(&ahead);
         }
         Ok(records)
+    }
+
+    /// The stamps of the next two stamped records or more, without consuming them; fewer at the end of the capture.
+    pub fn next_stamps(&mut self, signer: &Signer) -> Vec<i64> {
+        loop {
+            let (window, mut records) = (self.input.window(), Vec::new());
+            let progress = self.decoder.clone().decode(window, signer, &mut records, &mut ());
+            let enough = window.len() >= PEEK_BYTES || progress.damage.is_some();
+            let stamps: Vec<i64> = records
+                .iter()
+                .filter(|record| record.stamped)
+                .map(|record| record.stamp_ns)
+                .collect();
+            if stamps.len() >= 2 || enough || self.failure.is_some() {
+                return stamps;
+            }
+            match self.input.extend() {
+                Ok(true) => {}
+                Ok(false) => return stamps,
+                Err(failure) => self.failure = Some(failure),
+            }
+        }
     }
 
     /// Clears `batch` and fills it with the next records. Returns `false` at the end of the capture.

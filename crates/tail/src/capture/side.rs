@@ -36,25 +36,28 @@ impl Direction {
 pub struct Only {
     interface: Option<String>,
     direction: Option<Direction>,
+    side: Direction,
 }
 
 impl Only {
     /// Those that `text` names: an interface by number, name or description, with `:in` or `:out` behind it those of a
-    /// direction only, or a direction only.
+    /// direction only, or a direction only. `side` is the direction where none is named and the capture itself tells
+    /// packets received from packets sent: that of `tcpdump -i any`, and the modified pcap.
     #[must_use]
-    pub fn named(text: &str) -> Self {
+    pub fn named(text: &str, side: Direction) -> Self {
         let named = |end| text.strip_suffix(end).map(|interface: &str| interface.to_owned());
         let (interface, direction) = match (named(":in"), named(":out")) {
             (Some(interface), _) => (interface, Some(Direction::In)),
             (None, Some(interface)) => (interface, Some(Direction::Out)),
             (None, None) => (text.to_owned(), None),
         };
-        Self { interface: Some(interface).filter(|interface| !interface.is_empty()), direction }
+        let interface = Some(interface).filter(|interface| !interface.is_empty());
+        Self { interface, direction, side }
     }
 
-    /// These, of this direction unless one was named.
-    pub(super) fn or_direction(self, direction: Direction) -> Self {
-        Self { direction: self.direction.or(Some(direction)), ..self }
+    /// These, where the capture tells the direction of each packet.
+    pub(super) fn of_a_direction(self) -> Self {
+        Self { direction: self.direction.or(Some(self.side)), ..self }
     }
 
     pub(super) fn takes(&self, place: &Place<'_>) -> bool {
