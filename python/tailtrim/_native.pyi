@@ -25,6 +25,7 @@ class NativeDecoder:
         masks: list[str],
         x552_trailer: bool,
         salvage: bool,
+        nanoseconds: bool = False,
         checkpoint: str | None = None,
     ) -> None: ...
     @property
@@ -89,6 +90,7 @@ def analyze(
     quantiles: list[str],
     confidence: str,
     x552_trailer: bool,
+    nanoseconds: bool,
     salvage: bool,
     watched_to_the_end: bool,
     directory: Path | None,
@@ -98,7 +100,9 @@ def analyze(
     late: list[tuple[int, int]] = ...,
     correction_ns: int = ...,
     jobs: int | None = ...,
+    interfaces: tuple[str | None, str | None] = ...,
 ) -> NativeAnalysis: ...
+def survey(path: Path) -> list[tuple[str, str, int]]: ...
 def outline_stretch(captures: list[Path], task: bytes, options: dict[str, Any]) -> bytes | None: ...
 def count_stretch(
     captures: list[Path], task: bytes, order: bytes, options: dict[str, Any]

@@ -36,15 +36,15 @@ impl NativeDecoder {
     /// Opens a capture and looks at its first records. With a checkpoint it is the next file of the
     /// capture that the checkpoint is of.
     #[new]
-    #[pyo3(signature = (path, *, signature, masks, x552_trailer, nanoseconds, salvage, checkpoint = None))]
+    #[pyo3(signature = (path, *, signature, masks, x552_trailer, salvage, nanoseconds = false, checkpoint = None))]
     fn new(
         py: Python<'_>,
         path: PathBuf,
         signature: Option<String>,
         masks: Vec<String>,
         x552_trailer: bool,
-        nanoseconds: bool,
         salvage: bool,
+        nanoseconds: bool,
         checkpoint: Option<&str>,
     ) -> PyResult<Self> {
         let options = signing(signature.as_deref(), &masks)?;

@@ -78,7 +78,7 @@ pub struct Ingress {
     pub stalled: u64,
     /// Within the trim, whatever else became of them.
     pub trimmed: u64,
-    /// Without a stamp.
+    /// Without a stamp, when they entered or when they left.
     pub unstamped: u64,
 }
 
@@ -99,7 +99,7 @@ pub struct Egress {
     pub stalled: u64,
     /// Within the trim, whatever else became of them.
     pub trimmed: u64,
-    /// Without a stamp.
+    /// Without a stamp, when they left or when they entered.
     pub unstamped: u64,
 }
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tailtrim import _native
 from tailtrim.analysis.options import WELL, MatchingOptions, cores, native
 from tailtrim.analysis.result import Analysis
+from tailtrim.analysis.sides import SIDES, both_sides, check_found
 
 if TYPE_CHECKING:
     import os
@@ -18,15 +20,18 @@ if TYPE_CHECKING:
 
 def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
     ingress: str | os.PathLike[str],
-    egress: str | os.PathLike[str],
+    egress: str | os.PathLike[str] | None = None,
     *,
+    ingress_interface: str | None = None,
+    egress_interface: str | None = None,
     signature: str | None = None,
     masks: Sequence[str] = (),
-    skip_s: str | float = 1,
+    skip_s: str | float = 0,
     window_s: str | float = 5,
     quantiles: Sequence[str] = (),
     confidence: str = "0.95",
     x552_trailer: bool = False,
+    nanoseconds: bool = False,
     salvage: bool = False,
     allow_negative: bool = False,
     out: str | os.PathLike[str] | None = None,
@@ -39,8 +44,12 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
     """Match an ingress and an egress capture of a device under test.
 
     Args:
-        ingress: capture of what enters (pcap, pcapng, mscap; ``.zst``, ``.gz``; ``-`` for stdin).
-        egress: capture of what leaves.
+        ingress: capture of what enters (pcap, pcapng, ERF, mscap; ``.zst``, ``.gz``; ``-`` for
+            stdin).
+        egress: capture of what leaves; ``None`` where ``ingress`` has both.
+        ingress_interface: packets of the ingress capture that are read: an interface by number,
+            name or description, with ``:in`` or ``:out`` behind it those of a direction only.
+        egress_interface: the same of the egress capture.
         signature: bytes that identify a packet, ``OFFSET:LENGTH,…`` from the start of the frame.
         masks: fields that the device rewrites and a router does not: ``nat``, ``tos``, ``tunnel``.
         skip_s: seconds after the first match whose samples do not count.
@@ -48,6 +57,7 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
         quantiles: quantiles in addition to 0.5, 0.9, 0.99 …, as decimal text or percent.
         confidence: confidence of the intervals.
         x552_trailer: take stamps from the last eight bytes of each frame.
+        nanoseconds: read fractions of seconds as nanoseconds although a pcap says microseconds.
         salvage: use what precedes damage instead of raising.
         allow_negative: do not raise although most packets left before they entered.
         out: where to leave a run directory.
@@ -72,7 +82,8 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
         0
 
     """
-    paths = (Path(ingress), Path(egress))
+    chosen = (ingress_interface, egress_interface)
+    paths = both_sides(ingress, egress, chosen)
     matching: MatchingOptions = {
         "signature": signature,
         "masks": masks,
@@ -81,6 +92,7 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
         "quantiles": quantiles,
         "confidence": confidence,
         "x552_trailer": x552_trailer,
+        "nanoseconds": nanoseconds,
         "salvage": salvage,
     }
     options = native(matching, departures, correction_ns)
@@ -88,8 +100,18 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
     def run(directory: Path | None) -> _native.NativeAnalysis:
         kept: dict[str, Any] = {"directory": directory, "keep_samples": keep_samples}
         analysis = _native.analyze(
-            paths[0], paths[1], **options, **kept, jobs=cores(jobs), progress=progress
+            paths[0],
+            paths[1],
+            **options,
+            **kept,
+            interfaces=chosen,
+            jobs=cores(jobs),
+            progress=progress,
         )
+        if any(chosen):
+            summary = json.loads(analysis.summary_json())
+            for side, path, interface in zip(SIDES, paths, chosen, strict=True):
+                check_found(path, interface, summary[side]["packets"])
         if not allow_negative:
             analysis.check_order()
         return analysis

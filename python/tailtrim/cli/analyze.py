@@ -21,6 +21,7 @@ Examples:
   tailtrim analyze pre.pcap post.pcap --out results/hw
   tailtrim analyze pre.pcap post.pcap --assert 'p99.9 < 50us, loss < 0.01%' --junit slo.xml
   tailtrim analyze pre.pcap post.pcap --mask nat --quantile 99.99999%
+  tailtrim analyze both.pcapng --ingress eth1 --egress eth2
   tailtrim analyze pre.pcap post.pcap --signature 42:4 --json | jq .latency_ns
   tailtrim analyze decoded --engine duckdb --memory 2GB
 """
@@ -30,8 +31,9 @@ IngressCapture = Annotated[
     str,
     typer.Argument(
         metavar="INGRESS",
-        help="Capture of the packets that enter the device under test: pcap, pcapng or mscap, also"
-        " .zst or .gz; - for standard input. Or a directory written by decode, DIR or DIR:NUMBER.",
+        help="Capture of the packets that enter the device under test: pcap, pcapng, ERF or mscap,"
+        " also .zst or .gz; - for standard input. Or a directory written by decode, DIR or"
+        " DIR:NUMBER.",
     ),
 ]
 EgressCapture = Annotated[
@@ -39,7 +41,25 @@ EgressCapture = Annotated[
     typer.Argument(
         metavar="EGRESS",
         help="Capture of the packets that leave it; omitted if INGRESS is a decoded directory of"
-        " two captures.",
+        " two captures, or one capture of both sides.",
+    ),
+]
+IngressInterface = Annotated[
+    str | None,
+    typer.Option(
+        "--ingress",
+        metavar="INTERFACE",
+        help="Packets of the ingress capture to read: an interface of pcapng by name, number or"
+        " description, of ERF or tcpdump -i any by number. INTERFACE:in and INTERFACE:out are those"
+        " received and sent, which of tcpdump -i any is the default of ingress and egress.",
+    ),
+]
+EgressInterface = Annotated[
+    str | None,
+    typer.Option(
+        "--egress",
+        metavar="INTERFACE",
+        help="The same of the egress capture, which may be the same file.",
     ),
 ]
 Window = Annotated[
@@ -108,9 +128,11 @@ def command(  # noqa: PLR0913 - one parameter an option
     ingress: IngressCapture,
     egress: EgressCapture = None,
     *,
+    ingress_interface: IngressInterface = None,
+    egress_interface: EgressInterface = None,
     signature: Signature = None,
     mask: Masks = None,
-    skip: options.Skip = "1s",
+    skip: options.Skip = "0s",
     trim: options.FormerTrim = None,
     window: Window = "5s",
     quantile: Quantiles = None,
@@ -148,13 +170,19 @@ def command(  # noqa: PLR0913 - one parameter an option
         "signature": signature,
         "masks": mask or (),
         "x552_trailer": stamps is options.Stamps.X552,
+        "nanoseconds": stamps is options.Stamps.NANOSECONDS,
         "salvage": salvage,
     }
     at: dict[str, Any] = {"engine": engine, "server": server, "memory": memory, "scratch": scratch}
     if jobs is not None and engine is not EngineName.NATIVE:
         raise ValueError(f"--jobs is for the native matcher, engine {engine} has none")
+    chosen = {"ingress_interface": ingress_interface, "egress_interface": egress_interface}
+    if any(chosen.values()) and engine is not EngineName.NATIVE:
+        raise ValueError(
+            f"--ingress and --egress are for the native matcher, engine {engine} has none"
+        )
     analysis = (
-        _in_one_pass(captures, decoding | matching | {"jobs": jobs})
+        _in_one_pass(captures, decoding | matching | chosen | {"jobs": jobs})
         if engine is EngineName.NATIVE
         else engine_options.analyze(captures, **at, decoding=decoding, matching=matching)
     )
@@ -174,8 +202,6 @@ def _in_one_pass(captures: list[str], matching: dict[str, Any]) -> tailtrim.Anal
         raise ValueError(
             "engine native cannot read decoded captures: expected duckdb, postgres or spark"
         )
-    if len(captures) == 1:
-        raise ValueError(f"{captures[0]}: is one capture, expected ingress and egress")
     with Progress("matching") as progress:
         return tailtrim.analyze(*captures, progress=progress, **matching)
 

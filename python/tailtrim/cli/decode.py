@@ -71,6 +71,7 @@ def command(  # noqa: PLR0913 - one parameter an option
         "signature": signature,
         "masks": mask or (),
         "x552_trailer": stamps is options.Stamps.X552,
+        "nanoseconds": stamps is options.Stamps.NANOSECONDS,
         "salvage": salvage,
         "buckets": buckets,
     }

@@ -225,6 +225,7 @@ impl<C: DerefMut<Target: Source>> Tap<C> {
     pub(super) fn refill(&mut self, signer: &Signer, after_ns: i64) -> Result<(), CaptureError> {
         self.account(after_ns);
         self.next = 0;
+        self.left_out.clear();
         if !self.source.read(signer, &mut self.batch)? {
             self.ended = true;
             return Ok(());
@@ -234,7 +235,6 @@ impl<C: DerefMut<Target: Source>> Tap<C> {
         let mut last_ns = self.last_ns;
         let mut odd = self.shift_ns != 0 || signer.has_selection();
         self.batch_bytes = 0;
-        self.left_out.clear();
         for record in &self.batch {
             // Backwards, or far ahead: one comparison tells both.
             let step_ns = record.stamp_ns.wrapping_sub(last_ns).cast_unsigned();

@@ -17,8 +17,8 @@ const CONSTANT: f64 = 0.1;
 /// The warnings, in the order in which they are shown.
 pub(super) fn warnings(run: &Findings) -> Vec<Warning> {
     let mut warnings = Warnings(Vec::new());
-    warnings.add_tap("ingress", &run.taps.ingress, run.ingress.packets, run.ingress.unstamped);
-    warnings.add_tap("egress", &run.taps.egress, run.egress.packets, run.egress.unstamped);
+    warnings.add_tap("ingress", &run.taps.ingress, run.ingress.packets, run.unstamped[0]);
+    warnings.add_tap("egress", &run.taps.egress, run.egress.packets, run.unstamped[1]);
     warnings.add_packets(run);
     warnings.add_without_samples(run);
     warnings.add_ends(run);

@@ -103,8 +103,11 @@ pub enum Remedy {
         /// The packets before it, where they are counted.
         packets: Option<u64>,
     },
-    /// Read the fractions of seconds as nanoseconds, if that is what they are.
-    Nanoseconds,
+    /// Read the fractions of seconds as nanoseconds, if that is what they are; or salvage.
+    Nanoseconds {
+        /// The packets before the first such fraction.
+        packets: u64,
+    },
     /// Sort the file if only it is disordered, or record it again: its clock was set back.
     Sort,
 }
@@ -114,7 +117,9 @@ impl CaptureError {
     #[must_use]
     pub fn remedy(&self) -> Option<Remedy> {
         match self {
-            Self::Damaged { nanoseconds: true, .. } => Some(Remedy::Nanoseconds),
+            Self::Damaged { nanoseconds: true, records, .. } => {
+                Some(Remedy::Nanoseconds { packets: *records })
+            }
             Self::Damaged { records, .. } if *records > 0 => {
                 Some(Remedy::Salvage { packets: Some(*records) })
             }

@@ -398,7 +398,13 @@ impl CaptureReader {
             if let Some(damage) = progress.damage {
                 // Records before the damage go out first; the decoder meets the damage again.
                 if batch.is_empty() {
-                    self.finish(self.damaged(window_at, damage))?;
+                    match self.variant() {
+                        Some(error) => {
+                            self.ended = true;
+                            return Err(error);
+                        }
+                        None => self.finish(self.damaged(window_at, damage))?,
+                    }
                 }
             } else if batch.is_empty() {
                 let more = self.extend().or_else(|failure| self.finish(failure).map(|()| false))?;
@@ -430,6 +436,23 @@ impl CaptureReader {
             path: self.name.clone(),
             offset: self.offset,
             source,
+        })
+    }
+
+    /// The error where damage behind the first record is that of a variant of the format.
+    #[cold]
+    fn variant(&mut self) -> Option<CaptureError> {
+        let Decoder::Pcap(decoder) = &self.decoder else { return None };
+        if self.records != 1 {
+            return None;
+        }
+        while self.input.window().len() < CHAIN && matches!(self.input.extend(), Ok(true)) {}
+        let bytes = decoder.variant(self.input.window())?;
+        Some(CaptureError::Format {
+            path: self.name.clone(),
+            found: format!("a variant of pcap with record headers of {bytes} bytes"),
+            expected: "16 bytes, or 24 under the magic number a1b2cd34: convert it with editcap -F nsecpcap IN OUT"
+                .to_owned(),
         })
     }
 

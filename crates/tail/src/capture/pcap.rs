@@ -31,7 +31,7 @@ const X552_TRAILER_LEN: usize = 8;
 
 const NS_PER_S: i64 = 1_000_000_000;
 
-/// So near each other the first stamps of a capture are taken to be: a day.
+/// So near each other successive stamps of a variant are taken to be: a day.
 const NEAR_NS: u64 = 86_400_000_000_000;
 
 /// The only version that libpcap has written since 1998.
@@ -113,36 +113,23 @@ impl Decoder {
         // A snap length beyond 16 MiB is "no limit" in some writers, not a promise of such frames.
         let longest = if longest > 1 << 24 { LONGEST_FRAME } else { longest };
         let each = header_len != RECORD_HEADER_LEN;
-        let decoder =
-            Self { swapped, resolution_ns, longest, link, stamps, header_len, each, only: None };
-        match decoder.other_header_len(&window[HEADER_LEN..]) {
-            Some(bytes) => Err(damage(
-                format!("a variant of pcap with record headers of {bytes} bytes"),
-                "16 bytes, or 24 under the magic number a1b2cd34: convert it with editcap -F nsecpcap IN OUT",
-            )),
-            None => Ok(decoder),
-        }
+        Ok(Self { swapped, resolution_ns, longest, link, stamps, header_len, each, only: None })
     }
 
-    /// Bytes of a record header where this is another variant of pcap (Nokia's, or those of old Linux distributions),
-    /// which have the same magic numbers: with those of this format the second record is none, with others it is.
-    fn other_header_len(&self, records: &[u8]) -> Option<usize> {
-        let leads = |header_len: usize, any: bool| -> Option<bool> {
-            let decoder = Self { header_len, ..self.clone() };
-            let (first_ns, length) = decoder.header(records)?;
-            let next = records.get(length..)?.first_chunk::<RECORD_HEADER_LEN>()?;
+    /// Bytes of a record header where this is another variant of pcap, with the same magic number: Nokia's, or one of old
+    /// Linux distributions. `rest` begins with what is no record behind the first one: there, as many bytes of that are
+    /// left as record headers are longer, and records follow.
+    pub(super) fn variant(&self, rest: &[u8]) -> Option<usize> {
+        [4, 8, 12].into_iter().find_map(|more| {
+            let header_len = self.header_len + more;
+            let longer = Self { header_len, ..self.clone() };
+            let (first_ns, length) = longer.header(rest.get(more..)?)?;
+            let next = rest.get(more + length..)?;
             let near = |next_ns: i64| first_ns.is_some_and(|ns| ns.abs_diff(next_ns) < NEAR_NS);
-            let next = decoder.header(next);
-            Some(next.is_some_and(|(next_ns, length)| {
-                any || (next_ns.is_some_and(near) && length > header_len)
-            }))
-        };
-        if leads(self.header_len, true) != Some(false) {
-            return None;
-        }
-        [RECORD_HEADER_LEN, 20, MODIFIED_HEADER_LEN, 28]
-            .into_iter()
-            .find(|&other| leads(other, false) == Some(true))
+            let goes_on = next.is_empty()
+                || longer.header(next).is_some_and(|(next_ns, _)| next_ns.is_some_and(near));
+            (goes_on && length > header_len).then_some(header_len)
+        })
     }
 
     /// Whether the records tell interface or direction: those of a capture on the device "any" and of the modified pcap.
