@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tailtrim import _native
@@ -14,6 +13,7 @@ from tailtrim.analysis.sides import SIDES, both_sides, check_found
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
     from tailtrim.analysis.options import Departures
 
