@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from tailtrim import _native
 from tailtrim.analysis.options import WELL, MatchingOptions, cores, native
 from tailtrim.analysis.result import Analysis
-from tailtrim.analysis.sides import SIDES, both_sides, check_found
+from tailtrim.analysis.sides import both_sides, check_found
 
 if TYPE_CHECKING:
     import os
@@ -47,8 +46,8 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
         ingress: capture of what enters (pcap, pcapng, ERF, mscap; ``.zst``, ``.gz``; ``-`` for
             stdin).
         egress: capture of what leaves; ``None`` where ``ingress`` has both.
-        ingress_interface: packets of the ingress capture that are read: an interface by number,
-            name or description, with ``:in`` or ``:out`` behind it those of a direction only.
+        ingress_interface: read its packets only: an interface by number, name or description,
+            with ``:in`` or ``:out`` behind it those of a direction.
         egress_interface: the same of the egress capture.
         signature: bytes that identify a packet, ``OFFSET:LENGTH,…`` from the start of the frame.
         masks: fields that the device rewrites and a router does not: ``nat``, ``tos``, ``tunnel``.
@@ -57,7 +56,7 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
         quantiles: quantiles in addition to 0.5, 0.9, 0.99 …, as decimal text or percent.
         confidence: confidence of the intervals.
         x552_trailer: take stamps from the last eight bytes of each frame.
-        nanoseconds: read fractions of seconds as nanoseconds although a pcap says microseconds.
+        nanoseconds: fractions of seconds are these although a pcap says microseconds.
         salvage: use what precedes damage instead of raising.
         allow_negative: do not raise although most packets left before they entered.
         out: where to leave a run directory.
@@ -99,19 +98,9 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
 
     def run(directory: Path | None) -> _native.NativeAnalysis:
         kept: dict[str, Any] = {"directory": directory, "keep_samples": keep_samples}
-        analysis = _native.analyze(
-            paths[0],
-            paths[1],
-            **options,
-            **kept,
-            interfaces=chosen,
-            jobs=cores(jobs),
-            progress=progress,
-        )
-        if any(chosen):
-            summary = json.loads(analysis.summary_json())
-            for side, path, interface in zip(SIDES, paths, chosen, strict=True):
-                check_found(path, interface, summary[side]["packets"])
+        kept |= {"interfaces": chosen, "jobs": cores(jobs), "progress": progress}
+        analysis = _native.analyze(paths[0], paths[1], **options, **kept)
+        check_found(analysis, paths, chosen)
         if not allow_negative:
             analysis.check_order()
         return analysis

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,8 +12,6 @@ from tailtrim.errors import CaptureError, Remedy
 if TYPE_CHECKING:
     import os
 
-#: Keys of both sides in a summary.
-SIDES = ("ingress", "egress")
 #: Interface of ingress and of egress, as far as they are named.
 Chosen = tuple[str | None, str | None]
 
@@ -39,15 +38,19 @@ def both_sides(
     return capture, capture
 
 
-def check_found(path: Path, interface: str | None, packets: int) -> None:
-    """Check that there were packets of the interface, if one is named.
+def check_found(analysis: _native.NativeAnalysis, paths: tuple[Path, Path], chosen: Chosen) -> None:
+    """Check that there were packets of each interface that is named.
 
     Raises:
         CaptureError: there were none; the error lists the interfaces.
 
     """
-    if interface is not None and packets == 0 and path.is_file():
-        raise _listed(path, f"no packets of interface {interface}")
+    if not any(chosen):
+        return
+    summary = json.loads(analysis.summary_json())
+    for side, path, interface in zip(("ingress", "egress"), paths, chosen, strict=True):
+        if interface is not None and summary[side]["packets"] == 0 and path.is_file():
+            raise _listed(path, f"no packets of interface {interface}")
 
 
 def _listed(path: Path, message: str) -> CaptureError:

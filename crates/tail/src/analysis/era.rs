@@ -42,8 +42,39 @@ impl Era {
     }
 
     /// Whether a stamp is a time.
-    pub(super) fn holds(self, stamp_ns: i64) -> bool {
+    fn holds(self, stamp_ns: i64) -> bool {
         (self.from_ns..=self.to_ns).contains(&stamp_ns)
+    }
+
+    /// Takes the stamps from records of a batch that have none of this time, or one far from those of their neighbours.
+    /// `last_ns` is the largest stamp before, `behind` gives those after the batch. `left_out` is told each of them: its
+    /// number among the stamped records, and in the batch, and its stamp.
+    pub(super) fn leave_out(
+        self,
+        batch: &mut [Record],
+        mut last_ns: Option<i64>,
+        mut behind: impl FnMut() -> Vec<i64>,
+        mut left_out: impl FnMut(usize, usize, i64),
+    ) {
+        let mut stamped = 0;
+        for at in 0..batch.len() {
+            let Record { stamp_ns, stamped: true, .. } = batch[at] else { continue };
+            let is_none = !self.holds(stamp_ns)
+                || (is_jump(last_ns, stamp_ns) && {
+                    let mut next: Vec<i64> = self.stamps(&batch[at + 1..]).take(2).collect();
+                    if next.len() < 2 {
+                        next.extend(behind().into_iter().filter(|&stamp_ns| self.holds(stamp_ns)));
+                    }
+                    is_glitch(last_ns, stamp_ns, [next.first().copied(), next.get(1).copied()])
+                });
+            if is_none {
+                batch[at].stamped = false;
+                left_out(stamped, at, stamp_ns);
+            } else {
+                last_ns = last_ns.max(Some(stamp_ns));
+            }
+            stamped += 1;
+        }
     }
 
     /// The stamps of these records that are times.
@@ -54,13 +85,13 @@ impl Era {
 }
 
 /// Whether a stamp is so far from the largest one before it that it might be none.
-pub(super) fn is_jump(last_ns: Option<i64>, stamp_ns: i64) -> bool {
+fn is_jump(last_ns: Option<i64>, stamp_ns: i64) -> bool {
     last_ns.is_none_or(|last_ns| stamp_ns.abs_diff(last_ns) >= DISORDER_NS.unsigned_abs())
 }
 
 /// Whether a stamp after such a jump is none: without it, the stamps before and behind it are in order, and with it they
 /// are not. Stamps that ascend never are. `next` are the two behind it, as far as there are any.
-pub(super) fn is_glitch(last_ns: Option<i64>, stamp_ns: i64, next: [Option<i64>; 2]) -> bool {
+fn is_glitch(last_ns: Option<i64>, stamp_ns: i64, next: [Option<i64>; 2]) -> bool {
     let before = |ns: i64, other_ns: i64| ns <= other_ns.saturating_sub(DISORDER_NS);
     let [next_ns, second_ns] = next;
     // Where the second one goes on from here, the next one is the odd one.

@@ -1,7 +1,7 @@
 //! One side of the device under test: what its packets say apart from any matching.
 
 use super::Source;
-use super::era::{Era, is_glitch, is_jump};
+use super::era::Era;
 use super::gaps::{self, Gaps, Recent};
 use super::seconds::{Load, SECOND_NS, second};
 use crate::capture::{CaptureError, Record};
@@ -284,35 +284,19 @@ impl<C: DerefMut<Target: Source>> Tap<C> {
     /// Takes the stamps from records that are far from their neighbours, or from all others.
     fn leave_out(&mut self, signer: &Signer) {
         let before = self.packets - self.batch.len() as u64;
-        let shift_ns = self.shift_ns;
-        let mut last_ns = (self.last_ns != i64::MIN).then(|| self.last_ns.saturating_sub(shift_ns));
-        let mut stamped = 0;
-        for at in 0..self.batch.len() {
-            let Record { stamp_ns, stamped: true, .. } = self.batch[at] else { continue };
-            stamped += 1;
-            let odd = !self.era.holds(stamp_ns)
-                || (is_jump(last_ns, stamp_ns)
-                    && is_glitch(last_ns, stamp_ns, self.next_stamps(at, signer)));
-            if !odd {
-                last_ns = last_ns.max(Some(stamp_ns));
-                continue;
-            }
-            self.batch[at].stamped = false;
-            self.left_out.push(stamped - 1);
-            let packet = before + at as u64 + 1;
-            self.odd_stamp.get_or_insert(OddStamp { packet, stamp_ns });
-        }
-    }
-
-    /// The two stamps behind a record of the batch, as far as there are any.
-    fn next_stamps(&mut self, at: usize, signer: &Signer) -> [Option<i64>; 2] {
-        let era = self.era;
-        let mut next: Vec<i64> = era.stamps(&self.batch[at + 1..]).take(2).collect();
-        if next.len() < 2 {
-            let behind = self.source.next_stamps(signer).into_iter();
-            next.extend(behind.filter(|&stamp_ns| era.holds(stamp_ns)));
-        }
-        [next.first().copied(), next.get(1).copied()]
+        let read = self.last_ns != i64::MIN;
+        let last_ns = read.then(|| self.last_ns.saturating_sub(self.shift_ns));
+        let source = &mut self.source;
+        self.era.leave_out(
+            &mut self.batch,
+            last_ns,
+            || source.next_stamps(signer),
+            |stamped, at, stamp_ns| {
+                self.left_out.push(stamped);
+                let packet = before + at as u64 + 1;
+                self.odd_stamp.get_or_insert(OddStamp { packet, stamp_ns });
+            },
+        );
     }
 
     /// Those of the records that the source gave with a stamp, by number, that were left out of [`ahead`](Self::ahead)

@@ -64,7 +64,7 @@ const TYPES: &[(u8, &str)] = &[
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Decoder {
-    only: Option<Only>,
+    pub(super) only: Option<Only>,
     /// Packets that the card says it dropped.
     drops: u64,
     /// Packets that are not read, by interface and type.
@@ -112,11 +112,6 @@ impl Decoder {
         Self::recognises(window).is_none()
             && window.len() >= HEADER_LEN
             && usize::from(u16::from_be_bytes([window[10], window[11]])) == window.len()
-    }
-
-    /// Leaves out the packets that `only` does not take.
-    pub(super) fn take_only(&mut self, only: Only) {
-        self.only = Some(only);
     }
 
     /// Packets that the card says it dropped.

@@ -64,7 +64,7 @@ pub(super) struct Decoder {
     interfaces: Vec<Interface>,
     /// Frames dropped in the sections before.
     drops: u64,
-    only: Option<Only>,
+    pub(super) only: Option<Only>,
     /// Packets of interfaces whose frames are not read, by number and link type.
     pub(super) unread: BTreeMap<(u32, String), u64>,
 }
@@ -79,11 +79,6 @@ impl Decoder {
             only: None,
             unread: BTreeMap::new(),
         }
-    }
-
-    /// Leaves out the packets that `only` does not take.
-    pub(super) fn take_only(&mut self, only: Only) {
-        self.only = Some(only);
     }
 
     /// Frames that the capturing host says it dropped (interface statistics blocks).

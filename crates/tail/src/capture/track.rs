@@ -107,7 +107,6 @@ impl Track {
         salvage: bool,
     ) -> CaptureReader {
         let decoder = Decoder::Pcap(self.decoder.clone());
-        let capture = CaptureReader::within(name.into(), input, decoder, offset, salvage);
-        CaptureReader { records, ..capture }
+        CaptureReader::within(name.into(), input, decoder, (offset, records), salvage)
     }
 }

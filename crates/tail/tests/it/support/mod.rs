@@ -137,7 +137,7 @@ pub(crate) struct Content {
     /// The damage at which it was salvaged, as text.
     pub(crate) damage: Option<String>,
     pub(crate) tap_drops: Option<u64>,
-    /// What is not read, in words.
+    /// Packets that are not read, in words.
     pub(crate) unread: Vec<String>,
     pub(crate) offset: u64,
 }
