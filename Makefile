@@ -117,7 +117,7 @@ docs: test-environment
 
 # analyze computes all statistics for each input, and host asks every check: they are given a time instead.
 fuzz:
-	for target in pcap pcapng mscap compressed frame text reflect ping; do \
+	for target in pcap modified pcapng erf mscap compressed frame text reflect ping; do \
 	    mkdir -p target/fuzz/$$target; \
 	    (cd fuzz && cargo +nightly fuzz run -s none $$target ../target/fuzz/$$target corpus/$$target -- \
 	        -runs=$(RUNS) -max_len=512) || exit 1; \

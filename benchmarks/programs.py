@@ -42,7 +42,7 @@ def agent_program(
         return integers, ""
 
     names = list(map(str, pair)) if pair and pairs is None else ["ingress.pcap", "egress.pcap"]
-    options = [] if pairs is None else ["--skip", "0"]
+    options = ["--skip", "1s" if pairs is None else "0"]
     options += ["--jobs", str(cores)]
     on = session.core if cores == 1 else session.cores[-cores:]
     command = [*pinned(on), str(session.agent), "analyze", *options, *names]
@@ -75,7 +75,7 @@ def command_line_programs(session: Session, case: str, pairs: int, pair: Pair) -
         shutil.rmtree(out)
         return of_summary(summary), ""
 
-    command = [str(tailtrim), "analyze", *map(str, pair), "--out", str(out)]
+    command = [str(tailtrim), "analyze", *map(str, pair), "--skip", "1s", "--out", str(out)]
     return [Program(name, [*pinned(session.cores), *command], answer, pair)]
 
 

@@ -25,6 +25,7 @@ class NativeDecoder:
         masks: list[str],
         x552_trailer: bool,
         salvage: bool,
+        nanoseconds: bool = False,
         checkpoint: str | None = None,
     ) -> None: ...
     @property
@@ -89,6 +90,7 @@ def analyze(
     quantiles: list[str],
     confidence: str,
     x552_trailer: bool,
+    nanoseconds: bool,
     salvage: bool,
     watched_to_the_end: bool,
     directory: Path | None,
@@ -99,7 +101,9 @@ def analyze(
     correction_ns: int = ...,
     jobs: int | None = ...,
     keep_lost: int = ...,
+    interfaces: tuple[str | None, str | None] = ...,
 ) -> NativeAnalysis: ...
+def survey(path: Path) -> list[tuple[str, str, int]]: ...
 def analyze_by(
     ingress: Path,
     egress: Path,
@@ -108,6 +112,7 @@ def analyze_by(
     options: dict[str, Any],
     *,
     jobs: int | None = ...,
+    interfaces: tuple[str | None, str | None] = ...,
 ) -> list[tuple[str | None, str]]: ...
 def outline_stretch(captures: list[Path], task: bytes, options: dict[str, Any]) -> bytes | None: ...
 def count_stretch(

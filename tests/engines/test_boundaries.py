@@ -144,6 +144,7 @@ def matched_alike(
         signature=None,
         masks=[],
         x552_trailer=False,
+        nanoseconds=False,
         salvage=False,
         directory=None,
         progress=None,

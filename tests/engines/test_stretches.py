@@ -74,6 +74,7 @@ OPTIONS: dict[str, Any] = {
     "quantiles": ["0.9995"],
     "confidence": "0.95",
     "x552_trailer": False,
+    "nanoseconds": False,
     "salvage": False,
     "watched_to_the_end": False,
     "stalled": [],

@@ -14,7 +14,7 @@ use tailtrim_reading::analysis::{all_cores, analyze};
 use tailtrim_reading::source::{self, Reading};
 use tailtrim_tables::{SampleSink, write_tables};
 use tailtrim_tail::analysis::{Analysis, AnalysisError, Departures, Options};
-use tailtrim_tail::capture::StampSource;
+use tailtrim_tail::capture::{Direction, Only, StampSource};
 use tailtrim_tail::summary::Summary;
 
 /// Match an ingress and an egress capture, and print the summary as JSON.
@@ -24,7 +24,7 @@ use tailtrim_tail::summary::Summary;
     tailtrim-agent analyze pre.pcap post.pcap --mask nat --quantile 0.9999999\n  \
     zcat pre.pcap.gz | tailtrim-agent analyze - post.pcap.gz --signature 42:4 | jq .latency_ns")]
 pub(crate) struct Analyze {
-    /// Capture of the packets that enter the device under test (pcap, pcapng, mscap; .zst, .gz; - for stdin)
+    /// Capture of the packets that enter the device under test (pcap, pcapng, ERF, mscap; .zst, .gz; - for stdin)
     ingress: PathBuf,
     /// Capture of the packets that leave it
     egress: PathBuf,
@@ -33,6 +33,12 @@ pub(crate) struct Analyze {
     /// Source of the time stamps
     #[arg(long, value_parser = one_of(STAMPS), default_value = "header")]
     stamps: StampSource,
+    /// Packets of the ingress capture to read: an interface by number, name or description, with :in or :out behind it
+    #[arg(long = "ingress", value_name = "INTERFACE")]
+    ingress_interface: Option<String>,
+    /// The same of the egress capture, which may be the same file
+    #[arg(long = "egress", value_name = "INTERFACE")]
+    egress_interface: Option<String>,
     /// Analyse a damaged capture up to the damage
     #[arg(long)]
     salvage: bool,
@@ -53,6 +59,11 @@ pub(crate) struct Analyze {
 
 const STAMPS: &[(&str, &str, StampSource)] = &[
     ("header", "The record headers of the capture", StampSource::Header),
+    (
+        "nanoseconds",
+        "The same, whose fractions of seconds are nanoseconds although a pcap says microseconds",
+        StampSource::Nanoseconds,
+    ),
     (
         "x552",
         "The last eight bytes of each frame, appended by an X552 NIC",
@@ -77,9 +88,13 @@ impl From<AnalysisError> for Failure {
 }
 
 fn summary(request: &Analyze, departures: Departures) -> Result<Summary, Failure> {
-    let reading = Reading { stamps: request.stamps, salvage: request.salvage };
-    let ingress = source::open(&request.ingress, reading).or_hint(Exit::Usage)?;
-    let egress = source::open(&request.egress, reading).or_hint(Exit::Usage)?;
+    let side = |path: &Path, interface: Option<&String>, side: Direction| {
+        let only = interface.map(|interface| Only::named(interface, side));
+        let reading = Reading { stamps: request.stamps, salvage: request.salvage, only };
+        source::open(path, reading).or_hint(Exit::Usage)
+    };
+    let ingress = side(&request.ingress, request.ingress_interface.as_ref(), Direction::In)?;
+    let egress = side(&request.egress, request.egress_interface.as_ref(), Direction::Out)?;
     let options = Options { departures, ..request.matching.options() };
     let progress = |_, _| ControlFlow::Continue(());
     if let Some(directory) = &request.out {

@@ -199,6 +199,10 @@ impl Hint for CaptureError {
             Remedy::Salvage { packets: None } => {
                 "use --salvage to analyse what could be read".to_owned()
             }
+            Remedy::Nanoseconds { packets } => format!(
+                "--stamps nanoseconds if these are nanoseconds under the magic number of microseconds; if the capture is \
+                 damaged, --salvage to analyse the {packets} packets before"
+            ),
             Remedy::Sort => {
                 "the capture's clock was set back; sort it (reordercap) if only the file is disordered, or \
                  record it again"

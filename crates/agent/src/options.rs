@@ -25,7 +25,7 @@ pub(crate) struct Matching {
     #[arg(long, value_enum, value_delimiter = ',', conflicts_with = "signature")]
     pub(crate) mask: Vec<Mask>,
     /// Leave out samples within this time of the first match, such as 1s or 500ms
-    #[arg(long, alias = "trim", value_name = "TIME", default_value = "1s", value_parser = time)]
+    #[arg(long, alias = "trim", value_name = "TIME", default_value = "0s", value_parser = time)]
     pub(crate) skip: i64,
     /// Longest latency: later packets are not matched, such as 5s or 500ms
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = time)]

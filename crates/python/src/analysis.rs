@@ -1,6 +1,6 @@
 //! `analyze` and its result.
 
-use crate::errors::{OutputError, invalid, raise, raise_order};
+use crate::errors::{OutputError, invalid, raise, raise_capture, raise_order};
 use crate::probabilities::{below_one, probabilities};
 use arrow_array::RecordBatch;
 use arrow_pyarrow::PyArrowType;
@@ -15,7 +15,7 @@ use tailtrim_reading::analysis;
 use tailtrim_reading::source::{self, Extent, Reading};
 use tailtrim_tables::{SampleSink, batches, write_lost, write_tables};
 use tailtrim_tail::analysis::{Analysis, AnalysisError, Departures, Options, Sample};
-use tailtrim_tail::capture::StampSource;
+use tailtrim_tail::capture::{Direction, Only, StampSource};
 use tailtrim_tail::lost::{self, LostFrame};
 use tailtrim_tail::matching::Window;
 use tailtrim_tail::signature::Rewrites;
@@ -104,6 +104,7 @@ pub(crate) struct AnalysisArguments {
     quantiles: Vec<String>,
     confidence: String,
     x552_trailer: bool,
+    nanoseconds: bool,
     salvage: bool,
     watched_to_the_end: bool,
     stalled: Vec<(i64, i64)>,
@@ -126,9 +127,26 @@ impl AnalysisArguments {
     }
 
     pub(crate) fn reading(&self) -> Reading {
-        let stamps = if self.x552_trailer { StampSource::X552Trailer } else { StampSource::Header };
-        Reading { stamps, salvage: self.salvage }
+        let stamps = stamp_source(self.x552_trailer, self.nanoseconds);
+        Reading { stamps, salvage: self.salvage, only: None }
     }
+}
+
+/// Source of the stamps that these arguments name.
+pub(crate) fn stamp_source(x552_trailer: bool, nanoseconds: bool) -> StampSource {
+    match (x552_trailer, nanoseconds) {
+        (true, _) => StampSource::X552Trailer,
+        (false, true) => StampSource::Nanoseconds,
+        (false, false) => StampSource::Header,
+    }
+}
+
+/// Packets of a capture by interface and direction: what to name them by, the interface in words, and how many they are.
+#[pyfunction]
+pub(crate) fn survey(py: Python<'_>, path: PathBuf) -> PyResult<Vec<(String, String, u64)>> {
+    let told = py.detach(|| source::open(&path, Reading::default())?.capture.survey());
+    let told = told.map_err(|error| raise_capture(py, &error))?;
+    Ok(told.into_iter().map(|seen| (seen.choice, seen.interface, seen.packets)).collect())
 }
 
 /// Tells Python how much is done, and takes what it raises.
@@ -157,14 +175,22 @@ impl PythonProgress<'_> {
     }
 }
 
+/// Settings for reading each side, of which an interface may be named.
+pub(crate) fn sides(reading: &Reading, named: (Option<String>, Option<String>)) -> [Reading; 2] {
+    [(named.0, Direction::In), (named.1, Direction::Out)].map(|(name, side)| {
+        let only = name.map(|interface| Only::named(&interface, side));
+        Reading { only, ..reading.clone() }
+    })
+}
+
 /// Matches two captures, on all cores or at most on `jobs` of them. `progress` is called now and then with the share done (0 to 1) or `None` where
 /// it cannot be known. Samples are streamed to `sample.parquet` in `directory` where one is given, and
 /// kept in memory with `keep_samples`. `keep_lost` is the number of lost packets to find in the ingress capture, which is
 /// read again for it.
 #[pyfunction]
 #[pyo3(signature = (ingress, egress, *, signature, masks, trim_ns, window_ns, quantiles, confidence,
-    x552_trailer, salvage, watched_to_the_end, directory, keep_samples, progress, stalled = Vec::new(), late = Vec::new(),
-    correction_ns = 0, jobs = None, keep_lost = 0))]
+    x552_trailer, nanoseconds, salvage, watched_to_the_end, directory, keep_samples, progress, stalled = Vec::new(),
+    late = Vec::new(), correction_ns = 0, jobs = None, keep_lost = 0, interfaces = (None, None)))]
 #[allow(clippy::too_many_arguments, reason = "keyword-only, called by one typed wrapper")]
 pub(crate) fn analyze(
     py: Python<'_>,
@@ -177,6 +203,7 @@ pub(crate) fn analyze(
     quantiles: Vec<String>,
     confidence: String,
     x552_trailer: bool,
+    nanoseconds: bool,
     salvage: bool,
     watched_to_the_end: bool,
     directory: Option<PathBuf>,
@@ -187,6 +214,7 @@ pub(crate) fn analyze(
     correction_ns: i64,
     jobs: Option<NonZeroUsize>,
     keep_lost: usize,
+    interfaces: (Option<String>, Option<String>),
 ) -> PyResult<NativeAnalysis> {
     let asked = AnalysisArguments {
         signature,
@@ -196,6 +224,7 @@ pub(crate) fn analyze(
         quantiles,
         confidence,
         x552_trailer,
+        nanoseconds,
         salvage,
         watched_to_the_end,
         stalled,
@@ -206,10 +235,11 @@ pub(crate) fn analyze(
     let mut sink = SampleSink::new(keep_samples, directory.as_deref())
         .map_err(|error| output_failed(directory.as_deref().unwrap_or(&ingress), &error))?;
     let mut raised = None;
+    let [of_ingress, of_egress] = sides(&reading, interfaces);
     let path = ingress;
     let result = py.detach(|| {
-        let ingress = source::open(&path, reading)?;
-        let egress = source::open(&egress, reading)?;
+        let ingress = source::open(&path, of_ingress.clone())?;
+        let egress = source::open(&egress, of_egress)?;
         let extents = [ingress.extent.clone(), egress.extent.clone()];
         let mut told = PythonProgress { extents, progress: progress.as_ref(), raised: &mut raised };
         analysis::analyze(
@@ -225,7 +255,7 @@ pub(crate) fn analyze(
             let lost = (keep_lost > 0)
                 .then(|| {
                     let signed = analysis.summary.signature.bytes;
-                    let mut again = source::open(&path, reading)?.capture;
+                    let mut again = source::open(&path, of_ingress)?.capture;
                     lost::find(&mut again, &analysis.lost, &options, signed)
                 })
                 .transpose()?;

@@ -1,6 +1,6 @@
 //! Captures in, packets by bucket of their signature out.
 
-use crate::analysis::{failed, signing};
+use crate::analysis::{failed, signing, stamp_source};
 use crate::errors::{TailtrimError, invalid, raise_capture};
 use arrow_array::RecordBatch;
 use arrow_pyarrow::PyArrowType;
@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use tailtrim_reading::source::{self, Extent, Reading};
 use tailtrim_tables::batches;
 use tailtrim_tail::analysis::{Checkpoint, Decoding, Packet};
-use tailtrim_tail::capture::{CaptureError, StampSource};
+use tailtrim_tail::capture::CaptureError;
 
 /// Packets between two looks at whether the user wants to stop.
 const CHECK: usize = 1 << 20;
@@ -36,7 +36,7 @@ impl NativeDecoder {
     /// Opens a capture and looks at its first records. With a checkpoint it is the next file of the
     /// capture that the checkpoint is of.
     #[new]
-    #[pyo3(signature = (path, *, signature, masks, x552_trailer, salvage, checkpoint = None))]
+    #[pyo3(signature = (path, *, signature, masks, x552_trailer, salvage, nanoseconds = false, checkpoint = None))]
     fn new(
         py: Python<'_>,
         path: PathBuf,
@@ -44,14 +44,15 @@ impl NativeDecoder {
         masks: Vec<String>,
         x552_trailer: bool,
         salvage: bool,
+        nanoseconds: bool,
         checkpoint: Option<&str>,
     ) -> PyResult<Self> {
         let options = signing(signature.as_deref(), &masks)?;
         let checkpoint: Option<Checkpoint> =
             checkpoint.map(serde_json::from_str).transpose().map_err(invalid)?;
-        let stamps = if x552_trailer { StampSource::X552Trailer } else { StampSource::Header };
+        let stamps = stamp_source(x552_trailer, nanoseconds);
         let opened = py.detach(|| {
-            let source = source::open(&path, Reading { stamps, salvage })?;
+            let source = source::open(&path, Reading { stamps, salvage, only: None })?;
             let capture = Box::new(source.capture);
             let decoding = match checkpoint {
                 Some(checkpoint) => Decoding::resume(capture, &options, checkpoint)?,

@@ -58,6 +58,10 @@ fn note(remedy: Remedy) -> String {
         Remedy::Salvage { packets: None } => {
             "use salvage=True to analyse what could be read".to_owned()
         }
+        Remedy::Nanoseconds { packets } => format!(
+            "nanoseconds=True if these are nanoseconds under the magic number of microseconds; if the capture is damaged, \
+             salvage=True to analyse the {packets} packets before"
+        ),
         Remedy::Sort => "the capture's clock was set back; sort it (reordercap) if only the file is disordered, or record \
                          it again"
             .to_owned(),

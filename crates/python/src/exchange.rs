@@ -55,7 +55,7 @@ pub(crate) fn analyze_exchanges(
     let mut raised = None;
     let result = py.detach(|| {
         let [requests, replies] =
-            [source::open(&capture, reading)?, source::open(&capture, reading)?];
+            [source::open(&capture, reading.clone())?, source::open(&capture, reading)?];
         let extents = [requests.extent.clone(), replies.extent.clone()];
         let mut told = PythonProgress { extents, progress: progress.as_ref(), raised: &mut raised };
         let mut requests = messages(requests.capture, protocol, Part::Request);

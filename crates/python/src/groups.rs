@@ -1,6 +1,6 @@
 //! Ingress packets by a field.
 
-use crate::analysis::AnalysisArguments;
+use crate::analysis::{AnalysisArguments, sides};
 use crate::errors::{OutputError, invalid, raise};
 use pyo3::prelude::*;
 use std::num::NonZeroUsize;
@@ -10,7 +10,8 @@ use tailtrim_reading::{analysis, groups};
 /// Analyses the largest groups of ingress packets by a field, and the rest: `(value, summary as JSON)`, the value of the
 /// rest is `None`.
 #[pyfunction]
-#[pyo3(signature = (ingress, egress, field, groups, options, *, jobs = None))]
+#[pyo3(signature = (ingress, egress, field, groups, options, *, jobs = None, interfaces = (None, None)))]
+#[allow(clippy::too_many_arguments, reason = "keyword-only, called by one typed wrapper")]
 pub(crate) fn analyze_by(
     py: Python<'_>,
     ingress: PathBuf,
@@ -19,13 +20,14 @@ pub(crate) fn analyze_by(
     groups: usize,
     options: AnalysisArguments,
     jobs: Option<NonZeroUsize>,
+    interfaces: (Option<String>, Option<String>),
 ) -> PyResult<Vec<(Option<String>, String)>> {
     let field = field.parse().map_err(invalid)?;
-    let (reading, options) = (options.reading(), options.options()?);
+    let (readings, options) = (sides(&options.reading(), interfaces), options.options()?);
     let jobs = jobs.unwrap_or_else(analysis::all_cores);
     let captures = [ingress.as_path(), egress.as_path()];
     let found = py
-        .detach(|| groups::analyze_by(captures, reading, field, groups, &options, jobs))
+        .detach(|| groups::analyze_by(captures, &readings, field, groups, &options, jobs))
         .map_err(|error| raise(py, &error))?;
     let json = |analysis: &tailtrim_tail::analysis::Analysis| {
         serde_json::to_string(&analysis.summary)

@@ -22,7 +22,7 @@ use pyo3::pymodule;
 #[pymodule]
 mod _native {
     #[pymodule_export]
-    use crate::analysis::{NativeAnalysis, analyze};
+    use crate::analysis::{NativeAnalysis, analyze, survey};
     #[pymodule_export]
     use crate::compare::{
         NativeRepetition, compare_losses, compare_runs, design_effect, plan_length, promised,

@@ -1,6 +1,6 @@
 //! Ingress packets by a field: each group is matched with the whole egress capture.
 
-use crate::source::{CaptureInput, open};
+use crate::source::{CaptureInput, Reading, open};
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::panic;
@@ -12,8 +12,6 @@ use tailtrim_tail::analysis::{Analysis, AnalysisError, Options, Source, analyze}
 use tailtrim_tail::groups::{group, largest, rest};
 use tailtrim_wire::flow::{Field, Value};
 
-use crate::source::Reading;
-
 /// The analysis of a group; that of all packets in no group of their own has no value.
 pub type Group = (Option<Value>, Analysis);
 
@@ -24,13 +22,13 @@ pub type Group = (Option<Value>, Analysis);
 /// The first error of a capture.
 pub fn analyze_by(
     captures: [&Path; 2],
-    reading: Reading,
+    readings: &[Reading; 2],
     field: Field,
     groups: usize,
     options: &Options,
     jobs: NonZeroUsize,
 ) -> Result<Vec<Group>, AnalysisError> {
-    let values = largest(&mut open(captures[0], reading)?.capture, field, groups)?;
+    let values = largest(&mut open(captures[0], readings[0].clone())?.capture, field, groups)?;
     let count = values.len() + 1;
     let next = AtomicUsize::new(0);
     let found: Mutex<Vec<(usize, Result<Group, AnalysisError>)>> = Mutex::default();
@@ -42,8 +40,8 @@ pub fn analyze_by(
             }
             let value = values.get(index).copied();
             let one = || {
-                let CaptureInput { capture, .. } = open(captures[0], reading)?;
-                let mut egress = open(captures[1], reading)?.capture;
+                let CaptureInput { capture, .. } = open(captures[0], readings[0].clone())?;
+                let mut egress = open(captures[1], readings[1].clone())?.capture;
                 let mut ingress: Box<dyn Source> = match value {
                     Some(value) => Box::new(group(capture, field, value)),
                     None => Box::new(rest(capture, field, &values)),

@@ -19,18 +19,20 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use tailtrim_tail::capture::{CaptureError, CaptureReader, Input, StampSource, Streamed};
+use tailtrim_tail::capture::{CaptureError, CaptureReader, Input, Only, StampSource, Streamed};
 
 /// Bytes read from a file or pipe in one system call.
 const READ: usize = 128 * 1024;
 
 /// Settings for reading captures.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Reading {
     /// Source of the stamps.
     pub stamps: StampSource,
     /// Use the part in front of damage.
     pub salvage: bool,
+    /// The packets that are read, where the capture holds others, too.
+    pub only: Option<Only>,
 }
 
 /// A capture with its size.
@@ -85,7 +87,10 @@ pub fn open(path: &Path, reading: Reading) -> Result<CaptureInput, CaptureError>
         file(path).map_err(io)?
     };
     let moonsniff = is_moonsniff(&name);
-    let capture = CaptureReader::open(name, input, reading.stamps, moonsniff, reading.salvage)?;
+    let mut capture = CaptureReader::open(name, input, reading.stamps, moonsniff, reading.salvage)?;
+    if let Some(only) = reading.only {
+        capture.take_only(only)?;
+    }
     Ok(CaptureInput { capture, extent, plain, spare })
 }
 

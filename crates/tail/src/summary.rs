@@ -1,6 +1,7 @@
 //! The result of an analysis in numbers: what `--json` prints, what a run directory keeps and what the
 //! other engines must reproduce byte for byte. Integers and decimal text only, no binary fractions.
 
+use crate::capture::Unread;
 use serde::{Deserialize, Serialize};
 use tailtrim_stats::{Mean, Probability, Spread};
 
@@ -77,7 +78,7 @@ pub struct Ingress {
     pub stalled: u64,
     /// Within the trim, whatever else became of them.
     pub trimmed: u64,
-    /// Without a stamp.
+    /// Without a stamp, when they entered or when they left.
     pub unstamped: u64,
 }
 
@@ -98,7 +99,7 @@ pub struct Egress {
     pub stalled: u64,
     /// Within the trim, whatever else became of them.
     pub trimmed: u64,
-    /// Without a stamp.
+    /// Without a stamp, when they left or when they entered.
     pub unstamped: u64,
 }
 
@@ -145,6 +146,28 @@ pub struct Tap {
     pub tap_drops: Option<u64>,
     /// The damage at which a salvaged capture ends.
     pub damage: Option<String>,
+    /// The first packet that is left out because its stamp is far from those of the others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub odd_stamp: Option<OddStamp>,
+    /// Packets of interfaces whose link types are not understood: they are not read, and counted nowhere else.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unread: Vec<Unread>,
+}
+
+/// A packet whose stamp is no time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OddStamp {
+    /// Number of the packet in the capture, from 1.
+    pub packet: u64,
+    /// The stamp, ns of the capture's clock.
+    pub stamp_ns: i64,
+}
+
+impl OddStamp {
+    /// The same behind so many packets.
+    pub(crate) fn behind(self, packets: u64) -> Self {
+        Self { packet: self.packet + packets, ..self }
+    }
 }
 
 /// A latency distribution.
@@ -274,4 +297,26 @@ pub fn grouped(count: u64) -> String {
         .filter_map(|group| std::str::from_utf8(group).ok())
         .collect();
     groups.join(",")
+}
+
+/// A time since 1970 as date and time of UTC, to the second; 0 stays so, since it stands for no time.
+pub(crate) fn utc(stamp_ns: i64) -> String {
+    const DAY_S: i64 = 86_400;
+    if stamp_ns == 0 {
+        return "0".to_owned();
+    }
+    let seconds = stamp_ns.div_euclid(1_000_000_000);
+    let (days, second) = (seconds.div_euclid(DAY_S), seconds.rem_euclid(DAY_S));
+    // Days since 0000-03-01, in eras of 400 years (Hinnant, "chrono-compatible low-level date algorithms").
+    let shifted = days + 719_468;
+    let (era, day_of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
+    let year_of_era =
+        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = (month_from_march + 2) % 12 + 1;
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    let (hour, minute) = (second / 3_600, second / 60 % 60);
+    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{:02} UTC", second % 60)
 }

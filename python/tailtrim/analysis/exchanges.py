@@ -108,7 +108,6 @@ def analyze_exchanges(
     path = Path(capture)
     if not path.is_file():
         raise CaptureError(f"{path}: is read several times, expected a file")
-    matching = {"skip_s": 0, **matching}
     found = count_exchanges(path, **matching)
     of = protocol or found.commonest
     if of is None or not all(found.messages[of]):

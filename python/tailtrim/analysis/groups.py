@@ -44,6 +44,7 @@ def by(
     field: str,
     *,
     jobs: int | None = None,
+    interfaces: tuple[str | None, str | None] = (None, None),
     **matching: Unpack[MatchingOptions],
 ) -> list[Group]:
     """Match each of the largest groups of ingress packets, and the rest, with the egress capture.
@@ -57,6 +58,7 @@ def by(
         field: one of :data:`FIELDS`, with the largest number of groups behind a colon: ``flow:20``,
             by default 10. NAT or a tunnel may give the field another value behind the device: it is
             that of the ingress packet.
+        interfaces: of ingress and of egress, where a capture has several.
         jobs: cores to use at most, ``None`` for all.
         matching: as for :func:`tailtrim.analyze`.
 
@@ -70,7 +72,13 @@ def by(
             raise ValueError(f"{path}: is read once for each group, expected a file")
     name, count = split(field)
     found = _native.analyze_by(
-        Path(ingress), Path(egress), name, count, native(matching), jobs=cores(jobs)
+        Path(ingress),
+        Path(egress),
+        name,
+        count,
+        native(matching),
+        jobs=cores(jobs),
+        interfaces=interfaces,
     )
     return [Group(value, Summary.from_json(text)) for value, text in found]
 

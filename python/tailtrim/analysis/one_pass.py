@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from tailtrim import _native
@@ -10,10 +9,12 @@ from tailtrim.analysis import groups
 from tailtrim.analysis.lost import MOST
 from tailtrim.analysis.options import WELL, cores, native
 from tailtrim.analysis.result import Analysis
+from tailtrim.analysis.sides import both_sides, check_found
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
     from tailtrim.analysis.groups import Group
     from tailtrim.analysis.options import Departures, MatchingOptions
@@ -21,8 +22,10 @@ if TYPE_CHECKING:
 
 def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
     ingress: str | os.PathLike[str],
-    egress: str | os.PathLike[str],
+    egress: str | os.PathLike[str] | None = None,
     *,
+    ingress_interface: str | None = None,
+    egress_interface: str | None = None,
     allow_negative: bool = False,
     out: str | os.PathLike[str] | None = None,
     keep_samples: bool = False,
@@ -37,8 +40,12 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
     """Match an ingress and an egress capture of a device under test.
 
     Args:
-        ingress: capture of what enters (pcap, pcapng, mscap; ``.zst``, ``.gz``; ``-`` for stdin).
-        egress: capture of what leaves.
+        ingress: capture of what enters (pcap, pcapng, ERF, mscap; ``.zst``, ``.gz``; ``-`` for
+            stdin).
+        egress: capture of what leaves; ``None`` where ``ingress`` has both.
+        ingress_interface: read its packets only: an interface by number, name or description,
+            with ``:in`` or ``:out`` behind it those of a direction.
+        egress_interface: the same of the egress capture.
         signature: bytes that identify a packet, ``OFFSET:LENGTH,…`` from the start of the frame.
         masks: fields that the device rewrites and a router does not: ``nat``, ``tos``, ``tunnel``.
         skip_s: seconds after the first match whose samples do not count.
@@ -46,6 +53,7 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
         quantiles: quantiles in addition to 0.5, 0.9, 0.99 …, as decimal text or percent.
         confidence: confidence of the intervals.
         x552_trailer: take stamps from the last eight bytes of each frame.
+        nanoseconds: fractions of seconds are these although a pcap says microseconds.
         salvage: use what precedes damage instead of raising.
         allow_negative: do not raise although most packets left before they entered.
         out: where to leave a run directory.
@@ -70,7 +78,8 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
     0
 
     """
-    paths = (Path(ingress), Path(egress))
+    chosen = (ingress_interface, egress_interface)
+    paths = both_sides(ingress, egress, chosen)
     options = native(matching, departures, correction_ns)
     if keep_lost and not paths[0].is_file():
         raise ValueError(f"{paths[0]}: is read again to find lost packets, expected a file")
@@ -80,11 +89,13 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
 
     def run(directory: Path | None) -> _native.NativeAnalysis:
         to: dict[str, Any] = {"directory": directory, "jobs": cores(jobs), "progress": progress}
-        analysis = _native.analyze(paths[0], paths[1], **options, **kept, **to)
+        to["interfaces"] = chosen
+        analysis = _native.analyze(*paths, **options, **kept, **to)
+        check_found(analysis, paths, chosen)
         if not allow_negative:
             analysis.check_order()
         if by is not None:
-            found.extend(groups.by(*paths, by, jobs=jobs, **matching))
+            found.extend(groups.by(*paths, by, jobs=jobs, interfaces=chosen, **matching))
             groups.keep(by, found, directory)
         return analysis
 

@@ -84,6 +84,7 @@ class MatchingOptions(TypedDict, total=False):
     quantiles: Sequence[str]
     confidence: str
     x552_trailer: bool
+    nanoseconds: bool
     salvage: bool
 
 
@@ -99,11 +100,12 @@ def native(
     return {
         "signature": matching.get("signature"),
         "masks": known_masks(matching.get("masks", ())),
-        "trim_ns": nanoseconds("skip", matching.get("skip_s", 1)),
+        "trim_ns": nanoseconds("skip", matching.get("skip_s", 0)),
         "window_ns": nanoseconds("window", matching.get("window_s", 5)),
         "quantiles": list(matching.get("quantiles", ())),
         "confidence": confidence(matching.get("confidence", "0.95")),
         "x552_trailer": matching.get("x552_trailer", False),
+        "nanoseconds": matching.get("nanoseconds", False),
         "salvage": matching.get("salvage", False),
         "watched_to_the_end": False,
         **asdict(departures),

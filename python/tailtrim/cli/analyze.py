@@ -21,6 +21,7 @@ Examples:
   tailtrim analyze pre.pcap post.pcap --out results/hw
   tailtrim analyze pre.pcap post.pcap --assert 'p99.9 < 50us, loss < 0.01%' --junit slo.xml
   tailtrim analyze pre.pcap post.pcap --mask nat --quantile 99.99999%
+  tailtrim analyze both.pcapng --ingress eth1 --egress eth2
   tailtrim analyze pre.pcap post.pcap --signature 42:4 --json | jq .latency_ns
   tailtrim analyze ping.pcap --round-trip
   tailtrim analyze decoded --engine duckdb --memory 2GB
@@ -42,8 +43,9 @@ IngressCapture = Annotated[
     str,
     typer.Argument(
         metavar="INGRESS",
-        help="Capture of the packets that enter the device under test: pcap, pcapng or mscap, also"
-        " .zst or .gz; - for standard input. Or a directory written by decode, DIR or DIR:NUMBER.",
+        help="Capture of the packets that enter the device under test: pcap, pcapng, ERF or mscap,"
+        " also .zst or .gz; - for standard input. Or a directory written by decode, DIR or"
+        " DIR:NUMBER.",
     ),
 ]
 EgressCapture = Annotated[
@@ -51,7 +53,25 @@ EgressCapture = Annotated[
     typer.Argument(
         metavar="EGRESS",
         help="Capture of the packets that leave it; omitted if INGRESS is a decoded directory of"
-        " two captures.",
+        " two captures, or one capture of both sides.",
+    ),
+]
+IngressInterface = Annotated[
+    str | None,
+    typer.Option(
+        "--ingress",
+        metavar="INTERFACE",
+        help="Packets of the ingress capture to read: an interface of pcapng by name, number or"
+        " description, of ERF or tcpdump -i any by number. INTERFACE:in and INTERFACE:out are those"
+        " received and sent, which of tcpdump -i any is the default of ingress and egress.",
+    ),
+]
+EgressInterface = Annotated[
+    str | None,
+    typer.Option(
+        "--egress",
+        metavar="INTERFACE",
+        help="The same of the egress capture, which may be the same file.",
     ),
 ]
 Window = Annotated[
@@ -150,20 +170,28 @@ RunDirectoryTo = Annotated[
 ]
 
 
-_SPELLED = {"masks": "mask", "x552_trailer": "stamps"}
+_SPELLED = {
+    "masks": "mask",
+    "x552_trailer": "stamps",
+    "nanoseconds": "stamps",
+    "ingress_interface": "ingress",
+    "egress_interface": "egress",
+}
 
 
 def command(  # noqa: PLR0913 - one parameter an option
     ingress: IngressCapture,
     egress: EgressCapture = None,
     *,
+    ingress_interface: IngressInterface = None,
+    egress_interface: EgressInterface = None,
     signature: Signature = None,
     mask: Masks = None,
     by: By = None,
     lost: LostTo = None,
     round_trip: RoundTrip = False,
     protocol: Protocol = None,
-    skip: options.Skip = "1s",
+    skip: options.Skip = "0s",
     trim: options.FormerTrim = None,
     window: Window = "5s",
     quantile: Quantiles = None,
@@ -201,17 +229,19 @@ def command(  # noqa: PLR0913 - one parameter an option
         "signature": signature,
         "masks": mask or (),
         "x552_trailer": stamps is options.Stamps.X552,
+        "nanoseconds": stamps is options.Stamps.NANOSECONDS,
         "salvage": salvage,
     }
     at: dict[str, Any] = {"engine": engine, "server": server, "memory": memory, "scratch": scratch}
-    native = {"by": by, "lost": lost, "jobs": jobs}
+    chosen = {"ingress_interface": ingress_interface, "egress_interface": egress_interface}
+    native = chosen | {"by": by, "lost": lost, "jobs": jobs}
     if round_trip:
         _refuse("--round-trip", native | decoding | {"allow-negative": allow_negative})
         analysis = _round_trips(captures, matching, salvage=salvage, protocol=protocol, quiet=json)
     elif engine is EngineName.NATIVE:
         _refuse("a capture of each side", {"protocol": protocol})
         told = {"by": by, "keep_lost": lost is not None, "jobs": jobs}
-        analysis = _in_one_pass(captures, decoding | matching | told)
+        analysis = _in_one_pass(captures, decoding | matching | chosen | told)
     else:
         _refuse(f"engine {engine}", native | {"protocol": protocol})
         analysis = engine_options.analyze(captures, **at, decoding=decoding, matching=matching)
@@ -243,8 +273,6 @@ def _in_one_pass(captures: list[str], matching: dict[str, Any]) -> tailtrim.Anal
         raise ValueError(
             "engine native cannot read decoded captures: expected duckdb, postgres or spark"
         )
-    if len(captures) == 1:
-        raise ValueError(f"{captures[0]}: is one capture, expected ingress and egress")
     with Progress("matching") as progress:
         return tailtrim.analyze(*captures, progress=progress, **matching)
 

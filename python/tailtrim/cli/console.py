@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 #: Command-line spelling of the arguments that errors name.
 TYPED = {
+    "ingress_interface": "--ingress INTERFACE",
+    "egress_interface": "--egress INTERFACE",
+    "nanoseconds": "--stamps nanoseconds",
     "server": "--server WHERE",
     "memory": "--memory SIZE",
     "scratch": "--scratch DIR",
@@ -126,7 +129,11 @@ def _typed(note: str) -> str:
     if isinstance(note, Remedy):
         return note.typed(TYPED)
     # From the native module, whose notes are plain text.
-    return re.sub(r"\b([a-z_]+)=True\b", lambda keyword: "--" + keyword[1].replace("_", "-"), note)
+    return re.sub(
+        r"\b([a-z_]+)=True\b",
+        lambda keyword: TYPED.get(keyword[1], "--" + keyword[1].replace("_", "-")),
+        note,
+    )
 
 
 def tell(text: object, *, err: bool = False) -> None:

@@ -24,7 +24,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     captures: Annotated[
         list[str],
         typer.Argument(
-            help="Captures: pcap, pcapng or mscap, also .zst or .gz; ingress first, then egress."
+            help="Captures: pcap, pcapng, ERF or mscap, also .zst or .gz; ingress, then egress."
         ),
     ],
     *,
@@ -71,6 +71,7 @@ def command(  # noqa: PLR0913 - one parameter an option
         "signature": signature,
         "masks": mask or (),
         "x552_trailer": stamps is options.Stamps.X552,
+        "nanoseconds": stamps is options.Stamps.NANOSECONDS,
         "salvage": salvage,
         "buckets": buckets,
     }

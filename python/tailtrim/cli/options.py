@@ -33,6 +33,7 @@ class Stamps(StrEnum):
     """Sources of time stamps."""
 
     HEADER = "header"
+    NANOSECONDS = "nanoseconds"
     X552 = "x552"
 
 
@@ -62,7 +63,9 @@ StampSource = Annotated[
     Stamps,
     typer.Option(
         metavar="SOURCE",
-        help="header: stamps of the capture file; x552: the last eight bytes of each frame.",
+        help="header: stamps of the capture file; nanoseconds: the same, with fractions of seconds"
+        " in nanoseconds although a pcap says microseconds; x552: the last eight bytes of each"
+        " frame.",
     ),
 ]
 Salvage = Annotated[

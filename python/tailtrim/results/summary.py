@@ -57,6 +57,23 @@ class Signature:
 
 
 @dataclass(frozen=True, slots=True)
+class OddStamp:
+    """A packet, counted from 1, whose stamp (ns of the capture's clock) is no time."""
+
+    packet: int
+    stamp_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """Packets of an interface whose link type is not understood."""
+
+    interface: int
+    link_type: str
+    packets: int
+
+
+@dataclass(frozen=True, slots=True)
 class Tap:
     """Facts of a capture apart from any matching; stamps are ns of the capture's clock."""
 
@@ -70,6 +87,8 @@ class Tap:
     misplaced: int
     tap_drops: int | None
     damage: str | None
+    odd_stamp: OddStamp | None = None
+    unread: tuple[Unread, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, TryRecvError, channel, sync_
 use std::thread::{Builder, JoinHandle};
 use std::{io, mem};
 use tailtrim_tail::analysis::Source;
-use tailtrim_tail::capture::{CaptureError, CaptureReader, Record};
+use tailtrim_tail::capture::{CaptureError, CaptureReader, Record, Unread};
 use tailtrim_tail::signature::Signer;
 
 /// Batches that are handed over at a time: 32,768 records, a millisecond of work. Waking the other thread takes up to
@@ -157,6 +157,21 @@ impl Source for ReadAhead {
         }
     }
 
+    fn unread(&self) -> Vec<Unread> {
+        match &self.reading {
+            Reading::NotYet(capture) | Reading::Over(capture) => capture.unread(),
+            Reading::Thread(_) | Reading::Failed => Vec::new(),
+        }
+    }
+
+    fn next_stamps(&mut self, signer: &Signer) -> Vec<i64> {
+        match &mut self.reading {
+            Reading::NotYet(capture) => capture.next_stamps(signer),
+            Reading::Thread(thread) => thread.next_stamps(&self.cores),
+            Reading::Over(_) | Reading::Failed => Vec::new(),
+        }
+    }
+
     fn damage(&self) -> Option<&CaptureError> {
         match &self.reading {
             Reading::NotYet(capture) | Reading::Over(capture) => capture.damage(),
@@ -166,8 +181,8 @@ impl Source for ReadAhead {
 }
 
 impl Thread {
-    /// Exchanges an empty batch for the next one. Returns `false` behind the last.
-    fn take(&mut self, batch: &mut Vec<Record>, cores: &Cores) -> bool {
+    /// Waits for the next batch. Returns `false` behind the last.
+    fn has_next(&mut self, cores: &Cores) -> bool {
         if self.taken == self.block.filled {
             let next = match self.decoded.try_recv() {
                 Err(TryRecvError::Empty) => cores.lend(|| self.decoded.recv()).ok(),
@@ -178,6 +193,24 @@ impl Thread {
             // The thread may have ended, and needs no batches then.
             drop(self.used.send(used));
             self.taken = 0;
+        }
+        true
+    }
+
+    /// The stamps of the batches at hand, as many as [`CaptureReader::next_stamps`] gives at least.
+    fn next_stamps(&mut self, cores: &Cores) -> Vec<i64> {
+        if !self.has_next(cores) {
+            return Vec::new();
+        }
+        let batches = &self.block.batches[self.taken..self.block.filled];
+        let records = batches.iter().flat_map(|batch| &batch.records);
+        records.filter(|record| record.stamped).map(|record| record.stamp_ns).take(2).collect()
+    }
+
+    /// Exchanges an empty batch for the next one. Returns `false` behind the last.
+    fn take(&mut self, batch: &mut Vec<Record>, cores: &Cores) -> bool {
+        if !self.has_next(cores) {
+            return false;
         }
         let next = &mut self.block.batches[self.taken];
         mem::swap(&mut next.records, batch);

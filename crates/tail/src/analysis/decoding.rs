@@ -7,6 +7,7 @@
 
 use super::Options;
 use super::burst::{self, Position};
+use super::era::Era;
 use super::gaps::{Gaps, Recent};
 use super::tap::Tap;
 use super::terms::{common_bytes, signer};
@@ -117,13 +118,13 @@ impl Decoding {
         let signer = signer(options);
         capture.take_labels();
         let first = capture.peek(&signer)?;
-        let stamps: Vec<i64> =
-            first.iter().filter(|record| record.stamped).map(|record| record.stamp_ns).collect();
+        let era = Era::of(&first);
+        let stamps: Vec<i64> = era.stamps(&first).collect();
         let burst_gap_ns = burst::threshold_ns(&stamps);
         let wraps = capture.wraps();
         Ok(Self {
             before: None,
-            tap: Tap::new(capture, 0, 0),
+            tap: Tap::new(capture, 0, 0, era),
             signer,
             signable: common_bytes(&first),
             first: first.first().map(First::of),
@@ -201,9 +202,15 @@ impl Decoding {
     /// [`CaptureError`] at the first damage of a capture that is not salvaged.
     pub fn read(&mut self, packets: &mut Vec<Packet>) -> Result<bool, CaptureError> {
         self.tap.refill(&self.signer, i64::MIN)?;
-        let (records, labels) = (self.tap.ahead(), self.tap.source.labels());
-        debug_assert_eq!(records.len(), labels.len(), "every stamped record has a label");
-        for (record, &label) in records.iter().zip(labels) {
+        let (records, left_out) = (self.tap.ahead(), self.tap.left_out());
+        let labels = self.tap.source.labels();
+        debug_assert_eq!(
+            records.len() + left_out.len(),
+            labels.len(),
+            "every stamped record has a label"
+        );
+        let kept = labels.iter().enumerate().filter(|(at, _)| left_out.binary_search(at).is_err());
+        for (record, (_, &label)) in records.iter().zip(kept) {
             let before = self.places.misplaced();
             self.places.record(record.stamp_ns, i64::MIN);
             self.order_ns = self.order_ns.max(record.stamp_ns);
@@ -268,6 +275,8 @@ impl Facts {
                 .or(before.tap_drops)
                 .or(after.tap_drops),
             damage: after.damage.or_else(|| before.damage.clone()),
+            odd_stamp: before.odd_stamp.or(after.odd_stamp.map(|odd| odd.behind(self.packets))),
+            unread: before.unread.iter().cloned().chain(after.unread).collect(),
             ..after
         };
         Self {

@@ -13,6 +13,8 @@ pub(super) struct Findings {
     pub(super) taps: summary::Taps,
     pub(super) ingress: summary::Ingress,
     pub(super) egress: summary::Egress,
+    /// Packets that have no stamp themselves, of ingress and egress.
+    pub(super) unstamped: [u64; 2],
     pub(super) trimmed_undelivered: u64,
     pub(super) undelivered: SlotCounts,
     pub(super) latencies: Latencies,
@@ -37,6 +39,7 @@ impl Findings {
             .into_iter()
             .map(|(_, index, sample)| WorstPacket { sample, index })
             .collect();
+        self.set_unstamped_aside();
         let (summary, curve) = report::summarize(&self, options, &latencies, &worst);
         Analysis {
             summary,
@@ -49,6 +52,28 @@ impl Findings {
             lost: Vec::new(),
             seconds: self.seconds,
             bursts: self.latencies.bursts,
+        }
+    }
+}
+
+impl Findings {
+    /// Takes packets whose other half has no stamp from the lost and the unmatched: they are in no pair for that reason.
+    ///
+    /// By number, since a packet without a stamp has no place among the others. So where packets were lost, too, the
+    /// seconds of those that were not are unknown: the first ones are taken.
+    fn set_unstamped_aside(&mut self) {
+        let [entered, left] = self.unstamped;
+        let (ingress, egress) = (&mut self.ingress, &mut self.egress);
+        let mut found = ingress.lost.min(left);
+        ingress.lost -= found;
+        ingress.unstamped += found;
+        let explained = egress.unmatched.min(entered);
+        egress.unmatched -= explained;
+        egress.unstamped += explained;
+        for second in &mut self.seconds {
+            let here = second.lost.min(found);
+            second.lost -= here;
+            found -= here;
         }
     }
 }

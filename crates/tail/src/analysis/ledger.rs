@@ -251,6 +251,7 @@ impl Ledger {
         let [entered, mut left] = self.facts;
         (ingress.packets, ingress.unstamped) = (entered.packets, entered.unstamped);
         (egress.packets, egress.unstamped) = (left.packets, left.unstamped);
+        let unstamped = [entered.unstamped, left.unstamped];
         left.tap.first_ns = left.tap.first_ns.map(|stamp_ns| stamp_ns.saturating_add(shift_ns));
         left.tap.last_ns = left.tap.last_ns.map(|stamp_ns| stamp_ns.saturating_add(shift_ns));
         let [ingress_gaps, egress_gaps] = gaps;
@@ -260,6 +261,7 @@ impl Ledger {
             taps: summary::Taps { ingress: entered.tap, egress: left.tap },
             ingress,
             egress,
+            unstamped,
             trimmed_undelivered,
             undelivered,
             latencies: self.latencies,

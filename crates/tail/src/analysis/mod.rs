@@ -4,6 +4,7 @@ mod burst;
 mod counting;
 mod decoding;
 mod departures;
+mod era;
 mod findings;
 mod gaps;
 mod latencies;

@@ -144,8 +144,8 @@ impl Outline {
         let [ingress, egress] = names.map(|name| Box::new(Ended(name.to_owned())) as Opened);
         let [entered, left] = self.taps;
         let matcher = Matcher::holding(options.window, self.held_after, self.passing);
-        let ingress = Tap::ended(ingress, 0, terms.origin_ns, entered);
-        let egress = Tap::ended(egress, terms.shift_ns, terms.origin_ns, left);
+        let ingress = Tap::ended(ingress, 0, terms.origin_ns, terms.eras[0], entered);
+        let egress = Tap::ended(egress, terms.shift_ns, terms.origin_ns, terms.eras[1], left);
         let taps = (ingress, egress);
         Stretch {
             held: self.held,

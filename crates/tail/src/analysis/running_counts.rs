@@ -202,6 +202,7 @@ impl<'a> RunningCounts<'a> {
             taps: summary::Taps { ingress: entered.facts(), egress: left.facts() },
             ingress,
             egress,
+            unstamped: [entered.unstamped, left.unstamped],
             trimmed_undelivered: self.tally.trimmed_undelivered,
             undelivered: self.tally.undelivered,
             latencies: self.latencies,

@@ -1,7 +1,7 @@
 //! Source of the packets of an analysis: a capture, or records that a program has at hand.
 
 use super::Options;
-use crate::capture::{CaptureError, CaptureReader, Record};
+use crate::capture::{CaptureError, CaptureReader, Record, Unread};
 use crate::signature::{Selection, Signer};
 use std::collections::VecDeque;
 use tailtrim_wire::frame::Link;
@@ -47,6 +47,16 @@ pub trait Source {
         None
     }
 
+    /// See [`CaptureReader::unread`].
+    fn unread(&self) -> Vec<Unread> {
+        Vec::new()
+    }
+
+    /// See [`CaptureReader::next_stamps`]. None where the source cannot know them.
+    fn next_stamps(&mut self, _: &Signer) -> Vec<i64> {
+        Vec::new()
+    }
+
     /// See [`CaptureReader::damage`].
     fn damage(&self) -> Option<&CaptureError> {
         None
@@ -77,6 +87,14 @@ impl Source for CaptureReader {
 
     fn tap_drops(&self) -> Option<u64> {
         self.tap_drops()
+    }
+
+    fn unread(&self) -> Vec<Unread> {
+        self.unread()
+    }
+
+    fn next_stamps(&mut self, signer: &Signer) -> Vec<i64> {
+        self.next_stamps(signer)
     }
 
     fn damage(&self) -> Option<&CaptureError> {

@@ -1,12 +1,13 @@
 //! One side of the device under test: what its packets say apart from any matching.
 
 use super::Source;
+use super::era::Era;
 use super::gaps::{self, Gaps, Recent};
 use super::seconds::{Load, SECOND_NS, second};
 use crate::capture::{CaptureError, Record};
 use crate::matching::DISORDER_NS;
 use crate::signature::Signer;
-use crate::summary;
+use crate::summary::{self, OddStamp};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::DerefMut;
@@ -27,6 +28,10 @@ pub(super) struct Tap<C> {
     shift_ns: i64,
     pub(super) packets: u64,
     pub(super) unstamped: u64,
+    era: Era,
+    odd_stamp: Option<OddStamp>,
+    /// Those of the stamped records of the batch, by number, that are left out because of their stamps.
+    left_out: Vec<usize>,
     pub(super) cut_frames: u64,
     pub(super) short_signatures: u64,
     pub(super) out_of_order: u64,
@@ -46,6 +51,7 @@ pub(super) struct Tap<C> {
 pub(super) struct Counted {
     packets: u64,
     unstamped: u64,
+    odd_stamp: Option<OddStamp>,
     cut_frames: u64,
     short_signatures: u64,
     out_of_order: u64,
@@ -62,6 +68,7 @@ impl<C: DerefMut<Target: Source>> Tap<C> {
         Counted {
             packets: self.packets,
             unstamped: self.unstamped,
+            odd_stamp: self.odd_stamp,
             cut_frames: self.cut_frames,
             short_signatures: self.short_signatures,
             out_of_order: self.out_of_order,
@@ -73,11 +80,18 @@ impl<C: DerefMut<Target: Source>> Tap<C> {
     }
 
     /// A tap at the end of a source, with what was counted elsewhere.
-    pub(super) fn ended(source: C, shift_ns: i64, origin_ns: i64, counted: Counted) -> Self {
+    pub(super) fn ended(
+        source: C,
+        shift_ns: i64,
+        origin_ns: i64,
+        era: Era,
+        counted: Counted,
+    ) -> Self {
         Self {
             ended: true,
             packets: counted.packets,
             unstamped: counted.unstamped,
+            odd_stamp: counted.odd_stamp,
             cut_frames: counted.cut_frames,
             short_signatures: counted.short_signatures,
             out_of_order: counted.out_of_order,
@@ -85,11 +99,11 @@ impl<C: DerefMut<Target: Source>> Tap<C> {
             last_ns: counted.last_ns,
             gaps: Gaps::of(counted.gaps),
             loads: counted.loads,
-            ..Self::new(source, shift_ns, origin_ns)
+            ..Self::new(source, shift_ns, origin_ns, era)
         }
     }
 
-    pub(super) fn new(source: C, shift_ns: i64, origin_ns: i64) -> Self {
+    pub(super) fn new(source: C, shift_ns: i64, origin_ns: i64, era: Era) -> Self {
         Self {
             source,
             batch: Vec::new(),
@@ -101,6 +115,9 @@ impl<C: DerefMut<Target: Source>> Tap<C> {
             shift_ns,
             packets: 0,
             unstamped: 0,
+            era,
+            odd_stamp: None,
+            left_out: Vec::new(),
             cut_frames: 0,
             short_signatures: 0,
             out_of_order: 0,
@@ -178,12 +195,14 @@ impl<C: DerefMut<Target: Source>> Tap<C> {
     /// [of importance](Self::checkpoint).
     pub(super) fn start_anew(&mut self, source: C) {
         let (recent, last_ns) = self.checkpoint();
-        let new = Self::new(source, self.shift_ns, self.origin_ns);
+        let new = Self::new(source, self.shift_ns, self.origin_ns, self.era);
         *self = Self { last_ns, gaps: Gaps::resume(&recent), ..new };
     }
 
     /// Adds what was counted before, up to where this [started anew](Self::start_anew).
     pub(super) fn precede(&mut self, mut before: Self) {
+        let odd_stamp = self.odd_stamp.map(|odd| odd.behind(before.packets));
+        self.odd_stamp = before.odd_stamp.or(odd_stamp);
         self.packets += before.packets;
         self.unstamped += before.unstamped;
         self.cut_frames += before.cut_frames;
@@ -206,6 +225,7 @@ impl<C: DerefMut<Target: Source>> Tap<C> {
     pub(super) fn refill(&mut self, signer: &Signer, after_ns: i64) -> Result<(), CaptureError> {
         self.account(after_ns);
         self.next = 0;
+        self.left_out.clear();
         if !self.source.read(signer, &mut self.batch)? {
             self.ended = true;
             return Ok(());
@@ -216,7 +236,9 @@ impl<C: DerefMut<Target: Source>> Tap<C> {
         let mut odd = self.shift_ns != 0 || signer.has_selection();
         self.batch_bytes = 0;
         for record in &self.batch {
-            odd |= (record.stamp_ns < last_ns) | record.cut | !record.stamped;
+            // Backwards, or far ahead: one comparison tells both.
+            let step_ns = record.stamp_ns.wrapping_sub(last_ns).cast_unsigned();
+            odd |= (step_ns >= DISORDER_NS.cast_unsigned()) | record.cut | !record.stamped;
             last_ns = record.stamp_ns;
             self.batch_bytes += u64::from(record.length);
         }
@@ -234,6 +256,7 @@ impl<C: DerefMut<Target: Source>> Tap<C> {
     /// Counts what is odd about the batch, and keeps what can be matched.
     #[cold]
     fn sort_out(&mut self, signer: &Signer) -> Result<i64, CaptureError> {
+        self.leave_out(signer);
         let before = self.packets - self.batch.len() as u64;
         let mut last_ns = self.last_ns;
         for (record, packet) in self.batch.iter_mut().zip(before + 1..) {
@@ -256,6 +279,30 @@ impl<C: DerefMut<Target: Source>> Tap<C> {
         self.batch.retain(|record| record.stamped);
         self.batch_bytes = self.batch.iter().map(|record| u64::from(record.length)).sum();
         Ok(last_ns)
+    }
+
+    /// Takes the stamps from records that are far from their neighbours, or from all others.
+    fn leave_out(&mut self, signer: &Signer) {
+        let before = self.packets - self.batch.len() as u64;
+        let read = self.last_ns != i64::MIN;
+        let last_ns = read.then(|| self.last_ns.saturating_sub(self.shift_ns));
+        let source = &mut self.source;
+        self.era.leave_out(
+            &mut self.batch,
+            last_ns,
+            || source.next_stamps(signer),
+            |stamped, at, stamp_ns| {
+                self.left_out.push(stamped);
+                let packet = before + at as u64 + 1;
+                self.odd_stamp.get_or_insert(OddStamp { packet, stamp_ns });
+            },
+        );
+    }
+
+    /// Those of the records that the source gave with a stamp, by number, that were left out of [`ahead`](Self::ahead)
+    /// since the last [`refill`](Self::refill).
+    pub(super) fn left_out(&self) -> &[usize] {
+        &self.left_out
     }
 
     fn account(&mut self, after_ns: i64) {
@@ -329,6 +376,8 @@ impl<C: DerefMut<Target: Source>> Tap<C> {
             out_of_order: self.out_of_order,
             misplaced: self.gaps.misplaced(),
             tap_drops: self.source.tap_drops(),
+            odd_stamp: self.odd_stamp,
+            unread: self.source.unread(),
             damage: self.source.damage().map(ToString::to_string),
         }
     }

@@ -1,5 +1,6 @@
 //! Settings that the first records of two captures determine for all that follow.
 
+use super::era::Era;
 use super::{Options, Source, burst};
 use crate::capture::{CaptureError, Record, WRAP_NS};
 use crate::signature::{SIGNED_BYTES, Signer};
@@ -14,6 +15,8 @@ pub struct Terms {
     pub(super) shift_ns: i64,
     /// The largest gap within a burst, where the traffic has bursts.
     pub(super) burst_gap_ns: Option<i64>,
+    /// Time of the stamps of ingress and egress.
+    pub(super) eras: [Era; 2],
 }
 
 impl Terms {
@@ -30,9 +33,9 @@ impl Terms {
         let first = ingress.peek(&signer)?;
         let second = egress.peek(&signer)?;
         let signer = signer.limited_to(common_bytes(&first).min(common_bytes(&second)));
-        let stamps: Vec<i64> =
-            first.iter().filter(|record| record.stamped).map(|record| record.stamp_ns).collect();
-        let first_egress = second.iter().find(|record| record.stamped).map(|r| r.stamp_ns);
+        let eras = [Era::of(&first), Era::of(&second)];
+        let stamps: Vec<i64> = eras[0].stamps(&first).collect();
+        let first_egress = eras[1].stamps(&second).next();
         let origin_ns = stamps.first().copied().or(first_egress).unwrap_or(0);
         let shift_ns = if ingress.wraps() && egress.wraps() {
             unwrap_shift(origin_ns, first_egress.unwrap_or(origin_ns))
@@ -40,7 +43,8 @@ impl Terms {
             0
         };
         let shift_ns = shift_ns.saturating_sub(options.correction_ns);
-        Ok(Self { signer, origin_ns, shift_ns, burst_gap_ns: burst::threshold_ns(&stamps) })
+        let burst_gap_ns = burst::threshold_ns(&stamps);
+        Ok(Self { signer, origin_ns, shift_ns, burst_gap_ns, eras })
     }
 
     /// When the first packet entered.

@@ -1,7 +1,7 @@
 //! Warnings about the numbers of an analysis: limits that a reader must know before trusting them.
 
 use super::findings::Findings;
-use crate::summary::{Tap, Taps, Warning, grouped};
+use crate::summary::{Tap, Taps, Warning, grouped, utc};
 use tailtrim_stats::Ranked;
 use tailtrim_wire::traffic::phases;
 
@@ -17,8 +17,8 @@ const CONSTANT: f64 = 0.1;
 /// The warnings, in the order in which they are shown.
 pub(super) fn warnings(run: &Findings) -> Vec<Warning> {
     let mut warnings = Warnings(Vec::new());
-    warnings.add_tap("ingress", &run.taps.ingress, run.ingress.packets, run.ingress.unstamped);
-    warnings.add_tap("egress", &run.taps.egress, run.egress.packets, run.egress.unstamped);
+    warnings.add_tap("ingress", &run.taps.ingress, run.ingress.packets, run.unstamped[0]);
+    warnings.add_tap("egress", &run.taps.egress, run.egress.packets, run.unstamped[1]);
     warnings.add_packets(run);
     warnings.add_without_samples(run);
     warnings.add_ends(run);
@@ -58,7 +58,21 @@ impl Warnings {
         self.add(
             "unstamped",
             unstamped,
-            format!("{} {side} packets have no time stamp and are left out", grouped(unstamped)),
+            format!(
+                "{} {side} packets have no time stamp and are left out{}",
+                grouped(unstamped),
+                tap.odd_stamp.map_or(String::new(), |odd| format!(
+                    "; packet {} is stamped {}, far from the others",
+                    grouped(odd.packet),
+                    utc(odd.stamp_ns),
+                )),
+            ),
+        );
+        let unread: Vec<String> = tap.unread.iter().map(ToString::to_string).collect();
+        self.add(
+            "unread",
+            tap.unread.iter().map(|unread| unread.packets).sum(),
+            format!("{} at {side} are not read", unread.join(", ")),
         );
         self.add(
             "out_of_order",

@@ -1,6 +1,8 @@
 //! Errors of captures, each with its place and the bytes expected there.
 
+use super::foreign::FRAMES;
 use std::io;
+use tailtrim_wire::frame::Link;
 
 /// A capture that cannot be read to its end.
 #[derive(Debug, thiserror::Error)]
@@ -25,7 +27,7 @@ pub enum CaptureError {
         source: io::Error,
     },
     /// The file has no bytes at all.
-    #[error("{path}: the file is empty, expected a capture (pcap, pcapng or mscap)")]
+    #[error("{path}: the file is empty, expected a capture (pcap, pcapng, ERF or mscap)")]
     Empty {
         /// The capture, as the user named it.
         path: String,
@@ -53,6 +55,31 @@ pub enum CaptureError {
         expected: String,
         /// Whole records read before the damage.
         records: u64,
+        /// Fractions of seconds that are too large for the microseconds that the capture says they are, and not for
+        /// nanoseconds.
+        nanoseconds: bool,
+    },
+    /// The capture has packets, all of interfaces whose frames cannot be read.
+    #[error(
+        "{path}: no packet can be read: {unread}, expected link type {}: {FRAMES}",
+        Link::EXPECTED
+    )]
+    Unread {
+        /// The capture, as the user named it.
+        path: String,
+        /// Number and link type of the packets, in words.
+        unread: String,
+    },
+    /// The packets are to be those of an interface or a direction, of which this capture does not tell.
+    #[error(
+        "{path}: is {found}, which does not say of which interface or direction a packet is, expected pcapng, ERF or a \
+         capture of tcpdump -i any"
+    )]
+    NoPlaces {
+        /// The capture, as the user named it.
+        path: String,
+        /// Its format.
+        found: &'static str,
     },
     /// A stamp lies so far before an earlier one that the clock must have been set back.
     #[error(
@@ -76,6 +103,11 @@ pub enum Remedy {
         /// The packets before it, where they are counted.
         packets: Option<u64>,
     },
+    /// Read the fractions of seconds as nanoseconds, if that is what they are; or salvage.
+    Nanoseconds {
+        /// The packets before the first such fraction.
+        packets: u64,
+    },
     /// Sort the file if only it is disordered, or record it again: its clock was set back.
     Sort,
 }
@@ -85,6 +117,9 @@ impl CaptureError {
     #[must_use]
     pub fn remedy(&self) -> Option<Remedy> {
         match self {
+            Self::Damaged { nanoseconds: true, records, .. } => {
+                Some(Remedy::Nanoseconds { packets: *records })
+            }
             Self::Damaged { records, .. } if *records > 0 => {
                 Some(Remedy::Salvage { packets: Some(*records) })
             }
@@ -109,4 +144,13 @@ pub(super) struct Damage {
     pub(super) found: String,
     /// The content of a sound capture at that place.
     pub(super) expected: String,
+    /// See [`CaptureError::Damaged`].
+    pub(super) nanoseconds: bool,
+}
+
+impl Damage {
+    /// Damage at the begin of the window.
+    pub(super) fn of(found: String, expected: String) -> Self {
+        Self { at: 0, found, expected, nanoseconds: false }
+    }
 }

@@ -1,5 +1,6 @@
 //! Parts of a stamped frame that are kept beside its record.
 
+use super::side::Place;
 use tailtrim_wire::frame::Link;
 use tailtrim_wire::label::Label;
 
@@ -10,6 +11,10 @@ pub(super) trait Keep {
 
     /// A packet of which the capture has an identifier only.
     fn identifier(&mut self, identifier: u32);
+
+    /// Place of a frame, where the capture tells it and every record is looked at.
+    #[inline]
+    fn place(&mut self, _: &Place<'_>) {}
 }
 
 /// Nothing: the compiler leaves no trace of it in the path of matching.

@@ -1,10 +1,13 @@
 //! Classic pcap: the fast path. One pass, one bounds check a record, no allocation.
 //!
 //! Format: draft-ietf-opsawg-pcap. The header gives byte order and resolution by its magic; records
-//! follow back to back without padding.
+//! follow back to back without padding. The modified pcap of Kuznetsov's patches to libpcap (Linux distributions of
+//! about 2000, some routers today) has longer record headers, which also tell interface and direction.
 
 use super::error::Damage;
+use super::foreign::{FRAMES, link_type_name, what_else};
 use super::keep::Keep;
+use super::side::{Direction, Only, Place};
 use super::write::stands_for_none;
 use super::{BATCH, Progress, Record, StampSource};
 use crate::signature::{HEAD, Shape, Signer};
@@ -16,6 +19,9 @@ pub(super) const HEADER_LEN: usize = 24;
 /// Bytes of a record header.
 pub(super) const RECORD_HEADER_LEN: usize = 16;
 
+/// Bytes of a record header of the modified pcap: interface, protocol and packet type follow.
+const MODIFIED_HEADER_LEN: usize = 24;
+
 /// No link carries longer frames (a jumbo frame is 9 KB, a coalesced one 64 KB; libpcap's own limit):
 /// a longer record is damage.
 pub(super) const LONGEST_FRAME: usize = 256 * 1024;
@@ -25,8 +31,14 @@ const X552_TRAILER_LEN: usize = 8;
 
 const NS_PER_S: i64 = 1_000_000_000;
 
-/// The content that was found, and the content that was expected instead.
-type FoundExpected = (String, String);
+/// So near each other successive stamps of a variant are taken to be: a day.
+const NEAR_NS: u64 = 86_400_000_000_000;
+
+/// The only version that libpcap has written since 1998.
+const VERSION: (u32, u32) = (2, 4);
+
+/// Bits of the link type that stand for nothing: those between it and the FCS length with its flag.
+const LINK_RESERVED: u32 = 0x03ff_0000;
 
 #[derive(Debug, Clone)]
 pub(super) struct Decoder {
@@ -36,44 +48,118 @@ pub(super) struct Decoder {
     longest: usize,
     link: Link,
     stamps: StampSource,
+    /// Bytes of a record header.
+    header_len: usize,
+    /// Every record is looked at on its own: the shape of the one before says nothing.
+    each: bool,
+    only: Option<Only>,
 }
 
 impl Decoder {
     /// Reads the file header at the start of `window`.
     pub(super) fn new(window: &[u8], stamps: StampSource) -> Result<Self, Damage> {
-        let damage =
-            |found: String, expected: &str| Damage { at: 0, found, expected: expected.to_owned() };
+        let damage = |found: String, expected: &str| Damage::of(found, expected.to_owned());
         let Some(header) = window.first_chunk::<HEADER_LEN>() else {
             return Err(damage(
                 format!("{} bytes", window.len()),
-                "at least 24 bytes of capture header (pcap, pcapng or mscap)",
+                "at least 24 bytes of capture header (pcap, pcapng, ERF or mscap)",
             ));
         };
         let word = |at: usize| [header[at], header[at + 1], header[at + 2], header[at + 3]];
-        let (swapped, resolution_ns) = match word(0) {
-            [0xd4, 0xc3, 0xb2, 0xa1] => (false, 1000),
-            [0x4d, 0x3c, 0xb2, 0xa1] => (false, 1),
-            [0xa1, 0xb2, 0xc3, 0xd4] => (true, 1000),
-            [0xa1, 0xb2, 0x3c, 0x4d] => (true, 1),
-            [a, b, c, d] => {
-                return Err(damage(
-                    format!("magic number {a:02x} {b:02x} {c:02x} {d:02x}"),
-                    "a pcap (a1b2c3d4 or a1b23c4d, either byte order), pcapng (0a0d0d0a), \
-                     zstd or gzip magic number, or the name ending .mscap",
-                ));
+        let (swapped, resolution_ns, header_len) = match word(0) {
+            [0xd4, 0xc3, 0xb2, 0xa1] => (false, 1000, RECORD_HEADER_LEN),
+            [0x4d, 0x3c, 0xb2, 0xa1] => (false, 1, RECORD_HEADER_LEN),
+            [0xa1, 0xb2, 0xc3, 0xd4] => (true, 1000, RECORD_HEADER_LEN),
+            [0xa1, 0xb2, 0x3c, 0x4d] => (true, 1, RECORD_HEADER_LEN),
+            [0x34, 0xcd, 0xb2, 0xa1] => (false, 1000, MODIFIED_HEADER_LEN),
+            [0xa1, 0xb2, 0xcd, 0x34] => (true, 1000, MODIFIED_HEADER_LEN),
+            _ => {
+                let (found, expected) = what_else(window);
+                return Err(damage(found, &expected));
             }
         };
+        let resolution_ns = if stamps == StampSource::Nanoseconds { 1 } else { resolution_ns };
         let read = |bytes: [u8; 4]| {
             if swapped { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) }
         };
-        // The upper bits carry the FCS length, not the link type.
-        let link_type = read(word(20)) & 0xffff;
-        let link = Link::from_link_type(link_type)
-            .ok_or_else(|| damage(format!("link type {link_type}"), Link::EXPECTED))?;
+        let version = read(word(4));
+        let (major, minor) = if swapped {
+            (version >> 16, version & 0xffff)
+        } else {
+            (version & 0xffff, version >> 16)
+        };
+        if (major, minor) != VERSION {
+            return Err(damage(
+                format!("pcap of version {major}.{minor}"),
+                "version 2.4: convert it with editcap -F nsecpcap IN OUT, which tells what it is",
+            ));
+        }
+        let link = read(word(20));
+        // The upper bits carry the FCS length.
+        let link_type = link & 0xffff;
+        if link & LINK_RESERVED != 0 {
+            return Err(damage(
+                format!("link type {link:#010x}, of which reserved bits are set"),
+                "the file header of a pcap: this one is damaged, record it again",
+            ));
+        }
+        let link = Link::from_link_type(link_type).ok_or_else(|| {
+            damage(
+                format!("link type {}", link_type_name(link_type)),
+                &format!("{}: {FRAMES}", Link::EXPECTED),
+            )
+        })?;
         let longest = (read(word(16)) as usize).max(LONGEST_FRAME);
         // A snap length beyond 16 MiB is "no limit" in some writers, not a promise of such frames.
         let longest = if longest > 1 << 24 { LONGEST_FRAME } else { longest };
-        Ok(Self { swapped, resolution_ns, longest, link, stamps })
+        let each = header_len != RECORD_HEADER_LEN;
+        Ok(Self { swapped, resolution_ns, longest, link, stamps, header_len, each, only: None })
+    }
+
+    /// Bytes of a record header where this is another variant of pcap, with the same magic number: Nokia's, or one of old
+    /// Linux distributions. `rest` begins with what is no record behind the first one: there, as many bytes of that are
+    /// left as record headers are longer, and records follow.
+    pub(super) fn variant(&self, rest: &[u8]) -> Option<usize> {
+        [4, 8, 12].into_iter().find_map(|more| {
+            let header_len = self.header_len + more;
+            let longer = Self { header_len, ..self.clone() };
+            let (first_ns, length) = longer.header(rest.get(more..)?)?;
+            let next = rest.get(more + length..)?;
+            let near = |next_ns: i64| first_ns.is_some_and(|ns| ns.abs_diff(next_ns) < NEAR_NS);
+            let goes_on = next.is_empty()
+                || longer.header(next).is_some_and(|(next_ns, _)| next_ns.is_some_and(near));
+            (goes_on && length > header_len).then_some(header_len)
+        })
+    }
+
+    /// Whether the records tell interface or direction: those of a capture on the device "any" and of the modified pcap.
+    pub(super) fn has_places(&self) -> bool {
+        self.header_len == MODIFIED_HEADER_LEN || matches!(self.link, Link::Cooked | Link::Cooked2)
+    }
+
+    /// Looks at each record on its own, and leaves out those that `only` does not take.
+    pub(super) fn look_at_each(&mut self, only: Option<Only>) {
+        self.each = true;
+        self.only = only;
+    }
+
+    /// Interface and direction of a record, of which these are the header and the frame.
+    fn place(&self, header: &[u8], frame: &[u8]) -> Place<'static> {
+        let number = |bytes: &[u8], big: bool| {
+            let bytes = *bytes.first_chunk::<4>()?;
+            Some(if big { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) })
+        };
+        let (index, kind) = match self.link {
+            _ if self.header_len == MODIFIED_HEADER_LEN => {
+                (number(&header[16..], self.swapped), header.get(22).copied())
+            }
+            Link::Cooked2 => {
+                (frame.get(4..).and_then(|rest| number(rest, true)), frame.get(10).copied())
+            }
+            Link::Cooked => (None, frame.get(1).copied()),
+            _ => (None, None),
+        };
+        Place { index, names: &[], direction: kind.map(Direction::of_packet_type) }
     }
 
     pub(super) fn decode(
@@ -134,15 +220,14 @@ impl Decoder {
                     continue;
                 }
             }
-            match self.decode_one::<SWAPPED, _>(rest, signer, &mut shape, keep) {
-                Ok(Some((other, next))) => {
+            match self.decode_one::<SWAPPED, _>(&mut rest, signer, &mut shape, keep) {
+                Ok(Some(other)) => {
                     *record = other;
                     decoded += 1;
-                    rest = next;
                 }
                 Ok(None) => break,
-                Err((found, expected)) => {
-                    damage = Some(Damage { at: window.len() - rest.len(), found, expected });
+                Err(odd) => {
+                    damage = Some(Damage { at: window.len() - rest.len(), ..odd });
                     break;
                 }
             }
@@ -151,44 +236,55 @@ impl Decoder {
         Progress { consumed: window.len() - rest.len(), damage }
     }
 
-    /// The record at the start of `rest`, whatever it looks like, and what follows it; `None` when it
-    /// does not end there.
+    /// The next wanted record of `rest`, whatever it looks like, of which then the rest is left; `None` when it does not
+    /// end there.
     #[cold]
-    fn decode_one<'a, 'b, const SWAPPED: bool, K: Keep>(
+    fn decode_one<'a, const SWAPPED: bool, K: Keep>(
         &self,
-        rest: &'b [u8],
+        rest: &mut &[u8],
         signer: &'a Signer,
         shape: &mut Shape<'a>,
         keep: &mut K,
-    ) -> Result<Option<(Record, &'b [u8])>, FoundExpected> {
-        let Some((header, body)) = rest.split_first_chunk::<RECORD_HEADER_LEN>() else {
-            return Ok(None);
-        };
-        let [seconds, fraction, captured, length] = words::<SWAPPED>(header);
-        let captured = captured as usize;
-        let fraction_ns = u64::from(fraction) * self.resolution_ns;
-        if captured > self.longest || fraction_ns >= NS_PER_S as u64 {
-            return Err(self.damage(captured, fraction));
+    ) -> Result<Option<Record>, Damage> {
+        loop {
+            let Some(header) = rest.first_chunk::<RECORD_HEADER_LEN>() else { return Ok(None) };
+            let [seconds, fraction, captured, length] = words::<SWAPPED>(header);
+            let captured = captured as usize;
+            let fraction_ns = u64::from(fraction) * self.resolution_ns;
+            if captured > self.longest || fraction_ns >= NS_PER_S as u64 {
+                return Err(self.damage(captured, fraction));
+            }
+            let Some((header, body)) = rest.split_at_checked(self.header_len) else {
+                return Ok(None);
+            };
+            let Some((frame, next)) = body.split_at_checked(captured) else { return Ok(None) };
+            *rest = next;
+            if self.each && self.has_places() {
+                let place = self.place(header, frame);
+                keep.place(&place);
+                if self.only.as_ref().is_some_and(|only| !only.takes(&place)) {
+                    continue;
+                }
+            }
+            let cut = captured < length as usize;
+            let record = if self.stamps == StampSource::X552Trailer {
+                self.with_trailer(frame, length, cut, signer)
+            } else {
+                let head = body.first_chunk().filter(|_| !self.each);
+                let known = head.and_then(|head| {
+                    *shape = signer.shape(self.link, head, captured)?;
+                    Some((shape.sign(head), shape.signable))
+                });
+                let (signature, signable) = known.unwrap_or_else(|| signer.sign(self.link, frame));
+                let stamp_ns = i64::from(seconds) * NS_PER_S + fraction_ns.cast_signed();
+                let stamped = has_stamp(seconds, fraction_ns);
+                Record { stamp_ns, signature, length, signable, cut, stamped }
+            };
+            if record.stamped {
+                keep.frame(self.link, frame);
+            }
+            return Ok(Some(record));
         }
-        let Some((frame, next)) = body.split_at_checked(captured) else { return Ok(None) };
-        let cut = captured < length as usize;
-        let record = if self.stamps == StampSource::X552Trailer {
-            self.with_trailer(frame, length, cut, signer)
-        } else {
-            let head = body.first_chunk();
-            let known = head.and_then(|head| {
-                *shape = signer.shape(self.link, head, captured)?;
-                Some((shape.sign(head), shape.signable))
-            });
-            let (signature, signable) = known.unwrap_or_else(|| signer.sign(self.link, frame));
-            let stamp_ns = i64::from(seconds) * NS_PER_S + fraction_ns.cast_signed();
-            let stamped = has_stamp(seconds, fraction_ns);
-            Record { stamp_ns, signature, length, signable, cut, stamped }
-        };
-        if record.stamped {
-            keep.frame(self.link, frame);
-        }
-        Ok(Some((record, next)))
     }
 
     /// A frame whose stamp is in its trailer.
@@ -205,16 +301,16 @@ impl Decoder {
         }
     }
 
-    fn damage(&self, captured: usize, fraction: u32) -> FoundExpected {
+    fn damage(&self, captured: usize, fraction: u32) -> Damage {
         if captured > self.longest {
-            (format!("a record of {captured} bytes"), format!("at most {} bytes", self.longest))
-        } else {
-            let unit = if self.resolution_ns == 1 { "nanoseconds" } else { "microseconds" };
-            (
-                format!("{fraction} {unit} in a stamp"),
-                format!("fewer than {}", NS_PER_S as u64 / self.resolution_ns),
-            )
+            let expected = format!("at most {} bytes", self.longest);
+            return Damage::of(format!("a record of {captured} bytes"), expected);
         }
+        let unit = if self.resolution_ns == 1 { "nanoseconds" } else { "microseconds" };
+        let expected = format!("fewer than {}", NS_PER_S as u64 / self.resolution_ns);
+        let nanoseconds = self.resolution_ns > 1 && i64::from(fraction) < NS_PER_S;
+        let found = format!("{fraction} {unit} in a stamp");
+        Damage { nanoseconds, ..Damage::of(found, expected) }
     }
 
     /// The stamp of the record whose header these bytes begin with, if it has one, and the record's length; `None` where
@@ -229,30 +325,27 @@ impl Decoder {
             && fraction_ns < NS_PER_S as u64;
         let stamp_ns = i64::from(seconds) * NS_PER_S + fraction_ns.cast_signed();
         let stamp_ns = has_stamp(seconds, fraction_ns).then_some(stamp_ns);
-        valid.then_some((stamp_ns, RECORD_HEADER_LEN + captured as usize))
+        valid.then_some((stamp_ns, self.header_len + captured as usize))
     }
 
-    /// Where stamps are taken from.
-    pub(super) fn stamps(&self) -> StampSource {
-        self.stamps
+    /// Whether a record tells its stamp and length by a header of the usual length, and all are wanted.
+    pub(super) fn is_plain(&self) -> bool {
+        self.stamps != StampSource::X552Trailer && !self.each
     }
 
     /// Describes the partial record `rest` at the end of the capture.
     pub(super) fn truncated(&self, rest: &[u8]) -> (String, String) {
-        match rest.split_first_chunk::<RECORD_HEADER_LEN>() {
-            None => (
+        let split = rest.split_at_checked(self.header_len);
+        let Some((Some(header), body)) = split.map(|(head, body)| (head.first_chunk(), body))
+        else {
+            return (
                 format!("the capture ends {} bytes into a record header", rest.len()),
-                format!("{RECORD_HEADER_LEN} bytes"),
-            ),
-            Some((header, body)) => {
-                let [_, _, captured, _] =
-                    if self.swapped { words::<true>(header) } else { words::<false>(header) };
-                (
-                    format!("the capture ends {} bytes into a frame", body.len()),
-                    format!("{captured} bytes"),
-                )
-            }
-        }
+                format!("{} bytes", self.header_len),
+            );
+        };
+        let [_, _, captured, _] =
+            if self.swapped { words::<true>(header) } else { words::<false>(header) };
+        (format!("the capture ends {} bytes into a frame", body.len()), format!("{captured} bytes"))
     }
 }
 

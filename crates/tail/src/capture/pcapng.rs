@@ -2,7 +2,9 @@
 //! places of damage are ours.
 
 use super::error::Damage;
+use super::foreign::link_type_name;
 use super::keep::Keep;
+use super::side::{Direction, Only, Place};
 use super::write::stands_for_none;
 use super::{BATCH, Progress, Record, StampSource};
 use crate::signature::Signer;
@@ -11,12 +13,17 @@ use pcap_parser::pcapng::{
     Block, EnhancedPacketBlock, InterfaceDescriptionBlock, InterfaceStatisticsBlock, OptionCode,
     SimplePacketBlock, parse_block_be, parse_block_le,
 };
+use std::collections::BTreeMap;
 use tailtrim_wire::frame::Link;
 
 const SECTION_HEADER: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
 
-/// Type of the obsolete Packet Block, whose packets would otherwise be passed over in silence.
+/// Type of the obsolete Packet Block, which pcap-parser does not know, and its bytes before the frame.
 const OBSOLETE_PACKET_BLOCK: u32 = 2;
+const OBSOLETE_HEAD: usize = 28;
+
+/// The option of a packet that tells its direction.
+const PACKET_FLAGS: OptionCode = OptionCode(2);
 
 /// A longer block is damage: no writer makes them, and the buffer must not grow with a garbage length.
 const LONGEST_BLOCK: usize = 16 << 20;
@@ -36,6 +43,18 @@ struct Interface {
     offset_s: i64,
     /// Frames that the capturing host says it dropped so far.
     drops: u64,
+    /// Name and description.
+    names: Vec<String>,
+}
+
+/// A packet in a block that has a stamp.
+struct Stamped<'a> {
+    interface: u32,
+    ticks: u64,
+    captured: u32,
+    length: u32,
+    data: &'a [u8],
+    direction: Option<Direction>,
 }
 
 #[derive(Debug, Clone)]
@@ -45,11 +64,21 @@ pub(super) struct Decoder {
     interfaces: Vec<Interface>,
     /// Frames dropped in the sections before.
     drops: u64,
+    pub(super) only: Option<Only>,
+    /// Packets of interfaces whose frames are not read, by number and link type.
+    pub(super) unread: BTreeMap<(u32, String), u64>,
 }
 
 impl Decoder {
     pub(super) fn new(stamps: StampSource) -> Self {
-        Self { stamps, big_endian: false, interfaces: Vec::new(), drops: 0 }
+        Self {
+            stamps,
+            big_endian: false,
+            interfaces: Vec::new(),
+            drops: 0,
+            only: None,
+            unread: BTreeMap::new(),
+        }
     }
 
     /// Frames that the capturing host says it dropped (interface statistics blocks).
@@ -79,7 +108,7 @@ impl Decoder {
                 }
                 Ok(None) => break,
                 Err((found, expected)) => {
-                    damage = Some(Damage { at, found, expected });
+                    damage = Some(Damage { at, ..Damage::of(found, expected) });
                     break;
                 }
             }
@@ -106,6 +135,7 @@ impl Decoder {
                 [0x4d, 0x3c, 0x2b, 0x1a] => false,
                 _ => return Err(("a section of unknown byte order".into(), "1a2b3c4d".into())),
             };
+            self.check_version(bytes.get(12..16))?;
             // Interfaces are numbered anew in each section.
             self.drops = self.drops();
             self.interfaces.clear();
@@ -132,7 +162,8 @@ impl Decoder {
             ));
         }
         if kind == OBSOLETE_PACKET_BLOCK {
-            return Err(("an obsolete packet block".into(), "enhanced packet blocks".into()));
+            let packet = self.obsolete(bytes)?;
+            return Ok(Some((length, self.stamped(&packet, signer, keep)?)));
         }
         let parsed = if self.big_endian { parse_block_be(bytes) } else { parse_block_le(bytes) };
         let block = match parsed {
@@ -149,8 +180,10 @@ impl Decoder {
                 self.interfaces.push(Interface::new(&description, self.big_endian)?);
                 None
             }
-            Block::EnhancedPacket(packet) => Some(self.enhanced(&packet, signer, keep)?),
-            Block::SimplePacket(packet) => Some(self.simple(&packet, signer)?),
+            Block::EnhancedPacket(packet) => {
+                self.stamped(&enhanced(&packet, self.big_endian), signer, keep)?
+            }
+            Block::SimplePacket(packet) => self.simple(&packet, signer, keep)?,
             Block::InterfaceStatistics(statistics) => {
                 // The counters run from the start of the capture: the last statement holds.
                 if let Some(interface) = self.interfaces.get_mut(statistics.if_id as usize) {
@@ -163,73 +196,150 @@ impl Decoder {
         Ok(Some((length, record)))
     }
 
-    fn interface(&self, index: u32) -> Result<(&Interface, Link), (String, String)> {
+    /// Checks the version of a section, if its bytes are at hand.
+    fn check_version(&self, version: Option<&[u8]>) -> Result<(), (String, String)> {
+        let Some(&[a, b, c, d]) = version else { return Ok(()) };
+        let read = if self.big_endian { u16::from_be_bytes } else { u16::from_le_bytes };
+        match (read([a, b]), read([c, d])) {
+            // 1.2 is what some writers call 1.0.
+            (1, 0 | 2) => Ok(()),
+            (major, minor) => Err((
+                format!("a section of pcapng version {major}.{minor}"),
+                "version 1.0: convert it with editcap -F nsecpcap IN OUT".to_owned(),
+            )),
+        }
+    }
+
+    /// The interface of a packet, and its link if the packet is to be read.
+    fn interface(
+        &mut self,
+        index: u32,
+        direction: Option<Direction>,
+        keep: &mut impl Keep,
+    ) -> Result<Option<(&Interface, Link)>, (String, String)> {
         let interface = self.interfaces.get(index as usize).ok_or_else(|| {
             (
                 format!("a packet of interface {index}"),
                 format!("one of the {} interfaces described before", self.interfaces.len()),
             )
         })?;
-        let link = interface.link.ok_or_else(|| {
-            (format!("a packet of link type {}", interface.link_type), Link::EXPECTED.to_owned())
-        })?;
-        Ok((interface, link))
+        let Some(link) = interface.link else {
+            let link_type = u32::try_from(interface.link_type).unwrap_or_default();
+            let named = format!("link type {}", link_type_name(link_type));
+            *self.unread.entry((index, named)).or_default() += 1;
+            return Ok(None);
+        };
+        let place = Place { index: Some(index), names: &interface.names, direction };
+        keep.place(&place);
+        let wanted = self.only.as_ref().is_none_or(|only| only.takes(&place));
+        Ok(wanted.then_some((interface, link)))
     }
 
-    fn enhanced(
-        &self,
-        packet: &EnhancedPacketBlock<'_>,
+    fn stamped(
+        &mut self,
+        packet: &Stamped<'_>,
         signer: &Signer,
         keep: &mut impl Keep,
-    ) -> Result<Record, (String, String)> {
-        let (interface, link) = self.interface(packet.if_id)?;
-        let frame = packet.data.get(..packet.caplen as usize).ok_or_else(|| {
+    ) -> Result<Option<Record>, (String, String)> {
+        let &Stamped { ticks, captured, length, data, .. } = packet;
+        let stamps = self.stamps;
+        let found = self.interface(packet.interface, packet.direction, keep)?;
+        let Some((interface, link)) = found else { return Ok(None) };
+        let frame = data.get(..captured as usize).ok_or_else(|| {
             (
-                format!("a packet of {} bytes in a block of {}", packet.caplen, packet.data.len()),
+                format!("a packet of {captured} bytes in a block of {}", data.len()),
                 "a packet that fits its block".to_owned(),
             )
         })?;
-        let ticks = u64::from(packet.ts_high) << 32 | u64::from(packet.ts_low);
         let stamp_ns = interface.stamp_ns(ticks).ok_or_else(|| {
             (format!("a stamp of {ticks} units"), "a time within 146 years of 1970".to_owned())
         })?;
-        let cut = packet.caplen < packet.origlen;
-        let (stamp_ns, whole) = match self.stamps {
-            // As in the pcap that it was copied from.
-            StampSource::Header => ((!stands_for_none(stamp_ns)).then_some(stamp_ns), frame),
+        let cut = captured < length;
+        let (stamp_ns, whole) = match stamps {
             StampSource::X552Trailer => super::pcap::take_trailer(frame, cut),
+            // As in the pcap that it was copied from.
+            _ => ((!stands_for_none(stamp_ns)).then_some(stamp_ns), frame),
         };
         let (signature, signable) = signer.sign(link, whole);
         if stamp_ns.is_some() {
             keep.frame(link, whole);
         }
-        Ok(Record {
+        Ok(Some(Record {
             stamp_ns: stamp_ns.unwrap_or_default(),
             signature,
-            length: packet.origlen.saturating_sub((frame.len() - whole.len()) as u32),
+            length: length.saturating_sub((frame.len() - whole.len()) as u32),
             signable,
             cut,
             stamped: stamp_ns.is_some(),
-        })
+        }))
     }
 
     /// A simple packet block has no stamp; the packet is counted as such.
     fn simple(
-        &self,
+        &mut self,
         packet: &SimplePacketBlock<'_>,
         signer: &Signer,
-    ) -> Result<Record, (String, String)> {
-        let (_, link) = self.interface(0)?;
+        keep: &mut impl Keep,
+    ) -> Result<Option<Record>, (String, String)> {
+        let Some((_, link)) = self.interface(0, None, keep)? else { return Ok(None) };
         let frame = &packet.data[..packet.data.len().min(packet.origlen as usize)];
         let (signature, signable) = signer.sign(link, frame);
-        Ok(Record {
+        Ok(Some(Record {
             stamp_ns: 0,
             signature,
             length: packet.origlen,
             signable,
             cut: frame.len() < packet.origlen as usize,
             stamped: false,
-        })
+        }))
+    }
+
+    /// The packet of an obsolete packet block.
+    fn obsolete<'a>(&self, block: &'a [u8]) -> Result<Stamped<'a>, (String, String)> {
+        let word = |at: usize| {
+            let bytes = block.get(at..)?.first_chunk::<4>()?;
+            Some(if self.big_endian {
+                u32::from_be_bytes(*bytes)
+            } else {
+                u32::from_le_bytes(*bytes)
+            })
+        };
+        let words = [8, 12, 16, 20, 24].map(word);
+        let data = block.get(OBSOLETE_HEAD..block.len() - 4);
+        let ([Some(first), Some(high), Some(low), Some(captured), Some(length)], Some(data)) =
+            (words, data)
+        else {
+            return Err((
+                "a packet block without room for its fields".to_owned(),
+                format!("at least {} bytes", OBSOLETE_HEAD + 4),
+            ));
+        };
+        // Two numbers of 16 bits, the second of which counts drops.
+        let interface = if self.big_endian { first >> 16 } else { first & 0xffff };
+        let ticks = u64::from(high) << 32 | u64::from(low);
+        Ok(Stamped { interface, ticks, captured, length, data, direction: None })
+    }
+}
+
+/// The packet of an enhanced packet block.
+fn enhanced<'a>(packet: &EnhancedPacketBlock<'a>, big_endian: bool) -> Stamped<'a> {
+    let flags = packet.options.iter().find(|option| option.code == PACKET_FLAGS);
+    let flags = flags.and_then(|option| option.value.first_chunk::<4>().copied());
+    let flags =
+        flags.map(
+            |flags| if big_endian { u32::from_be_bytes(flags) } else { u32::from_le_bytes(flags) },
+        );
+    Stamped {
+        interface: packet.if_id,
+        ticks: u64::from(packet.ts_high) << 32 | u64::from(packet.ts_low),
+        captured: packet.caplen,
+        length: packet.origlen,
+        data: packet.data,
+        direction: match flags.map(|flags| flags & 3) {
+            Some(1) => Some(Direction::In),
+            Some(2) => Some(Direction::Out),
+            _ => None,
+        },
     }
 }
 
@@ -257,7 +367,14 @@ impl Interface {
         let offset_s = offset.map_or(0, |bytes| {
             if big_endian { i64::from_be_bytes(bytes) } else { i64::from_le_bytes(bytes) }
         });
-        Ok(Self { link, link_type, resolution, offset_s, drops: 0 })
+        let named = |code: OptionCode| {
+            let option = description.options.iter().find(|option| option.code == code)?;
+            let text = String::from_utf8_lossy(option.as_bytes().ok()?);
+            Some(text.trim_end_matches('\0').to_owned()).filter(|text| !text.is_empty())
+        };
+        let names = [OptionCode::IfName, OptionCode::IfDescription].into_iter().filter_map(named);
+        let names = names.collect();
+        Ok(Self { link, link_type, resolution, offset_s, drops: 0, names })
     }
 
     fn stamp_ns(&self, ticks: u64) -> Option<i64> {

@@ -6,7 +6,7 @@
 //! comes by.
 
 use super::pcap::{self, LONGEST_FRAME};
-use super::{CaptureReader, Decoder, Input, StampSource};
+use super::{CaptureReader, Decoder, Input};
 
 /// So far apart successive stamps of a chain may be: an hour.
 const NEAR_NS: u64 = 3_600_000_000_000;
@@ -33,8 +33,7 @@ impl Track {
     /// `records` are the first bytes of the records.
     pub(super) fn of(decoder: &pcap::Decoder, records: &[u8]) -> Option<Self> {
         let first_ns = decoder.header(records)?.0?;
-        let in_header = decoder.stamps() == StampSource::Header;
-        in_header.then(|| Self { decoder: decoder.clone(), first_ns })
+        decoder.is_plain().then(|| Self { decoder: decoder.clone(), first_ns })
     }
 
     /// Bytes of the capture before its first record.
@@ -108,7 +107,6 @@ impl Track {
         salvage: bool,
     ) -> CaptureReader {
         let decoder = Decoder::Pcap(self.decoder.clone());
-        let capture = CaptureReader::within(name.into(), input, decoder, offset, salvage);
-        CaptureReader { records, ..capture }
+        CaptureReader::within(name.into(), input, decoder, (offset, records), salvage)
     }
 }

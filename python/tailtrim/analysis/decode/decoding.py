@@ -44,6 +44,7 @@ def decode(  # noqa: PLR0913 - keyword-only options, each with a default
     signature: str | None = None,
     masks: Sequence[str] = (),
     x552_trailer: bool = False,
+    nanoseconds: bool = False,
     salvage: bool = False,
     buckets: int | None = None,
     progress: Progress | None = None,
@@ -59,6 +60,7 @@ def decode(  # noqa: PLR0913 - keyword-only options, each with a default
         signature: see :func:`tailtrim.analyze`.
         masks: see :func:`tailtrim.analyze`.
         x552_trailer: see :func:`tailtrim.analyze`.
+        nanoseconds: see :func:`tailtrim.analyze`.
         salvage: see :func:`tailtrim.analyze`.
         buckets: how many, a power of two; by default enough that each holds about 2 million packets
             of a capture, at most 512.
@@ -82,6 +84,7 @@ def decode(  # noqa: PLR0913 - keyword-only options, each with a default
         signature=signature,
         masks=masks,
         x552_trailer=x552_trailer,
+        nanoseconds=nanoseconds,
         salvage=salvage,
     )
     with occupied(out) as place:

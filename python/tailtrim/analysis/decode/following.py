@@ -42,6 +42,7 @@ def follow(  # noqa: PLR0913 - keyword-only options, each with a default
     signature: str | None = None,
     masks: Sequence[str] = (),
     x552_trailer: bool = False,
+    nanoseconds: bool = False,
     salvage: bool = False,
     buckets: int | None = None,
     tell: Tell | None = None,
@@ -61,6 +62,7 @@ def follow(  # noqa: PLR0913 - keyword-only options, each with a default
         signature: see :func:`tailtrim.analyze`.
         masks: see :func:`tailtrim.analyze`.
         x552_trailer: see :func:`tailtrim.analyze`.
+        nanoseconds: see :func:`tailtrim.analyze`.
         salvage: see :func:`tailtrim.analyze`.
         buckets: how many, a power of two up to 512; 64 by default.
         tell: called with source, file name and packets of each file that was decoded.
@@ -83,6 +85,7 @@ def follow(  # noqa: PLR0913 - keyword-only options, each with a default
         signature=signature,
         masks=masks,
         x552_trailer=x552_trailer,
+        nanoseconds=nanoseconds,
         salvage=salvage,
     )
     with occupied(out) as place:

@@ -26,6 +26,7 @@ def checked(  # noqa: PLR0913 - keyword-only options
     signature: str | None,
     masks: Sequence[str],
     x552_trailer: bool,
+    nanoseconds: bool,
     salvage: bool,
 ) -> dict[str, Any]:
     """Return the options of a native decoder.
@@ -41,12 +42,14 @@ def checked(  # noqa: PLR0913 - keyword-only options
         raise ValueError(
             f"invalid number of buckets {buckets}, expected a power of two up to {MOST_BUCKETS}"
         )
-    return {
+    options = {
         "signature": signature,
         "masks": [mask for mask in MASKS if mask in given],
         "x552_trailer": x552_trailer,
         "salvage": salvage,
     }
+    # Directories of before do not have it, and are still completed.
+    return options | {"nanoseconds": True} if nanoseconds else options
 
 
 @contextmanager

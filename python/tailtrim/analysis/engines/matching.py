@@ -32,7 +32,7 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
     *,
     ingress: int | None = None,
     egress: int | None = None,
-    skip_s: str | float = 1,
+    skip_s: str | float = 0,
     window_s: str | float = 5,
     quantiles: Sequence[str] = (),
     confidence: str = "0.95",

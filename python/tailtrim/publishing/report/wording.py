@@ -62,7 +62,17 @@ def times(summary: Summary) -> units.Times:
 
 
 def verdict(summary: Summary) -> str:
-    """Return the strongest statement about the tail that the samples support, as a sentence."""
+    """Return the strongest statement about the tail that the samples support, as a sentence.
+
+    What is left out at the beginning is said in it.
+    """
+    if not summary.trim_ns or summary.unordered:
+        return _verdict(summary)
+    time, packets = units.time(summary.trim_ns), units.count(summary.ingress.trimmed)
+    return f"Without the first {time} ({packets} packets): {_verdict(summary)}"
+
+
+def _verdict(summary: Summary) -> str:
     missing, known = undelivered(summary)
     if summary.unordered:
         largest = summary.latency_ns.max

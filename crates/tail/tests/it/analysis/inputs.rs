@@ -57,14 +57,16 @@ fn a_clock_that_was_set_back_ends_the_analysis() {
     };
     let (ingress, egress) = steady(300);
     let mut back = ingress.clone();
-    back[200].0 -= 2 * SECOND_NS;
+    back[200..].iter_mut().for_each(|packet| packet.0 -= 2 * SECOND_NS);
     let back_ns = 2 * SECOND_NS - 100 * US;
     assert_eq!(disorder(&pcap(&back), &pcap(&egress)), ("in".to_owned(), 201, back_ns));
     // Packets without a stamp are counted, too.
     let mut file = Pcapng::new(Order::Little);
     file.interface(1, Some(9), None).simple_packet(&probe(0), 64).packet(0, 1 << 40, &probe(1));
+    file.packet(0, 1 << 40, &probe(6));
     file.simple_packet(&probe(2), 64).packet(0, 77, &probe(3)).simple_packet(&probe(4), 64);
-    assert_eq!(disorder(&pcap(&ingress), &file.bytes), ("out".to_owned(), 4, (1 << 40) - 77));
+    file.packet(0, 78, &probe(5));
+    assert_eq!(disorder(&pcap(&ingress), &file.bytes), ("out".to_owned(), 5, (1 << 40) - 77));
     // Just within a second is no error.
     let mut back = ingress.clone();
     back[200].0 -= SECOND_NS - 1 + 100 * US - 200 * US;

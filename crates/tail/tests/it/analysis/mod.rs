@@ -11,6 +11,7 @@ mod ledger;
 mod losses;
 mod naive;
 mod numbers;
+mod odd_stamps;
 mod quiet;
 mod results;
 mod stretches;

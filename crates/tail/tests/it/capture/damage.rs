@@ -156,7 +156,13 @@ fn damage_within_a_pcap() {
             let place = format!("byte {start}:");
             assert!(says(&error, &[NAME, &place, found, "expected", wanted]), "{error}");
             assert_eq!(stamps(&records), [1_000, 2_000]);
-            assert_eq!(hint, salvage_hint(2));
+            // More microseconds than there are may be nanoseconds.
+            let hinted = if !nanoseconds && header[1] < 1_000_000_000 {
+                Some(Remedy::Nanoseconds { packets: 2 })
+            } else {
+                salvage_hint(2)
+            };
+            assert_eq!(hint, hinted);
         }
     }
 }
@@ -218,10 +224,10 @@ const DAMAGES: [(u64, Break, &str, &str); 15] = [
     (
         0,
         |file| {
-            file.block(2, &[0; 24]);
+            file.block(2, &[0; 8]);
         },
-        "obsolete",
-        "enhanced packet blocks",
+        "a packet block without room",
+        "at least 32 bytes",
     ),
     (
         0,
@@ -248,12 +254,12 @@ const DAMAGES: [(u64, Break, &str, &str); 15] = [
         "the 0 interfaces",
     ),
     (
-        20,
+        0,
         |file| {
-            file.interface(105, None, None).packet(1, 2, &probe(1));
+            file.versioned_section(file.order, [2, 0]);
         },
-        "link type 105",
-        "276",
+        "version 2.0",
+        "version 1.0",
     ),
     (
         0,

@@ -11,7 +11,7 @@ fn what_no_reader_understands() {
     let magic = ["a1b2c3d4", "a1b23c4d", "0a0d0d0a", "zstd", "gzip", ".mscap"].as_slice();
     let links = ["1 ", "101", "228", "229", "113", "276"].as_slice();
     let cases = [
-        (b"GIF89a, and then some more bytes".to_vec(), "magic number 47 49 46 38", magic),
+        (b"GIF89a\x01\x02, and then some more bytes".to_vec(), "magic number 47 49 46 38", magic),
         (vec![0; 24], "magic number 00 00 00 00", magic),
         (Pcap::new(Order::Little, true, 105).bytes, "link type 105", links),
         (Pcap::new(Order::Big, false, 65_535).bytes, "link type 65535", links),
@@ -82,7 +82,7 @@ fn peeking_at_a_source_that_fails_loses_nothing() {
 #[test]
 fn the_text_and_the_remedy_of_every_error() {
     let path = || "a.pcap".to_owned();
-    let cases: [(CaptureError, &str, Option<Remedy>); 9] = [
+    let cases: [(CaptureError, &str, Option<Remedy>); 12] = [
         (
             CaptureError::Open { path: path(), source: io::Error::other("no such luck") },
             "a.pcap: cannot be opened: no such luck",
@@ -100,7 +100,7 @@ fn the_text_and_the_remedy_of_every_error() {
         ),
         (
             CaptureError::Empty { path: path() },
-            "a.pcap: the file is empty, expected a capture (pcap, pcapng or mscap)",
+            "a.pcap: the file is empty, expected a capture (pcap, pcapng, ERF or mscap)",
             None,
         ),
         (
@@ -119,6 +119,7 @@ fn the_text_and_the_remedy_of_every_error() {
                 found: "this".to_owned(),
                 expected: "that".to_owned(),
                 records: 0,
+                nanoseconds: false,
             },
             "a.pcap: byte 24: this, expected that",
             None,
@@ -130,9 +131,34 @@ fn the_text_and_the_remedy_of_every_error() {
                 found: "this".to_owned(),
                 expected: "that".to_owned(),
                 records: 3,
+                nanoseconds: false,
             },
             "a.pcap: byte 99: this, expected that",
             Some(Remedy::Salvage { packets: Some(3) }),
+        ),
+        (
+            CaptureError::Damaged {
+                path: path(),
+                offset: 99,
+                found: "this".to_owned(),
+                expected: "that".to_owned(),
+                records: 3,
+                nanoseconds: true,
+            },
+            "a.pcap: byte 99: this, expected that",
+            Some(Remedy::Nanoseconds { packets: 3 }),
+        ),
+        (
+            CaptureError::Unread { path: path(), unread: "5 packets of interface 2".to_owned() },
+            "a.pcap: no packet can be read: 5 packets of interface 2, expected link type 1 (Ethernet), 101, 228 or 229 \
+             (raw IP), 113 or 276 (Linux cooked): record on the network interface itself",
+            None,
+        ),
+        (
+            CaptureError::NoPlaces { path: path(), found: "a pcap of one interface" },
+            "a.pcap: is a pcap of one interface, which does not say of which interface or direction a packet is, expected \
+             pcapng, ERF or a capture of tcpdump -i any",
+            None,
         ),
         (
             CaptureError::Disorder { path: path(), packet: 17, back_ns: 2_000_000_000 },
@@ -146,6 +172,7 @@ fn the_text_and_the_remedy_of_every_error() {
                 found: "this".to_owned(),
                 expected: "that".to_owned(),
                 records: 1,
+                nanoseconds: false,
             },
             "a.pcap: byte 99: this, expected that",
             Some(Remedy::Salvage { packets: Some(1) }),

@@ -1,9 +1,11 @@
 //! Captures byte by byte: every format read back from a mapped file, a pipe and in single bytes, every
 //! kind of damage with the complete text of its error, with and without salvage.
 
+mod cards;
 mod damage;
 mod errors;
 mod formats;
+mod places;
 mod unstamped;
 
 use crate::support::{How, Order, Pcap, read};

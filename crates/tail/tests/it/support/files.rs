@@ -108,10 +108,13 @@ impl Pcapng {
     }
 
     pub(crate) fn section(&mut self, order: Order) -> &mut Self {
+        self.versioned_section(order, [1, 0])
+    }
+
+    pub(crate) fn versioned_section(&mut self, order: Order, version: [u16; 2]) -> &mut Self {
         self.order = order;
         let mut body = order.u32(0x1a2b_3c4d).to_vec();
-        body.extend(order.u16(1));
-        body.extend(order.u16(0));
+        body.extend(version.map(|number| order.u16(number)).as_flattened());
         body.extend([0xff; 8]);
         self.block(0x0a0d_0d0a, &body)
     }
@@ -157,6 +160,51 @@ impl Pcapng {
         self.block(1, &body)
     }
 
+    /// An interface of nanoseconds with a name and a description.
+    pub(crate) fn named_interface(&mut self, link_type: u16, names: [&str; 2]) -> &mut Self {
+        let mut body = self.order.u16(link_type).to_vec();
+        body.extend([0; 6]);
+        for (code, name) in [2, 3].into_iter().zip(names) {
+            body.extend(self.option(code, name.as_bytes()));
+        }
+        body.extend(self.option(9, &[9]));
+        body.extend(self.option(0, &[]));
+        self.block(1, &body)
+    }
+
+    /// A packet that was received (1) or sent (2).
+    pub(crate) fn directed_packet(
+        &mut self,
+        interface: u32,
+        ticks: u64,
+        direction: u32,
+        frame: &[u8],
+    ) -> &mut Self {
+        let length = frame.len() as u32;
+        let words = [interface, (ticks >> 32) as u32, ticks as u32, length, length];
+        let mut body: Vec<u8> = words.iter().flat_map(|&word| self.order.u32(word)).collect();
+        body.extend(frame);
+        body.resize(body.len().next_multiple_of(4), 0);
+        body.extend(self.option(2, &self.order.u32(direction)));
+        body.extend(self.option(0, &[]));
+        self.block(6, &body)
+    }
+
+    /// A packet in the form that enhanced packet blocks replaced.
+    pub(crate) fn obsolete_packet(
+        &mut self,
+        interface: u16,
+        ticks: u64,
+        frame: &[u8],
+    ) -> &mut Self {
+        let length = frame.len() as u32;
+        let mut body = [interface, 0].map(|number| self.order.u16(number)).concat();
+        let words = [(ticks >> 32) as u32, ticks as u32, length, length];
+        body.extend(words.iter().flat_map(|&word| self.order.u32(word)));
+        body.extend(frame);
+        self.block(2, &body)
+    }
+
     pub(crate) fn packet(&mut self, interface: u32, ticks: u64, frame: &[u8]) -> &mut Self {
         self.cut_packet(interface, ticks, frame, frame.len() as u32)
     }
@@ -194,6 +242,43 @@ impl Pcapng {
         body.extend(self.option(0, &[]));
         self.block(5, &body)
     }
+}
+
+/// A modified pcap of microseconds: records tell interface and packet type.
+pub(crate) fn modified_pcap(order: Order, packets: &[(i64, u32, u8, &[u8])]) -> Vec<u8> {
+    let mut bytes = Pcap::new(order, false, 1).bytes;
+    bytes[..4].copy_from_slice(&order.u32(0xa1b2_cd34));
+    for &(stamp_ns, interface, kind, frame) in packets {
+        let length = frame.len() as u32;
+        let (seconds, fraction) = (stamp_ns / SECOND_NS, stamp_ns % SECOND_NS / 1_000);
+        let words = [seconds as u32, fraction as u32, length, length, interface];
+        bytes.extend(words.iter().flat_map(|&word| order.u32(word)));
+        bytes.extend(order.u16(0x0800));
+        bytes.extend([kind, 0]);
+        bytes.extend(frame);
+    }
+    bytes
+}
+
+/// A record of ERF: `body` behind the header, with the length on the wire.
+pub(crate) fn erf(kind: u8, interface: u8, stamp_ns: i64, wire: usize, body: &[u8]) -> Vec<u8> {
+    let fraction = ((stamp_ns % SECOND_NS) as u64 * (1 << 32)) / SECOND_NS as u64;
+    let mut bytes = (fraction as u32).to_le_bytes().to_vec();
+    bytes.extend(((stamp_ns / SECOND_NS) as u32).to_le_bytes());
+    bytes.extend([kind, interface]);
+    let length = (16 + body.len()).next_multiple_of(8);
+    bytes.extend((length as u16).to_be_bytes());
+    bytes.extend([0, 0]);
+    bytes.extend((wire as u16).to_be_bytes());
+    bytes.extend(body);
+    bytes.resize(length, 0);
+    bytes
+}
+
+/// A record of ERF with a frame of Ethernet, and the FCS that cards capture.
+pub(crate) fn erf_ethernet(interface: u8, stamp_ns: i64, frame: &[u8]) -> Vec<u8> {
+    let body = [&[0, 0], frame, &[0xfc; 4]].concat();
+    erf(2, interface, stamp_ns, frame.len() + 4, &body)
 }
 
 /// `MoonSniff` records: stamp and identifier.

@@ -3,7 +3,7 @@
 mod files;
 pub(crate) mod frames;
 
-pub(crate) use files::{Order, Pcap, Pcapng, mscap, x552};
+pub(crate) use files::{Order, Pcap, Pcapng, erf, erf_ethernet, modified_pcap, mscap, x552};
 
 use std::io::{self, Read};
 use tailtrim_tail::capture::{
@@ -137,6 +137,8 @@ pub(crate) struct Content {
     /// The damage at which it was salvaged, as text.
     pub(crate) damage: Option<String>,
     pub(crate) tap_drops: Option<u64>,
+    /// Packets that are not read, in words.
+    pub(crate) unread: Vec<String>,
     pub(crate) offset: u64,
 }
 
@@ -156,6 +158,7 @@ pub(crate) fn drain(input: Box<dyn Input>, how: How, signer: &Signer) -> Content
         hint: None,
         damage: None,
         tap_drops: None,
+        unread: Vec::new(),
         offset: 0,
     };
     let fail = |content: &mut Content, error: CaptureError| {
@@ -182,6 +185,7 @@ pub(crate) fn drain(input: Box<dyn Input>, how: How, signer: &Signer) -> Content
             assert!(!capture.read(signer, &mut batch).unwrap());
             content.damage = capture.damage().map(ToString::to_string);
             content.tap_drops = capture.tap_drops();
+            content.unread = capture.unread().iter().map(ToString::to_string).collect();
             content.offset = capture.offset();
         }
     }

@@ -1,0 +1,256 @@
+//! ERF, the format of Endace's capture cards: no file header, records of 16 bytes, extension headers and a frame.
+//!
+//! Stamps are fixed point numbers, 32 bits of seconds and 32 of fractions, little endian; all else is big endian.
+//! Types and flags are those of Endace's "ERF types reference guide" (EDM11-01), as Wireshark reads them.
+
+use super::error::Damage;
+use super::keep::Keep;
+use super::side::{Only, Place};
+use super::{BATCH, Progress, Record};
+use crate::signature::Signer;
+use std::collections::BTreeMap;
+use tailtrim_wire::frame::Link;
+
+/// Bytes of a record header, and of an extension header.
+const HEADER_LEN: usize = 16;
+const EXTENSION_LEN: usize = 8;
+
+/// Bytes between the header of a record of Ethernet and its frame: offset and padding.
+const ETHERNET_PAD: usize = 2;
+
+/// Set in the type of a record, and in an extension header, if an extension header follows.
+const MORE: u8 = 0x80;
+
+/// Bits of the flags that tell the interface, and those that are reserved.
+const INTERFACE: u8 = 0x03;
+const RESERVED: u8 = 0xc0;
+
+/// Bytes of a frame check sequence, which the length on the wire includes for Ethernet.
+const FCS_LEN: usize = 4;
+
+const ETHERNET: u8 = 2;
+
+/// Records that fill the stream or describe it.
+const PADDING: u8 = 48;
+const META: u8 = 27;
+
+/// So far apart the first two stamps may be where ERF is recognised by content: a day.
+const NEAR_S: u64 = 86_400;
+
+/// Names of the types that are not read.
+const TYPES: &[(u8, &str)] = &[
+    (1, "HDLC POS"),
+    (3, "ATM"),
+    (4, "AAL5"),
+    (5, "multi-channel HDLC"),
+    (6, "multi-channel raw"),
+    (7, "multi-channel ATM"),
+    (8, "multi-channel raw"),
+    (9, "multi-channel AAL5"),
+    (10, "HDLC POS"),
+    (12, "multi-channel AAL2"),
+    (13, "IP counter"),
+    (14, "TCP flow counter"),
+    (15, "HDLC POS"),
+    (17, "multi-channel HDLC"),
+    (18, "AAL2"),
+    (19, "HDLC POS"),
+    (21, "InfiniBand"),
+    (24, "raw link"),
+    (25, "InfiniBand"),
+    (28, "Omni-Path"),
+    (29, "Omni-Path"),
+];
+
+#[derive(Debug, Clone, Default)]
+pub(super) struct Decoder {
+    pub(super) only: Option<Only>,
+    /// Packets that the card says it dropped.
+    drops: u64,
+    /// Packets that are not read, by interface and type.
+    pub(super) unread: BTreeMap<(u32, String), u64>,
+}
+
+/// Parts of a record.
+struct Parsed<'a> {
+    kind: u8,
+    interface: u32,
+    stamp_ns: i64,
+    length: usize,
+    /// Packets dropped before this one, where the type tells.
+    drops: u64,
+    /// Bytes behind the headers.
+    body: &'a [u8],
+}
+
+impl Decoder {
+    /// Whether the first bytes are records of this format; `None` where more bytes would tell.
+    pub(super) fn recognises(window: &[u8]) -> Option<bool> {
+        let plausible = |bytes: &[u8]| -> Option<(u64, usize)> {
+            let header = bytes.first_chunk::<HEADER_LEN>()?;
+            let (kind, flags) = (header[8] & !MORE, header[9]);
+            let known = matches!(kind, ETHERNET | 11 | 16 | 20 | 22 | 23 | PADDING | META)
+                || TYPES.iter().any(|(known, _)| *known == kind);
+            let seconds =
+                u64::from(u32::from_le_bytes([header[4], header[5], header[6], header[7]]));
+            let length = usize::from(u16::from_be_bytes([header[10], header[11]]));
+            (known && flags & RESERVED == 0 && length >= HEADER_LEN).then_some((seconds, length))
+        };
+        if window.len() < HEADER_LEN {
+            return None;
+        }
+        let Some((first_s, length)) = plausible(window) else { return Some(false) };
+        let next = window.get(length..)?;
+        if next.len() < HEADER_LEN {
+            return None;
+        }
+        Some(plausible(next).is_some_and(|(next_s, _)| first_s.abs_diff(next_s) <= NEAR_S))
+    }
+
+    /// Whether a capture that ends after these bytes is one record.
+    pub(super) fn is_one(window: &[u8]) -> bool {
+        Self::recognises(window).is_none()
+            && window.len() >= HEADER_LEN
+            && usize::from(u16::from_be_bytes([window[10], window[11]])) == window.len()
+    }
+
+    /// Packets that the card says it dropped.
+    pub(super) fn drops(&self) -> u64 {
+        self.drops
+    }
+
+    pub(super) fn decode(
+        &mut self,
+        window: &[u8],
+        signer: &Signer,
+        records: &mut Vec<Record>,
+        keep: &mut impl Keep,
+    ) -> Progress {
+        let mut rest = window;
+        let mut damage = None;
+        let end = records.len() + BATCH;
+        while records.len() < end {
+            match parse(rest) {
+                Ok(Some((record, next))) => {
+                    rest = next;
+                    records.extend(self.packet(&record, signer, keep));
+                }
+                Ok(None) => break,
+                Err(odd) => {
+                    damage = Some(Damage { at: window.len() - rest.len(), ..odd });
+                    break;
+                }
+            }
+        }
+        Progress { consumed: window.len() - rest.len(), damage }
+    }
+
+    /// The packet in a record, if there is a wanted one.
+    fn packet(
+        &mut self,
+        parsed: &Parsed<'_>,
+        signer: &Signer,
+        keep: &mut impl Keep,
+    ) -> Option<Record> {
+        let &Parsed { kind, interface, stamp_ns, length, drops, body } = parsed;
+        if matches!(kind, PADDING | META) {
+            return None;
+        }
+        let place = Place { index: Some(interface), names: &[], direction: None };
+        let link = match kind {
+            ETHERNET | 11 | 16 | 20 => Link::Ethernet,
+            22 | 23 => Link::RawIp,
+            _ => {
+                let name = TYPES.iter().find(|(known, _)| *known == kind).map(|(_, name)| *name);
+                let name = name.map_or(String::new(), |name| format!(", {name}"));
+                *self.unread.entry((interface, format!("ERF type {kind}{name}"))).or_default() += 1;
+                return None;
+            }
+        };
+        keep.place(&place);
+        if self.only.as_ref().is_some_and(|only| !only.takes(&place)) {
+            return None;
+        }
+        self.drops = self.drops.saturating_add(drops);
+        let (frame, length) = match link {
+            Link::Ethernet => without_fcs(body.get(ETHERNET_PAD..).unwrap_or_default(), length),
+            // Records are filled up to a multiple of eight bytes.
+            _ => (&body[..body.len().min(length)], length),
+        };
+        let (signature, signable) = signer.sign(link, frame);
+        // As in the pcap that a tap without a stamp writes.
+        let stamped = !super::write::stands_for_none(stamp_ns);
+        if stamped {
+            keep.frame(link, frame);
+        }
+        let cut = frame.len() < length;
+        Some(Record { stamp_ns, signature, length: length as u32, signable, cut, stamped })
+    }
+
+    /// Describes the partial record `rest` at the end of the capture.
+    pub(super) fn truncated(rest: &[u8]) -> (String, String) {
+        let length =
+            rest.get(10..12).map_or(HEADER_LEN as u16, |at| u16::from_be_bytes([at[0], at[1]]));
+        (
+            format!("the capture ends {} bytes into a record", rest.len()),
+            format!("{} bytes", usize::from(length).max(HEADER_LEN)),
+        )
+    }
+}
+
+/// The frame without FCS and padding, and its length on the wire. The card counts the FCS; some programs that write this
+/// format do not, which an IP packet that would lose its end shows.
+fn without_fcs(bytes: &[u8], length: usize) -> (&[u8], usize) {
+    let ip_end = match (Link::Ethernet.payload(bytes), length.checked_sub(FCS_LEN)) {
+        (Some((0x0800, at)), Some(_)) => bytes
+            .get(at + 2..at + 4)
+            .map(|total| at + usize::from(u16::from_be_bytes([total[0], total[1]]))),
+        (Some((0x86dd, at)), Some(_)) => bytes
+            .get(at + 4..at + 6)
+            .map(|payload| at + 40 + usize::from(u16::from_be_bytes([payload[0], payload[1]]))),
+        _ => None,
+    };
+    let without = length.saturating_sub(FCS_LEN);
+    let length =
+        if ip_end.is_some_and(|end| end > without && end <= length) { length } else { without };
+    (&bytes[..bytes.len().min(length)], length)
+}
+
+/// The record at the start of `bytes` and what follows it; `None` when it does not end there.
+fn parse(bytes: &[u8]) -> Result<Option<(Parsed<'_>, &[u8])>, Damage> {
+    let Some(header) = bytes.first_chunk::<HEADER_LEN>() else { return Ok(None) };
+    let big = |at: usize| usize::from(u16::from_be_bytes([header[at], header[at + 1]]));
+    let (kind, flags, length) = (header[8], header[9], big(10));
+    if length < HEADER_LEN || kind & !MORE == 0 {
+        let found = format!("a record of type {} and {length} bytes", kind & !MORE);
+        return Err(Damage::of(found, "a type from 1 and at least 16 bytes".to_owned()));
+    }
+    let Some((record, next)) = bytes.split_at_checked(length) else { return Ok(None) };
+    let mut body = &record[HEADER_LEN..];
+    let mut more = kind & MORE != 0;
+    while more {
+        let Some((extension, rest)) = body.split_first_chunk::<EXTENSION_LEN>() else {
+            let found =
+                format!("a record of {length} bytes that ends within its extension headers");
+            return Err(Damage::of(found, "a frame behind them".to_owned()));
+        };
+        more = extension[0] & MORE != 0;
+        body = rest;
+    }
+    let [fraction, seconds] = [0, 4].map(|at| {
+        u64::from(u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]))
+    });
+    // Rounded: a time in whole nanoseconds comes back as it was.
+    let fraction_ns = (fraction * 1_000_000_000 + (1 << 31)) >> 32;
+    let kind = kind & !MORE;
+    let parsed = Parsed {
+        kind,
+        interface: u32::from(flags & INTERFACE),
+        stamp_ns: (seconds * 1_000_000_000 + fraction_ns).cast_signed(),
+        length: big(14),
+        // In other types these bytes are a colour.
+        drops: if kind == ETHERNET { big(12) as u64 } else { 0 },
+        body,
+    };
+    Ok(Some((parsed, next)))
+}
