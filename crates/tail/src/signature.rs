@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::str::FromStr;
 use std::{fmt, iter};
-use tailtrim_wire::frame::{Layers, Link, Transport, inner, layers};
+use tailtrim_wire::frame::{Layers, Link, Transport, Walk, layers};
 use xxhash_rust::xxh3::xxh3_128;
 
 /// Most bytes after the L2 header that take part by default.
@@ -52,7 +52,7 @@ pub struct Rewrites {
     pub nat: bool,
     /// DSCP and ECN.
     pub tos: bool,
-    /// A VXLAN or GRE tunnel is added or removed: the signature is taken from the innermost packet.
+    /// Tunnels, labels or tags are added or removed: the signature is taken from the innermost packet.
     pub tunnel: bool,
 }
 
@@ -330,19 +330,16 @@ impl Signer {
             return (Signature::of_bytes(&chosen), size(frame.len()));
         }
         // A frame too short for an L2 header is signed whole.
-        let (mut ethertype, mut start) = link.payload(frame).unwrap_or((0, 0));
-        start = start.min(frame.len());
-        if self.rewrites.tunnel {
-            // Tunnels nest; each step moves on, so this ends.
-            while let Some((within, offset)) = inner(ethertype, &frame[start..])
-                .filter(|(_, offset)| *offset <= frame.len() - start)
-            {
-                (ethertype, start) = (within, start + offset);
-            }
-        }
+        let (start, until, layers) = if self.rewrites.tunnel {
+            let innermost = Walk::new(link, frame).last();
+            innermost.map_or((0, frame.len(), None), |place| (place.start, place.end, place.layers))
+        } else {
+            let (ethertype, start) = link.payload(frame).unwrap_or((0, 0));
+            let start = start.min(frame.len());
+            (start, frame.len(), layers(ethertype, &frame[start..]))
+        };
         let packet = &frame[start..];
-        let layers = layers(ethertype, packet);
-        let end = layers.map_or(usize::MAX, |layers| layers.end);
+        let end = layers.map_or(usize::MAX, |layers| layers.end).min(until - start);
         let signed = packet.len().min(end).min(self.limit);
         let mut block = [0; SIGNED_BYTES];
         block[..signed].copy_from_slice(&packet[..signed]);

@@ -15,13 +15,14 @@ pub mod write;
 
 pub use error::{CaptureError, Remedy};
 pub use input::{Input, Streamed, Whole};
+pub use keep::Encapsulations;
 pub(crate) use mscap::WRAP_NS;
 pub use record::Record;
 pub use track::{CHAIN, Track};
 
 use crate::signature::Signer;
 use error::Damage;
-use keep::Keep;
+use keep::{Keep, Labels};
 use tailtrim_wire::label::Label;
 
 /// Where a frame's stamp is taken from.
@@ -81,7 +82,7 @@ pub struct CaptureReader {
     /// Error of the source while peeking.
     failure: Option<std::io::Error>,
     /// Those of the records that were read last, if they are wanted.
-    labels: Option<Vec<Label>>,
+    labels: Option<Labels>,
     ended: bool,
 }
 
@@ -160,14 +161,20 @@ impl CaptureReader {
 
     /// Has [`read`](Self::read) take labels too. Matching needs none and goes without.
     pub fn take_labels(&mut self) {
-        self.labels = Some(Vec::new());
+        self.labels = Some(Labels::default());
     }
 
     /// The labels of the stamped records that were read last, in their order; none unless
     /// [wanted](Self::take_labels).
     #[must_use]
     pub fn labels(&self) -> &[Label] {
-        self.labels.as_deref().unwrap_or_default()
+        self.labels.as_ref().map_or(&[], |kept| &kept.labels)
+    }
+
+    /// How many of the stamped frames so far have which encapsulation; of none unless labels are [wanted](Self::take_labels).
+    #[must_use]
+    pub fn encapsulations(&self) -> Encapsulations {
+        self.labels.as_ref().map(|kept| kept.encapsulations.clone()).unwrap_or_default()
     }
 
     /// The capture, as the user named it.
