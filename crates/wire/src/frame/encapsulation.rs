@@ -7,9 +7,7 @@ use crate::checksum::{folded, sum};
 use serde::{Deserialize, Serialize};
 
 /// A header, or several that belong together, around a packet.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum Encapsulation {
     #[serde(rename = "VLAN")]
@@ -70,7 +68,7 @@ pub enum Encapsulation {
 /// An encapsulation with ethertype and offset of what is in it; `None` where that is encrypted.
 pub(super) type Step = (Encapsulation, Option<(u16, usize)>);
 
-pub(super) const MPLS: u16 = 0x8847;
+const MPLS: u16 = 0x8847;
 pub(super) const BRIDGED: u16 = 0x6558;
 pub(super) const NSH: u16 = 0x894f;
 
@@ -102,7 +100,7 @@ pub(super) fn step(ethertype: u16, packet: &[u8]) -> Option<Step> {
         0x88e5 => macsec(packet),
         _ => {
             let &(_, bytes) = TAGS.iter().find(|(tag, _)| *tag == ethertype)?;
-            let is_long = ethertype == 0xd28b && be16(packet, 2)? & 0xff == 0x10;
+            let is_long = ethertype == 0xd28b && be16(packet, 2)? & 0xf0 == 0x10;
             into(Encapsulation::Tag, tagged(packet, bytes + if is_long { 2 } else { 0 }))
         }
     }
@@ -135,23 +133,30 @@ pub(super) fn is_ip(ethertype: u16, packet: &[u8], most: usize) -> bool {
     let is_sure = if found.v6 {
         found.transport.is_some() || found.protocol == ICMP_V6
     } else {
-        packet.get(..usize::from(packet[0] & 0x0f) * 4).is_some_and(|header| folded(sum(header)) == 0)
+        packet
+            .get(..usize::from(packet[0] & 0x0f) * 4)
+            .is_some_and(|header| folded(sum(header)) == 0)
     };
     is_sure && found.end <= most
 }
 
-/// Whether an Ethernet frame with an IP packet starts at `offset`, surely.
+/// Whether an Ethernet frame with an IP packet or ARP starts at `offset`, surely.
 pub(super) fn is_ethernet(packet: &[u8], offset: usize, most: usize) -> bool {
+    const ARP: u16 = 0x0806;
     let Some(frame) = packet.get(offset..) else { return false };
     Link::Ethernet.payload(frame).is_some_and(|(ethertype, payload)| {
         let most = most.saturating_sub(offset).saturating_sub(payload);
-        frame.get(payload..).is_some_and(|packet| is_ip(ethertype, packet, most))
+        frame.get(payload..).is_some_and(|packet| match ethertype {
+            // Ethernet, IPv4.
+            ARP => packet.starts_with(&[0, 1, 8, 0]),
+            _ => is_ip(ethertype, packet, most),
+        })
     })
 }
 
 /// What stands behind the labels. They do not say it: IP begins with its version, a control word with 0 (RFC 4385), and everything else is
 /// taken for Ethernet. An Ethernet address may begin like each of them, so a packet with a valid header decides first.
-fn mpls(packet: &[u8]) -> Option<(u16, usize)> {
+pub(super) fn mpls(packet: &[u8]) -> Option<(u16, usize)> {
     let (labels, _) = packet.as_chunks::<4>();
     let bottom = labels.iter().take(MOST_LABELS).position(|label| label[2] & 1 != 0)?;
     let at = 4 * (bottom + 1);

@@ -30,9 +30,7 @@ pub(super) fn gre(packet: &[u8], at: usize) -> Option<Step> {
                 BRIDGED => into(Encapsulation::Gre, ethernet(packet, offset)),
                 PPP => into(Encapsulation::Gre, behind(packet, offset, ppp)),
                 // Type I has no header of its own, type II one of eight bytes.
-                ERSPAN => {
-                    into(Encapsulation::Erspan, ethernet(packet, offset + 8 * has(SEQUENCE)))
-                }
+                ERSPAN => into(Encapsulation::Erspan, ethernet(packet, offset + 8 * has(SEQUENCE))),
                 ERSPAN_3 => into(Encapsulation::Erspan, erspan_3(packet, offset)),
                 LEAST_ETHERTYPE.. => into(Encapsulation::Gre, Some((protocol, offset))),
                 _ => None,

@@ -123,7 +123,8 @@ fn logged(frame: &[u8]) -> Option<(u16, usize)> {
     let ethertype = of_family(u32::from(*frame.first()?));
     // Types are small: the one byte of the first that is not 0 tells the order.
     let little = *frame.get(6)? != 0;
-    let word = |at: usize| be16(frame, at).map(|word| if little { word.swap_bytes() } else { word });
+    let word =
+        |at: usize| be16(frame, at).map(|word| if little { word.swap_bytes() } else { word });
     let mut at = 4;
     loop {
         let length = usize::from(word(at)?);

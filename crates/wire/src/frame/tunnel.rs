@@ -1,7 +1,7 @@
 //! Encapsulations in IP, by protocol number and by UDP port.
 
 use super::encapsulation::{
-    BRIDGED, Encapsulation, MPLS, Step, by_next_protocol, ethernet, ip, is_ethernet, is_ip, ppp,
+    BRIDGED, Encapsulation, Step, by_next_protocol, ethernet, ip, is_ethernet, is_ip, mpls, ppp,
 };
 use super::gre::{behind, gre};
 use super::layers::{ETHERTYPE_IPV4, ETHERTYPE_IPV6, Layers};
@@ -34,11 +34,9 @@ pub(super) fn step(outer: &Layers, packet: &[u8]) -> Option<Step> {
         47 => gre(packet, at),
         50 => Some((Encapsulation::Esp, None)),
         // RFC 3378: version 3, and nothing else.
-        97 if be16(packet, at)? == 0x3000 => {
-            into(Encapsulation::EtherIp, ethernet(packet, at + 2))
-        }
+        97 if be16(packet, at)? == 0x3000 => into(Encapsulation::EtherIp, ethernet(packet, at + 2)),
         115 => into(Encapsulation::L2tp, l2tp3(packet, at, usize::MAX)),
-        137 => into(Encapsulation::Mpls, Some((MPLS, at))).filter(|_| packet.len() > at),
+        137 => into(Encapsulation::Mpls, behind(packet, at, mpls)),
         // Ethernet in IPv6 (RFC 8986).
         143 => {
             let name = or_srv6(packet, outer, Encapsulation::EtherIp);
@@ -56,7 +54,8 @@ fn is(wanted: u16) -> impl Fn(&(u16, usize)) -> bool {
 fn or_srv6(packet: &[u8], outer: &Layers, otherwise: Encapsulation) -> Encapsulation {
     const ROUTING: u8 = 43;
     const SEGMENTS: u8 = 4;
-    let is_routed = outer.v6 && packet.get(6) == Some(&ROUTING) && packet.get(42) == Some(&SEGMENTS);
+    let is_routed =
+        outer.v6 && packet.get(6) == Some(&ROUTING) && packet.get(42) == Some(&SEGMENTS);
     if is_routed { Encapsulation::Srv6 } else { otherwise }
 }
 
@@ -86,7 +85,7 @@ fn datagram(packet: &[u8], at: usize) -> Option<Step> {
         4790 => into(Encapsulation::VxlanGpe, vxlan_gpe(packet, payload)),
         6081 => into(Encapsulation::Geneve, geneve(packet, payload)),
         4754 => gre(packet, payload),
-        6635 => into(Encapsulation::Mpls, Some((MPLS, payload))).filter(|_| !bytes.is_empty()),
+        6635 => into(Encapsulation::Mpls, behind(packet, payload, mpls)),
         4341 => into(Encapsulation::Lisp, sure_ip(packet, payload + 8, payload + length)),
         _ => match (source, destination) {
             (2152, _) | (_, 2152) => into(Encapsulation::GtpU, gtp(packet, payload, length)),

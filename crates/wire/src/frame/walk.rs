@@ -34,9 +34,9 @@ impl<'a> Walk<'a> {
     /// Begins behind the L2 header. A frame that ends in it has no place.
     #[must_use]
     pub fn new(link: Link, frame: &'a [u8]) -> Self {
-        let next = link.header(frame).and_then(|(ethertype, start)| {
-            Place::new(None, ethertype, frame, start..frame.len())
-        });
+        let next = link
+            .header(frame)
+            .and_then(|(ethertype, start)| Place::new(None, ethertype, frame, start..frame.len()));
         Self { frame, next, steps: 0 }
     }
 
@@ -52,9 +52,9 @@ impl<'a> Walk<'a> {
             self.steps = MOST_STEPS;
             return Some(Place { encapsulation, ..*place });
         };
-        let end = place.layers.map_or(place.end, |layers| {
-            place.end.min(place.start.saturating_add(layers.end))
-        });
+        let end = place
+            .layers
+            .map_or(place.end, |layers| place.end.min(place.start.saturating_add(layers.end)));
         Place::new(encapsulation, ethertype, self.frame, place.start + offset..end)
     }
 }
