@@ -12,7 +12,7 @@
 //! first bytes, and other people's payload may begin with them: with two random bytes, one packet in 65,536.
 //! The session identifier of STAMP is not a flow here, since TWAMP pads with random bytes where it stands.
 
-use crate::frame::{Encapsulation, Layers, Link, Walk, plain_datagram};
+use crate::frame::{Encapsulation, Layers, Link, Walk, is_bare, plain_datagram};
 use crate::icmp::{self, Echo, Version};
 use crate::traffic::Probe;
 use crate::{EchoProbe, stamp};
@@ -68,8 +68,11 @@ impl Label {
         mut show: impl FnMut(Encapsulation),
     ) -> Self {
         // Nearly every frame is of this kind, and looking for its layers is most of the time.
-        if let Some(label) = plain_datagram(link, frame).and_then(of_datagram) {
-            return label;
+        if let Some(datagram) = plain_datagram(link, frame) {
+            let label = of_datagram(datagram);
+            if label.is_some() || is_bare(link, frame) {
+                return label.unwrap_or(Self::NONE);
+            }
         }
         for place in Walk::new(link, frame) {
             place.encapsulation.into_iter().for_each(&mut show);

@@ -11,7 +11,7 @@ mod walk;
 pub use encapsulation::Encapsulation;
 pub use layers::{Layers, Transport, layers};
 pub use link::Link;
-pub use plain::plain_datagram;
+pub use plain::{is_bare, plain_datagram};
 pub use walk::{Place, Walk};
 
 fn be16(bytes: &[u8], at: usize) -> Option<u16> {

@@ -73,6 +73,17 @@ fn authenticated(outer: &Layers, packet: &[u8]) -> Option<(u8, usize)> {
     Some((protocol, at))
 }
 
+/// Whether a UDP datagram is none of those below, by its ports and its first bytes alone.
+pub(super) fn is_bare(datagram: &[u8]) -> bool {
+    let Some((header, payload)) = datagram.split_first_chunk::<UDP>() else { return true };
+    let port = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
+    let is_known = |port| {
+        matches!(port, 1701 | 2152 | 3544 | 4341 | 4500 | 4754 | 4789 | 4790 | 6081 | 6635 | 8472)
+    };
+    let is_form = matches!(payload, [1..=4 | 8, 0, 0, 0, ..]);
+    !is_known(port(0)) && !is_known(port(2)) && !is_form
+}
+
 /// The encapsulation in a UDP datagram.
 fn datagram(packet: &[u8], at: usize) -> Option<Step> {
     let (source, destination) = (be16(packet, at)?, be16(packet, at + 2)?);

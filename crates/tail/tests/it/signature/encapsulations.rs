@@ -8,7 +8,7 @@ use crate::support::tunnels::{
 use proptest::prelude::*;
 use std::sync::LazyLock;
 use tailtrim_tail::signature::Signer;
-use tailtrim_wire::frame::{Encapsulation, Link, Walk};
+use tailtrim_wire::frame::{Encapsulation, Link, Walk, is_bare};
 
 fn packets() -> [(u16, Vec<u8>); 3] {
     [
@@ -55,9 +55,17 @@ fn the_innermost_packet_is_found_in_every_encapsulation() {
 fn packets_of_different_encapsulations_match() {
     let (ethertype, packet) = &packets()[0];
     let frame = ethernet(&[], *ethertype, packet);
-    for outer in of_frame(&frame) {
-        for within in of_packet(*ethertype, packet).iter().chain(&of_frame(&outer.frame)) {
-            assert_eq!(sign(TUNNEL, &outer.frame), sign(TUNNEL, &within.frame), "{:?}", within.by);
+    let outside = of_packet(*ethertype, packet);
+    for outer in of_frame(&frame).into_iter().chain(of_frame_with_packet(&frame)) {
+        for other in &outside {
+            assert_eq!(sign(TUNNEL, &outer.frame), sign(TUNNEL, &other.frame), "{:?}", other.by);
+        }
+        // A tunnel in each of them.
+        if outer.frame[12..].starts_with(&IPV4.to_be_bytes()) {
+            for nested in of_packet(IPV4, &outer.frame[14..]) {
+                assert_eq!(found(&nested.frame), [nested.by, outer.by.clone()].concat());
+                assert_eq!(sign(TUNNEL, &nested.frame), sign(TUNNEL, &frame));
+            }
         }
     }
 }
@@ -170,6 +178,8 @@ fn walked(link: Link, frame: &[u8]) -> Result<(), TestCaseError> {
     let mut places = 0;
     for place in Walk::new(link, frame) {
         prop_assert!(place.start <= place.end && place.end <= frame.len());
+        // What is known without a walk is no more than it finds.
+        prop_assert!(!is_bare(link, frame) || place.encapsulation.is_none());
         places += 1;
     }
     prop_assert!(places <= 33);
