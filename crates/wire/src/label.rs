@@ -12,7 +12,7 @@
 //! first bytes, and other people's payload may begin with them: with two random bytes, one packet in 65,536.
 //! The session identifier of STAMP is not a flow here, since TWAMP pads with random bytes where it stands.
 
-use crate::frame::{Encapsulation, Layers, Link, Walk, is_bare, plain_datagram};
+use crate::frame::{Encapsulation, Layers, Link, Walk, is_bare_datagram, plain_datagram};
 use crate::icmp::{self, Echo, Version};
 use crate::traffic::Probe;
 use crate::{EchoProbe, stamp};
@@ -70,7 +70,7 @@ impl Label {
         // Nearly every frame is of this kind, and looking for its layers is most of the time.
         if let Some(datagram) = plain_datagram(link, frame) {
             let label = of_datagram(datagram);
-            if label.is_some() || is_bare(link, frame) {
+            if label.is_some() || is_bare_datagram(datagram) {
                 return label.unwrap_or(Self::NONE);
             }
         }

@@ -12,6 +12,7 @@ pub use encapsulation::Encapsulation;
 pub use layers::{Layers, Transport, layers};
 pub use link::Link;
 pub use plain::{is_bare, plain_datagram};
+pub use tunnel::is_bare_datagram;
 pub use walk::{Place, Walk};
 
 fn be16(bytes: &[u8], at: usize) -> Option<u16> {

@@ -1,6 +1,6 @@
 //! The frame that nearly all traffic consists of, found without walking its layers.
 
-use super::{Link, tunnel};
+use super::{Link, is_bare_datagram};
 
 /// Bytes of an Ethernet header without tags.
 const ETHERNET: usize = 14;
@@ -25,7 +25,7 @@ pub fn plain_datagram(link: Link, frame: &[u8]) -> Option<&[u8]> {
 #[must_use]
 pub fn is_bare(link: Link, frame: &[u8]) -> bool {
     match plain_datagram(link, frame) {
-        Some(datagram) => tunnel::is_bare(datagram),
+        Some(datagram) => is_bare_datagram(datagram),
         None => frame.first_chunk::<{ ETHERNET + 20 }>().is_some_and(|head| {
             link == Link::Ethernet
                 && head[12..15] == [0x08, 0x00, 0x45]

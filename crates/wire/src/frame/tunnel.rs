@@ -73,8 +73,9 @@ fn authenticated(outer: &Layers, packet: &[u8]) -> Option<(u8, usize)> {
     Some((protocol, at))
 }
 
-/// Whether a UDP datagram is none of those below, by its ports and its first bytes alone.
-pub(super) fn is_bare(datagram: &[u8]) -> bool {
+/// Whether a UDP datagram surely has no encapsulation, by its ports and its first bytes alone.
+#[must_use]
+pub fn is_bare_datagram(datagram: &[u8]) -> bool {
     let Some((header, payload)) = datagram.split_first_chunk::<UDP>() else { return true };
     let port = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
     let is_known = |port| {
