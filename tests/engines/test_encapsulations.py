@@ -10,6 +10,7 @@ from command_line import tailtrim as run
 from random_captures import ETHERNET, plain, udp, write
 
 import tailtrim
+from tailtrim.analysis import engines
 from tailtrim.analysis.decode import decode
 
 if TYPE_CHECKING:
@@ -33,7 +34,9 @@ def vxlan(packet: bytes) -> bytes:
 
 def mpls(packet: bytes) -> bytes:
     """Return a frame with the packet behind two labels."""
-    return ETHERNET + b"\x88\x47" + struct.pack(">II", 16 << 12 | 64, 17 << 12 | 1 << 8 | 64) + packet
+    return (
+        ETHERNET + b"\x88\x47" + struct.pack(">II", 16 << 12 | 64, 17 << 12 | 1 << 8 | 64) + packet
+    )
 
 
 def tagged(packet: bytes) -> bytes:
@@ -56,14 +59,24 @@ def test_innermost_packets_match(tmp_path: Path, frame_of: Callable[[bytes], byt
 
 def test_decoding_counts_encapsulations(tmp_path: Path) -> None:
     captures = [write(tmp_path / "plain.pcap", ENTERED)]
-    for frame_of in (vxlan, mpls, tagged):
-        captures.append(write(tmp_path / f"{frame_of.__name__}.pcap", LEFT, frame_of=frame_of))
+    captures += [
+        write(tmp_path / f"{number}.pcap", LEFT, frame_of=frame_of)
+        for number, frame_of in enumerate((vxlan, mpls, tagged))
+    ]
     decoded = decode(captures, tmp_path / "decoded", masks=["tunnel"])
     counts = [captured.encapsulations() for captured in decoded.captures]
     assert counts == [{}, {"VXLAN": PACKETS}, {"MPLS": PACKETS}, {"VLAN": PACKETS}]
     assert "encapsulations" not in decoded.captures[0].facts
-    result = tailtrim.analyze(decoded.path, ingress=0, egress=1, skip_s=0)
-    assert result.summary.samples == PACKETS
+
+
+def test_an_engine_matches_innermost_packets(tmp_path: Path) -> None:
+    captures = [
+        write(tmp_path / "in.pcap", ENTERED, frame_of=vxlan),
+        write(tmp_path / "out.pcap", LEFT, frame_of=mpls),
+    ]
+    decoded = decode(captures, tmp_path / "decoded", masks=["tunnel"])
+    with engines.connect("duckdb", engines.EngineOptions()) as engine:
+        assert engines.analyze(engine, decoded, skip_s=0).summary.samples == PACKETS
 
 
 def test_decode_says_what_was_not_stripped(tmp_path: Path) -> None:

@@ -42,9 +42,7 @@ def plain(packet: bytes) -> bytes:
 def udp(source: int, destination: int, payload: bytes) -> bytes:
     """Return UDP in IPv4."""
     addresses = b"\n\0\0\1", b"\n\0\0\2"
-    packet = struct.pack(
-        ">BBHHHBBH4s4s", 0x45, 0, 28 + len(payload), 7, 0, 64, 17, 0, *addresses
-    )
+    packet = struct.pack(">BBHHHBBH4s4s", 0x45, 0, 28 + len(payload), 7, 0, 64, 17, 0, *addresses)
     return packet + struct.pack(">HHHH", source, destination, 8 + len(payload), 0) + payload
 
 
