@@ -171,7 +171,7 @@ impl CaptureReader {
         self.labels.as_ref().map_or(&[], |kept| &kept.labels)
     }
 
-    /// How many of the stamped frames so far have which encapsulation; of none unless labels are [wanted](Self::take_labels).
+    /// Numbers of the stamped frames so far by their encapsulations; of none unless labels are [wanted](Self::take_labels).
     #[must_use]
     pub fn encapsulations(&self) -> Encapsulations {
         self.labels.as_ref().map(|kept| kept.encapsulations.clone()).unwrap_or_default()

@@ -106,12 +106,12 @@ pub(super) fn step(ethertype: u16, packet: &[u8]) -> Option<Step> {
     }
 }
 
-/// What follows a tag of so many bytes.
+/// Ethertype and offset of the packet behind a tag of so many bytes.
 fn tagged(packet: &[u8], bytes: usize) -> Option<(u16, usize)> {
     Some((be16(packet, bytes)?, bytes + 2))
 }
 
-/// What is in the Ethernet frame at `offset`.
+/// Ethertype and offset of the payload of the Ethernet frame at `offset`.
 pub(super) fn ethernet(packet: &[u8], offset: usize) -> Option<(u16, usize)> {
     let (ethertype, payload) = Link::Ethernet.header(packet.get(offset..)?)?;
     Some((ethertype, offset + payload))
@@ -154,14 +154,14 @@ pub(super) fn is_ethernet(packet: &[u8], offset: usize, most: usize) -> bool {
     })
 }
 
-/// What stands behind the labels. They do not say it: IP begins with its version, a control word with 0 (RFC 4385), and everything else is
+/// The packet behind a stack of labels. They do not say its kind: IP begins with its version, a control word with 0 (RFC 4385), and everything else is
 /// taken for Ethernet. An Ethernet address may begin like each of them, so a packet with a valid header decides first.
 pub(super) fn mpls(packet: &[u8]) -> Option<(u16, usize)> {
     let (labels, _) = packet.as_chunks::<4>();
     let bottom = labels.iter().take(MOST_LABELS).position(|label| label[2] & 1 != 0)?;
     let at = 4 * (bottom + 1);
     let inner = packet.get(at..)?;
-    // What the outer layers say of the length is not known here, and a snap length may have cut it.
+    // The length that outer layers say is not known here, and a snap length may have cut the packet.
     let most = usize::MAX;
     let found = ip(packet, at);
     if let Some((ethertype, _)) = found
@@ -179,7 +179,7 @@ pub(super) fn mpls(packet: &[u8]) -> Option<(u16, usize)> {
     }
 }
 
-/// What a `PPPoE` session carries (RFC 2516).
+/// The packet in a `PPPoE` session (RFC 2516).
 pub(super) fn pppoe(packet: &[u8]) -> Option<(u16, usize)> {
     let (ethertype, offset) = match packet.first_chunk::<6>()? {
         [0x11, 0, ..] => ppp(&packet[6..])?,
@@ -188,7 +188,7 @@ pub(super) fn pppoe(packet: &[u8]) -> Option<(u16, usize)> {
     Some((ethertype, 6 + offset))
 }
 
-/// What a PPP frame carries, with or without address and control field, and with a protocol number of one byte or two. What is not
+/// The packet in a PPP frame, with or without address and control field, and with a protocol number of one byte or two. Anything that is not
 /// IP or the like has the ethertype 0 and begins with its number.
 pub(super) fn ppp(frame: &[u8]) -> Option<(u16, usize)> {
     let start = if frame.starts_with(&[0xff, 0x03]) { 2 } else { 0 };
@@ -207,7 +207,7 @@ pub(super) fn ppp(frame: &[u8]) -> Option<(u16, usize)> {
     }
 }
 
-/// What a network service header carries (RFC 8300).
+/// The packet behind a network service header (RFC 8300).
 fn nsh(packet: &[u8]) -> Option<(u16, usize)> {
     let word = be32(packet, 0)?;
     // Version 0, with at least the service path.
@@ -218,7 +218,7 @@ fn nsh(packet: &[u8]) -> Option<(u16, usize)> {
     by_next_protocol(word as u8, packet, length)
 }
 
-/// What NSH and VXLAN-GPE call the next protocol.
+/// The packet whose protocol has this number in NSH and VXLAN-GPE.
 pub(super) fn by_next_protocol(number: u8, packet: &[u8], at: usize) -> Option<(u16, usize)> {
     match number {
         1 => Some((ETHERTYPE_IPV4, at)),
@@ -230,7 +230,7 @@ pub(super) fn by_next_protocol(number: u8, packet: &[u8], at: usize) -> Option<(
     }
 }
 
-/// What a frame of `MACsec` carries (802.1AE), unless it is encrypted.
+/// The packet in a frame of `MACsec` (802.1AE), unless it is encrypted.
 fn macsec(packet: &[u8]) -> Option<Step> {
     let control = *packet.first()?;
     // Encrypted, changed text; a channel of eight bytes.

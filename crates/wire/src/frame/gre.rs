@@ -18,7 +18,7 @@ const ERSPAN_3: u16 = 0x22eb;
 /// Protocol numbers below are not ethertypes: 0 is a keepalive.
 const LEAST_ETHERTYPE: u16 = 0x0600;
 
-/// What the GRE header at `at` carries.
+/// The packet behind the GRE header at `at`.
 pub(super) fn gre(packet: &[u8], at: usize) -> Option<Step> {
     let (flags, protocol) = (be16(packet, at)?, be16(packet, at + 2)?);
     let has = |bit: u16| usize::from(flags & bit != 0);
@@ -44,7 +44,7 @@ pub(super) fn gre(packet: &[u8], at: usize) -> Option<Step> {
     }
 }
 
-/// What `read` finds in the bytes from `offset` on.
+/// The packet that `read` finds in the bytes from `offset` on.
 pub(super) fn behind(
     packet: &[u8],
     offset: usize,

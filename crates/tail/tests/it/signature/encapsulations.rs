@@ -178,7 +178,7 @@ fn walked(link: Link, frame: &[u8]) -> Result<(), TestCaseError> {
     let mut places = 0;
     for place in Walk::new(link, frame) {
         prop_assert!(place.start <= place.end && place.end <= frame.len());
-        // What is known without a walk is no more than it finds.
+        // Without a walk no more is known than it finds.
         prop_assert!(!is_bare(link, frame) || place.encapsulation.is_none());
         places += 1;
     }

@@ -39,26 +39,29 @@ fn by_version<T>(ethertype: u16, v4: T, v6: T) -> T {
 
 /// Encapsulations of IP packets: `packet` has the given ethertype, [`IPV4`] or [`IPV6`].
 pub(crate) fn of_packet(ethertype: u16, packet: &[u8]) -> Vec<Wrapped> {
-    use Encapsulation::*;
     let ppp = by_version(ethertype, [0x00, 0x21], [0x00, 0x57]);
-    let next = by_version(ethertype, 1, 2);
-    let protocol = by_version(ethertype, 4, 41);
     let in_ppp = joined(&[&ppp, packet]);
+    let mut all = by_ethertype(ethertype, packet, &in_ppp);
+    all.extend(by_protocol(ethertype, packet, &in_ppp));
+    all.extend(by_port(ethertype, packet, &in_ppp));
+    all
+}
+
+fn by_ethertype(ethertype: u16, packet: &[u8], in_ppp: &[u8]) -> Vec<Wrapped> {
+    use Encapsulation::*;
+    let next = by_version(ethertype, 1, 2);
     let pppoe = |ppp: &[u8]| {
         let length = (ppp.len() as u16).to_be_bytes();
         ethernet(&[], 0x8864, &joined(&[&[0x11, 0, 0, 9], &length, ppp]))
     };
-    let in_gre = |flags, protocol, payload: &[u8]| in_ip(GRE, &gre(flags, protocol, payload));
     let mut all = vec![
         wrapped(&[Mpls], ethernet(&[], 0x8847, &joined(&[&labels(1), packet]))),
         wrapped(&[Mpls], ethernet(&[], 0x8848, &joined(&[&labels(3), packet]))),
         wrapped(&[Vlan, Mpls], ethernet(&[(0x9200, 7)], 0x8847, &joined(&[&labels(2), packet]))),
-        wrapped(&[Mpls], in_ip(137, &joined(&[&labels(1), packet]))),
-        wrapped(&[Mpls], in_udp(6635, &joined(&[&labels(1), packet]))),
-        wrapped(&[Pppoe], pppoe(&in_ppp)),
+        wrapped(&[Pppoe], pppoe(in_ppp)),
         // A protocol number of one byte, and with address and control.
         wrapped(&[Pppoe], pppoe(&in_ppp[1..])),
-        wrapped(&[Pppoe], pppoe(&joined(&[&[0xff, 0x03], &in_ppp]))),
+        wrapped(&[Pppoe], pppoe(&joined(&[&[0xff, 0x03], in_ppp]))),
         wrapped(&[Pppoe, Mpls], pppoe(&joined(&[&[0x02, 0x81], &labels(1), packet]))),
         wrapped(&[Macsec], {
             let tag = [0x00, 0, 0, 0, 0, 1];
@@ -73,11 +76,29 @@ pub(crate) fn of_packet(ethertype: u16, packet: &[u8]) -> Vec<Wrapped> {
             ethernet(&[], 0xd28b, &joined(&[&stamp, &ethertype.to_be_bytes(), packet]))
         }),
         wrapped(&[Nsh], ethernet(&[], 0x894f, &joined(&[&nsh(next), packet]))),
+    ];
+    for (tag, bytes) in [(0x8926, 4), (0x893f, 6), (0x892f, 4), (0xf1c1, 4), (0x8909, 6)] {
+        let payload = joined(&[&[0; 6][..bytes], &ethertype.to_be_bytes(), packet]);
+        all.push(wrapped(&[Tag], ethernet(&[], tag, &payload)));
+    }
+    for tags in [&[(0x88a8, 5), (0x8100, 6)][..], &[(0x9100, 5)], &[(0x9200, 5)], &[(0x9300, 5)]] {
+        all.push(wrapped(&vec![Vlan; tags.len()], ethernet(tags, ethertype, packet)));
+    }
+    all
+}
+
+fn by_protocol(ethertype: u16, packet: &[u8], in_ppp: &[u8]) -> Vec<Wrapped> {
+    use Encapsulation::*;
+    let next = by_version(ethertype, 1, 2);
+    let protocol = by_version(ethertype, 4, 41);
+    let in_gre = |flags, protocol, payload: &[u8]| in_ip(GRE, &gre(flags, protocol, payload));
+    let mut all = vec![
+        wrapped(&[Mpls], in_ip(137, &joined(&[&labels(1), packet]))),
         wrapped(&[Gre, Nsh], in_gre(0x2000, 0x894f, &joined(&[&nsh(next), packet]))),
-        wrapped(&[Pptp], in_ip(GRE, &joined(&[&[0x20, 1, 0x88, 0x0b, 0, 9, 0, 1], &in_ppp]))),
+        wrapped(&[Pptp], in_ip(GRE, &joined(&[&[0x20, 1, 0x88, 0x0b, 0, 9, 0, 1], in_ppp]))),
         wrapped(&[Pptp], {
             let header = [0x30, 0x81, 0x88, 0x0b, 0, 9, 0, 1, 0, 0, 0, 5, 0, 0, 0, 4];
-            in_ip(GRE, &joined(&[&header, &[0xff, 0x03], &in_ppp]))
+            in_ip(GRE, &joined(&[&header, &[0xff, 0x03], in_ppp]))
         }),
         wrapped(&[Erspan], {
             let header = [0x20, 1, 0, 0, 0, 0, 0, 9, 0, 0, 0x08, 0];
@@ -99,6 +120,18 @@ pub(crate) fn of_packet(ethertype: u16, packet: &[u8]) -> Vec<Wrapped> {
             outer.extensions = vec![(43, segments)];
             outer.frame()
         }),
+    ];
+    for flags in [0, 0x8000, 0x2000, 0x1000, 0xb000] {
+        all.push(wrapped(&[Gre], in_gre(flags, ethertype, packet)));
+    }
+    all
+}
+
+fn by_port(ethertype: u16, packet: &[u8], in_ppp: &[u8]) -> Vec<Wrapped> {
+    use Encapsulation::*;
+    let next = by_version(ethertype, 1, 2);
+    let mut all = vec![
+        wrapped(&[Mpls], in_udp(6635, &joined(&[&labels(1), packet]))),
         wrapped(&[VxlanGpe], in_udp(4790, &joined(&[&[0x0c, 0, 0, next, 0, 0, 7, 0], packet]))),
         wrapped(&[VxlanGpe, Nsh], {
             in_udp(4790, &joined(&[&[0x0c, 0, 0, 4, 0, 0, 7, 0], &nsh(next), packet]))
@@ -107,10 +140,10 @@ pub(crate) fn of_packet(ethertype: u16, packet: &[u8]) -> Vec<Wrapped> {
             let [high, low] = ethertype.to_be_bytes();
             in_udp(6081, &joined(&[&[0, 0, high, low, 0, 0, 7, 0], packet]))
         }),
-        wrapped(&[L2tp], in_udp(1701, &joined(&[&[0, 2, 0, 1, 0, 2], &in_ppp]))),
+        wrapped(&[L2tp], in_udp(1701, &joined(&[&[0, 2, 0, 1, 0, 2], in_ppp]))),
         wrapped(&[L2tp], {
             let header = [0x4a, 2, 0, 99, 0, 1, 0, 2, 0, 3, 0, 4, 0, 2, 0xee, 0xee, 0xff, 0x03];
-            in_udp(1701, &joined(&[&header, &in_ppp]))
+            in_udp(1701, &joined(&[&header, in_ppp]))
         }),
         wrapped(&[Lisp], in_udp(4341, &joined(&[&[0x80, 0, 0, 0, 0, 0, 0, 0], packet]))),
     ];
@@ -122,19 +155,9 @@ pub(crate) fn of_packet(ethertype: u16, packet: &[u8]) -> Vec<Wrapped> {
     ] {
         all.push(wrapped(&[GtpU], in_udp(2152, &joined(&[header, packet]))));
     }
-    for flags in [0, 0x8000, 0x2000, 0x1000, 0xb000] {
-        all.push(wrapped(&[Gre], in_gre(flags, ethertype, packet)));
-    }
     if ethertype == IPV6 {
         all.push(wrapped(&[Teredo], in_udp(3544, packet)));
         all.push(wrapped(&[Teredo], in_udp(3544, &joined(&[&[0; 8], packet]))));
-    }
-    for (tag, bytes) in [(0x8926, 4), (0x893f, 6), (0x892f, 4), (0xf1c1, 4), (0x8909, 6)] {
-        let payload = joined(&[&[0; 6][..bytes], &ethertype.to_be_bytes(), packet]);
-        all.push(wrapped(&[Tag], ethernet(&[], tag, &payload)));
-    }
-    for tags in [&[(0x88a8, 5), (0x8100, 6)][..], &[(0x9100, 5)], &[(0x9200, 5)], &[(0x9300, 5)]] {
-        all.push(wrapped(&vec![Vlan; tags.len()], ethernet(tags, ethertype, packet)));
     }
     all
 }
