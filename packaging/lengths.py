@@ -7,6 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 FILE_LINES = 400
+#: Files that would be harder to read in parts, each with its reason; up to so many lines.
+LONG_FILE_LINES = 600
+LONG_FILES = {
+    "crates/tail/src/capture/reader.rs": "one type, whose methods share its state",
+}
 FUNCTION_LINES = 80
 SOURCES = ("*.rs", "*.py", "*.c", "*.h", "*.sh", "*.js", "*.css", "*.j2")
 
@@ -21,8 +26,9 @@ def too_long(path: Path) -> Iterator[str]:
     """Say what of a file is too long."""
     text = path.read_text(encoding="utf-8")
     lines = text.count("\n")
-    if lines > FILE_LINES:
-        yield f"{path}: {lines} lines, at most {FILE_LINES}"
+    most = LONG_FILE_LINES if str(path) in LONG_FILES else FILE_LINES
+    if lines > most:
+        yield f"{path}: {lines} lines, at most {most}"
     if path.suffix != ".py":
         return
     for node in ast.walk(ast.parse(text)):

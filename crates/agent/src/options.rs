@@ -75,7 +75,7 @@ pub(crate) enum Mask {
     Nat,
     /// DSCP and ECN
     Tos,
-    /// A VXLAN or GRE tunnel: the innermost packet counts
+    /// MPLS, PPPoE, GRE, ERSPAN, IP in IP, SRv6, VXLAN, GENEVE, GTP-U, L2TP and others: the innermost packet counts
     Tunnel,
 }
 

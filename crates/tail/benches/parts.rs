@@ -66,6 +66,39 @@ fn decode_and_sign(bencher: Bencher<'_, '_>) {
         });
 }
 
+/// The same where each frame is looked at for tunnels, and has none.
+#[divan::bench]
+fn decode_and_sign_innermost(bencher: Bencher<'_, '_>) {
+    let (ingress, signer) =
+        (capture(0), Signer::new(Rewrites { tunnel: true, ..Rewrites::default() }));
+    bencher
+        .counter(ItemsCount::new(PACKETS))
+        .with_inputs(|| (open(&ingress), Vec::new()))
+        .bench_local_refs(|(capture, batch)| {
+            while capture.read(&signer, batch).expect("a sound capture") {
+                black_box(&batch);
+            }
+        });
+}
+
+/// The same with the label of each, as when decoding.
+#[divan::bench]
+fn decode_and_label(bencher: Bencher<'_, '_>) {
+    let (ingress, signer) = (capture(0), Signer::new(Rewrites::default()));
+    bencher
+        .counter(ItemsCount::new(PACKETS))
+        .with_inputs(|| {
+            let mut capture = open(&ingress);
+            capture.take_labels();
+            (capture, Vec::new())
+        })
+        .bench_local_refs(|(capture, batch)| {
+            while capture.read(&signer, batch).expect("a sound capture") {
+                black_box(&batch);
+            }
+        });
+}
+
 #[divan::bench]
 fn match_pairs(bencher: Bencher<'_, '_>) {
     let [entering, leaving] = captures().map(|bytes| records(&bytes));

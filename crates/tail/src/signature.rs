@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::str::FromStr;
 use std::{fmt, iter};
-use tailtrim_wire::frame::{Layers, Link, Transport, inner, layers};
+use tailtrim_wire::frame::{Layers, Link, Transport, Walk, is_bare, layers};
 use xxhash_rust::xxh3::xxh3_128;
 
 /// Most bytes after the L2 header that take part by default.
@@ -52,7 +52,7 @@ pub struct Rewrites {
     pub nat: bool,
     /// DSCP and ECN.
     pub tos: bool,
-    /// A VXLAN or GRE tunnel is added or removed: the signature is taken from the innermost packet.
+    /// Tunnels, labels or tags are added or removed: the signature is taken from the innermost packet.
     pub tunnel: bool,
 }
 
@@ -272,13 +272,15 @@ impl Signer {
     /// The shape of a frame of which the first bytes are `head`, `captured` bytes long, when it is
     /// Ethernet with IPv4 without options, as nearly all are; all others need [`sign`](Self::sign).
     pub(crate) fn shape(&self, link: Link, head: &Head, captured: usize) -> Option<Shape<'_>> {
-        if !self.plain
-            || link != Link::Ethernet
-            || [head[12], head[13], head[14]] != [0x08, 0x00, 0x45]
-            || captured < ETHERNET + 20
-        {
-            return None;
-        }
+        let is_plain = self.plain
+            && link == Link::Ethernet
+            && [head[12], head[13], head[14]] == [0x08, 0x00, 0x45]
+            && captured >= ETHERNET + 20;
+        is_plain.then(|| self.plain_shape(head, captured))
+    }
+
+    /// The shape of such a frame.
+    fn plain_shape(&self, head: &Head, captured: usize) -> Shape<'_> {
         let total = usize::from(u16::from_be_bytes([head[16], head[17]]));
         let end = if total < 20 { usize::MAX } else { total };
         let there = captured - ETHERNET;
@@ -289,12 +291,12 @@ impl Signer {
             _ => OTHER,
         };
         let signed = there.min(end).min(self.limit);
-        Some(Shape {
+        Shape {
             key: Shape::key(head, captured),
             mask: &self.masks[kind][signed],
             signed,
             signable: there.min(usize::from(u16::MAX)) as u16,
-        })
+        }
     }
 
     /// Whether the user chose the bytes.
@@ -329,20 +331,24 @@ impl Signer {
             }
             return (Signature::of_bytes(&chosen), size(frame.len()));
         }
-        // A frame too short for an L2 header is signed whole.
-        let (mut ethertype, mut start) = link.payload(frame).unwrap_or((0, 0));
-        start = start.min(frame.len());
-        if self.rewrites.tunnel {
-            // Tunnels nest; each step moves on, so this ends.
-            while let Some((within, offset)) = inner(ethertype, &frame[start..])
-                .filter(|(_, offset)| *offset <= frame.len() - start)
-            {
-                (ethertype, start) = (within, start + offset);
-            }
+        if self.rewrites.tunnel && is_bare(link, frame) {
+            let mut head = [0; HEAD];
+            let there = frame.len().min(HEAD);
+            head[..there].copy_from_slice(&frame[..there]);
+            let shape = self.plain_shape(&head, frame.len());
+            return (shape.sign(&head), shape.signable);
         }
+        // A frame too short for an L2 header is signed whole.
+        let (start, until, layers) = if self.rewrites.tunnel {
+            let innermost = Walk::new(link, frame).last();
+            innermost.map_or((0, frame.len(), None), |place| (place.start, place.end, place.layers))
+        } else {
+            let (ethertype, start) = link.payload(frame).unwrap_or((0, 0));
+            let start = start.min(frame.len());
+            (start, frame.len(), layers(ethertype, &frame[start..]))
+        };
         let packet = &frame[start..];
-        let layers = layers(ethertype, packet);
-        let end = layers.map_or(usize::MAX, |layers| layers.end);
+        let end = layers.map_or(usize::MAX, |layers| layers.end).min(until - start);
         let signed = packet.len().min(end).min(self.limit);
         let mut block = [0; SIGNED_BYTES];
         block[..signed].copy_from_slice(&packet[..signed]);

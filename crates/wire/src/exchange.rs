@@ -14,7 +14,7 @@
 //! of each counts ([`Message::counter`]).
 
 use crate::flow::Flow;
-use crate::frame::{Layers, Link, Transport, layers, within};
+use crate::frame::{Layers, Link, Transport, Walk};
 use crate::icmp::{HEADER_LEN, Version};
 use crate::stamp;
 use std::net::IpAddr;
@@ -113,17 +113,8 @@ impl Message {
     /// The message in a frame, that of the outermost packet that has one.
     #[must_use]
     pub fn of_frame(link: Link, frame: &[u8]) -> Option<Self> {
-        let (mut ethertype, mut start) = link.payload(frame)?;
-        // Tunnels nest; each step moves on, so this ends.
-        loop {
-            let packet = frame.get(start..)?;
-            let layers = layers(ethertype, packet)?;
-            if let Some(message) = of_packet(&layers, packet) {
-                return Some(message);
-            }
-            let (inner, offset) = within(&layers, packet)?;
-            (ethertype, start) = (inner, start + offset);
-        }
+        Walk::new(link, frame)
+            .find_map(|place| of_packet(&place.layers?, frame.get(place.start..place.end)?))
     }
 }
 

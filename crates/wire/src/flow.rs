@@ -1,6 +1,6 @@
 //! Flows: addresses, protocol and ports of a packet; and the groups that packets fall into by a field.
 
-use crate::frame::{Layers, Link, layers};
+use crate::frame::{Layers, Link, Walk};
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
@@ -18,13 +18,18 @@ pub struct Flow {
     pub ports: Option<[u16; 2]>,
 }
 
+/// The outermost IP packet in a frame.
+fn outermost(link: Link, frame: &[u8]) -> Option<(Layers, &[u8])> {
+    Walk::new(link, frame)
+        .find_map(|place| Some((place.layers?, frame.get(place.start..place.end)?)))
+}
+
 impl Flow {
     /// The flow of the outermost IP packet in a frame.
     #[must_use]
     pub fn of_frame(link: Link, frame: &[u8]) -> Option<Self> {
-        let (ethertype, start) = link.payload(frame)?;
-        let packet = frame.get(start..)?;
-        Self::of_packet(&layers(ethertype, packet)?, packet)
+        let (layers, packet) = outermost(link, frame)?;
+        Self::of_packet(&layers, packet)
     }
 
     /// The same of an IP packet whose layers are known.
@@ -139,9 +144,7 @@ impl Value {
             return link.vlan(frame).map(Self::Number);
         }
         if field == Field::Dscp {
-            let (ethertype, start) = link.payload(frame)?;
-            let packet = frame.get(start..)?;
-            let layers = layers(ethertype, packet)?;
+            let (layers, packet) = outermost(link, frame)?;
             let [first, second] = *packet.first_chunk()?;
             // IPv6 splits the traffic class over the first two bytes.
             let class = if layers.v6 { first << 4 | second >> 4 } else { second };

@@ -12,7 +12,7 @@
 //! first bytes, and other people's payload may begin with them: with two random bytes, one packet in 65,536.
 //! The session identifier of STAMP is not a flow here, since TWAMP pads with random bytes where it stands.
 
-use crate::frame::{Layers, Link, VXLAN_PORT, layers, plain_datagram, within};
+use crate::frame::{Encapsulation, Layers, Link, Walk, is_bare_datagram, plain_datagram};
 use crate::icmp::{self, Echo, Version};
 use crate::traffic::Probe;
 use crate::{EchoProbe, stamp};
@@ -55,24 +55,31 @@ impl Label {
         (self.sequence >= 0).then_some(self.sequence)
     }
 
-    /// Reads the label of a frame, also within VXLAN and GRE. The capture may have cut the frame behind the numbers.
+    /// Reads the label of a frame, also within tunnels. The capture may have cut the frame behind the numbers.
     #[must_use]
     pub fn of_frame(link: Link, frame: &[u8]) -> Self {
+        Self::and_encapsulations(link, frame, |_| {})
+    }
+
+    /// The same, and shows the encapsulations down to the packet that has a label, or else to the innermost one.
+    pub fn and_encapsulations(
+        link: Link,
+        frame: &[u8],
+        mut show: impl FnMut(Encapsulation),
+    ) -> Self {
         // Nearly every frame is of this kind, and looking for its layers is most of the time.
-        if let Some(datagram) = plain_datagram(link, frame)
-            && datagram.get(2..4) != Some(&VXLAN_PORT.to_be_bytes())
-        {
-            return of_datagram(datagram).unwrap_or(Self::NONE);
+        if let Some(datagram) = plain_datagram(link, frame) {
+            let label = of_datagram(datagram);
+            if label.is_some() || is_bare_datagram(datagram) {
+                return label.unwrap_or(Self::NONE);
+            }
         }
-        let Some((mut ethertype, mut start)) = link.payload(frame) else { return Self::NONE };
-        // Tunnels nest; each step moves on, so this ends.
-        while let Some(packet) = frame.get(start..) {
-            let Some(layers) = layers(ethertype, packet) else { break };
-            if let Some(label) = of_packet(&layers, packet) {
+        for place in Walk::new(link, frame) {
+            place.encapsulation.into_iter().for_each(&mut show);
+            let packet = &frame[place.start..place.end];
+            if let Some(label) = place.layers.and_then(|layers| of_packet(&layers, packet)) {
                 return label;
             }
-            let Some((inner, offset)) = within(&layers, packet) else { break };
-            (ethertype, start) = (inner, start + offset);
         }
         Self::NONE
     }

@@ -90,7 +90,7 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
     def run(directory: Path | None) -> _native.NativeAnalysis:
         to: dict[str, Any] = {"directory": directory, "jobs": cores(jobs), "progress": progress}
         to["interfaces"] = chosen
-        analysis = _native.analyze(*paths, **options, **kept, **to)
+        analysis = _native.analyze(paths[0], paths[1], **options, **kept, **to)
         check_found(analysis, paths, chosen)
         if not allow_negative:
             analysis.check_order()

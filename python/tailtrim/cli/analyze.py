@@ -95,7 +95,8 @@ Masks = Annotated[
         metavar="FIELDS",
         help="Fields that the device rewrites, in addition to MAC addresses, VLAN tags, TTL"
         " and checksums: nat (addresses and ports), tos (DSCP and ECN), tunnel (adds or removes"
-        " VXLAN or GRE). Repeatable.",
+        " MPLS, PPPoE, GRE, ERSPAN, IP in IP, SRv6, VXLAN, GENEVE, GTP-U, L2TP or another"
+        " encapsulation: the innermost packet counts). Repeatable.",
     ),
 ]
 Quantiles = Annotated[

@@ -83,6 +83,12 @@ def command(  # noqa: PLR0913 - one parameter an option
             decoded = decode(captures, out, progress=progress, **decoding)
     for captured in decoded.captures:
         tell(f"{captured.number}  {captured.rows:>15,} packets  {captured.name}")
+        if wrapped := captured.encapsulations():
+            counts = ", ".join(f"{name} {packets:,}" for name, packets in wrapped.items())
+            # Of VLAN tags the signature is free anyway.
+            inner = options.Mask.TUNNEL in (mask or ()) or set(wrapped) == {"VLAN"}
+            signed = "innermost packets" if inner else "outer packets; inner ones: --mask tunnel"
+            tell(f"   encapsulations: {counts} (signed: {signed})")
 
 
 def _tell_file(source: str, file: str, packets: int) -> None:

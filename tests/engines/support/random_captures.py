@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 START_NS = 1_700_000_000_000_000_000
@@ -30,23 +31,40 @@ class Trouble:
     disorder_ns: int = 0
 
 
-def write(path: Path, packets: list[tuple[int, int]], *, flows: int | None = None) -> Path:
-    """Write a nanosecond pcap of UDP packets (stamp, number).
+ETHERNET = bytes.fromhex("020000000001020000000002")
+
+
+def plain(packet: bytes) -> bytes:
+    """Return an Ethernet frame with an IPv4 packet."""
+    return ETHERNET + b"\x08\x00" + packet
+
+
+def udp(source: int, destination: int, payload: bytes) -> bytes:
+    """Return UDP in IPv4."""
+    addresses = b"\n\0\0\1", b"\n\0\0\2"
+    packet = struct.pack(">BBHHHBBH4s4s", 0x45, 0, 28 + len(payload), 7, 0, 64, 17, 0, *addresses)
+    return packet + struct.pack(">HHHH", source, destination, 8 + len(payload), 0) + payload
+
+
+def write(
+    path: Path,
+    packets: list[tuple[int, int]],
+    *,
+    flows: int | None = None,
+    frame_of: Callable[[bytes], bytes] = plain,
+) -> Path:
+    """Write a nanosecond pcap of UDP packets (stamp, number), each in the frame made of it.
 
     With flows they are probes of the generator, but for each fifth, which says nothing of itself.
     """
     with path.open("wb") as file:
         file.write(struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 128, 1))
         for stamp_ns, number in packets:
-            frame = bytes.fromhex("0200000000010200000000020800")
-            frame += struct.pack(
-                ">BBHHHBBH4s4s", 0x45, 0, 46, 7, 0, 64, 17, 0, b"\n\0\0\1", b"\n\0\0\2"
-            )
-            frame += struct.pack(">HHHH", 1000, 2000, 26, 0)
             if flows is None or number % 5 == 0:
-                frame += struct.pack(">IIQH", number, 0, 0, 0)
+                payload = struct.pack(">IIQH", number, 0, 0, 0)
             else:
-                frame += struct.pack(">2sHHIQ", b"t1", number % flows, 0, number, 0)
+                payload = struct.pack(">2sHHIQ", b"t1", number % flows, 0, number, 0)
+            frame = frame_of(udp(1000, 2000, payload))
             seconds, nanoseconds = divmod(stamp_ns, SECOND_NS)
             file.write(struct.pack("<IIII", seconds, nanoseconds, len(frame), len(frame)))
             file.write(frame)

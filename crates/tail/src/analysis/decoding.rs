@@ -11,7 +11,7 @@ use super::era::Era;
 use super::gaps::{Gaps, Recent};
 use super::tap::Tap;
 use super::terms::{common_bytes, signer};
-use crate::capture::{CaptureError, CaptureReader, Record};
+use crate::capture::{CaptureError, CaptureReader, Encapsulations, Record};
 use crate::signature::{Signature, Signer};
 use crate::summary;
 use serde::{Deserialize, Serialize};
@@ -49,6 +49,9 @@ pub struct Facts {
     pub packets: u64,
     /// Those without a stamp, which are not decoded.
     pub unstamped: u64,
+    /// Those with encapsulations, by which; a packet can have several.
+    #[serde(default, skip_serializing_if = "Encapsulations::is_empty")]
+    pub encapsulations: Encapsulations,
     /// The first stamp in the file.
     pub origin_ns: Option<i64>,
     /// The largest gap within a burst, where the traffic has bursts.
@@ -246,6 +249,7 @@ impl Decoding {
             tap: summary::Tap { misplaced: self.places.misplaced(), ..self.tap.facts() },
             packets: self.tap.packets,
             unstamped: self.tap.unstamped,
+            encapsulations: self.tap.source.encapsulations(),
             origin_ns: self.origin_ns,
             burst_gap_ns: self.burst_gap_ns,
             wraps: self.wraps,
@@ -260,6 +264,10 @@ impl Decoding {
 impl Facts {
     /// Joins the facts of two successive files of one capture.
     fn and(&self, next: Self) -> Self {
+        let mut encapsulations = self.encapsulations.clone();
+        for (encapsulation, packets) in next.encapsulations {
+            *encapsulations.entry(encapsulation).or_default() += packets;
+        }
         let (before, after) = (&self.tap, next.tap);
         let tap = summary::Tap {
             first_ns: before.first_ns.into_iter().chain(after.first_ns).min(),
@@ -283,6 +291,7 @@ impl Facts {
             tap,
             packets: self.packets + next.packets,
             unstamped: self.unstamped + next.unstamped,
+            encapsulations,
             ..next
         }
     }

@@ -1,8 +1,12 @@
 //! Parts of a stamped frame that are kept beside its record.
 
 use super::side::Place;
-use tailtrim_wire::frame::Link;
+use std::collections::BTreeMap;
+use tailtrim_wire::frame::{Encapsulation, Link};
 use tailtrim_wire::label::Label;
+
+/// Packets by the encapsulations around them.
+pub type Encapsulations = BTreeMap<Encapsulation, u64>;
 
 /// Is shown each stamped frame in turn.
 pub(super) trait Keep {
@@ -26,13 +30,34 @@ impl Keep for () {
     fn identifier(&mut self, _: u32) {}
 }
 
-impl Keep for Vec<Label> {
+/// Labels of the frames that were read last, and how many of all frames so far have which encapsulation.
+#[derive(Debug, Default)]
+pub(super) struct Labels {
+    pub(super) labels: Vec<Label>,
+    pub(super) encapsulations: Encapsulations,
+}
+
+impl Labels {
+    pub(super) fn clear(&mut self) {
+        self.labels.clear();
+    }
+}
+
+impl Keep for Labels {
     fn frame(&mut self, link: Link, frame: &[u8]) {
-        self.push(Label::of_frame(link, frame));
+        let mut seen = 0_u64;
+        self.labels.push(Label::and_encapsulations(link, frame, |encapsulation| {
+            // Two tags of one kind are one packet.
+            let bit = 1 << encapsulation as u32;
+            if seen & bit == 0 {
+                seen |= bit;
+                *self.encapsulations.entry(encapsulation).or_default() += 1;
+            }
+        }));
     }
 
     fn identifier(&mut self, identifier: u32) {
-        self.push(Label::new(None, Some(identifier.into())));
+        self.labels.push(Label::new(None, Some(identifier.into())));
     }
 }
 

@@ -22,6 +22,7 @@ pub use error::{CaptureError, Remedy};
 pub use foreign::Unread;
 pub use format::{Format, StampSource};
 pub use input::{Input, Streamed, Whole};
+pub use keep::Encapsulations;
 pub(crate) use mscap::WRAP_NS;
 pub use reader::CaptureReader;
 pub use record::Record;

@@ -1,7 +1,7 @@
 //! A capture being read: its format recognised, records handed out in batches, damage with its place.
 
 use super::error::Damage;
-use super::keep::{Keep, Shown};
+use super::keep::{Encapsulations, Keep, Labels, Shown};
 use super::side::Survey;
 use super::track::{CHAIN, Track};
 use super::{
@@ -27,7 +27,7 @@ pub struct CaptureReader {
     /// Error of the source while peeking.
     failure: Option<std::io::Error>,
     /// Those of the records that were read last, if they are wanted.
-    labels: Option<Vec<Label>>,
+    labels: Option<Labels>,
     ended: bool,
 }
 
@@ -142,14 +142,20 @@ impl CaptureReader {
 
     /// Has [`read`](Self::read) take labels too. Matching needs none and goes without.
     pub fn take_labels(&mut self) {
-        self.labels = Some(Vec::new());
+        self.labels = Some(Labels::default());
     }
 
     /// The labels of the stamped records that were read last, in their order; none unless
     /// [wanted](Self::take_labels).
     #[must_use]
     pub fn labels(&self) -> &[Label] {
-        self.labels.as_deref().unwrap_or_default()
+        self.labels.as_ref().map_or(&[], |kept| &kept.labels)
+    }
+
+    /// Numbers of the stamped frames so far by their encapsulations; of none unless labels are [wanted](Self::take_labels).
+    #[must_use]
+    pub fn encapsulations(&self) -> Encapsulations {
+        self.labels.as_ref().map(|kept| kept.encapsulations.clone()).unwrap_or_default()
     }
 
     /// The capture, as the user named it.

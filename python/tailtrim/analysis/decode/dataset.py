@@ -50,6 +50,11 @@ class Captured:
     facts: str
     rows: int
 
+    def encapsulations(self) -> dict[str, int]:
+        """Return how many packets have which encapsulation, the most frequent first."""
+        counts: dict[str, int] = json.loads(self.facts).get("encapsulations", {})
+        return dict(sorted(counts.items(), key=lambda one: -one[1]))
+
 
 class Decoded:
     """A decoded directory.

@@ -112,7 +112,7 @@ proptest! {
     #[test]
     fn any_bytes_on_any_link_are_signed(
         bytes in prop::collection::vec(any::<u8>(), 0..200),
-        link_type in prop::sample::select(vec![1, 12, 101, 113, 228, 229, 276]),
+        link_type in prop::sample::select(vec![0, 1, 9, 12, 50, 51, 101, 104, 108, 113, 228, 229, 239, 276, 281, 282, 284, 285]),
         rewrites in rewrites(),
     ) {
         let signer = Signer::new(rewrites);

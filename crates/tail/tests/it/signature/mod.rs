@@ -5,6 +5,7 @@
 
 mod chance;
 mod devices;
+mod encapsulations;
 
 use crate::support::frames::{ICMP, IPV4, IPV6, Ipv4, Ipv6, TCP, UDP, ethernet, probe, tcp, udp};
 use crate::support::{How, Order, Pcap, Pcapng, read};

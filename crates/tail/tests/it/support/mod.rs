@@ -2,6 +2,7 @@
 
 mod files;
 pub(crate) mod frames;
+pub(crate) mod tunnels;
 
 pub(crate) use files::{Order, Pcap, Pcapng, erf, erf_ethernet, modified_pcap, mscap, x552};
 
