@@ -4,7 +4,7 @@
 //! 2. [`signature`] takes the bytes that identify a frame,
 //! 3. [`matching`] pairs ingress with egress and counts what became of every packet,
 //! 4. [`analysis`] drives these over two captures, and [`summary`] is its result;
-//!    [`exchange`] makes two sides of one capture, requests and replies.
+//!    `clock` finds what the clocks of the taps did; [`exchange`] makes two sides of one capture, requests and replies.
 //!
 //! Nothing in here makes a system call, reads a clock, starts a thread or uses `unsafe`: bytes and times
 //! are passed in, so that everything can be tested anywhere.
@@ -12,6 +12,7 @@
 
 pub mod analysis;
 pub mod capture;
+mod clock;
 pub mod exchange;
 pub mod matching;
 pub mod signature;
