@@ -3,8 +3,8 @@
 use crate::matching::Pair;
 use serde::{Deserialize, Serialize};
 
-/// Bins span at least this, as a power of two in ns: 65 µs.
-const NARROWEST: u32 = 16;
+/// Bins span at least this, as a power of two in ns: 1 µs.
+const NARROWEST: u32 = 10;
 
 /// Most bins between the first and the last one; they are twice as wide where there would be more.
 const BINS: i64 = 1_024;

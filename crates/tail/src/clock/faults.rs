@@ -1,7 +1,9 @@
 //! Faults of clocks: what the lower envelope of latency does that a device does not.
 
 use super::envelope::{Bin, Envelope};
-use super::fit::{Fit, Piece, Point, fit};
+use super::fit::{Fit, Piece, Point, STEEPEST, fit, line};
+use std::ops::Range;
+use tailtrim_stats::Histogram;
 
 /// Points that the envelope is reduced to: enough to find a step within a hundredth of the run, few enough that each is
 /// the smallest latency of many packets.
@@ -31,12 +33,18 @@ const SLOWEST: f64 = 5e-7;
 /// episode of the device.
 const SIDE: usize = 16;
 
+/// Times the median excess above the line below all points that the excess of a busy device is.
+const FAR: f64 = 10.0;
+
+/// Part of a step by which two packets, one after the other, differ: the rest is for what else delays them.
+const SHARP: f64 = 0.8;
+
 /// A shift of the smallest latency from one moment on.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Step {
     /// When the first packet after it entered.
     pub(crate) at_ns: i64,
-    /// Packets that entered before, of those that the envelope has.
+    /// Samples before it.
     pub(crate) behind: u64,
     /// Time by which latencies are longer after it.
     pub(crate) by_ns: i64,
@@ -60,8 +68,9 @@ pub(crate) struct Faults {
     pub(crate) drift: Option<Drift>,
 }
 
-/// Finds faults that matter for latencies of this median.
-pub(crate) fn faults(envelope: &Envelope, median_ns: i64) -> Faults {
+/// Finds faults that matter for latencies of this median. `variation` is the difference of the latencies of successive
+/// packets.
+pub(crate) fn faults(envelope: &Envelope, median_ns: i64, variation: &Histogram) -> Faults {
     let bins: Vec<Bin> = envelope.bins().copied().collect();
     let Some(origin_ns) = bins.first().map(|bin| bin.at_ns) else { return Faults::default() };
     let matters = MATTERS * median_ns.unsigned_abs() as f64;
@@ -71,18 +80,22 @@ pub(crate) fn faults(envelope: &Envelope, median_ns: i64) -> Faults {
         if points.len() < FEWEST {
             return Faults::default();
         }
+        if let Some(busy) = busy(&points, &groups) {
+            groups.drain(busy);
+            continue;
+        }
         let found = fit(&points);
         let excess = found.excess.max(1.0) * (found.pieces.len() as f64).sqrt();
         if found.spread < EXPLAINED * excess {
             return Faults::default();
         }
         let threshold = (EXPLAINED * excess).max(matters);
-        let looked = Looked { fit: &found, points: &points, groups: &groups, threshold };
-        if let Some(episode) = looked.episode() {
+        let shape = Shape { fit: &found, points: &points, groups: &groups, threshold, variation };
+        if let Some(episode) = shape.episode() {
             groups.drain(episode);
             continue;
         }
-        return looked.faults();
+        return shape.faults();
     }
 }
 
@@ -93,38 +106,80 @@ fn point(bins: &[Bin], origin_ns: i64) -> Option<Point> {
     Some(Point { at, ns: least.least_ns as f64 })
 }
 
-struct Looked<'a> {
+/// Groups far above the line below all, between others that are not: the device was busy, if what came behind them did not
+/// overtake them.
+fn busy(points: &[Point], groups: &[&[Bin]]) -> Option<Range<usize>> {
+    let line = line(points)?;
+    let excess: Vec<f64> = points.iter().map(|point| point.ns - line.at(point.at)).collect();
+    let mut sorted = excess.clone();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let far = FAR * sorted[sorted.len() / 2].max(1.0);
+    let mut from = 0;
+    for run in excess.chunk_by(|one, other| (*one > far) == (*other > far)) {
+        let to = from + run.len();
+        if run[0] > far && from > 0 && to < groups.len() {
+            let [before, after] = [groups[to - 1].last()?, groups[to].first()?];
+            let fall = before.least_ns - after.least_ns;
+            if after.at_ns - before.at_ns >= fall / 2 {
+                return Some(from..to);
+            }
+        }
+        from = to;
+    }
+    None
+}
+
+/// Lines, and what they go along.
+struct Shape<'a> {
     fit: &'a Fit,
     points: &'a [Point],
     groups: &'a [&'a [Bin]],
     /// Differences below this are none.
     threshold: f64,
+    variation: &'a Histogram,
 }
 
-impl Looked<'_> {
-    /// Time by which latencies are longer after the end of a piece than before it.
-    fn jump(&self, pieces: &[Piece]) -> f64 {
-        let [before, after] = pieces else { return 0.0 };
+impl Shape<'_> {
+    /// The latencies of two lines where one ends and the next begins.
+    fn ends(&self, piece: usize) -> [f64; 2] {
+        let (before, after) = (&self.fit.pieces[piece], &self.fit.pieces[piece + 1]);
         let time = f64::midpoint(self.points[before.to - 1].at, self.points[after.from].at);
-        after.at(time) - before.at(time)
+        [before.at(time), after.at(time)]
     }
 
+    /// Time by which latencies are longer behind each piece but the last; 0 where that is less than matters.
     fn jumps(&self) -> Vec<f64> {
-        let jumps = self.fit.pieces.windows(2).map(|pieces| self.jump(pieces));
-        jumps.map(|jump| if jump.abs() < self.threshold { 0.0 } else { jump }).collect()
+        let jump = |piece| {
+            let [before, after] = self.ends(piece);
+            if (after - before).abs() < self.threshold { 0.0 } else { after - before }
+        };
+        (0..self.fit.pieces.len() - 1).map(jump).collect()
     }
 
-    /// Groups in which the device was busier for a while: latencies are longer and then what they were.
-    fn episode(&self) -> Option<std::ops::Range<usize>> {
+    /// Groups in which the device was busier for a while: latencies are longer and then what they were. Also those at an
+    /// end of the run, which are too few to be the other side of a step.
+    fn episode(&self) -> Option<Range<usize>> {
         let (pieces, jumps) = (&self.fit.pieces, self.jumps());
-        for (up, rise) in jumps.iter().enumerate().filter(|(_, jump)| **jump > 0.0) {
-            let mut level = *rise;
-            for (down, jump) in jumps.iter().enumerate().skip(up + 1) {
-                level += jump;
-                if level < rise / 2.0 {
-                    // What falls faster than time goes by was overtaken by what entered later: a clock was set back.
-                    if level > -self.threshold && !self.overtakes(down, -jump) {
-                        return Some(pieces[up + 1].from..pieces[down].to);
+        let count = self.points.len();
+        let short = |groups: usize| groups * SIDE < count;
+        for (piece, jump) in jumps.iter().enumerate().filter(|(_, jump)| **jump != 0.0) {
+            let split = pieces[piece].to;
+            if *jump < 0.0 && short(split) {
+                return Some(0..split);
+            }
+            if *jump > 0.0 && short(count - split) {
+                return Some(split..count);
+            }
+            if *jump < 0.0 {
+                continue;
+            }
+            let level = self.ends(piece)[0];
+            for (down, fall) in jumps.iter().enumerate().skip(piece + 1) {
+                let after = self.ends(down)[1];
+                // What falls faster than time goes by was overtaken by what entered later: a clock was set back.
+                if *fall < 0.0 && after < level + jump / 2.0 {
+                    if after > level - self.threshold.max(jump / 2.0) && self.overtaken(down).is_none() {
+                        return Some(split..pieces[down].to);
                     }
                     break;
                 }
@@ -133,36 +188,54 @@ impl Looked<'_> {
         None
     }
 
-    /// Whether packets behind the end of a piece would have overtaken those before it, by most of `ns`.
-    fn overtakes(&self, piece: usize, ns: f64) -> bool {
-        self.edge(piece, -ns).is_some_and(|(before, after)| {
-            ((after.at_ns - before.at_ns) as f64) < ns / 2.0
-        })
+    /// The bins around the end of a piece between which packets were overtaken by those that entered later.
+    fn overtaken(&self, piece: usize) -> Option<[&Bin; 2]> {
+        let [before, after] = self.edge(piece)?;
+        let fall = before.least_ns - after.least_ns;
+        (after.at_ns - before.at_ns < fall / 2).then_some([before, after])
     }
 
-    /// The bins around the end of a piece between which latencies change by `by_ns`.
-    fn edge(&self, piece: usize, by_ns: f64) -> Option<(&Bin, &Bin)> {
+    /// The bins between which the smallest latency changes, if it does from one bin to the next.
+    fn edge(&self, piece: usize) -> Option<[&Bin; 2]> {
         let split = self.fit.pieces[piece].to;
         let around = split.saturating_sub(2)..(split + 2).min(self.groups.len());
         let bins: Vec<&Bin> = self.groups[around].iter().copied().flatten().collect();
-        let change = |pair: &[&Bin]| (pair[1].least_ns - pair[0].least_ns) as f64 * by_ns.signum();
-        let pairs = bins.windows(2);
-        let edge = pairs.max_by(|one, other| change(one).total_cmp(&change(other)))?;
-        Some((edge[0], edge[1]))
+        let [before, after] = self.ends(piece);
+        let (low, high) = (before.min(after), before.max(after));
+        // All bins on the high side lie near the high line, and the one beside them near the low one.
+        let is_high = |bin: &&Bin| bin.least_ns as f64 >= low + SHARP * (high - low);
+        let low_at = |bin: &Bin| (bin.least_ns as f64) <= high - SHARP * (high - low);
+        if after > before {
+            let last = bins.iter().rposition(|bin| !is_high(bin))?;
+            let edge = [bins[last], *bins.get(last + 1)?];
+            low_at(edge[0]).then_some(edge)
+        } else {
+            let first = bins.iter().position(|bin| !is_high(bin))?;
+            let edge = [bins[first.checked_sub(1)?], bins[first]];
+            low_at(edge[1]).then_some(edge)
+        }
     }
 
     fn faults(&self) -> Faults {
         let Self { fit, points, .. } = self;
         let (pieces, jumps) = (&fit.pieces, self.jumps());
-        let mut steps = Vec::new();
-        for (piece, &jump) in jumps.iter().enumerate().filter(|(_, jump)| **jump != 0.0) {
-            let split = pieces[piece].to;
-            let whole = split * SIDE >= points.len() && (points.len() - split) * SIDE >= points.len();
-            if whole || (jump < 0.0 && self.overtakes(piece, -jump)) {
-                steps.extend(self.step(piece, jump));
-            }
+        let found = jumps.iter().enumerate().filter(|(_, jump)| **jump != 0.0);
+        let found: Vec<Option<Step>> = found.map(|(piece, jump)| self.step(piece, *jump)).collect();
+        let all = found.iter().all(Option::is_some);
+        let steps = found.into_iter().flatten().collect();
+        let drift = if all { self.drift(pieces, points, &jumps) } else { None };
+        Faults { steps, drift }
+    }
+
+    /// The lines without the steps: a clock that runs differently, or one that is steered.
+    fn drift(&self, pieces: &[Piece], points: &[Point], jumps: &[f64]) -> Option<Drift> {
+        let slopes = || pieces.iter().map(|piece| piece.slope);
+        let (least, greatest) =
+            (slopes().fold(f64::INFINITY, f64::min), slopes().fold(f64::NEG_INFINITY, f64::max));
+        let steepest = least.abs().max(greatest.abs());
+        if !(SLOWEST..STEEPEST).contains(&steepest) {
+            return None;
         }
-        // The lines without the steps: a clock that runs differently, or one that is steered.
         let mut moved = 0.0;
         let mut ends = Vec::new();
         for (index, piece) in pieces.iter().enumerate() {
@@ -172,42 +245,34 @@ impl Looked<'_> {
         }
         let lowest = ends.iter().copied().fold(f64::INFINITY, f64::min);
         let highest = ends.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let slopes = || pieces.iter().map(|piece| piece.slope);
-        let (least, greatest) =
-            (slopes().fold(f64::INFINITY, f64::min), slopes().fold(f64::NEG_INFINITY, f64::max));
-        let fast = least.abs().max(greatest.abs()) >= SLOWEST;
-        let drift = (fast && highest - lowest >= self.threshold).then(|| {
-            let length = points.last().map_or(1.0, |last| last.at).max(1.0);
-            let mean = (ends[ends.len() - 1] - ends[0]) / length;
-            // One line is as good where it rises or falls by all of the range.
-            let straight = (mean * length).abs() >= 0.9 * (highest - lowest);
-            let slopes = if straight { [mean; 2] } else { [least, greatest] };
-            Drift { slopes, range_ns: (highest - lowest) as i64 }
-        });
-        Faults { steps, drift }
+        if highest - lowest < self.threshold {
+            return None;
+        }
+        let length = points.last().map_or(1.0, |last| last.at).max(1.0);
+        let rise = ends.last()? - ends.first()?;
+        let straight = rise.abs() >= 0.9 * (highest - lowest);
+        let slopes = if straight { [rise / length; 2] } else { [least, greatest] };
+        Some(Drift { slopes, range_ns: (highest - lowest) as i64 })
     }
 
-    /// The longest that a packet takes beyond the line below it, away from a step: what the device is capable of.
-    fn longest(&self, step: usize) -> f64 {
-        let split = self.fit.pieces[step].to;
-        let beyond = |piece: &Piece| {
-            let groups = (piece.from..piece.to).filter(|group| group.abs_diff(split) > 1);
-            let beyond = groups.flat_map(|group| self.groups[group]).map(|bin| {
-                bin.most_ns as f64 - bin.least_ns as f64
-            });
-            beyond.fold(0.0, f64::max)
-        };
-        self.fit.pieces.iter().map(beyond).fold(0.0, f64::max)
-    }
-
+    /// A step, if one packet differs from the next by as much.
     fn step(&self, piece: usize, jump: f64) -> Option<Step> {
-        let (before, after) = self.edge(piece, jump)?;
+        let [before, after] = self.edge(piece)?;
         let bins = self.groups.iter().copied().flatten();
         let behind = bins.take_while(|bin| bin.at_ns <= before.at_ns).map(|bin| bin.count).sum();
-        let lines = &self.fit.pieces;
-        let split = self.points[lines[piece].to - 1].at;
-        let impossible = lines[piece].at(split).min(lines[piece + 1].at(split)) <= 0.0;
-        let certain = impossible || jump.abs() >= DEVICE_NS.max(self.longest(piece));
+        let alike = |ns: i64| ns as f64 * jump.signum() >= SHARP * jump.abs();
+        let differ = |found: &dyn Fn(i64) -> bool| -> u64 {
+            let varied = self.variation.sorted().into_iter();
+            varied.filter(|(ns, _)| found(*ns)).map(|(_, count)| count).sum()
+        };
+        if differ(&alike) == 0 {
+            return None;
+        }
+        // A device that does this now and then may do it once more.
+        let habit = differ(&|ns| ns.abs() as f64 >= SHARP * jump.abs());
+        let once = habit <= self.jumps().iter().filter(|jump| **jump != 0.0).count() as u64;
+        let impossible = self.ends(piece).iter().any(|ns| *ns <= 0.0);
+        let certain = impossible || (once && jump.abs() >= DEVICE_NS);
         Some(Step { at_ns: after.at_ns, behind, by_ns: jump as i64, certain })
     }
 }

@@ -6,6 +6,8 @@
 //! synchronization algorithms for network measurements*, INFOCOM 2002). Pieces of it are found by dynamic programming, and
 //! their number by the same likelihood: the mean excess `r` of `n` points has −n·ln r.
 
+use std::ops::Range;
+
 /// A smallest latency: when, in ns since the first one, and how long in ns.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Point {
@@ -57,7 +59,12 @@ const PARAMETERS: f64 = 3.0;
 /// Excess that is not told from none, in ns: stamps have no finer unit.
 const UNIT: f64 = 1.0;
 
-/// The lines below these points, which ascend in time. `slanted` is whether they may have a slope.
+/// The one line below all of these points.
+pub(crate) fn line(points: &[Point]) -> Option<Piece> {
+    Segments::rows(points, 0..points.len().min(1)).lines.last().map(|(_, line)| *line)
+}
+
+/// The lines below these points, which ascend in time.
 pub(crate) fn fit(points: &[Point]) -> Fit {
     let count = points.len();
     let shortest = (count / 32).max(2);
@@ -104,9 +111,14 @@ struct Segments {
 
 impl Segments {
     fn of(points: &[Point]) -> Self {
+        Self::rows(points, 0..points.len())
+    }
+
+    /// Those that begin with some of the points.
+    fn rows(points: &[Point], begins: Range<usize>) -> Self {
         let count = points.len();
-        let mut lines = Vec::with_capacity(count * count);
-        for from in 0..count {
+        let mut lines = Vec::with_capacity(count * begins.len());
+        for from in begins {
             let mut hull: Vec<Point> = Vec::new();
             let (mut times, mut sum) = (0.0, 0.0);
             for (to, point) in (1..).zip(points).skip(from) {

@@ -10,3 +10,7 @@ pub(crate) mod faults;
 mod fit;
 #[cfg(test)]
 mod simulated;
+pub(crate) mod told;
+pub(crate) mod words;
+
+pub(crate) use fit::STEEPEST;

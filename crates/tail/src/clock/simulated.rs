@@ -73,13 +73,34 @@ fn device(random: &mut Random, most_load: f64) -> Run {
     run
 }
 
+fn describe(random: &mut Random, most_load: f64) -> String {
+    let packets = random.one_of(&[1_000, 3_000, 10_000, 50_000]);
+    let gap = random.one_of(&[1e3, 1e4, 1e5, 1e6, 1e7]);
+    let load = random.between(0.05, most_load);
+    let (evenly, service) = (random.share() < 0.5, random.one_of(&[0, 1, 2, 3]));
+    let way = random.between(1_000.0, 50_000.0);
+    let jitter = way * random.between(0.01, 0.5);
+    let (every, stall) = (random.between(1e6, 1e8), random.between(1e4, 1e6));
+    let interrupted = random.share() < 0.5;
+    let episode = if random.share() < 0.5 {
+        let begin = random.between(0.0, 0.9);
+        (begin, begin + random.between(0.02, 0.3), random.between(1.5, 4.0))
+    } else {
+        (2.0, 2.0, 1.0)
+    };
+    let buffer = gap * random.between(20.0, 2_000.0);
+    format!("n {packets} gap {gap} load {load:.2} cbr {evenly} s {service} way {way:.0} jit {jitter:.0} every {every:.0} stall {stall:.0} {interrupted} ep {episode:.2?} buf {buffer:.0}")
+}
+
 fn found(run: &Run) -> Faults {
     let mut envelope = Envelope::new();
     let start_ns = 1_700_000_000_000_000_000;
     run.iter().for_each(|&(at_ns, ns)| envelope.record(start_ns + at_ns, ns));
+    let mut variation = tailtrim_stats::Histogram::around_zero();
+    variation.record_all(run.windows(2).map(|pair| pair[1].1 - pair[0].1));
     let mut latencies: Vec<i64> = run.iter().map(|packet| packet.1).collect();
     latencies.sort_unstable();
-    faults(&envelope, latencies[latencies.len() / 2])
+    faults(&envelope, latencies[latencies.len() / 2], &variation)
 }
 
 fn random(seed: u64) -> Random {
@@ -99,19 +120,21 @@ fn simulate() {
             certain += u32::from(faults.steps.iter().any(|step| step.certain));
             drifts += u32::from(faults.drift.is_some());
             if faults != Faults::default() && std::env::var("SHOW").is_ok() {
-                println!("{load} {run}: {faults:?}");
+                println!("{load} {run}: {} {:?}", describe(&mut random(seed * 1_000_003 + run), load), faults);
             }
         }
         println!("up to {load}: of {runs}, {steps} steps, {certain} certain, {drifts} drifts");
     }
     let table = |name: &str, change: &dyn Fn(&mut Random, f64, f64) -> f64| {
-        let (mut steps, mut certain, mut drifts, mut none) = (0, 0, 0, 0);
+        let (mut steps, mut certain, mut drifts, mut none, mut all) = (0, 0, 0, 0, 0);
         let mut sizes = Vec::new();
         for run in 0..runs {
             let mut random = random(seed * 7_000_003 + run);
             let mut packets = device(&mut random, 0.8);
             let length = packets.last().unwrap().0 as f64;
             let phase = random.share();
+            if change(&mut random, length, length).abs() < 1e5 && change(&mut random, 0.3 * length, length).abs() < 1e5 && !name.starts_with("step") { continue }
+            all += 1;
             for packet in &mut packets {
                 packet.1 += change(&mut Random(random.0.clone()), packet.0 as f64, length + phase) as i64;
             }
@@ -124,7 +147,7 @@ fn simulate() {
         }
         sizes.sort_unstable();
         let middle = sizes.get(sizes.len() / 2);
-        println!("{name}: of {runs}, {steps} steps, {certain} certain, {drifts} drifts, {none} none; {middle:?}");
+        println!("{name}: of {all}, {steps} steps, {certain} certain, {drifts} drifts, {none} none; {middle:?}");
     };
     for by in [3e4, 1e6, -1e6, 4e8, -4e8] {
         table(&format!("step {by}"), &|_, t, length| if t > length * 0.4 { by } else { 0.0 });
