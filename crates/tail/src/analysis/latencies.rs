@@ -4,6 +4,7 @@ use super::burst::Bursts;
 use super::sample::{Sample, Sink};
 use super::seconds::{SECOND_NS, second};
 use super::{Departures, Options};
+use crate::clock::envelope::Envelope;
 use crate::matching::Pair;
 use std::collections::BTreeMap;
 use tailtrim_stats::{BatchMeans, BlockCounts, Histogram, Worst};
@@ -33,6 +34,7 @@ pub(super) struct Latencies {
     pub(super) blocks: BlockCounts,
     pub(super) worst: Worst<Sample>,
     pub(super) bursts: Option<Bursts>,
+    pub(super) envelope: Envelope,
     origin_ns: i64,
     pub(super) maxima: BTreeMap<i64, (u64, i64)>,
     current: (i64, u64, i64),
@@ -78,6 +80,7 @@ impl Latencies {
             blocks: BlockCounts::new(),
             worst: Worst::new(options.worst),
             bursts,
+            envelope: Envelope::new(),
             origin_ns,
             maxima: BTreeMap::new(),
             current: (i64::MIN, 0, i64::MIN),
@@ -105,6 +108,7 @@ impl Latencies {
             blocks: BlockCounts::behind(samples),
             worst: Worst::behind(samples, self.worst.capacity()),
             bursts: self.bursts.as_ref().map(|bursts| Bursts { positions: Vec::new(), ..*bursts }),
+            envelope: Envelope::new(),
             origin_ns: self.origin_ns,
             maxima: BTreeMap::new(),
             current: (i64::MIN, 0, i64::MIN),
@@ -156,6 +160,7 @@ impl Latencies {
         if let Some((bursts, later)) = self.bursts.as_mut().zip(later.bursts) {
             bursts.merge(&later);
         }
+        self.envelope.merge(&later.envelope);
         for (second, (samples, longest_ns)) in later.maxima {
             self.add_to_second(second, samples, longest_ns);
         }
@@ -215,6 +220,7 @@ impl Latencies {
             let (_, count, second_ns) = &mut self.current;
             *count += latencies.len() as u64;
             *second_ns = longest_ns.max(*second_ns);
+            self.envelope.record_all(pairs, &latencies, longest_ns);
             self.histogram.record_all(latencies.iter().copied());
             self.means.record_all(&latencies);
             self.blocks.record_all(&latencies);

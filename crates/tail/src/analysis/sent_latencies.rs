@@ -2,6 +2,7 @@
 
 use super::latencies::Latencies;
 use super::sample::Sample;
+use crate::clock::envelope::Envelope;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use tailtrim_stats::{BatchMeans, BlockCounts, Histogram, Worst};
@@ -20,6 +21,7 @@ pub(super) struct SentLatencies {
     blocks: BlockCounts,
     worst: Worst<Sample>,
     bursts: Option<Vec<Histogram>>,
+    envelope: Envelope,
     maxima: BTreeMap<i64, (u64, i64)>,
 }
 
@@ -38,6 +40,7 @@ impl Latencies {
             means: self.means,
             blocks: self.blocks,
             worst: self.worst,
+            envelope: self.envelope,
             bursts: self.bursts.map(|bursts| bursts.positions),
             maxima: self.maxima,
         }
@@ -59,6 +62,7 @@ impl Latencies {
         if let Some((bursts, positions)) = all.bursts.as_mut().zip(value.bursts) {
             bursts.positions = positions;
         }
+        all.envelope = value.envelope;
         all.maxima = value.maxima;
         all
     }

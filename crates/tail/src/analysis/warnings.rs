@@ -1,8 +1,9 @@
 //! Warnings about the numbers of an analysis: limits that a reader must know before trusting them.
 
 use super::findings::Findings;
+use crate::clock::{faults::faults, told};
 use crate::summary::{Tap, Taps, Warning, grouped, utc};
-use tailtrim_stats::Ranked;
+use tailtrim_stats::{Probability, Ranked};
 use tailtrim_wire::traffic::phases;
 
 /// Two captures that are stopped one after the other, by hand or by a script, end within about a second.
@@ -15,7 +16,7 @@ const FEWEST_SAMPLES: u64 = 368;
 const CONSTANT: f64 = 0.1;
 
 /// The warnings, in the order in which they are shown.
-pub(super) fn warnings(run: &Findings) -> Vec<Warning> {
+pub(super) fn warnings(run: &Findings, latencies: &Ranked) -> Vec<Warning> {
     let mut warnings = Warnings(Vec::new());
     warnings.add_tap("ingress", &run.taps.ingress, run.ingress.packets, run.unstamped[0]);
     warnings.add_tap("egress", &run.taps.egress, run.egress.packets, run.unstamped[1]);
@@ -24,6 +25,7 @@ pub(super) fn warnings(run: &Findings) -> Vec<Warning> {
     warnings.add_ends(run);
     warnings.add_phases(run);
     warnings.add_rounded(run);
+    warnings.add_clocks(run, latencies);
     warnings.0
 }
 
@@ -205,6 +207,14 @@ impl Warnings {
                 missed.join(", "),
             ),
         );
+    }
+
+    /// Warns of what the smallest latencies say about the clocks of the taps.
+    fn add_clocks(&mut self, run: &Findings, latencies: &Ranked) {
+        let Some(median_ns) = latencies.quantile(Probability::P50) else { return };
+        let found = faults(&run.latencies.envelope, median_ns, &run.latencies.delay_variation);
+        let Taps { ingress, .. } = &run.taps;
+        self.0.extend(told::warnings(&found, ingress, run.ingress.packets, latencies.count()));
     }
 
     fn add_rounded(&mut self, run: &Findings) {

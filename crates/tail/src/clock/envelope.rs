@@ -1,0 +1,191 @@
+//! Lower envelope of latency over time: the smallest latency of each bin of ingress time.
+
+use crate::matching::Pair;
+use serde::{Deserialize, Serialize};
+
+/// Bins span at least this, as a power of two in ns: 1 µs.
+const NARROWEST: u32 = 10;
+
+/// Most bins between the first and the last one; they are twice as wide where there would be more.
+const BINS: i64 = 1_024;
+
+/// Latencies of a bin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Bin {
+    /// The smallest, and when the first of these packets entered.
+    pub(crate) least_ns: i64,
+    pub(crate) at_ns: i64,
+    /// The largest.
+    pub(crate) most_ns: i64,
+    /// Packets.
+    pub(crate) count: u64,
+}
+
+impl Bin {
+    const EMPTY: Self = Self { least_ns: i64::MAX, at_ns: i64::MAX, most_ns: i64::MIN, count: 0 };
+
+    #[inline]
+    fn include(&mut self, other: Self) {
+        if (other.least_ns, other.at_ns) < (self.least_ns, self.at_ns) {
+            (self.least_ns, self.at_ns) = (other.least_ns, other.at_ns);
+        }
+        self.most_ns = self.most_ns.max(other.most_ns);
+        self.count += other.count;
+    }
+}
+
+/// The envelope. Bins begin at multiples of their width, which depends on the first and the last ingress stamp only: so an
+/// envelope of parts, [merged](Self::merge) in any order, is that of the whole.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Envelope {
+    /// Bins span 2^width ns.
+    width: u32,
+    /// Number of the first bin.
+    first: i64,
+    bins: Vec<Bin>,
+}
+
+impl Envelope {
+    pub(crate) fn new() -> Self {
+        Self { width: NARROWEST, first: 0, bins: Vec::new() }
+    }
+
+    /// The bins that have packets, in the order of time.
+    pub(crate) fn bins(&self) -> impl Iterator<Item = &Bin> + Clone {
+        self.bins.iter().filter(|bin| bin.count > 0)
+    }
+
+    /// Adds pairs and their latencies, none longer than `most_ns`.
+    #[inline]
+    pub(crate) fn record_all(&mut self, pairs: &[Pair], latencies: &[i64], most_ns: i64) {
+        let (mut from_ns, mut to_ns) = (i64::MAX, i64::MIN);
+        for pair in pairs {
+            from_ns = from_ns.min(pair.ingress_ns);
+            to_ns = to_ns.max(pair.ingress_ns);
+        }
+        // Most batches lie within a bin, and few of them have its smallest latency.
+        if from_ns >> self.width == to_ns >> self.width {
+            let least_ns = latencies.iter().copied().fold(i64::MAX, i64::min);
+            let bin = self.bin(from_ns);
+            bin.most_ns = bin.most_ns.max(most_ns);
+            bin.count += latencies.len() as u64;
+            if least_ns <= bin.least_ns {
+                let least = pairs.iter().zip(latencies).filter(|(_, ns)| **ns == least_ns);
+                let at_ns = least.map(|(pair, _)| pair.ingress_ns).min().unwrap_or(i64::MAX);
+                let of_least = Bin { least_ns, at_ns, count: 0, ..Bin::EMPTY };
+                bin.include(of_least);
+            }
+            return;
+        }
+        for (pair, &latency_ns) in pairs.iter().zip(latencies) {
+            self.record(pair.ingress_ns, latency_ns);
+        }
+    }
+
+    /// Adds a packet.
+    #[inline]
+    pub(crate) fn record(&mut self, at_ns: i64, latency_ns: i64) {
+        let one = Bin { least_ns: latency_ns, at_ns, most_ns: latency_ns, count: 1 };
+        self.bin(at_ns).include(one);
+    }
+
+    /// Adds the packets of another envelope.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        self.widen_to(other.width);
+        for bin in other.bins() {
+            self.bin(bin.at_ns).include(*bin);
+        }
+    }
+
+    /// The bin of a time.
+    #[inline]
+    fn bin(&mut self, at_ns: i64) -> &mut Bin {
+        let mut index = (at_ns >> self.width) - self.first;
+        if index.cast_unsigned() >= self.bins.len() as u64 {
+            self.reach(at_ns);
+            index = (at_ns >> self.width) - self.first;
+        }
+        &mut self.bins[index as usize]
+    }
+
+    /// Goes as far as a time, with wider bins where there would be too many.
+    #[cold]
+    fn reach(&mut self, at_ns: i64) {
+        if self.bins.is_empty() {
+            self.first = at_ns >> self.width;
+        }
+        loop {
+            let number = at_ns >> self.width;
+            let end = self.first + self.bins.len() as i64;
+            let (first, end) = (self.first.min(number), end.max(number + 1));
+            if end - first <= BINS {
+                let before = (self.first - first) as usize;
+                self.bins.splice(..0, std::iter::repeat_n(Bin::EMPTY, before));
+                self.bins.resize((end - first) as usize, Bin::EMPTY);
+                self.first = first;
+                return;
+            }
+            self.widen_to(self.width + 1);
+        }
+    }
+
+    fn widen_to(&mut self, width: u32) {
+        while self.width < width {
+            let first = self.first >> 1;
+            let mut wider = vec![Bin::EMPTY; self.bins.len() / 2 + 1];
+            for (number, bin) in (self.first..).zip(&self.bins) {
+                wider[((number >> 1) - first) as usize].include(*bin);
+            }
+            let end = self.first + self.bins.len() as i64;
+            wider.truncate((((end + 1) >> 1) - first) as usize);
+            (self.first, self.bins) = (first, wider);
+            self.width += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn pair(ingress_ns: i64, latency_ns: i64) -> Pair {
+        let signature = crate::signature::Signature { high: 0, low: 0 };
+        Pair { ingress_ns, egress_ns: ingress_ns + latency_ns, signature, tag: 0 }
+    }
+
+    fn envelope(packets: &[(i64, i64)], at_once: usize) -> Envelope {
+        let mut envelope = Envelope::new();
+        for packets in packets.chunks(at_once) {
+            let pairs: Vec<_> = packets.iter().map(|&(at_ns, ns)| pair(at_ns, ns)).collect();
+            let latencies: Vec<i64> = packets.iter().map(|packet| packet.1).collect();
+            let most_ns = latencies.iter().copied().max().unwrap_or(i64::MIN);
+            envelope.record_all(&pairs, &latencies, most_ns);
+        }
+        envelope
+    }
+
+    proptest! {
+        #[test]
+        fn an_envelope_of_parts_is_that_of_the_whole(
+            packets in prop::collection::vec(
+                (prop_oneof![0_i64..10_000_000, -1_000_000_000_000_i64..1_000_000_000_000], -5_i64..50),
+                1..300,
+            ),
+            cut in 0_usize..300,
+            at_once in 1_usize..40,
+        ) {
+            let whole = envelope(&packets, 1);
+            let (first, second) = packets.split_at(cut.min(packets.len()));
+            let mut later = envelope(second, at_once);
+            let mut merged = envelope(first, at_once);
+            merged.merge(&later);
+            prop_assert_eq!(&merged, &whole);
+            later.merge(&envelope(first, at_once));
+            prop_assert_eq!(&later, &whole);
+            let least = packets.iter().map(|packet| packet.1).min();
+            prop_assert_eq!(whole.bins().map(|bin| bin.least_ns).min(), least);
+            prop_assert_eq!(whole.bins().map(|bin| bin.count).sum::<u64>(), packets.len() as u64);
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! Faults of clocks: what the lower envelope of latency does that a device does not.
+
+use super::envelope::{Bin, Envelope};
+use super::fit::{Fit, Piece, Point, STEEPEST, fit, line};
+use std::ops::Range;
+use tailtrim_stats::Histogram;
+
+/// Points that the envelope is reduced to: enough to find a step within a hundredth of the run, few enough that each is
+/// the smallest latency of many packets.
+const POINTS: usize = 128;
+
+/// With fewer, lines fit by chance.
+const FEWEST: usize = 16;
+
+/// Lines explain what the smallest latencies do if the excess above them is so many times smaller, times the root of the
+/// number of pieces: pieces follow a random walk, such as the queue of a device whose load is all that it can take, to
+/// about twice their root. For one line below `n` independent exponential excesses, the chance is `5^−n`.
+const EXPLAINED: f64 = 5.0;
+
+/// Part of the median latency that matters.
+const MATTERS: f64 = 0.05;
+
+/// A device that works differently from one moment on, with other interrupts, frequencies or caches, takes longer or
+/// shorter by less than this: interrupts are held back for 250 µs at most where nobody says otherwise (the 4,000
+/// interrupts/s of adaptive moderation), and cores wake within 200 µs.
+const DEVICE_NS: f64 = 500_000.0;
+
+/// Clocks that nobody steers run apart by more than this part of a second each second; a device that warms up changes more
+/// slowly.
+const SLOWEST: f64 = 5e-7;
+
+/// Part of a run that each side of a step takes at least: what begins or ends closer to the end of a run may be an
+/// episode of the device.
+const SIDE: usize = 16;
+
+/// Times the median excess above the line below all points that the excess of a busy device is.
+const FAR: f64 = 10.0;
+
+/// Part of a step by which two packets, one after the other, differ: the rest is for what else delays them.
+const SHARP: f64 = 0.8;
+
+/// A shift of the smallest latency from one moment on.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Step {
+    /// When the first packet after it entered.
+    pub(crate) at_ns: i64,
+    /// Samples before it.
+    pub(crate) behind: u64,
+    /// Time by which latencies are longer after it.
+    pub(crate) by_ns: i64,
+    /// Whether no device does this.
+    pub(crate) certain: bool,
+}
+
+/// A slope of the smallest latency.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Drift {
+    /// Least and greatest slopes, in parts of one: equal if it is straight.
+    pub(crate) slopes: [f64; 2],
+    /// From the lowest to the highest point.
+    pub(crate) range_ns: i64,
+}
+
+/// Faults of the clocks that an envelope shows.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Faults {
+    pub(crate) steps: Vec<Step>,
+    pub(crate) drift: Option<Drift>,
+}
+
+/// Finds faults that matter for latencies of this median. `variation` is the difference of the latencies of successive
+/// packets.
+pub(crate) fn faults(envelope: &Envelope, median_ns: i64, variation: &Histogram) -> Faults {
+    let bins: Vec<Bin> = envelope.bins().copied().collect();
+    let Some(origin_ns) = bins.first().map(|bin| bin.at_ns) else { return Faults::default() };
+    let matters = MATTERS * median_ns.unsigned_abs() as f64;
+    let mut groups: Vec<&[Bin]> = bins.chunks(bins.len().div_ceil(POINTS)).collect();
+    loop {
+        let points: Vec<Point> = groups.iter().filter_map(|bins| point(bins, origin_ns)).collect();
+        if points.len() < FEWEST {
+            return Faults::default();
+        }
+        if let Some(busy) = busy(&points, &groups) {
+            groups.drain(busy);
+            continue;
+        }
+        let found = fit(&points);
+        let excess = found.excess.max(1.0) * (found.pieces.len() as f64).sqrt();
+        if found.spread < EXPLAINED * excess {
+            return Faults::default();
+        }
+        let threshold = (EXPLAINED * excess).max(matters);
+        let shape = Shape { fit: &found, points: &points, groups: &groups, threshold, variation };
+        if let Some(episode) = shape.episode() {
+            groups.drain(episode);
+            continue;
+        }
+        return shape.faults();
+    }
+}
+
+/// The smallest latency of some bins.
+fn point(bins: &[Bin], origin_ns: i64) -> Option<Point> {
+    let least = bins.iter().min_by_key(|bin| (bin.least_ns, bin.at_ns))?;
+    let at = least.at_ns.saturating_sub(origin_ns) as f64;
+    Some(Point { at, ns: least.least_ns as f64 })
+}
+
+/// Groups far above the line below all, between others that are not: the device was busy, if what came behind them did not
+/// overtake them.
+fn busy(points: &[Point], groups: &[&[Bin]]) -> Option<Range<usize>> {
+    let line = line(points)?;
+    let excess: Vec<f64> = points.iter().map(|point| point.ns - line.at(point.at)).collect();
+    let mut sorted = excess.clone();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let far = FAR * sorted[sorted.len() / 2].max(1.0);
+    let mut from = 0;
+    for run in excess.chunk_by(|one, other| (*one > far) == (*other > far)) {
+        let to = from + run.len();
+        if run[0] > far && from > 0 && to < groups.len() {
+            let [before, after] = [groups[to - 1].last()?, groups[to].first()?];
+            let fall = before.least_ns - after.least_ns;
+            if after.at_ns - before.at_ns >= fall / 2 {
+                return Some(from..to);
+            }
+        }
+        from = to;
+    }
+    None
+}
+
+/// Lines, and what they go along.
+struct Shape<'a> {
+    fit: &'a Fit,
+    points: &'a [Point],
+    groups: &'a [&'a [Bin]],
+    /// Differences below this are none.
+    threshold: f64,
+    variation: &'a Histogram,
+}
+
+impl Shape<'_> {
+    /// The latencies of two lines where one ends and the next begins.
+    fn ends(&self, piece: usize) -> [f64; 2] {
+        let (before, after) = (&self.fit.pieces[piece], &self.fit.pieces[piece + 1]);
+        let time = f64::midpoint(self.points[before.to - 1].at, self.points[after.from].at);
+        [before.at(time), after.at(time)]
+    }
+
+    /// Time by which latencies are longer behind each piece but the last; 0 where that is less than matters.
+    fn jumps(&self) -> Vec<f64> {
+        let jump = |piece| {
+            let [before, after] = self.ends(piece);
+            if (after - before).abs() < self.threshold { 0.0 } else { after - before }
+        };
+        (0..self.fit.pieces.len() - 1).map(jump).collect()
+    }
+
+    /// Groups in which the device was busier for a while: latencies are longer and then what they were. Also those at an
+    /// end of the run, which are too few to be the other side of a step.
+    fn episode(&self) -> Option<Range<usize>> {
+        let (pieces, jumps) = (&self.fit.pieces, self.jumps());
+        let count = self.points.len();
+        let short = |groups: usize| groups * SIDE < count;
+        for (piece, jump) in jumps.iter().enumerate().filter(|(_, jump)| **jump != 0.0) {
+            let split = pieces[piece].to;
+            if *jump < 0.0 && short(split) {
+                return Some(0..split);
+            }
+            if *jump > 0.0 && short(count - split) {
+                return Some(split..count);
+            }
+            if *jump < 0.0 {
+                continue;
+            }
+            let level = self.ends(piece)[0];
+            for (down, fall) in jumps.iter().enumerate().skip(piece + 1) {
+                let after = self.ends(down)[1];
+                // What falls faster than time goes by was overtaken by what entered later: a clock was set back.
+                if *fall < 0.0 && after < level + jump / 2.0 {
+                    if after > level - self.threshold.max(jump / 2.0)
+                        && self.overtaken(down).is_none()
+                    {
+                        return Some(split..pieces[down].to);
+                    }
+                    break;
+                }
+            }
+        }
+        None
+    }
+
+    /// The bins around the end of a piece between which packets were overtaken by those that entered later.
+    fn overtaken(&self, piece: usize) -> Option<[&Bin; 2]> {
+        let [before, after] = self.edge(piece)?;
+        let fall = before.least_ns - after.least_ns;
+        (after.at_ns - before.at_ns < fall / 2).then_some([before, after])
+    }
+
+    /// The bins between which the smallest latency changes, if it does from one bin to the next.
+    fn edge(&self, piece: usize) -> Option<[&Bin; 2]> {
+        let split = self.fit.pieces[piece].to;
+        let around = split.saturating_sub(2)..(split + 2).min(self.groups.len());
+        let bins: Vec<&Bin> = self.groups[around].iter().copied().flatten().collect();
+        let [before, after] = self.ends(piece);
+        let (low, high) = (before.min(after), before.max(after));
+        // All bins on the high side lie near the high line, and the one beside them near the low one.
+        let is_high = |bin: &&Bin| bin.least_ns as f64 >= low + SHARP * (high - low);
+        let low_at = |bin: &Bin| (bin.least_ns as f64) <= high - SHARP * (high - low);
+        if after > before {
+            let last = bins.iter().rposition(|bin| !is_high(bin))?;
+            let edge = [bins[last], *bins.get(last + 1)?];
+            low_at(edge[0]).then_some(edge)
+        } else {
+            let first = bins.iter().position(|bin| !is_high(bin))?;
+            let edge = [bins[first.checked_sub(1)?], bins[first]];
+            low_at(edge[1]).then_some(edge)
+        }
+    }
+
+    fn faults(&self) -> Faults {
+        let Self { fit, points, .. } = self;
+        let (pieces, jumps) = (&fit.pieces, self.jumps());
+        let found = jumps.iter().enumerate().filter(|(_, jump)| **jump != 0.0);
+        let found: Vec<Option<Step>> = found.map(|(piece, jump)| self.step(piece, *jump)).collect();
+        let all = found.iter().all(Option::is_some);
+        let steps = found.into_iter().flatten().collect();
+        let drift = if all { self.drift(pieces, points, &jumps) } else { None };
+        Faults { steps, drift }
+    }
+
+    /// The lines without the steps: a clock that runs differently, or one that is steered.
+    fn drift(&self, pieces: &[Piece], points: &[Point], jumps: &[f64]) -> Option<Drift> {
+        let slopes = || pieces.iter().map(|piece| piece.slope);
+        let (least, greatest) =
+            (slopes().fold(f64::INFINITY, f64::min), slopes().fold(f64::NEG_INFINITY, f64::max));
+        let steepest = least.abs().max(greatest.abs());
+        if !(SLOWEST..STEEPEST).contains(&steepest) {
+            return None;
+        }
+        let mut moved = 0.0;
+        let mut ends = Vec::new();
+        for (index, piece) in pieces.iter().enumerate() {
+            moved += index.checked_sub(1).map_or(0.0, |before| jumps[before]);
+            let times = [points[piece.from].at, points[piece.to - 1].at];
+            ends.extend(times.map(|time| piece.at(time) - moved));
+        }
+        let lowest = ends.iter().copied().fold(f64::INFINITY, f64::min);
+        let highest = ends.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        if highest - lowest < self.threshold {
+            return None;
+        }
+        let length = points.last().map_or(1.0, |last| last.at).max(1.0);
+        let rise = ends.last()? - ends.first()?;
+        let straight = rise.abs() >= 0.9 * (highest - lowest);
+        let slopes = if straight { [rise / length; 2] } else { [least, greatest] };
+        Some(Drift { slopes, range_ns: (highest - lowest) as i64 })
+    }
+
+    /// A step, if one packet differs from the next by as much.
+    fn step(&self, piece: usize, jump: f64) -> Option<Step> {
+        let [before, after] = self.edge(piece)?;
+        let bins = self.groups.iter().copied().flatten();
+        let behind = bins.take_while(|bin| bin.at_ns <= before.at_ns).map(|bin| bin.count).sum();
+        let alike = |ns: i64| ns as f64 * jump.signum() >= SHARP * jump.abs();
+        let differ = |found: &dyn Fn(i64) -> bool| -> u64 {
+            let varied = self.variation.sorted().into_iter();
+            varied.filter(|(ns, _)| found(*ns)).map(|(_, count)| count).sum()
+        };
+        if differ(&alike) == 0 {
+            return None;
+        }
+        // A device that does this now and then may do it once more.
+        let habit = differ(&|ns| ns.abs() as f64 >= SHARP * jump.abs());
+        let once = habit <= self.jumps().iter().filter(|jump| **jump != 0.0).count() as u64;
+        let impossible = self.ends(piece).iter().any(|ns| *ns <= 0.0);
+        let certain = impossible || (once && jump.abs() >= DEVICE_NS);
+        Some(Step { at_ns: after.at_ns, behind, by_ns: jump as i64, certain })
+    }
+}

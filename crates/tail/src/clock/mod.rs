@@ -1,0 +1,16 @@
+//! Clocks of the taps: findings in what two captures say about them, with no other reference.
+//!
+//! Stamps of two clocks give `latency + difference of the clocks`. The latency has a lower bound that stays, the smallest
+//! time that the way takes, and excess above it that comes and goes. So what the *lower [envelope](envelope)* of latency
+//! over time does, the clocks do, or the way changed. [`fit`] draws the pieces of lines below it, [`faults`] says which of
+//! them no queue explains.
+
+pub(crate) mod envelope;
+pub(crate) mod faults;
+mod fit;
+#[cfg(test)]
+mod simulated;
+pub(crate) mod told;
+pub(crate) mod words;
+
+pub(crate) use fit::STEEPEST;
