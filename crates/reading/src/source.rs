@@ -16,7 +16,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tailtrim_tail::capture::{CaptureError, CaptureReader, Input, StampSource, Streamed};
@@ -43,6 +43,8 @@ pub struct CaptureInput {
     pub(crate) plain: Option<Plain>,
     /// The cores that decompress it ahead of its reader; `None` where it is not a compressed file.
     pub(crate) spare: Option<Spare>,
+    /// How to open it a second time; `None` of a pipe.
+    pub(crate) again: Option<(PathBuf, Reading)>,
 }
 
 /// Size of a file, for the share that has been read.
@@ -86,7 +88,8 @@ pub fn open(path: &Path, reading: Reading) -> Result<CaptureInput, CaptureError>
     };
     let moonsniff = is_moonsniff(&name);
     let capture = CaptureReader::open(name, input, reading.stamps, moonsniff, reading.salvage)?;
-    Ok(CaptureInput { capture, extent, plain, spare })
+    let again = (!matches!(extent, Extent::Unknown)).then(|| (path.to_owned(), reading));
+    Ok(CaptureInput { capture, extent, plain, spare, again })
 }
 
 fn is_moonsniff(name: &str) -> bool {

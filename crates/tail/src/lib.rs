@@ -4,6 +4,7 @@
 //! 2. [`signature`] takes the bytes that identify a frame,
 //! 3. [`matching`] pairs ingress with egress and counts what became of every packet,
 //! 4. [`analysis`] drives these over two captures, and [`summary`] is its result.
+//!    What [`unmatched`] packets have in common explains why they are in no pair.
 //!
 //! Nothing in here makes a system call, reads a clock, starts a thread or uses `unsafe`: bytes and times
 //! are passed in, so that everything can be tested anywhere.
@@ -14,3 +15,4 @@ pub mod capture;
 pub mod matching;
 pub mod signature;
 pub mod summary;
+pub mod unmatched;

@@ -80,6 +80,11 @@ impl Selection {
     pub(crate) fn first(bytes: usize) -> Self {
         Self(iter::once(0..bytes).collect())
     }
+
+    /// These bytes, of which none may be empty.
+    pub(crate) fn of(ranges: Vec<Range<usize>>) -> Self {
+        Self(ranges)
+    }
 }
 
 impl FromStr for Selection {

@@ -4,6 +4,7 @@ use super::latencies::Latencies;
 use super::{Analysis, Options, Second, WorstPacket, report};
 use crate::signature::{Rewrites, Selection};
 use crate::summary;
+use crate::unmatched::Leftovers;
 use tailtrim_stats::{Histogram, Ranked, SlotCounts, Worst};
 
 /// Everything that the result is made of. Of the outcomes, the matched packets and the trimmed among
@@ -48,6 +49,7 @@ impl Findings {
             worst,
             seconds: self.seconds,
             bursts: self.latencies.bursts,
+            leftovers: Leftovers::default(),
         }
     }
 }

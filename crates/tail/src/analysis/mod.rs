@@ -43,6 +43,7 @@ use crate::capture::CaptureError;
 use crate::matching::Window;
 use crate::signature::{Rewrites, Selection};
 use crate::summary::{self, Summary};
+use crate::unmatched::Leftovers;
 use std::ops::ControlFlow;
 use tailtrim_stats::{Histogram, Probability, Ranked};
 
@@ -135,6 +136,8 @@ pub struct Analysis {
     pub seconds: Vec<Second>,
     /// Latencies by position in the burst, where the traffic came in bursts.
     pub bursts: Option<Bursts>,
+    /// The packets in no pair, where they were matched here.
+    pub leftovers: Leftovers,
 }
 
 /// Analyses two captures, or two other sources. Samples go to `sink` as they are matched; `progress` is told

@@ -12,6 +12,7 @@ use super::{Analysis, Bursts, Options, Sink, Source};
 use crate::matching::{Decided, Fate, Pair};
 use crate::signature::Signature;
 use crate::summary;
+use crate::unmatched::Leftovers;
 use std::collections::BTreeMap;
 use std::ops::DerefMut;
 use tailtrim_stats::Histogram;
@@ -28,6 +29,7 @@ pub(super) struct RunningCounts<'a> {
     /// Stamps of unmatched egress packets of the first window. Whether their ingress packets may have come
     /// before the first one shows only at the end.
     unmatched: Histogram,
+    leftovers: Leftovers,
     origin_ns: i64,
     /// Samples that are counted elsewhere.
     outstanding: u64,
@@ -44,6 +46,7 @@ impl<'a> RunningCounts<'a> {
             tally: Tally::default(),
             before_first: BTreeMap::new(),
             unmatched: Histogram::new(),
+            leftovers: Leftovers::default(),
             origin_ns: terms.origin_ns,
             outstanding: 0,
         }
@@ -127,6 +130,7 @@ impl<'a> RunningCounts<'a> {
     /// A packet is given up no sooner than a packet that left a window later was read, unless the egress
     /// capture has ended: so where the captures end decides here as it does at the end.
     fn count(&mut self, fate: Fate, stamp_ns: i64, bounds_ns: (i64, i64)) {
+        self.leftovers.note(fate, stamp_ns);
         let since_ns = stamp_ns.saturating_sub(bounds_ns.0);
         if fate == Fate::Unmatched && since_ns < self.options.window.window_ns {
             self.unmatched.record(stamp_ns);
@@ -170,8 +174,8 @@ impl<'a> RunningCounts<'a> {
             let outcome = ends.outcome(Fate::Unmatched, stamp_ns);
             self.tally.add(outcome, ends.is_trimmed(stamp_ns), 0, packets);
         }
-        let options = self.options;
-        self.findings(taps).analysis(options)
+        let (options, leftovers) = (self.options, std::mem::take(&mut self.leftovers));
+        Analysis { leftovers, ..self.findings(taps).analysis(options) }
     }
 
     fn findings<C: DerefMut<Target: Source>>(

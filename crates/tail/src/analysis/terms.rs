@@ -49,6 +49,12 @@ impl Terms {
         self.origin_ns
     }
 
+    /// The signer of both captures.
+    #[must_use]
+    pub fn signer(&self) -> &Signer {
+        &self.signer
+    }
+
     /// To be added to the egress stamps.
     #[must_use]
     pub fn shift_ns(&self) -> i64 {

@@ -21,7 +21,8 @@ pub use track::{CHAIN, Track};
 
 use crate::signature::Signer;
 use error::Damage;
-use keep::Keep;
+use keep::{Heads, Keep};
+use tailtrim_wire::frame::Link;
 use tailtrim_wire::label::Label;
 
 /// Where a frame's stamp is taken from.
@@ -82,6 +83,8 @@ pub struct CaptureReader {
     failure: Option<std::io::Error>,
     /// Those of the records that were read last, if they are wanted.
     labels: Option<Vec<Label>>,
+    /// The same of heads.
+    heads: Option<Heads>,
     ended: bool,
 }
 
@@ -144,6 +147,7 @@ impl CaptureReader {
             damage: None,
             failure: None,
             labels: None,
+            heads: None,
             ended: false,
         }
     }
@@ -168,6 +172,17 @@ impl CaptureReader {
     #[must_use]
     pub fn labels(&self) -> &[Label] {
         self.labels.as_deref().unwrap_or_default()
+    }
+
+    /// Has [`read`](Self::read) keep the first bytes of each frame, at most so many, in place of labels. Matching goes
+    /// without.
+    pub fn keep_heads(&mut self, most: usize) {
+        self.heads = Some(Heads::new(most));
+    }
+
+    /// The first bytes of the stamped frames that were read last; none unless [wanted](Self::keep_heads).
+    pub fn heads(&self) -> impl Iterator<Item = (Link, &[u8])> {
+        self.heads.iter().flat_map(Heads::iter)
     }
 
     /// The capture, as the user named it.
@@ -271,11 +286,15 @@ impl CaptureReader {
         if let Some(labels) = &mut self.labels {
             labels.clear();
         }
+        if let Some(heads) = &mut self.heads {
+            heads.clear();
+        }
         while !self.ended {
             let (window_at, window) = (self.offset, self.input.window());
-            let progress = match &mut self.labels {
-                None => self.decoder.decode(window, signer, batch, &mut ()),
-                Some(labels) => self.decoder.decode(window, signer, batch, labels),
+            let progress = match (&mut self.labels, &mut self.heads) {
+                (None, None) => self.decoder.decode(window, signer, batch, &mut ()),
+                (_, Some(heads)) => self.decoder.decode(window, signer, batch, heads),
+                (Some(labels), None) => self.decoder.decode(window, signer, batch, labels),
             };
             self.input.consume(progress.consumed);
             self.offset += progress.consumed as u64;
