@@ -38,6 +38,12 @@ impl Signature {
         Self { high: 0, low: (product ^ (product >> 32)).cast_signed() }
     }
 
+    /// The signature of the frame of this number among those of this signature.
+    pub(crate) fn numbered(self, number: u64) -> Self {
+        let (high, low) = (self.high.to_be_bytes(), self.low.to_be_bytes());
+        Self::of_bytes(&[high, low, number.to_be_bytes()].concat())
+    }
+
     #[inline]
     fn of_bytes(bytes: &[u8]) -> Self {
         let hash = xxh3_128(bytes);

@@ -151,6 +151,7 @@ fn stretches(
     options: &Options,
 ) -> Result<Option<Stretches>, CaptureError> {
     let (terms, sides) = sides(ingress, egress, options)?;
+    let sides = sides.filter(|_| terms.allow_stretches());
     Ok(sides.and_then(|sides| Stretches::of(sides, terms, packets, options)))
 }
 

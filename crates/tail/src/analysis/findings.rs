@@ -2,7 +2,6 @@
 
 use super::latencies::Latencies;
 use super::{Analysis, Options, Second, WorstPacket, report};
-use crate::signature::{Rewrites, Selection};
 use crate::summary;
 use crate::unmatched::Leftovers;
 use tailtrim_stats::{Histogram, Ranked, SlotCounts, Worst};
@@ -14,6 +13,8 @@ pub(super) struct Findings {
     pub(super) taps: summary::Taps,
     pub(super) ingress: summary::Ingress,
     pub(super) egress: summary::Egress,
+    /// Packets that could not be matched in their order although that was asked for.
+    pub(super) unnumbered: u64,
     pub(super) trimmed_undelivered: u64,
     pub(super) undelivered: SlotCounts,
     pub(super) latencies: Latencies,
@@ -55,15 +56,13 @@ impl Findings {
 }
 
 /// Settings of the signature for the summary.
-pub(super) fn signature(
-    selection: Option<&Selection>,
-    rewrites: Rewrites,
-    bytes: usize,
-) -> summary::SignatureSettings {
+pub(super) fn signature(options: &Options, bytes: usize) -> summary::SignatureSettings {
+    let Options { selection, rewrites, in_order, .. } = options;
     let masks = [("nat", rewrites.nat), ("tos", rewrites.tos), ("tunnel", rewrites.tunnel)];
     summary::SignatureSettings {
-        selection: selection.map(ToString::to_string),
+        selection: selection.as_ref().map(ToString::to_string),
         bytes,
         masks: masks.iter().filter(|(_, masked)| *masked).map(|(name, _)| *name).collect(),
+        in_order: *in_order,
     }
 }

@@ -1,6 +1,7 @@
 //! Two sides in, the tail out: drives reading, signing, matching and statistics in one pass.
 
 mod burst;
+mod copies;
 mod counting;
 mod decoding;
 mod departures;
@@ -9,6 +10,7 @@ mod gaps;
 mod latencies;
 mod ledger;
 mod merging;
+mod numbering;
 mod ongoing;
 mod order;
 mod outcomes;
@@ -69,6 +71,8 @@ pub struct Options {
     pub watched_to_the_end: bool,
     /// When the generator was not up to its schedule, as far as that is known.
     pub departures: Departures,
+    /// Match the n-th frame of a signature with the n-th that leaves: frames that nothing tells apart.
+    pub in_order: bool,
     /// Taken off each egress stamp, and so off each latency: what the cables between the taps and the device take,
     /// in ns. Negative where the way to the ingress tap is the longer one.
     pub correction_ns: i64,
@@ -87,6 +91,7 @@ impl Default for Options {
             worst: 5_000,
             watched_to_the_end: false,
             departures: Departures::default(),
+            in_order: false,
             correction_ns: 0,
         }
     }

@@ -182,7 +182,6 @@ impl<'a> RunningCounts<'a> {
         self,
         [mut entered, mut left]: [Tap<C>; 2],
     ) -> Findings {
-        let Options { selection, rewrites, .. } = self.options;
         let seconds = by_second(
             [entered.loads(), left.loads()],
             &self.tally.lost_by_second,
@@ -191,11 +190,13 @@ impl<'a> RunningCounts<'a> {
         let (mut ingress, mut egress) = (self.tally.ingress, self.tally.egress);
         (ingress.packets, ingress.unstamped) = (entered.packets, entered.unstamped);
         (egress.packets, egress.unstamped) = (left.packets, left.unstamped);
+        ingress.copy = entered.copies();
         Findings {
-            signature: findings::signature(selection.as_ref(), *rewrites, self.signature_bytes),
+            signature: findings::signature(self.options, self.signature_bytes),
             taps: summary::Taps { ingress: entered.facts(), egress: left.facts() },
             ingress,
             egress,
+            unnumbered: entered.unnumbered().max(left.unnumbered()),
             trimmed_undelivered: self.tally.trimmed_undelivered,
             undelivered: self.tally.undelivered,
             latencies: self.latencies,

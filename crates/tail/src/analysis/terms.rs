@@ -1,5 +1,6 @@
 //! Settings that the first records of two captures determine for all that follow.
 
+use super::copies::{self, Copies};
 use super::{Options, Source, burst};
 use crate::capture::{CaptureError, Record, WRAP_NS};
 use crate::signature::{SIGNED_BYTES, Signer};
@@ -14,6 +15,10 @@ pub struct Terms {
     pub(super) shift_ns: i64,
     /// The largest gap within a burst, where the traffic has bursts.
     pub(super) burst_gap_ns: Option<i64>,
+    /// Time within which an ingress frame of the same signature is a copy of a mirror port.
+    pub(super) copies_within_ns: Option<i64>,
+    /// Frames are matched in their order.
+    pub(super) in_order: bool,
 }
 
 impl Terms {
@@ -30,8 +35,13 @@ impl Terms {
         let first = ingress.peek(&signer)?;
         let second = egress.peek(&signer)?;
         let signer = signer.limited_to(common_bytes(&first).min(common_bytes(&second)));
-        let stamps: Vec<i64> =
-            first.iter().filter(|record| record.stamped).map(|record| record.stamp_ns).collect();
+        let copies_within_ns = copies::within_ns(&first, &second, || ingress.peek_forms());
+        let mut stamped: Vec<Record> =
+            first.iter().filter(|record| record.stamped).copied().collect();
+        if let Some(within_ns) = copies_within_ns {
+            Copies::new(within_ns).leave_out(&mut stamped);
+        }
+        let stamps: Vec<i64> = stamped.iter().map(|record| record.stamp_ns).collect();
         let first_egress = second.iter().find(|record| record.stamped).map(|r| r.stamp_ns);
         let origin_ns = stamps.first().copied().or(first_egress).unwrap_or(0);
         let shift_ns = if ingress.wraps() && egress.wraps() {
@@ -40,13 +50,21 @@ impl Terms {
             0
         };
         let shift_ns = shift_ns.saturating_sub(options.correction_ns);
-        Ok(Self { signer, origin_ns, shift_ns, burst_gap_ns: burst::threshold_ns(&stamps) })
+        let burst_gap_ns = burst::threshold_ns(&stamps);
+        let in_order = options.in_order;
+        Ok(Self { signer, origin_ns, shift_ns, burst_gap_ns, copies_within_ns, in_order })
     }
 
     /// When the first packet entered.
     #[must_use]
     pub fn origin_ns(&self) -> i64 {
         self.origin_ns
+    }
+
+    /// Whether any stretch of the captures can be matched on its own.
+    #[must_use]
+    pub fn allow_stretches(&self) -> bool {
+        self.copies_within_ns.is_none() && !self.in_order
     }
 
     /// The signer of both captures.

@@ -2,6 +2,7 @@
 
 use tailtrim_wire::frame::Link;
 use tailtrim_wire::label::Label;
+use xxhash_rust::xxh3::xxh3_64;
 
 /// Is shown each stamped frame in turn.
 pub(super) trait Keep {
@@ -56,6 +57,25 @@ impl Keep for Heads {
 
     fn identifier(&mut self, _: u32) {
         self.ends.push((Link::Ethernet, self.bytes.len()));
+    }
+}
+
+/// In what frames of one signature may differ: all up to the TTL.
+#[derive(Debug, Default)]
+pub(super) struct Forms(pub(super) Vec<u64>);
+
+impl Keep for Forms {
+    fn frame(&mut self, link: Link, frame: &[u8]) {
+        let start = link.payload(frame).map_or(frame.len(), |(_, start)| start);
+        // TTL and hop limit, with the protocol or the first byte of an address.
+        let end = frame.len().min(start + 9);
+        let until = frame.len().min(start);
+        let ttl = &frame[frame.len().min(start + 7)..end];
+        self.0.push(xxh3_64(&[&frame[..until], ttl].concat()));
+    }
+
+    fn identifier(&mut self, _: u32) {
+        self.0.push(0);
     }
 }
 

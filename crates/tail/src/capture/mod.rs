@@ -19,9 +19,9 @@ pub(crate) use mscap::WRAP_NS;
 pub use record::Record;
 pub use track::{CHAIN, Track};
 
-use crate::signature::Signer;
+use crate::signature::{Rewrites, Signer};
 use error::Damage;
-use keep::{Heads, Keep};
+use keep::{Forms, Heads, Keep};
 use tailtrim_wire::frame::Link;
 use tailtrim_wire::label::Label;
 
@@ -259,22 +259,37 @@ impl CaptureReader {
         if self.input.window().is_empty() && self.failure.is_some() {
             self.extend()?;
         }
+        let (records, decoder) = self.ahead(signer, &mut ());
+        if let (Decoder::Mscap(decoder), Decoder::Mscap(ahead)) = (&mut self.decoder, decoder) {
+            decoder.learn_width(&ahead);
+        }
+        Ok(records)
+    }
+
+    /// In what the frames of the records that [`peek`](Self::peek) shows differ beside what is signed, a value for each:
+    /// L2 header and TTL.
+    #[must_use]
+    pub fn peek_forms(&self) -> Vec<u64> {
+        let mut forms = Forms::default();
+        let (records, _) = self.ahead(&Signer::new(Rewrites::default()), &mut forms);
+        let mut forms = forms.0.into_iter();
+        let form = |record: &Record| if record.stamped { forms.next() } else { None };
+        records.iter().map(form).map(Option::unwrap_or_default).collect()
+    }
+
+    /// The records at hand, and the decoder behind them.
+    fn ahead(&self, signer: &Signer, keep: &mut impl Keep) -> (Vec<Record>, Decoder) {
         let window = self.input.window();
         let mut window = &window[..window.len().min(PEEK_BYTES)];
         let mut decoder = self.decoder.clone();
         let mut records = Vec::new();
         loop {
-            let Progress { consumed, damage } =
-                decoder.decode(window, signer, &mut records, &mut ());
+            let Progress { consumed, damage } = decoder.decode(window, signer, &mut records, keep);
             window = &window[consumed..];
             if consumed == 0 || damage.is_some() {
-                break;
+                return (records, decoder);
             }
         }
-        if let (Decoder::Mscap(decoder), Decoder::Mscap(ahead)) = (&mut self.decoder, decoder) {
-            decoder.learn_width(&ahead);
-        }
-        Ok(records)
     }
 
     /// Clears `batch` and fills it with the next records. Returns `false` at the end of the capture.

@@ -99,7 +99,12 @@ pub fn explain(mut kept: Kept, terms: &Terms, options: &Options, summary: &mut S
     let found: Vec<Warning> = found.collect();
     if !found.is_empty() {
         // They say why.
-        summary.warnings.retain(|warning| !matches!(warning.code, "no_samples" | "duplicate"));
+        let repeated = found.iter().any(|found| matches!(found.code, "identical" | "unsigned"));
+        summary.warnings.retain(|warning| match warning.code {
+            "no_samples" => false,
+            "duplicate" => !repeated,
+            _ => true,
+        });
     } else if tried
         && let Some(warning) = summary.warnings.iter_mut().find(|one| one.code == "no_samples")
     {
