@@ -15,6 +15,7 @@ use tailtrim_reading::source::{self, Reading};
 use tailtrim_tables::{SampleSink, write_tables};
 use tailtrim_tail::analysis::{Analysis, AnalysisError, Departures, Options};
 use tailtrim_tail::capture::StampSource;
+use tailtrim_tail::directions::Direction;
 use tailtrim_tail::summary::Summary;
 
 /// Match an ingress and an egress capture, and print the summary as JSON.
@@ -33,6 +34,9 @@ pub(crate) struct Analyze {
     /// Source of the time stamps
     #[arg(long, value_parser = one_of(STAMPS), default_value = "header")]
     stamps: StampSource,
+    /// Of captures with packets of both directions, those that go this way
+    #[arg(long, value_parser = one_of(DIRECTIONS))]
+    direction: Option<Direction>,
     /// Analyse a damaged capture up to the damage
     #[arg(long)]
     salvage: bool,
@@ -60,11 +64,18 @@ const STAMPS: &[(&str, &str, StampSource)] = &[
     ),
 ];
 
+const DIRECTIONS: &[(&str, &str, Direction)] = &[
+    ("forward", "From the ingress tap to the egress tap", Direction::Forward),
+    ("reverse", "From the egress tap to the ingress tap", Direction::Reverse),
+];
+
 /// Runs the verb and prints its result.
 pub(crate) fn run(request: &Analyze) -> Outcome {
     let departures = request.departures.as_deref().map(departures).transpose()?;
     let summary = summary(request, departures.unwrap_or_default())?;
-    output::json(&summary, if summary.samples == 0 { Exit::Negative } else { Exit::Success })
+    let invalid = summary.warnings.iter().any(|warning| warning.invalidates);
+    let negative = summary.samples == 0 || invalid;
+    output::json(&summary, if negative { Exit::Negative } else { Exit::Success })
 }
 
 impl From<AnalysisError> for Failure {
@@ -80,7 +91,8 @@ fn summary(request: &Analyze, departures: Departures) -> Result<Summary, Failure
     let reading = Reading { stamps: request.stamps, salvage: request.salvage };
     let ingress = source::open(&request.ingress, reading).or_hint(Exit::Usage)?;
     let egress = source::open(&request.egress, reading).or_hint(Exit::Usage)?;
-    let options = Options { departures, ..request.matching.options() };
+    let direction = request.direction;
+    let options = Options { departures, direction, ..request.matching.options() };
     let progress = |_, _| ControlFlow::Continue(());
     if let Some(directory) = &request.out {
         fs::create_dir_all(directory)

@@ -16,6 +16,7 @@ use tailtrim_reading::source::{self, Extent, Reading};
 use tailtrim_tables::{SampleSink, batches, write_tables};
 use tailtrim_tail::analysis::{Analysis, AnalysisError, Departures, Options, Sample};
 use tailtrim_tail::capture::StampSource;
+use tailtrim_tail::directions::Direction;
 use tailtrim_tail::matching::Window;
 use tailtrim_tail::signature::Rewrites;
 
@@ -93,6 +94,8 @@ pub(crate) struct AnalysisArguments {
     stalled: Vec<(i64, i64)>,
     late: Vec<(i64, i64)>,
     correction_ns: i64,
+    in_order: bool,
+    direction: Option<String>,
 }
 
 impl AnalysisArguments {
@@ -105,6 +108,8 @@ impl AnalysisArguments {
             watched_to_the_end: self.watched_to_the_end,
             departures: Departures { stalled: self.stalled.clone(), late: self.late.clone() },
             correction_ns: self.correction_ns,
+            in_order: self.in_order,
+            direction: self.direction.as_deref().map(direction).transpose()?,
             ..signing(self.signature.as_deref(), &self.masks)?
         })
     }
@@ -112,6 +117,14 @@ impl AnalysisArguments {
     pub(crate) fn reading(&self) -> Reading {
         let stamps = if self.x552_trailer { StampSource::X552Trailer } else { StampSource::Header };
         Reading { stamps, salvage: self.salvage }
+    }
+}
+
+fn direction(name: &str) -> PyResult<Direction> {
+    match name {
+        "forward" => Ok(Direction::Forward),
+        "reverse" => Ok(Direction::Reverse),
+        _ => Err(invalid(format!("unknown direction {name:?}, expected forward or reverse"))),
     }
 }
 
@@ -147,7 +160,7 @@ impl PythonProgress<'_> {
 #[pyfunction]
 #[pyo3(signature = (ingress, egress, *, signature, masks, trim_ns, window_ns, quantiles, confidence,
     x552_trailer, salvage, watched_to_the_end, directory, keep_samples, progress, stalled = Vec::new(), late = Vec::new(),
-    correction_ns = 0, jobs = None))]
+    correction_ns = 0, in_order = false, direction = None, jobs = None))]
 #[allow(clippy::too_many_arguments, reason = "keyword-only, called by one typed wrapper")]
 pub(crate) fn analyze(
     py: Python<'_>,
@@ -168,6 +181,8 @@ pub(crate) fn analyze(
     stalled: Vec<(i64, i64)>,
     late: Vec<(i64, i64)>,
     correction_ns: i64,
+    in_order: bool,
+    direction: Option<String>,
     jobs: Option<NonZeroUsize>,
 ) -> PyResult<NativeAnalysis> {
     let asked = AnalysisArguments {
@@ -183,6 +198,8 @@ pub(crate) fn analyze(
         stalled,
         late,
         correction_ns,
+        in_order,
+        direction,
     };
     let (reading, options) = (asked.reading(), asked.options()?);
     let mut sink = SampleSink::new(keep_samples, directory.as_deref())

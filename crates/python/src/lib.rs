@@ -28,7 +28,7 @@ mod _native {
     #[pymodule_export]
     use crate::decode::NativeDecoder;
     #[pymodule_export]
-    use crate::errors::{CaptureError, OutputError, TailtrimError};
+    use crate::errors::{CaptureError, OutputError, TailtrimError, TwoDirectionsError};
 
     #[pymodule_export]
     use crate::explain::{explain_late, periodic_causes, phases_covered, simulate_interrupts};

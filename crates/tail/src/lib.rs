@@ -12,6 +12,7 @@
 
 pub mod analysis;
 pub mod capture;
+pub mod directions;
 pub mod matching;
 pub mod signature;
 pub mod summary;

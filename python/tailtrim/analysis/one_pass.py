@@ -29,6 +29,8 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
     x552_trailer: bool = False,
     salvage: bool = False,
     allow_negative: bool = False,
+    in_order: bool = False,
+    direction: str | None = None,
     out: str | os.PathLike[str] | None = None,
     keep_samples: bool = False,
     departures: Departures = WELL,
@@ -50,6 +52,10 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
         x552_trailer: take stamps from the last eight bytes of each frame.
         salvage: use what precedes damage instead of raising.
         allow_negative: do not raise although most packets left before they entered.
+        in_order: match the n-th frame of a signature with the n-th that leaves, where nothing
+            tells frames apart: neither losses nor changes of the order are seen.
+        direction: of captures with packets of both directions those that go ``"forward"``, from
+            ingress to egress, or ``"reverse"``.
         out: where to leave a run directory.
         departures: when the load generator was not up to its schedule, if that is known.
         correction_ns: taken off each latency, for cables between the taps and the device.
@@ -61,7 +67,8 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
         The summary and the tables.
 
     Raises:
-        CaptureError: a capture cannot be read; or most packets left before they entered.
+        CaptureError: a capture cannot be read; or most packets left before they entered, or go
+            two ways.
         OutputError: ``out`` cannot be written.
         ValueError: an option makes no sense.
 
@@ -82,6 +89,8 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
         "confidence": confidence,
         "x552_trailer": x552_trailer,
         "salvage": salvage,
+        "in_order": in_order,
+        "direction": direction,
     }
     options = native(matching, departures, correction_ns)
 

@@ -85,6 +85,8 @@ class MatchingOptions(TypedDict, total=False):
     confidence: str
     x552_trailer: bool
     salvage: bool
+    in_order: bool
+    direction: str | None
 
 
 def native(
@@ -108,6 +110,8 @@ def native(
         "watched_to_the_end": False,
         **asdict(departures),
         "correction_ns": correction_ns,
+        "in_order": matching.get("in_order", False),
+        "direction": matching.get("direction"),
     }
 
 

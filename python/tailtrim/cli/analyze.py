@@ -12,7 +12,7 @@ from tailtrim.cli import engine_options, options
 from tailtrim.cli.console import Progress, say, show, show_run
 from tailtrim.cli.engine_options import EngineName, Memory, Scratch, Server, is_decoded
 from tailtrim.cli.objectives import judge, need_samples, needed_quantiles, read_asserts
-from tailtrim.errors import ExitCode
+from tailtrim.errors import ExitCode, TwoDirectionsError
 from tailtrim.results import Summary
 
 EXAMPLES = """\b
@@ -80,6 +80,21 @@ AllowNegative = Annotated[
         help="Accept captures in which most packets leave before they enter.",
     ),
 ]
+InOrder = Annotated[
+    bool,
+    typer.Option(
+        "--in-order",
+        help="Match frames that nothing tells apart in their order: the n-th that leaves with the"
+        " n-th that entered. Neither losses nor changes of the order are seen.",
+    ),
+]
+Way = Annotated[
+    options.Direction | None,
+    typer.Option(
+        help="Of captures with packets of both directions, those that go forward (ingress to"
+        " egress) or in reverse. Default: both, one after the other.",
+    ),
+]
 Where = Annotated[
     EngineName | None,
     typer.Option(
@@ -120,6 +135,8 @@ def command(  # noqa: PLR0913 - one parameter an option
     stamps: options.StampSource = options.Stamps.HEADER,
     salvage: options.Salvage = False,
     allow_negative: AllowNegative = False,
+    in_order: InOrder = False,
+    direction: Way = None,
     asserts: options.Asserts = None,
     junit: options.Junit = None,
     engine: Where = None,
@@ -153,15 +170,25 @@ def command(  # noqa: PLR0913 - one parameter an option
     at: dict[str, Any] = {"engine": engine, "server": server, "memory": memory, "scratch": scratch}
     if jobs is not None and engine is not EngineName.NATIVE:
         raise ValueError(f"--jobs is for the native matcher, engine {engine} has none")
-    analysis = (
-        _in_one_pass(captures, decoding | matching | {"jobs": jobs})
-        if engine is EngineName.NATIVE
-        else engine_options.analyze(captures, **at, decoding=decoding, matching=matching)
-    )
+    if engine is not EngineName.NATIVE and (in_order or direction):
+        option = "--in-order" if in_order else "--direction"
+        raise ValueError(f"{option} is for the native matcher, engine {engine} has none")
+    native = {"jobs": jobs, "in_order": in_order, "direction": direction}
+    try:
+        analysis = (
+            _in_one_pass(captures, decoding | matching | native)
+            if engine is EngineName.NATIVE
+            else engine_options.analyze(captures, **at, decoding=decoding, matching=matching)
+        )
+    except TwoDirectionsError:
+        if json or objectives or out is not None:
+            raise
+        _print_both(captures, decoding | matching | native)
+        return
     if json:
         say(analysis.summary.text)
     else:
-        _print(analysis.summary, name=out.name if out else Path(ingress).name, out=out)
+        _print([analysis.summary], names=[out.name if out else Path(ingress).name], out=out)
     from tailtrim.analysis.slo import JudgedRun  # noqa: PLC0415 - the help does without
 
     judge([JudgedRun(Path(ingress).name, analysis)], objectives, junit)
@@ -180,9 +207,20 @@ def _in_one_pass(captures: list[str], matching: dict[str, Any]) -> tailtrim.Anal
         return tailtrim.analyze(*captures, progress=progress, **matching)
 
 
-def _print(summary: Summary, *, name: str, out: Path | None) -> None:
+def _print_both(captures: list[str], matching: dict[str, Any]) -> None:
+    """Print the results of two directions."""
+    summaries = [
+        _in_one_pass(captures, matching | {"direction": direction}).summary
+        for direction in options.Direction
+    ]
+    _print(summaries, names=list(options.Direction))
+    if any(summary.samples == 0 or summary.invalid for summary in summaries):
+        raise typer.Exit(ExitCode.NEGATIVE)
+
+
+def _print(summaries: list[Summary], *, names: list[str], out: Path | None = None) -> None:
     from tailtrim.publishing.report.terminal.run_text import render  # noqa: PLC0415 - not for --json
 
-    show(render([summary], [name]))
+    show(render(summaries, names))
     if out is not None:
         show_run(out, out)

@@ -65,14 +65,19 @@ pub fn all_cores() -> NonZeroUsize {
 /// # Errors
 /// Those of [`analysis::analyze`].
 pub fn analyze<S: Sink + Send>(
-    ingress: CaptureInput,
-    egress: CaptureInput,
+    mut ingress: CaptureInput,
+    mut egress: CaptureInput,
     jobs: NonZeroUsize,
     options: &Options,
     sink: &mut S,
     progress: impl FnMut(u64, u64) -> ControlFlow<()>,
 ) -> Result<Analysis, AnalysisError> {
-    let again = SecondLook::at(&ingress, &egress);
+    let mut again = SecondLook::at(&ingress, &egress);
+    if let Some(direction) = options.direction {
+        let (way, sides) = again.ok_or(AnalysisError::Pipe)?.in_direction(direction, options)?;
+        [ingress, egress] = sides;
+        again = Some(way);
+    }
     let mut analysis = first_look(ingress, egress, jobs, options, sink, progress)?;
     if let Some(again) = again {
         again.explain(&mut analysis, options);

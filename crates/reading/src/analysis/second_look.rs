@@ -3,9 +3,12 @@
 use crate::source::{self, CaptureInput, Reading};
 use std::collections::HashSet;
 use std::path::PathBuf;
-use tailtrim_tail::analysis::{Analysis, Options, Terms};
-use tailtrim_tail::capture::{CaptureError, Record};
+use std::sync::Arc;
+use tailtrim_tail::analysis::{Analysis, AnalysisError, Options, Terms};
+use tailtrim_tail::capture::{CaptureError, Link, Record, Wanted};
+use tailtrim_tail::directions::{Direction, Directions, FirstPackets, Keys, LOOKED_AT};
 use tailtrim_tail::matching::DISORDER_NS;
+use tailtrim_tail::signature::Signer;
 use tailtrim_tail::unmatched::{self, Frame, Kept};
 
 /// Bytes of a frame in no pair that are kept: the headers of a tunnel, those of the packet in it, and some of its payload.
@@ -20,20 +23,71 @@ const FIRST: usize = 4_096;
 const WHOLE: usize = 2_048;
 
 /// Two captures that can be opened again.
-pub(super) struct SecondLook([(PathBuf, Reading); 2]);
+pub(super) struct SecondLook {
+    sides: [(PathBuf, Reading); 2],
+    /// The frames of each that count, if not all do.
+    wanted: Option<[Wanted; 2]>,
+}
 
 impl SecondLook {
     /// `None` where one is a pipe.
     pub(super) fn at(ingress: &CaptureInput, egress: &CaptureInput) -> Option<Self> {
-        ingress
-            .again
-            .clone()
-            .zip(egress.again.clone())
-            .map(|(ingress, egress)| Self([ingress, egress]))
+        let (ingress, egress) = ingress.again.clone().zip(egress.again.clone())?;
+        Some(Self { sides: [ingress, egress], wanted: None })
     }
 
-    /// Adds to the warnings what explains packets in no pair. Captures without any are not read again.
+    /// The captures as if they had only packets of one direction, those of the other way round with the sides exchanged.
+    ///
+    /// # Errors
+    /// They cannot be read, or have one direction only.
+    pub(super) fn in_direction(
+        mut self,
+        direction: Direction,
+        options: &Options,
+    ) -> Result<(Self, [CaptureInput; 2]), AnalysisError> {
+        let directions = Arc::new(self.directions(options)?.ok_or(AnalysisError::OneDirection)?);
+        let mut wanted = [0, 1].map(|side| {
+            let directions = Arc::clone(&directions);
+            let wanted: Wanted =
+                Arc::new(move |link, frame| directions.has(direction, side, link, frame));
+            wanted
+        });
+        if direction == Direction::Reverse {
+            self.sides.reverse();
+            wanted.reverse();
+        }
+        let [mut ingress, mut egress] = [self.open(0)?, self.open(1)?];
+        ingress.capture.only(Arc::clone(&wanted[0]));
+        egress.capture.only(Arc::clone(&wanted[1]));
+        self.wanted = Some(wanted);
+        Ok((self, [ingress, egress]))
+    }
+
+    /// The directions of the first packets, where there are two.
+    fn directions(&self, options: &Options) -> Result<Option<Directions>, CaptureError> {
+        let [mut ingress, mut egress] = [self.open(0)?, self.open(1)?];
+        let terms = Terms::of(&mut ingress.capture, &mut egress.capture, options)?;
+        let mut packets = FirstPackets::default();
+        each(ingress, LOOKED_AT, terms.signer(), |record, link, head| {
+            packets.enters(record.signature, record.stamp_ns, Keys::of(link, head));
+        })?;
+        each(egress, 2 * LOOKED_AT, terms.signer(), |record, link, head| {
+            let stamp_ns = record.stamp_ns.saturating_add(terms.shift_ns());
+            packets.leaves(record.signature, stamp_ns, Keys::of(link, head), options.window);
+        })?;
+        Ok(packets.directions())
+    }
+
+    /// Adds to the warnings what explains packets in no pair, and negative latencies. Captures without any are not read
+    /// again.
     pub(super) fn explain(&self, analysis: &mut Analysis, options: &Options) {
+        if self.wanted.is_none()
+            && unmatched::may_go_both_ways(&analysis.leftovers, &analysis.summary)
+            && let Ok(Some(directions)) = self.directions(options)
+        {
+            unmatched::tell_directions(&directions, &mut analysis.summary);
+            return;
+        }
         if !unmatched::is_worth_a_look(&analysis.leftovers, &analysis.summary) {
             return;
         }
@@ -47,13 +101,16 @@ impl SecondLook {
         let [mut ingress, mut egress] = [self.open(0)?, self.open(1)?];
         let terms = Terms::of(&mut ingress.capture, &mut egress.capture, options)?;
         let leftovers = &analysis.leftovers;
-        let (lost, entered) = read(ingress, &leftovers.lost, 0, &terms)?;
-        let (unmatched, left) = read(egress, &leftovers.unmatched, terms.shift_ns(), &terms)?;
+        let [entering, leaving] =
+            [0, 1].map(|side| self.wanted.as_ref().map(|wanted| &wanted[side]));
+        let (lost, entered) = read(ingress, entering, &leftovers.lost, 0, &terms)?;
+        let (unmatched, left) =
+            read(egress, leaving, &leftovers.unmatched, terms.shift_ns(), &terms)?;
         Ok((Kept { lost, unmatched, first: [entered, left] }, terms))
     }
 
     fn open(&self, side: usize) -> Result<CaptureInput, CaptureError> {
-        let (path, reading) = &self.0[side];
+        let (path, reading) = &self.sides[side];
         source::open(path, *reading)
     }
 }
@@ -61,6 +118,7 @@ impl SecondLook {
 /// The frames with these stamps, and the first ones. The stamps of the capture are `shift_ns` smaller.
 fn read(
     source: CaptureInput,
+    only: Option<&Wanted>,
     stamps_ns: &[i64],
     shift_ns: i64,
     terms: &Terms,
@@ -77,6 +135,9 @@ fn read(
         for (Record { stamp_ns, length, .. }, (link, bytes)) in stamped.zip(capture.heads()) {
             let stamp_ns = stamp_ns.saturating_add(shift_ns);
             read_ns = read_ns.max(stamp_ns);
+            if only.is_some_and(|wanted| !wanted(link, bytes)) {
+                continue;
+            }
             let frame = |most: usize| {
                 let head = bytes[..bytes.len().min(most)].into();
                 Frame { stamp_ns, length: *length, link, head }
@@ -91,4 +152,24 @@ fn read(
         }
     }
     Ok((found, first))
+}
+
+/// Shows the first stamped packets of a capture with the first bytes of their frames.
+fn each(
+    source: CaptureInput,
+    count: usize,
+    signer: &Signer,
+    mut show: impl FnMut(&Record, Link, &[u8]),
+) -> Result<(), CaptureError> {
+    let mut capture = source.capture;
+    capture.keep_heads(HEAD);
+    let (mut shown, mut batch) = (0, Vec::new());
+    while shown < count && capture.read(signer, &mut batch)? {
+        let stamped = batch.iter().filter(|record| record.stamped);
+        for (record, (link, head)) in stamped.zip(capture.heads()) {
+            show(record, link, head);
+            shown += 1;
+        }
+    }
+    Ok(())
 }

@@ -42,6 +42,7 @@ pub use stretch::Stretch;
 pub use terms::Terms;
 
 use crate::capture::CaptureError;
+use crate::directions::Direction;
 use crate::matching::Window;
 use crate::signature::{Rewrites, Selection};
 use crate::summary::{self, Summary};
@@ -71,6 +72,8 @@ pub struct Options {
     pub watched_to_the_end: bool,
     /// When the generator was not up to its schedule, as far as that is known.
     pub departures: Departures,
+    /// Analyse only packets that go this way, of captures that have both.
+    pub direction: Option<Direction>,
     /// Match the n-th frame of a signature with the n-th that leaves: frames that nothing tells apart.
     pub in_order: bool,
     /// Taken off each egress stamp, and so off each latency: what the cables between the taps and the device take,
@@ -91,6 +94,7 @@ impl Default for Options {
             worst: 5_000,
             watched_to_the_end: false,
             departures: Departures::default(),
+            direction: None,
             in_order: false,
             correction_ns: 0,
         }
@@ -107,6 +111,12 @@ pub enum AnalysisError {
     /// The sink could not take a sample.
     #[error("samples cannot be kept: {0}")]
     Sink(#[source] std::io::Error),
+    /// A direction was asked for, and the captures cannot be read twice to tell which packets go that way.
+    #[error("a pipe cannot be read twice, which a direction takes: expected two files")]
+    Pipe,
+    /// A direction was asked for, but packets go one way only.
+    #[error("all packets of these captures go one way, expected captures with both directions")]
+    OneDirection,
     /// The progress callback asked to stop.
     #[error("stopped on request")]
     Stopped,

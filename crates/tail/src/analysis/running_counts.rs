@@ -46,7 +46,11 @@ impl<'a> RunningCounts<'a> {
             tally: Tally::default(),
             before_first: BTreeMap::new(),
             unmatched: Histogram::new(),
-            leftovers: Leftovers::default(),
+            leftovers: Leftovers {
+                early: terms.early,
+                repeated: terms.repeated,
+                ..Leftovers::default()
+            },
             origin_ns: terms.origin_ns,
             outstanding: 0,
         }

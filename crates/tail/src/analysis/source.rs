@@ -69,7 +69,8 @@ impl Source for CaptureReader {
     }
 
     fn peek_forms(&mut self) -> Vec<u64> {
-        self.peek_forms()
+        // The method of the type, not this one.
+        Self::peek_forms(self)
     }
 
     #[inline]

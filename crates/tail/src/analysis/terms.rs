@@ -4,6 +4,7 @@ use super::copies::{self, Copies};
 use super::{Options, Source, burst};
 use crate::capture::{CaptureError, Record, WRAP_NS};
 use crate::signature::{SIGNED_BYTES, Signer};
+use std::collections::HashMap;
 
 /// Settings from the first records: the signer, the origin of time, and the shift between the captures.
 #[derive(Debug, Clone)]
@@ -19,6 +20,10 @@ pub struct Terms {
     pub(super) copies_within_ns: Option<i64>,
     /// Frames are matched in their order.
     pub(super) in_order: bool,
+    /// Some of the first packets left before they entered.
+    pub(super) early: bool,
+    /// Signatures of the first packets come again and again.
+    pub(super) repeated: bool,
 }
 
 impl Terms {
@@ -52,7 +57,17 @@ impl Terms {
         let shift_ns = shift_ns.saturating_sub(options.correction_ns);
         let burst_gap_ns = burst::threshold_ns(&stamps);
         let in_order = options.in_order;
-        Ok(Self { signer, origin_ns, shift_ns, burst_gap_ns, copies_within_ns, in_order })
+        let (early, repeated) = early_and_repeated(&stamped, &second, shift_ns);
+        Ok(Self {
+            signer,
+            origin_ns,
+            shift_ns,
+            burst_gap_ns,
+            copies_within_ns,
+            in_order,
+            early,
+            repeated,
+        })
     }
 
     /// When the first packet entered.
@@ -78,6 +93,17 @@ impl Terms {
     pub fn shift_ns(&self) -> i64 {
         self.shift_ns
     }
+}
+
+/// Whether some of these packets left before they entered, and whether most come again.
+fn early_and_repeated(first: &[Record], second: &[Record], shift_ns: i64) -> (bool, bool) {
+    let entered: HashMap<_, _> =
+        first.iter().map(|record| (record.signature, record.stamp_ns)).collect();
+    let early = second.iter().filter(|record| record.stamped).any(|record| {
+        let left_ns = record.stamp_ns.saturating_add(shift_ns);
+        entered.get(&record.signature).is_some_and(|entered_ns| left_ns < *entered_ns)
+    });
+    (early, entered.len() * 2 < first.len())
 }
 
 /// Signer of the options, before any capture is read.

@@ -1,5 +1,7 @@
 //! Parts of a stamped frame that are kept beside its record.
 
+use super::Record;
+use std::sync::Arc;
 use tailtrim_wire::frame::Link;
 use tailtrim_wire::label::Label;
 use xxhash_rust::xxh3::xxh3_64;
@@ -60,22 +62,57 @@ impl Keep for Heads {
     }
 }
 
-/// In what frames of one signature may differ: all up to the TTL.
-#[derive(Debug, Default)]
-pub(super) struct Forms(pub(super) Vec<u64>);
+/// Says which frames of a capture are wanted.
+pub type Wanted = Arc<dyn Fn(Link, &[u8]) -> bool + Send + Sync>;
 
-impl Keep for Forms {
+/// Leaves out frames that are not wanted.
+#[derive(Clone)]
+pub(super) struct Filter {
+    pub(super) wanted: Wanted,
+    /// Of the stamped frames that were read last.
+    verdicts: Vec<bool>,
+}
+
+impl Filter {
+    pub(super) fn new(wanted: Wanted) -> Self {
+        Self { wanted, verdicts: Vec::new() }
+    }
+
+    /// Takes out of the records those of frames that are not wanted.
+    pub(super) fn leave_out(&mut self, records: &mut Vec<Record>) {
+        let mut verdicts = self.verdicts.drain(..);
+        records.retain(|record| !record.stamped || verdicts.next().unwrap_or(true));
+    }
+}
+
+impl Keep for Filter {
     fn frame(&mut self, link: Link, frame: &[u8]) {
-        let start = link.payload(frame).map_or(frame.len(), |(_, start)| start);
-        // TTL and hop limit, with the protocol or the first byte of an address.
-        let end = frame.len().min(start + 9);
-        let until = frame.len().min(start);
-        let ttl = &frame[frame.len().min(start + 7)..end];
-        self.0.push(xxh3_64(&[&frame[..until], ttl].concat()));
+        self.verdicts.push((self.wanted)(link, frame));
     }
 
     fn identifier(&mut self, _: u32) {
-        self.0.push(0);
+        self.verdicts.push(true);
+    }
+}
+
+/// In what frames of one signature may differ: the L2 header and the TTL; `None` of frames that are not wanted.
+#[derive(Default)]
+pub(super) struct Forms {
+    pub(super) forms: Vec<Option<u64>>,
+    pub(super) wanted: Option<Wanted>,
+}
+
+impl Keep for Forms {
+    fn frame(&mut self, link: Link, frame: &[u8]) {
+        let start = link.payload(frame).map_or(frame.len(), |(_, start)| start).min(frame.len());
+        // TTL or hop limit, beside a byte that does not change.
+        let ttl = frame.get(start + 7..start + 9).unwrap_or_default();
+        let wanted = self.wanted.as_ref().is_none_or(|wanted| wanted(link, frame));
+        self.forms.push(wanted.then(|| xxh3_64(&[&frame[..start], ttl].concat())));
+    }
+
+    fn identifier(&mut self, _: u32) {
+        self.forms.push(Some(0));
     }
 }
 

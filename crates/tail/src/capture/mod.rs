@@ -21,8 +21,9 @@ pub use track::{CHAIN, Track};
 
 use crate::signature::{Rewrites, Signer};
 use error::Damage;
-use keep::{Forms, Heads, Keep};
-use tailtrim_wire::frame::Link;
+pub use keep::Wanted;
+use keep::{Filter, Forms, Heads, Keep};
+pub use tailtrim_wire::frame::Link;
 use tailtrim_wire::label::Label;
 
 /// Where a frame's stamp is taken from.
@@ -85,6 +86,7 @@ pub struct CaptureReader {
     labels: Option<Vec<Label>>,
     /// The same of heads.
     heads: Option<Heads>,
+    filter: Option<Filter>,
     ended: bool,
 }
 
@@ -148,15 +150,17 @@ impl CaptureReader {
             failure: None,
             labels: None,
             heads: None,
+            filter: None,
             ended: false,
         }
     }
 
     /// Where the records of this capture begin, of which none was read yet; `None` where only reading it from its begin tells: other formats than
-    /// classic pcap, and stamps that are not in the record headers.
+    /// classic pcap, stamps that are not in the record headers, and captures of which only [some frames](Self::only) count.
     #[must_use]
     pub fn track(&self) -> Option<Track> {
         match &self.decoder {
+            _ if self.filter.is_some() => None,
             Decoder::Pcap(decoder) => Track::of(decoder, self.input.window()),
             Decoder::Pcapng(_) | Decoder::Mscap(_) => None,
         }
@@ -178,6 +182,11 @@ impl CaptureReader {
     /// without.
     pub fn keep_heads(&mut self, most: usize) {
         self.heads = Some(Heads::new(most));
+    }
+
+    /// Reads only the frames that are wanted, as if the capture had no others. No heads are kept then.
+    pub fn only(&mut self, wanted: Wanted) {
+        self.filter = Some(Filter::new(wanted));
     }
 
     /// The first bytes of the stamped frames that were read last; none unless [wanted](Self::keep_heads).
@@ -259,7 +268,14 @@ impl CaptureReader {
         if self.input.window().is_empty() && self.failure.is_some() {
             self.extend()?;
         }
-        let (records, decoder) = self.ahead(signer, &mut ());
+        let (records, decoder) = match self.filter.clone() {
+            None => self.ahead(signer, &mut ()),
+            Some(mut filter) => {
+                let (mut records, decoder) = self.ahead(signer, &mut filter);
+                filter.leave_out(&mut records);
+                (records, decoder)
+            }
+        };
         if let (Decoder::Mscap(decoder), Decoder::Mscap(ahead)) = (&mut self.decoder, decoder) {
             decoder.learn_width(&ahead);
         }
@@ -270,11 +286,12 @@ impl CaptureReader {
     /// L2 header and TTL.
     #[must_use]
     pub fn peek_forms(&self) -> Vec<u64> {
-        let mut forms = Forms::default();
+        let wanted = self.filter.as_ref().map(|filter| filter.wanted.clone());
+        let mut forms = Forms { wanted, forms: Vec::new() };
         let (records, _) = self.ahead(&Signer::new(Rewrites::default()), &mut forms);
-        let mut forms = forms.0.into_iter();
-        let form = |record: &Record| if record.stamped { forms.next() } else { None };
-        records.iter().map(form).map(Option::unwrap_or_default).collect()
+        let mut forms = forms.forms.into_iter();
+        let form = |record: &Record| if record.stamped { forms.next().flatten() } else { Some(0) };
+        records.iter().filter_map(form).collect()
     }
 
     /// The records at hand, and the decoder behind them.
@@ -306,20 +323,25 @@ impl CaptureReader {
         }
         while !self.ended {
             let (window_at, window) = (self.offset, self.input.window());
-            let progress = match (&mut self.labels, &mut self.heads) {
-                (None, None) => self.decoder.decode(window, signer, batch, &mut ()),
-                (_, Some(heads)) => self.decoder.decode(window, signer, batch, heads),
-                (Some(labels), None) => self.decoder.decode(window, signer, batch, labels),
+            let progress = match (&mut self.labels, &mut self.heads, &mut self.filter) {
+                (None, None, None) => self.decoder.decode(window, signer, batch, &mut ()),
+                (_, _, Some(filter)) => self.decoder.decode(window, signer, batch, filter),
+                (_, Some(heads), _) => self.decoder.decode(window, signer, batch, heads),
+                (Some(labels), ..) => self.decoder.decode(window, signer, batch, labels),
             };
             self.input.consume(progress.consumed);
             self.offset += progress.consumed as u64;
             self.records += batch.len() as u64;
+            let none = batch.is_empty();
+            if let Some(filter) = &mut self.filter {
+                filter.leave_out(batch);
+            }
             if let Some(damage) = progress.damage {
                 // Records before the damage go out first; the decoder meets the damage again.
-                if batch.is_empty() {
+                if none {
                     self.finish(self.damaged(window_at, damage))?;
                 }
-            } else if batch.is_empty() {
+            } else if none {
                 let more = self.extend().or_else(|failure| self.finish(failure).map(|()| false))?;
                 if !more && !self.ended {
                     self.ended = true;

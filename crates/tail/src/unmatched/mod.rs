@@ -12,9 +12,10 @@ mod pairing;
 mod repeated;
 
 use crate::analysis::{Options, Terms};
+use crate::directions::Directions;
 use crate::matching::Fate;
 use crate::signature::Signer;
-use crate::summary::{Summary, Warning};
+use crate::summary::{Summary, Warning, grouped};
 use pairing::signatures;
 use std::collections::HashSet;
 use tailtrim_wire::frame::{self, Layers, Link};
@@ -32,6 +33,10 @@ pub struct Leftovers {
     pub lost: Vec<i64>,
     /// Egress packets that did not enter.
     pub unmatched: Vec<i64>,
+    /// Among the first packets some left before they entered.
+    pub early: bool,
+    /// The first packets have signatures that come again and again.
+    pub repeated: bool,
 }
 
 impl Leftovers {
@@ -84,7 +89,25 @@ pub struct Kept {
 #[must_use]
 pub fn is_worth_a_look(leftovers: &Leftovers, summary: &Summary) -> bool {
     let both = !leftovers.lost.is_empty() && !leftovers.unmatched.is_empty();
-    both || summary.ingress.duplicate > 0
+    both || leftovers.repeated || summary.ingress.duplicate > 0
+}
+
+/// Whether some packets may have gone the other way.
+#[must_use]
+pub fn may_go_both_ways(leftovers: &Leftovers, summary: &Summary) -> bool {
+    leftovers.early || summary.warnings.iter().any(|warning| warning.code == "not_positive")
+}
+
+/// Adds to the warnings of a summary that its captures have two directions.
+pub fn tell_directions(directions: &Directions, summary: &mut Summary) {
+    let [forward, reverse] = directions.counts.map(grouped);
+    let text = format!(
+        "both captures have packets of two directions (of the first ones, {forward} from ingress to egress and {reverse} back), \
+         which must be analysed one by one: --direction forward or --direction reverse"
+    );
+    // They are no error of clocks.
+    summary.warnings.retain(|warning| warning.code != "not_positive");
+    summary.warnings.push(warning("two_directions", directions.counts[1] as usize, text));
 }
 
 /// Adds to the warnings of a summary what explains its packets in no pair.
