@@ -49,7 +49,11 @@ pub(crate) fn raise_order(py: Python<'_>, error: &OrderError) -> PyErr {
     let hint = match error {
         OrderError::TwoDirections { .. } => {
             let hint = "use direction='forward' or direction='reverse'";
-            return noted(py, TwoDirectionsError::new_err(error.to_string()), Some(hint.to_owned()));
+            return noted(
+                py,
+                TwoDirectionsError::new_err(error.to_string()),
+                Some(hint.to_owned()),
+            );
         }
         OrderError::Same { .. } => "use allow_negative=True to analyse them as they are",
         OrderError::Negative { .. } => {

@@ -116,7 +116,7 @@ pub fn explain(mut kept: Kept, terms: &Terms, options: &Options, summary: &mut S
     kept.leave_out_common(signer);
     let looked_at = Sides { lost: &kept.lost, unmatched: &kept.unmatched };
     let tried = looked_at.is_whole();
-    let found = repeated::warning(&kept.first, signer, summary)
+    let found = repeated::warning(&kept.first, signer, options, summary)
         .into_iter()
         .chain(looked_at.explained(&kept.first[0], signer, options));
     let found: Vec<Warning> = found.collect();
@@ -165,8 +165,8 @@ impl Sides<'_> {
         if !self.is_whole() {
             return None;
         }
-        offload::warning(*self)
-            .or_else(|| fragments::warning(*self, options))
+        fragments::warning(*self, options)
+            .or_else(|| offload::warning(*self))
             .or_else(|| maskings::warning(*self, first, signer, options))
     }
 }

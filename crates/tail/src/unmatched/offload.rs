@@ -63,7 +63,7 @@ fn merged(whole: &[Frame], parts: &[Frame]) -> (usize, usize) {
     }
     streams.values_mut().for_each(|stream| stream.sort_unstable());
     let mut longer = HashSet::new();
-    let mut count = 0;
+    let (mut count, mut datagrams_of, mut datagrams_there) = (0, 0, 0);
     for part in parts.iter().filter_map(segment) {
         match part.transport {
             Transport::Tcp => {
@@ -80,25 +80,27 @@ fn merged(whole: &[Frame], parts: &[Frame]) -> (usize, usize) {
                 }
             }
             Transport::Udp => {
+                datagrams_there += 1;
                 let key = (part.flow, part.begin);
                 if let Some(&length) = datagrams.get(&key)
                     && key.1.len() == BEGIN
                     && part.length < length
                 {
                     // Only its first part has the same beginning.
-                    count += length.div_ceil(part.length) as usize;
+                    datagrams_of += length.div_ceil(part.length) as usize;
                     longer.insert((key.0, longer.len() as u32));
                 }
             }
         }
     }
-    (count, longer.len())
+    // A datagram that has only grown has no further parts.
+    if datagrams_of <= datagrams_there { (count + datagrams_of, longer.len()) } else { (count, 0) }
 }
 
 fn segment(frame: &Frame) -> Option<Segment<'_>> {
     let (start, layers) = frame.packet()?;
     let packet = &frame.head[start..];
-    let transport = layers.transport?;
+    let transport = layers.transport.filter(|_| !layers.fragment)?;
     let addresses = if layers.v6 { 8..40 } else { 12..20 };
     let header = packet.get(layers.payload..)?;
     let flow = [packet.get(addresses)?, header.get(..4)?].concat();
