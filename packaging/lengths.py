@@ -10,7 +10,8 @@ FILE_LINES = 400
 #: Files that would be harder to read in parts, each with its reason; up to so many lines.
 LONG_FILE_LINES = 600
 LONG_FILES = {
-    "crates/tail/src/capture/reader.rs": "one type, whose methods share its state",
+    "crates/tail/src/analysis/tap.rs": "one type, whose methods share its state",
+    "crates/tail/src/capture/reader.rs": "the same",
 }
 FUNCTION_LINES = 80
 SOURCES = ("*.rs", "*.py", "*.c", "*.h", "*.sh", "*.js", "*.css", "*.j2")

@@ -8,6 +8,7 @@ VERSION: str
 
 class TailtrimError(Exception): ...
 class CaptureError(TailtrimError): ...
+class TwoDirectionsError(CaptureError): ...
 class OutputError(TailtrimError): ...
 
 class NativeAnalysis:
@@ -99,6 +100,8 @@ def analyze(
     stalled: list[tuple[int, int]] = ...,
     late: list[tuple[int, int]] = ...,
     correction_ns: int = ...,
+    in_order: bool = ...,
+    direction: str | None = ...,
     jobs: int | None = ...,
     keep_lost: int = ...,
     interfaces: tuple[str | None, str | None] = ...,

@@ -29,7 +29,7 @@ from enum import IntEnum
 from string import Formatter
 from typing import TYPE_CHECKING, Self
 
-from tailtrim._native import CaptureError, OutputError, TailtrimError
+from tailtrim._native import CaptureError, OutputError, TailtrimError, TwoDirectionsError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -54,6 +54,7 @@ __all__ = [
     "RunDirectoryError",
     "RunError",
     "TailtrimError",
+    "TwoDirectionsError",
     "exit_code",
 ]
 

@@ -14,7 +14,8 @@ use tailtrim_reading::analysis::{all_cores, analyze};
 use tailtrim_reading::source::{self, Reading};
 use tailtrim_tables::{SampleSink, write_tables};
 use tailtrim_tail::analysis::{Analysis, AnalysisError, Departures, Options};
-use tailtrim_tail::capture::{Direction, Only, StampSource};
+use tailtrim_tail::capture::{InterfaceDirection, Only, StampSource};
+use tailtrim_tail::directions::Direction;
 use tailtrim_tail::summary::Summary;
 
 /// Match an ingress and an egress capture, and print the summary as JSON.
@@ -39,6 +40,9 @@ pub(crate) struct Analyze {
     /// The same of the egress capture, which may be the same file
     #[arg(long = "egress", value_name = "INTERFACE")]
     egress_interface: Option<String>,
+    /// Of captures with packets of both directions, those that go this way
+    #[arg(long, value_parser = one_of(DIRECTIONS))]
+    direction: Option<Direction>,
     /// Analyse a damaged capture up to the damage
     #[arg(long)]
     salvage: bool,
@@ -71,11 +75,18 @@ const STAMPS: &[(&str, &str, StampSource)] = &[
     ),
 ];
 
+const DIRECTIONS: &[(&str, &str, Direction)] = &[
+    ("forward", "From the ingress tap to the egress tap", Direction::Forward),
+    ("reverse", "From the egress tap to the ingress tap", Direction::Reverse),
+];
+
 /// Runs the verb and prints its result.
 pub(crate) fn run(request: &Analyze) -> Outcome {
     let departures = request.departures.as_deref().map(departures).transpose()?;
     let summary = summary(request, departures.unwrap_or_default())?;
-    output::json(&summary, if summary.samples == 0 { Exit::Negative } else { Exit::Success })
+    let invalid = summary.warnings.iter().any(|warning| warning.invalidates);
+    let negative = summary.samples == 0 || invalid;
+    output::json(&summary, if negative { Exit::Negative } else { Exit::Success })
 }
 
 impl From<AnalysisError> for Failure {
@@ -88,14 +99,16 @@ impl From<AnalysisError> for Failure {
 }
 
 fn summary(request: &Analyze, departures: Departures) -> Result<Summary, Failure> {
-    let side = |path: &Path, interface: Option<&String>, side: Direction| {
+    let side = |path: &Path, interface: Option<&String>, side: InterfaceDirection| {
         let only = interface.map(|interface| Only::named(interface, side));
         let reading = Reading { stamps: request.stamps, salvage: request.salvage, only };
         source::open(path, reading).or_hint(Exit::Usage)
     };
-    let ingress = side(&request.ingress, request.ingress_interface.as_ref(), Direction::In)?;
-    let egress = side(&request.egress, request.egress_interface.as_ref(), Direction::Out)?;
-    let options = Options { departures, ..request.matching.options() };
+    let (incoming, outgoing) = (InterfaceDirection::In, InterfaceDirection::Out);
+    let ingress = side(&request.ingress, request.ingress_interface.as_ref(), incoming)?;
+    let egress = side(&request.egress, request.egress_interface.as_ref(), outgoing)?;
+    let direction = request.direction;
+    let options = Options { departures, direction, ..request.matching.options() };
     let progress = |_, _| ControlFlow::Continue(());
     if let Some(directory) = &request.out {
         fs::create_dir_all(directory)

@@ -32,6 +32,9 @@ impl Hint for OrderError {
     fn hint(&self) -> Option<String> {
         Some(match self {
             Self::Same { .. } => "use --allow-negative to analyse them as they are".to_owned(),
+            Self::TwoDirections { .. } => {
+                "use --direction forward or --direction reverse".to_owned()
+            }
             Self::Negative { .. } => {
                 "give the ingress capture first, or use --allow-negative to analyse them as they are"
                     .to_owned()

@@ -39,6 +39,9 @@ pub(crate) struct Matching {
     /// Take this off each latency, in ns: what cables between the taps and the device take
     #[arg(long, value_name = "NS", default_value = "0", allow_negative_numbers = true)]
     pub(crate) correction: i64,
+    /// Match frames that nothing tells apart in their order: the n-th that leaves with the n-th that entered
+    #[arg(long)]
+    pub(crate) in_order: bool,
     /// Accept captures in which most packets leave before they enter
     #[arg(long)]
     pub(crate) allow_negative: bool,
@@ -59,6 +62,7 @@ impl Matching {
             quantiles: self.quantiles.clone(),
             confidence: self.confidence,
             correction_ns: self.correction,
+            in_order: self.in_order,
             ..Options::default()
         }
     }

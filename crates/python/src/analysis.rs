@@ -15,7 +15,8 @@ use tailtrim_reading::analysis;
 use tailtrim_reading::source::{self, Extent, Reading};
 use tailtrim_tables::{SampleSink, batches, write_lost, write_tables};
 use tailtrim_tail::analysis::{Analysis, AnalysisError, Departures, Options, Sample};
-use tailtrim_tail::capture::{Direction, Only, StampSource};
+use tailtrim_tail::capture::{InterfaceDirection, Only, StampSource};
+use tailtrim_tail::directions::Direction;
 use tailtrim_tail::lost::{self, LostFrame};
 use tailtrim_tail::matching::Window;
 use tailtrim_tail::signature::Rewrites;
@@ -110,6 +111,8 @@ pub(crate) struct AnalysisArguments {
     stalled: Vec<(i64, i64)>,
     late: Vec<(i64, i64)>,
     correction_ns: i64,
+    in_order: bool,
+    direction: Option<String>,
 }
 
 impl AnalysisArguments {
@@ -122,6 +125,8 @@ impl AnalysisArguments {
             watched_to_the_end: self.watched_to_the_end,
             departures: Departures { stalled: self.stalled.clone(), late: self.late.clone() },
             correction_ns: self.correction_ns,
+            in_order: self.in_order,
+            direction: self.direction.as_deref().map(direction).transpose()?,
             ..signing(self.signature.as_deref(), &self.masks)?
         })
     }
@@ -147,6 +152,14 @@ pub(crate) fn survey(py: Python<'_>, path: PathBuf) -> PyResult<Vec<(String, Str
     let told = py.detach(|| source::open(&path, Reading::default())?.capture.survey());
     let told = told.map_err(|error| raise_capture(py, &error))?;
     Ok(told.into_iter().map(|seen| (seen.choice, seen.interface, seen.packets)).collect())
+}
+
+fn direction(name: &str) -> PyResult<Direction> {
+    match name {
+        "forward" => Ok(Direction::Forward),
+        "reverse" => Ok(Direction::Reverse),
+        _ => Err(invalid(format!("unknown direction {name:?}, expected forward or reverse"))),
+    }
 }
 
 /// Tells Python how much is done, and takes what it raises.
@@ -177,7 +190,7 @@ impl PythonProgress<'_> {
 
 /// Settings for reading each side, of which an interface may be named.
 pub(crate) fn sides(reading: &Reading, named: (Option<String>, Option<String>)) -> [Reading; 2] {
-    [(named.0, Direction::In), (named.1, Direction::Out)].map(|(name, side)| {
+    [(named.0, InterfaceDirection::In), (named.1, InterfaceDirection::Out)].map(|(name, side)| {
         let only = name.map(|interface| Only::named(&interface, side));
         Reading { only, ..reading.clone() }
     })
@@ -190,7 +203,8 @@ pub(crate) fn sides(reading: &Reading, named: (Option<String>, Option<String>)) 
 #[pyfunction]
 #[pyo3(signature = (ingress, egress, *, signature, masks, trim_ns, window_ns, quantiles, confidence,
     x552_trailer, nanoseconds, salvage, watched_to_the_end, directory, keep_samples, progress, stalled = Vec::new(),
-    late = Vec::new(), correction_ns = 0, jobs = None, keep_lost = 0, interfaces = (None, None)))]
+    late = Vec::new(), correction_ns = 0, in_order = false, direction = None, jobs = None, keep_lost = 0,
+    interfaces = (None, None)))]
 #[allow(clippy::too_many_arguments, reason = "keyword-only, called by one typed wrapper")]
 pub(crate) fn analyze(
     py: Python<'_>,
@@ -212,6 +226,8 @@ pub(crate) fn analyze(
     stalled: Vec<(i64, i64)>,
     late: Vec<(i64, i64)>,
     correction_ns: i64,
+    in_order: bool,
+    direction: Option<String>,
     jobs: Option<NonZeroUsize>,
     keep_lost: usize,
     interfaces: (Option<String>, Option<String>),
@@ -230,6 +246,8 @@ pub(crate) fn analyze(
         stalled,
         late,
         correction_ns,
+        in_order,
+        direction,
     };
     let (reading, options) = (asked.reading(), Options { lost: keep_lost, ..asked.options()? });
     let mut sink = SampleSink::new(keep_samples, directory.as_deref())

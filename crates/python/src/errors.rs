@@ -17,6 +17,12 @@ create_exception!(
     TailtrimError,
     "A capture that cannot be read; says where and what was expected there."
 );
+create_exception!(
+    tailtrim,
+    TwoDirectionsError,
+    CaptureError,
+    "Captures whose packets go two ways: each is to be analysed on its own."
+);
 create_exception!(tailtrim, OutputError, TailtrimError, "A result that cannot be written.");
 
 /// The exception for `error`.
@@ -41,6 +47,14 @@ pub(crate) fn raise_capture(py: Python<'_>, error: &capture::CaptureError) -> Py
 /// The exception for captures that were given in the wrong order, or twice.
 pub(crate) fn raise_order(py: Python<'_>, error: &OrderError) -> PyErr {
     let hint = match error {
+        OrderError::TwoDirections { .. } => {
+            let hint = "use direction='forward' or direction='reverse'";
+            return noted(
+                py,
+                TwoDirectionsError::new_err(error.to_string()),
+                Some(hint.to_owned()),
+            );
+        }
         OrderError::Same { .. } => "use allow_negative=True to analyse them as they are",
         OrderError::Negative { .. } => {
             "give the ingress capture first, or use allow_negative=True to analyse them as they are"

@@ -30,7 +30,7 @@ mod _native {
     #[pymodule_export]
     use crate::decode::NativeDecoder;
     #[pymodule_export]
-    use crate::errors::{CaptureError, OutputError, TailtrimError};
+    use crate::errors::{CaptureError, OutputError, TailtrimError, TwoDirectionsError};
 
     #[pymodule_export]
     use crate::exchange::{analyze_exchanges, count_exchanges};

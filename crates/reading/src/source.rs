@@ -16,7 +16,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tailtrim_tail::capture::{CaptureError, CaptureReader, Input, Only, StampSource, Streamed};
@@ -45,6 +45,8 @@ pub struct CaptureInput {
     pub(crate) plain: Option<Plain>,
     /// The cores that decompress it ahead of its reader; `None` where it is not a compressed file.
     pub(crate) spare: Option<Spare>,
+    /// Path and settings to open it a second time; `None` of a pipe.
+    pub(crate) again: Option<(PathBuf, Reading)>,
 }
 
 /// Size of a file, for the share that has been read.
@@ -87,11 +89,12 @@ pub fn open(path: &Path, reading: Reading) -> Result<CaptureInput, CaptureError>
         file(path).map_err(io)?
     };
     let moonsniff = is_moonsniff(&name);
+    let again = (!matches!(extent, Extent::Unknown)).then(|| (path.to_owned(), reading.clone()));
     let mut capture = CaptureReader::open(name, input, reading.stamps, moonsniff, reading.salvage)?;
     if let Some(only) = reading.only {
         capture.take_only(only)?;
     }
-    Ok(CaptureInput { capture, extent, plain, spare })
+    Ok(CaptureInput { capture, extent, plain, spare, again })
 }
 
 fn is_moonsniff(name: &str) -> bool {

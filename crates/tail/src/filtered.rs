@@ -5,7 +5,7 @@ use crate::capture::{CaptureError, CaptureReader, Record};
 use crate::signature::{Signature, Signer};
 use tailtrim_wire::frame::Link;
 
-/// What becomes of a frame.
+/// Decision about a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Choice {
     /// It is left out.

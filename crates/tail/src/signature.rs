@@ -38,6 +38,12 @@ impl Signature {
         Self { high: 0, low: (product ^ (product >> 32)).cast_signed() }
     }
 
+    /// The signature of the frame of this number among those of this signature.
+    pub(crate) fn numbered(self, number: u64) -> Self {
+        let (high, low) = (self.high.to_be_bytes(), self.low.to_be_bytes());
+        Self::of_bytes(&[high, low, number.to_be_bytes()].concat())
+    }
+
     #[inline]
     pub(crate) fn of_bytes(bytes: &[u8]) -> Self {
         let hash = xxh3_128(bytes);
@@ -79,6 +85,11 @@ impl Selection {
     /// The first bytes of the frame.
     pub(crate) fn first(bytes: usize) -> Self {
         Self(iter::once(0..bytes).collect())
+    }
+
+    /// These bytes, of which none may be empty.
+    pub(crate) fn of(ranges: Vec<Range<usize>>) -> Self {
+        Self(ranges)
     }
 }
 
@@ -379,9 +390,7 @@ fn clear(block: &mut Block, layers: &Layers, rewrites: Rewrites) {
     }
     if rewrites.nat {
         zero(if layers.v6 { 8..40 } else { 12..20 });
-        if layers.transport.is_some() {
-            zero(at..at + 4);
-        }
+        zero(at..if layers.transport.is_some() { at + 4 } else { at });
     }
     if rewrites.tos {
         // IPv6 splits the traffic class over the first two bytes; the version bits go with it.

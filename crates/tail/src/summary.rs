@@ -55,6 +55,11 @@ fn is_false(value: &bool) -> bool {
     !*value
 }
 
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_none(count: &u64) -> bool {
+    *count == 0
+}
+
 fn is_zero(value: &i64) -> bool {
     *value == 0
 }
@@ -80,6 +85,9 @@ pub struct Ingress {
     pub trimmed: u64,
     /// Without a stamp, when they entered or when they left.
     pub unstamped: u64,
+    /// Copies of a mirror port: the first of each packet counts.
+    #[serde(skip_serializing_if = "is_none")]
+    pub copy: u64,
 }
 
 /// Outcomes of the egress packets. All but `packets` add up to `packets`.
@@ -112,6 +120,9 @@ pub struct SignatureSettings {
     pub bytes: usize,
     /// Fields masked beyond the default: `nat`, `tos`, `tunnel`.
     pub masks: Vec<&'static str>,
+    /// The n-th frame that left was matched with the n-th that entered.
+    #[serde(skip_serializing_if = "is_false")]
+    pub in_order: bool,
 }
 
 /// Both taps.

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from tailtrim import _native
 from tailtrim.analysis import groups
-from tailtrim.analysis.lost import MOST
+from tailtrim.analysis.lost import most
 from tailtrim.analysis.options import WELL, cores, native
 from tailtrim.analysis.result import Analysis
 from tailtrim.analysis.sides import both_sides, check_found
@@ -56,6 +56,10 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
         nanoseconds: fractions of seconds are these although a pcap says microseconds.
         salvage: use what precedes damage instead of raising.
         allow_negative: do not raise although most packets left before they entered.
+        in_order: match the n-th frame of a signature with the n-th that leaves, where nothing
+            tells frames apart: neither losses nor changes of the order are seen.
+        direction: of captures with packets of both directions those that go ``"forward"``, from
+            ingress to egress, or ``"reverse"``.
         out: where to leave a run directory.
         departures: when the load generator was not up to its schedule, if that is known.
         correction_ns: taken off each latency, for cables between the taps and the device.
@@ -69,7 +73,8 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
         The summary and the tables.
 
     Raises:
-        CaptureError: a capture cannot be read; or most packets left before they entered.
+        CaptureError: a capture cannot be read; or most packets left before they entered, or go
+            two ways.
         OutputError: ``out`` cannot be written.
         ValueError: an option makes no sense.
 
@@ -81,16 +86,12 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
     chosen = (ingress_interface, egress_interface)
     paths = both_sides(ingress, egress, chosen)
     options = native(matching, departures, correction_ns)
-    if keep_lost and not paths[0].is_file():
-        raise ValueError(f"{paths[0]}: is read again to find lost packets, expected a file")
-
-    kept: dict[str, Any] = {"keep_samples": keep_samples, "keep_lost": MOST if keep_lost else 0}
+    kept: dict[str, Any] = {"keep_samples": keep_samples, "keep_lost": most(paths[0], keep_lost)}
     found: list[Group] = []
 
     def run(directory: Path | None) -> _native.NativeAnalysis:
-        to: dict[str, Any] = {"directory": directory, "jobs": cores(jobs), "progress": progress}
-        to["interfaces"] = chosen
-        analysis = _native.analyze(paths[0], paths[1], **options, **kept, **to)
+        kept.update(directory=directory, jobs=cores(jobs), progress=progress, interfaces=chosen)
+        analysis = _native.analyze(paths[0], paths[1], **options, **kept)
         check_found(analysis, paths, chosen)
         if not allow_negative:
             analysis.check_order()

@@ -86,6 +86,8 @@ class MatchingOptions(TypedDict, total=False):
     x552_trailer: bool
     nanoseconds: bool
     salvage: bool
+    in_order: bool
+    direction: str | None
 
 
 def native(
@@ -110,6 +112,8 @@ def native(
         "watched_to_the_end": False,
         **asdict(departures),
         "correction_ns": correction_ns,
+        "in_order": matching.get("in_order", False),
+        "direction": matching.get("direction"),
     }
 
 

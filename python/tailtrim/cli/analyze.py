@@ -13,7 +13,8 @@ from tailtrim.cli import engine_options, options
 from tailtrim.cli.console import Progress, say, show, show_run
 from tailtrim.cli.engine_options import EngineName, Memory, Scratch, Server, is_decoded
 from tailtrim.cli.objectives import judge, need_samples, needed_quantiles, read_asserts
-from tailtrim.errors import ExitCode
+from tailtrim.errors import ExitCode, TwoDirectionsError
+from tailtrim.results import Summary
 
 EXAMPLES = """\b
 Examples:
@@ -113,6 +114,21 @@ AllowNegative = Annotated[
         help="Accept captures in which most packets leave before they enter.",
     ),
 ]
+InOrder = Annotated[
+    bool,
+    typer.Option(
+        "--in-order",
+        help="Match frames that nothing tells apart in their order: the n-th that leaves with the"
+        " n-th that entered. Neither losses nor changes of the order are seen.",
+    ),
+]
+Way = Annotated[
+    options.Direction | None,
+    typer.Option(
+        help="Of captures with packets of both directions, those that go forward (ingress to"
+        " egress) or in reverse. Default: both, one after the other.",
+    ),
+]
 Where = Annotated[
     EngineName | None,
     typer.Option(
@@ -177,6 +193,7 @@ _SPELLED = {
     "nanoseconds": "stamps",
     "ingress_interface": "ingress",
     "egress_interface": "egress",
+    "in_order": "in-order",
 }
 
 
@@ -202,6 +219,8 @@ def command(  # noqa: PLR0913 - one parameter an option
     stamps: options.StampSource = options.Stamps.HEADER,
     salvage: options.Salvage = False,
     allow_negative: AllowNegative = False,
+    in_order: InOrder = False,
+    direction: Way = None,
     asserts: options.Asserts = None,
     junit: options.Junit = None,
     engine: Where = None,
@@ -235,30 +254,60 @@ def command(  # noqa: PLR0913 - one parameter an option
     }
     at: dict[str, Any] = {"engine": engine, "server": server, "memory": memory, "scratch": scratch}
     chosen = {"ingress_interface": ingress_interface, "egress_interface": egress_interface}
-    native = chosen | {"by": by, "lost": lost, "jobs": jobs}
+    told = {"by": by, "lost": lost}
+    of_pairs = chosen | told | {"in_order": in_order, "direction": direction, "jobs": jobs}
+    way = "--in-order" if in_order else "--direction"
+    _refuse(way, told if in_order or direction else {})
     if round_trip:
-        _refuse("--round-trip", native | decoding | {"allow-negative": allow_negative})
+        _refuse("--round-trip", of_pairs | decoding | {"allow-negative": allow_negative})
         analysis = _round_trips(captures, matching, salvage=salvage, protocol=protocol, quiet=json)
     elif engine is EngineName.NATIVE:
         _refuse("a capture of each side", {"protocol": protocol})
-        told = {"by": by, "keep_lost": lost is not None, "jobs": jobs}
-        analysis = _in_one_pass(captures, decoding | matching | chosen | told)
+        asked = decoding | matching | of_pairs | {"keep_lost": lost is not None}
+        analysis = _one_or_both(captures, asked, one=bool(json or objectives or out or by or lost))
     else:
-        _refuse(f"engine {engine}", native | {"protocol": protocol})
+        _refuse(f"engine {engine}", of_pairs | {"protocol": protocol})
         analysis = engine_options.analyze(captures, **at, decoding=decoding, matching=matching)
+    _leave(analysis, by=by, lost=lost, json=json, name=out.name if out else Path(ingress).name)
+    if out is not None and not json:
+        show_run(out, out)
+    from tailtrim.analysis.slo import JudgedRun  # noqa: PLC0415 - the help does without
+
+    judge([JudgedRun(Path(ingress).name, analysis)], objectives, junit)
+    if analysis.summary.samples == 0 or analysis.summary.invalid:
+        raise typer.Exit(ExitCode.NEGATIVE)
+
+
+def _one_or_both(captures: list[str], asked: dict[str, Any], *, one: bool) -> tailtrim.Analysis:
+    """Match captures; print both results of captures with two directions, and end, unless one."""
+    del asked["lost"]
+    try:
+        return _in_one_pass(captures, asked)
+    except TwoDirectionsError:
+        if one:
+            raise
+    summaries = [
+        _in_one_pass(captures, asked | {"direction": direction}).summary
+        for direction in options.Direction
+    ]
+    _print(summaries, names=list(options.Direction))
+    invalid = any(summary.samples == 0 or summary.invalid for summary in summaries)
+    raise typer.Exit(ExitCode.NEGATIVE if invalid else ExitCode.SUCCESS)
+
+
+def _leave(
+    analysis: tailtrim.Analysis, *, by: str | None, lost: Path | None, json: bool, name: str
+) -> None:
+    """Write the lost packets and print the result."""
     if lost is not None:
         from tailtrim.analysis.lost import write  # noqa: PLC0415 - for --lost
 
         write(analysis.lost, lost)
     if json:
         say(_json(analysis, by))
-    else:
-        _print(analysis, name=out.name if out else Path(ingress).name, out=out, by=by, lost=lost)
-    from tailtrim.analysis.slo import JudgedRun  # noqa: PLC0415 - the help does without
-
-    judge([JudgedRun(Path(ingress).name, analysis)], objectives, junit)
-    if analysis.summary.samples == 0 or analysis.summary.invalid:
-        raise typer.Exit(ExitCode.NEGATIVE)
+        return
+    _print([analysis.summary], names=[name])
+    _print_more(analysis, by=by, lost=lost)
 
 
 def _refuse(way: str, options: dict[str, Any]) -> None:
@@ -311,17 +360,17 @@ def _json(analysis: tailtrim.Analysis, by: str | None) -> str:
     return json.dumps(json.loads(analysis.summary.text) | {"by": to_json(by, analysis.groups)})
 
 
-def _print(
-    analysis: tailtrim.Analysis, *, name: str, out: Path | None, by: str | None, lost: Path | None
-) -> None:
-    from tailtrim.publishing.report.group_table import by_group, of_lost  # noqa: PLC0415
+def _print(summaries: list[Summary], *, names: list[str]) -> None:
     from tailtrim.publishing.report.terminal.run_text import render  # noqa: PLC0415 - not for --json
 
-    show(render([analysis.summary], [name]))
+    show(render(summaries, names))
+
+
+def _print_more(analysis: tailtrim.Analysis, *, by: str | None, lost: Path | None) -> None:
+    from tailtrim.publishing.report.group_table import by_group, of_lost  # noqa: PLC0415
+
     if by is not None:
         say("")
         show(by_group(by, analysis.groups).terminal())
     if lost is not None:
         say(f"\n{lost}: {of_lost(analysis.lost)}")
-    if out is not None:
-        show_run(out, out)

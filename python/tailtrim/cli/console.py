@@ -129,6 +129,7 @@ def _typed(note: str) -> str:
     if isinstance(note, Remedy):
         return note.typed(TYPED)
     # From the native module, whose notes are plain text.
+    note = re.sub(r"\b([a-z_]+)='([a-z]+)'", r"--\1 \2", note)
     return re.sub(
         r"\b([a-z_]+)=True\b",
         lambda keyword: TYPED.get(keyword[1], "--" + keyword[1].replace("_", "-")),

@@ -29,6 +29,13 @@ class Mask(StrEnum):
     TUNNEL = "tunnel"
 
 
+class Direction(StrEnum):
+    """Directions of packets through the device under test."""
+
+    FORWARD = "forward"
+    REVERSE = "reverse"
+
+
 class Stamps(StrEnum):
     """Sources of time stamps."""
 

@@ -31,6 +31,7 @@ class Ingress:
     trimmed: int
     unstamped: int
     stalled: int = 0
+    copy: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +50,15 @@ class Egress:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """Identity of the packets: ``selection`` as given, or ``bytes`` after the L2 header."""
+    """Identity of the packets: ``selection`` as given, or ``bytes`` after the L2 header.
+
+    ``in_order``: the n-th frame that left was matched with the n-th that entered.
+    """
 
     selection: str | None
     bytes: int
     masks: tuple[str, ...]
+    in_order: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +233,7 @@ class Summary:
         tap = self.ingress_tap
         if tap.first_ns is None or tap.last_ns is None or tap.last_ns == tap.first_ns:
             return None
-        stamped = self.ingress.packets - self.ingress.unstamped
+        stamped = self.ingress.packets - self.ingress.unstamped - self.ingress.copy
         return (stamped - 1) * 1e9 / (tap.last_ns - tap.first_ns)
 
     @property

@@ -13,6 +13,7 @@ mod joining;
 mod read_ahead;
 pub mod remote;
 mod sample_writer;
+mod second_look;
 mod stretch_queue;
 mod stretches;
 mod threads;
@@ -23,6 +24,7 @@ use crate::cores::Cores;
 use crate::source::{CaptureInput, Extent};
 use cuts::Side;
 use read_ahead::ReadAhead;
+use second_look::SecondLook;
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -57,11 +59,33 @@ pub fn all_cores() -> NonZeroUsize {
     thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
 }
 
-/// Analyses two captures on at most so many cores. Otherwise as [`analysis::analyze`].
+/// Analyses two captures on at most so many cores. Otherwise as [`analysis::analyze`], with what
+/// [a second look](second_look) says of packets in no pair.
 ///
 /// # Errors
 /// Those of [`analysis::analyze`].
 pub fn analyze<S: Sink + Send>(
+    mut ingress: CaptureInput,
+    mut egress: CaptureInput,
+    jobs: NonZeroUsize,
+    options: &Options,
+    sink: &mut S,
+    progress: impl FnMut(u64, u64) -> ControlFlow<()>,
+) -> Result<Analysis, AnalysisError> {
+    let mut again = SecondLook::at(&ingress, &egress);
+    if let Some(direction) = options.direction {
+        let (way, sides) = again.ok_or(AnalysisError::Pipe)?.in_direction(direction, options)?;
+        [ingress, egress] = sides;
+        again = Some(way);
+    }
+    let mut analysis = first_look(ingress, egress, jobs, options, sink, progress)?;
+    if let Some(again) = again {
+        again.explain(&mut analysis, options);
+    }
+    Ok(analysis)
+}
+
+fn first_look<S: Sink + Send>(
     mut ingress: CaptureInput,
     mut egress: CaptureInput,
     jobs: NonZeroUsize,
@@ -132,6 +156,7 @@ fn stretches(
     options: &Options,
 ) -> Result<Option<Stretches>, CaptureError> {
     let (terms, sides) = sides(ingress, egress, options)?;
+    let sides = sides.filter(|_| terms.allow_stretches());
     Ok(sides.and_then(|sides| Stretches::of(sides, terms, packets, options)))
 }
 

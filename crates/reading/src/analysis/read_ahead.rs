@@ -115,6 +115,13 @@ impl Source for ReadAhead {
         }
     }
 
+    fn peek_forms(&mut self) -> Vec<u64> {
+        match &mut self.reading {
+            Reading::NotYet(capture) => capture.peek_forms(),
+            _ => Vec::new(),
+        }
+    }
+
     fn read(&mut self, signer: &Signer, batch: &mut Vec<Record>) -> Result<bool, CaptureError> {
         self.start(signer)?;
         batch.clear();

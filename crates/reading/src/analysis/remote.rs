@@ -4,6 +4,7 @@
 
 use super::coordinator::{Answered, Answers, Coordinator, StretchError, Workers};
 use super::cuts::Cut;
+use super::second_look::SecondLook;
 use super::stretches::{Outlined, Stretches};
 use super::{sides, stretches};
 use crate::source::CaptureInput;
@@ -123,11 +124,17 @@ pub fn analyze<H: Hosts>(
     hosts: &H,
     progress: impl FnMut(u64, u64) -> ControlFlow<()>,
 ) -> Result<Analysis, StretchError<H::Error>> {
+    let again = SecondLook::at(&ingress, &egress);
     let stretches =
         stretches(&mut ingress, &mut egress, packets, options).map_err(AnalysisError::from)?;
     let Some(stretches) = stretches else { return Err(StretchError::OnePiece) };
     let others = Sent { stretches: &stretches, hosts };
-    Coordinator { stretches: &stretches, others, options, progress }.analyze()
+    let mut analysis =
+        Coordinator { stretches: &stretches, others, options, progress }.analyze()?;
+    if let Some(again) = again {
+        again.explain(&mut analysis, options);
+    }
+    Ok(analysis)
 }
 
 /// Stretches that are sent to hosts.

@@ -3,6 +3,10 @@
 
 mod analysis;
 mod compressed;
+mod directions;
 mod formats;
+mod frames;
+mod repeated;
 mod source;
 mod stretches;
+mod unmatched;

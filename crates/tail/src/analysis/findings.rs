@@ -2,8 +2,8 @@
 
 use super::latencies::Latencies;
 use super::{Analysis, Options, Second, WorstPacket, report};
-use crate::signature::{Rewrites, Selection};
 use crate::summary;
+use crate::unmatched::Leftovers;
 use tailtrim_stats::{Histogram, Ranked, SlotCounts, Worst};
 
 /// Everything that the result is made of. Of the outcomes, the matched packets and the trimmed among
@@ -15,6 +15,8 @@ pub(super) struct Findings {
     pub(super) egress: summary::Egress,
     /// Packets that have no stamp themselves, of ingress and egress.
     pub(super) unstamped: [u64; 2],
+    /// Packets that could not be matched in their order although that was asked for.
+    pub(super) unnumbered: u64,
     pub(super) trimmed_undelivered: u64,
     pub(super) undelivered: SlotCounts,
     pub(super) latencies: Latencies,
@@ -52,6 +54,7 @@ impl Findings {
             lost: Vec::new(),
             seconds: self.seconds,
             bursts: self.latencies.bursts,
+            leftovers: Leftovers::default(),
         }
     }
 }
@@ -79,15 +82,13 @@ impl Findings {
 }
 
 /// Settings of the signature for the summary.
-pub(super) fn signature(
-    selection: Option<&Selection>,
-    rewrites: Rewrites,
-    bytes: usize,
-) -> summary::SignatureSettings {
+pub(super) fn signature(options: &Options, bytes: usize) -> summary::SignatureSettings {
+    let Options { selection, rewrites, in_order, .. } = options;
     let masks = [("nat", rewrites.nat), ("tos", rewrites.tos), ("tunnel", rewrites.tunnel)];
     summary::SignatureSettings {
-        selection: selection.map(ToString::to_string),
+        selection: selection.as_ref().map(ToString::to_string),
         bytes,
         masks: masks.iter().filter(|(_, masked)| *masked).map(|(name, _)| *name).collect(),
+        in_order: *in_order,
     }
 }

@@ -255,13 +255,13 @@ impl Ledger {
         left.tap.first_ns = left.tap.first_ns.map(|stamp_ns| stamp_ns.saturating_add(shift_ns));
         left.tap.last_ns = left.tap.last_ns.map(|stamp_ns| stamp_ns.saturating_add(shift_ns));
         let [ingress_gaps, egress_gaps] = gaps;
-        let selection = self.options.selection.as_ref();
         Findings {
-            signature: findings::signature(selection, self.options.rewrites, self.signature_bytes),
+            signature: findings::signature(&self.options, self.signature_bytes),
             taps: summary::Taps { ingress: entered.tap, egress: left.tap },
             ingress,
             egress,
             unstamped,
+            unnumbered: 0,
             trimmed_undelivered,
             undelivered,
             latencies: self.latencies,

@@ -26,8 +26,11 @@ impl<C: DerefMut<Target: Source>, const N: usize> Merging<C, N> {
     pub(super) fn new(ingress: C, egress: C, terms: &Terms, options: &Options) -> Self {
         Self {
             signer: terms.signer.clone(),
-            ingress: Tap::new(ingress, 0, terms.origin_ns, terms.eras[0]),
-            egress: Tap::new(egress, terms.shift_ns, terms.origin_ns, terms.eras[1]),
+            ingress: Tap::new(ingress, 0, terms.origin_ns, terms.eras[0])
+                .without_copies(terms.copies_within_ns)
+                .in_order(terms.in_order),
+            egress: Tap::new(egress, terms.shift_ns, terms.origin_ns, terms.eras[1])
+                .in_order(terms.in_order),
             matcher: Matcher::with_memory(options.window, MEMORY),
             pairs: Vec::new(),
             position: terms.burst_gap_ns.map(Position::new),

@@ -1,6 +1,7 @@
 //! Two sides in, the tail out: drives reading, signing, matching and statistics in one pass.
 
 mod burst;
+mod copies;
 mod counting;
 mod decoding;
 mod departures;
@@ -10,6 +11,7 @@ mod gaps;
 mod latencies;
 mod ledger;
 mod merging;
+mod numbering;
 mod ongoing;
 mod order;
 mod outcomes;
@@ -41,9 +43,11 @@ pub use stretch::Stretch;
 pub use terms::Terms;
 
 use crate::capture::CaptureError;
+use crate::directions::Direction;
 use crate::matching::Window;
 use crate::signature::{Rewrites, Selection, Signature};
 use crate::summary::{self, Summary};
+use crate::unmatched::Leftovers;
 use std::ops::ControlFlow;
 use tailtrim_stats::{Histogram, Probability, Ranked};
 
@@ -71,6 +75,10 @@ pub struct Options {
     pub watched_to_the_end: bool,
     /// When the generator was not up to its schedule, as far as that is known.
     pub departures: Departures,
+    /// Analyse only packets that go this way, of captures that have both.
+    pub direction: Option<Direction>,
+    /// Match the n-th frame of a signature with the n-th that leaves: frames that nothing tells apart.
+    pub in_order: bool,
     /// Taken off each egress stamp, and so off each latency: what the cables between the taps and the device take,
     /// in ns. Negative where the way to the ingress tap is the longer one.
     pub correction_ns: i64,
@@ -90,6 +98,8 @@ impl Default for Options {
             lost: 0,
             watched_to_the_end: false,
             departures: Departures::default(),
+            direction: None,
+            in_order: false,
             correction_ns: 0,
         }
     }
@@ -105,6 +115,12 @@ pub enum AnalysisError {
     /// The sink could not take a sample.
     #[error("samples cannot be kept: {0}")]
     Sink(#[source] std::io::Error),
+    /// A direction was asked for, and the captures cannot be read twice to tell which packets go that way.
+    #[error("a pipe cannot be read twice, which a direction takes: expected two files")]
+    Pipe,
+    /// A direction was asked for, but packets go one way only.
+    #[error("all packets of these captures go one way, expected captures with both directions")]
+    OneDirection,
     /// The progress callback asked to stop.
     #[error("stopped on request")]
     Stopped,
@@ -150,6 +166,8 @@ pub struct Analysis {
     pub seconds: Vec<Second>,
     /// Latencies by position in the burst, where the traffic came in bursts.
     pub bursts: Option<Bursts>,
+    /// The packets in no pair, where they were matched here.
+    pub leftovers: Leftovers,
 }
 
 /// Analyses two captures, or two other sources. Samples go to `sink` as they are matched; `progress` is told

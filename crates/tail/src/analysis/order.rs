@@ -3,7 +3,7 @@
 use crate::summary::{Summary, grouped};
 use tailtrim_stats::Probability;
 
-/// Captures whose packets mostly left before, or when, they entered.
+/// Captures whose packets mostly left before, or when, they entered, or go two ways.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OrderError {
     /// Every packet has the same stamp on both sides.
@@ -14,6 +14,12 @@ pub enum OrderError {
     Same {
         /// Matched packets.
         samples: u64,
+    },
+    /// Packets of both captures go two ways.
+    #[error("{text}", text = text.split(':').next().unwrap_or_default())]
+    TwoDirections {
+        /// The warning.
+        text: String,
     },
     /// Most packets left before they entered.
     #[error(
@@ -35,9 +41,12 @@ impl Summary {
     /// Whether most packets left after they entered. A few that did not are the taps' clocks, and a warning.
     ///
     /// # Errors
-    /// [`OrderError`] where the median latency is not positive.
+    /// [`OrderError`] where the median latency is not positive, or packets go two ways.
     pub fn check_order(&self) -> Result<(), OrderError> {
         let Self { samples, latency_ns, .. } = self;
+        if let Some(warning) = self.warnings.iter().find(|one| one.code == "two_directions") {
+            return Err(OrderError::TwoDirections { text: warning.text.clone() });
+        }
         let median = latency_ns.quantiles.iter().find(|quantile| quantile.p == Probability::P50);
         let Some(median_ns) = median.and_then(|quantile| quantile.value).filter(|ns| *ns <= 0)
         else {

@@ -12,6 +12,7 @@ use super::{Analysis, Bursts, LostPacket, Options, Sink, Source};
 use crate::matching::{Decided, Fate, Pair};
 use crate::signature::Signature;
 use crate::summary;
+use crate::unmatched::Leftovers;
 use std::collections::BTreeMap;
 use std::ops::DerefMut;
 use tailtrim_stats::Histogram;
@@ -30,6 +31,7 @@ pub(super) struct RunningCounts<'a> {
     unmatched: Histogram,
     /// Packets that may be lost, up to [`Options::lost`] of them.
     lost: Vec<LostPacket>,
+    leftovers: Leftovers,
     origin_ns: i64,
     /// Samples that are counted elsewhere.
     outstanding: u64,
@@ -47,6 +49,11 @@ impl<'a> RunningCounts<'a> {
             before_first: BTreeMap::new(),
             unmatched: Histogram::new(),
             lost: Vec::new(),
+            leftovers: Leftovers {
+                early: terms.early,
+                repeated: terms.repeated,
+                ..Leftovers::default()
+            },
             origin_ns: terms.origin_ns,
             outstanding: 0,
         }
@@ -133,6 +140,7 @@ impl<'a> RunningCounts<'a> {
     /// A packet is given up no sooner than a packet that left a window later was read, unless the egress
     /// capture has ended: so where the captures end decides here as it does at the end.
     fn count(&mut self, fate: Fate, stamp_ns: i64, bounds_ns: (i64, i64)) {
+        self.leftovers.note(fate, stamp_ns);
         let since_ns = stamp_ns.saturating_sub(bounds_ns.0);
         if fate == Fate::Unmatched && since_ns < self.options.window.window_ns {
             self.unmatched.record(stamp_ns);
@@ -180,15 +188,15 @@ impl<'a> RunningCounts<'a> {
         });
         self.lost.sort_unstable_by_key(|packet| packet.ingress_ns);
         let options = self.options;
-        let lost = std::mem::take(&mut self.lost);
-        Analysis { lost, ..self.findings(taps).analysis(options) }
+        let (lost, leftovers) =
+            (std::mem::take(&mut self.lost), std::mem::take(&mut self.leftovers));
+        Analysis { lost, leftovers, ..self.findings(taps).analysis(options) }
     }
 
     fn findings<C: DerefMut<Target: Source>>(
         self,
         [mut entered, mut left]: [Tap<C>; 2],
     ) -> Findings {
-        let Options { selection, rewrites, .. } = self.options;
         let seconds = by_second(
             [entered.loads(), left.loads()],
             &self.tally.lost_by_second,
@@ -197,12 +205,14 @@ impl<'a> RunningCounts<'a> {
         let (mut ingress, mut egress) = (self.tally.ingress, self.tally.egress);
         (ingress.packets, ingress.unstamped) = (entered.packets, entered.unstamped);
         (egress.packets, egress.unstamped) = (left.packets, left.unstamped);
+        ingress.copy = entered.copies();
         Findings {
-            signature: findings::signature(selection.as_ref(), *rewrites, self.signature_bytes),
+            signature: findings::signature(self.options, self.signature_bytes),
             taps: summary::Taps { ingress: entered.facts(), egress: left.facts() },
             ingress,
             egress,
             unstamped: [entered.unstamped, left.unstamped],
+            unnumbered: entered.unnumbered().max(left.unnumbered()),
             trimmed_undelivered: self.tally.trimmed_undelivered,
             undelivered: self.tally.undelivered,
             latencies: self.latencies,

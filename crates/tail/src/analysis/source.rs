@@ -21,6 +21,12 @@ pub trait Source {
     /// [`read`](Self::read) to report.
     fn peek(&mut self, signer: &Signer) -> Result<Vec<Record>, CaptureError>;
 
+    /// In what the frames of the first records differ that is not signed, a value for each of them; nothing where no frames
+    /// are at hand.
+    fn peek_forms(&mut self) -> Vec<u64> {
+        Vec::new()
+    }
+
     /// Clears `batch` and fills it with the next records, at most some hundred: they and those of the other
     /// side stay in the first-level cache. Returns `false` at the end. May wait for them.
     ///
@@ -70,6 +76,11 @@ impl Source for CaptureReader {
 
     fn peek(&mut self, signer: &Signer) -> Result<Vec<Record>, CaptureError> {
         self.peek(signer)
+    }
+
+    fn peek_forms(&mut self) -> Vec<u64> {
+        // The method of the type, not this one.
+        Self::peek_forms(self)
     }
 
     #[inline]

@@ -1,8 +1,10 @@
 //! One side of the device under test: what its packets say apart from any matching.
 
 use super::Source;
+use super::copies::Copies;
 use super::era::Era;
 use super::gaps::{self, Gaps, Recent};
+use super::numbering::Numbering;
 use super::seconds::{Load, SECOND_NS, second};
 use crate::capture::{CaptureError, Record};
 use crate::matching::DISORDER_NS;
@@ -38,6 +40,10 @@ pub(super) struct Tap<C> {
     pub(super) first_ns: i64,
     pub(super) last_ns: i64,
     pub(super) gaps: Gaps,
+    /// Copies of a mirror port, where this is known to have some.
+    copies: Option<Copies>,
+    /// Where frames are matched in their order.
+    numbering: Option<Numbering>,
     loads: BTreeMap<i64, Load>,
     /// The second being counted, and where it ends.
     load: Load,
@@ -124,12 +130,34 @@ impl<C: DerefMut<Target: Source>> Tap<C> {
             first_ns: i64::MAX,
             last_ns: i64::MIN,
             gaps: Gaps::new(),
+            copies: None,
+            numbering: None,
             loads: BTreeMap::new(),
             load: Load::default(),
             load_second: i64::MIN,
             load_end_ns: i64::MIN,
             origin_ns,
         }
+    }
+
+    /// Leaves out copies of a mirror port that come within this time.
+    pub(super) fn without_copies(self, within_ns: Option<i64>) -> Self {
+        Self { copies: within_ns.map(Copies::new), ..self }
+    }
+
+    /// Numbers the frames of each signature.
+    pub(super) fn in_order(self, in_order: bool) -> Self {
+        Self { numbering: in_order.then(Numbering::default), ..self }
+    }
+
+    /// Copies that were left out so far.
+    pub(super) fn copies(&self) -> u64 {
+        self.copies.as_ref().map_or(0, |copies| copies.count)
+    }
+
+    /// Frames that cannot be matched in their order, since there are too many different ones.
+    pub(super) fn unnumbered(&self) -> u64 {
+        self.numbering.as_ref().map_or(0, |numbering| numbering.unnumbered)
     }
 
     /// The stamped frames that were read and not merged yet; the caller moves `next` on.
@@ -247,6 +275,13 @@ impl<C: DerefMut<Target: Source>> Tap<C> {
             last_ns = self.sort_out(signer)?;
         } else if let Some(first) = self.batch.first() {
             self.first_ns = self.first_ns.min(first.stamp_ns);
+        }
+        if let Some(copies) = &mut self.copies {
+            copies.leave_out(&mut self.batch);
+            self.batch_bytes = self.batch.iter().map(|record| u64::from(record.length)).sum();
+        }
+        if let Some(numbering) = &mut self.numbering {
+            numbering.number(&mut self.batch);
         }
         self.ordered = self.out_of_order == out_of_order;
         self.last_ns = last_ns;

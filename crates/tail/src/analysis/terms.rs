@@ -1,9 +1,11 @@
 //! Settings that the first records of two captures determine for all that follow.
 
+use super::copies::{self, Copies};
 use super::era::Era;
 use super::{Options, Source, burst};
 use crate::capture::{CaptureError, Record, WRAP_NS};
 use crate::signature::{SIGNED_BYTES, Signer};
+use std::collections::HashMap;
 
 /// Settings from the first records: the signer, the origin of time, and the shift between the captures.
 #[derive(Debug, Clone)]
@@ -17,6 +19,14 @@ pub struct Terms {
     pub(super) burst_gap_ns: Option<i64>,
     /// Time of the stamps of ingress and egress.
     pub(super) eras: [Era; 2],
+    /// Time within which an ingress frame of the same signature is a copy of a mirror port.
+    pub(super) copies_within_ns: Option<i64>,
+    /// Frames are matched in their order.
+    pub(super) in_order: bool,
+    /// Some of the first packets left before they entered.
+    pub(super) early: bool,
+    /// Signatures of the first packets come again and again.
+    pub(super) repeated: bool,
 }
 
 impl Terms {
@@ -34,7 +44,13 @@ impl Terms {
         let second = egress.peek(&signer)?;
         let signer = signer.limited_to(common_bytes(&first).min(common_bytes(&second)));
         let eras = [Era::of(&first), Era::of(&second)];
-        let stamps: Vec<i64> = eras[0].stamps(&first).collect();
+        let copies_within_ns = copies::within_ns(&first, &second, || ingress.peek_forms());
+        let mut stamped: Vec<Record> =
+            first.iter().filter(|record| record.stamped).copied().collect();
+        if let Some(within_ns) = copies_within_ns {
+            Copies::new(within_ns).leave_out(&mut stamped);
+        }
+        let stamps: Vec<i64> = eras[0].stamps(&stamped).collect();
         let first_egress = eras[1].stamps(&second).next();
         let origin_ns = stamps.first().copied().or(first_egress).unwrap_or(0);
         let shift_ns = if ingress.wraps() && egress.wraps() {
@@ -44,7 +60,19 @@ impl Terms {
         };
         let shift_ns = shift_ns.saturating_sub(options.correction_ns);
         let burst_gap_ns = burst::threshold_ns(&stamps);
-        Ok(Self { signer, origin_ns, shift_ns, burst_gap_ns, eras })
+        let in_order = options.in_order;
+        let (early, repeated) = early_and_repeated(&stamped, &second, shift_ns);
+        Ok(Self {
+            signer,
+            origin_ns,
+            shift_ns,
+            burst_gap_ns,
+            eras,
+            copies_within_ns,
+            in_order,
+            early,
+            repeated,
+        })
     }
 
     /// When the first packet entered.
@@ -53,11 +81,34 @@ impl Terms {
         self.origin_ns
     }
 
+    /// Whether any stretch of the captures can be matched on its own.
+    #[must_use]
+    pub fn allow_stretches(&self) -> bool {
+        self.copies_within_ns.is_none() && !self.in_order
+    }
+
+    /// The signer of both captures.
+    #[must_use]
+    pub fn signer(&self) -> &Signer {
+        &self.signer
+    }
+
     /// To be added to the egress stamps.
     #[must_use]
     pub fn shift_ns(&self) -> i64 {
         self.shift_ns
     }
+}
+
+/// Whether some of these packets left before they entered, and whether most come again.
+fn early_and_repeated(first: &[Record], second: &[Record], shift_ns: i64) -> (bool, bool) {
+    let entered: HashMap<_, _> =
+        first.iter().map(|record| (record.signature, record.stamp_ns)).collect();
+    let early = second.iter().filter(|record| record.stamped).any(|record| {
+        let left_ns = record.stamp_ns.saturating_add(shift_ns);
+        entered.get(&record.signature).is_some_and(|entered_ns| left_ns < *entered_ns)
+    });
+    (early, entered.len() * 2 < first.len())
 }
 
 /// Signer of the options, before any capture is read.

@@ -1,5 +1,6 @@
 //! Warnings about the numbers of an analysis: limits that a reader must know before trusting them.
 
+use super::Options;
 use super::findings::Findings;
 use crate::clock::{faults::faults, told};
 use crate::summary::{Tap, Taps, Warning, grouped, utc};
@@ -16,11 +17,12 @@ const FEWEST_SAMPLES: u64 = 368;
 const CONSTANT: f64 = 0.1;
 
 /// The warnings, in the order in which they are shown.
-pub(super) fn warnings(run: &Findings, latencies: &Ranked) -> Vec<Warning> {
+pub(super) fn warnings(run: &Findings, options: &Options, latencies: &Ranked) -> Vec<Warning> {
     let mut warnings = Warnings(Vec::new());
     warnings.add_tap("ingress", &run.taps.ingress, run.ingress.packets, run.unstamped[0]);
     warnings.add_tap("egress", &run.taps.egress, run.egress.packets, run.unstamped[1]);
     warnings.add_packets(run);
+    warnings.add_in_order(run, options);
     warnings.add_without_samples(run);
     warnings.add_ends(run);
     warnings.add_phases(run);
@@ -140,6 +142,48 @@ impl Warnings {
                 grouped(samples),
             ),
         );
+    }
+
+    /// Warns of mirror copies, and of what matching in order cannot see.
+    fn add_in_order(&mut self, run: &Findings, options: &Options) {
+        let (ingress, egress) = (&run.ingress, &run.egress);
+        self.add(
+            "mirror_copies",
+            ingress.copy,
+            format!(
+                "{} ingress packets are copies of a mirror port, written down a second time: the first of each counts",
+                grouped(ingress.copy),
+            ),
+        );
+        if !options.in_order {
+            return;
+        }
+        self.add(
+            "unnumbered",
+            run.unnumbered,
+            format!(
+                "{} packets are not matched in their order, since there are too many different ones for --in-order",
+                grouped(run.unnumbered),
+            ),
+        );
+        let [entered, left] =
+            [ingress.packets - ingress.unstamped - ingress.copy, egress.packets - egress.unstamped];
+        let apart =
+            ingress.lost + ingress.beyond_window + ingress.cut + egress.unmatched + egress.cut;
+        let shifted = entered != left || apart > 0;
+        let text = if shifted {
+            format!(
+                "{} packets entered and {} left: matched in their order (--in-order), each packet behind a lost one is taken \
+                 for the next one, and its latency is wrong by the time between them",
+                grouped(entered),
+                grouped(left),
+            )
+        } else {
+            "packets are matched in their order (--in-order): a change of their order is not seen, nor a loss that \
+             another packet makes up for"
+                .to_owned()
+        };
+        self.0.push(Warning { code: "in_order", count: entered, text, invalidates: shifted });
     }
 
     /// Warns of an egress capture that is empty or ends early: packets that it does not have are lost only if its tap

@@ -26,13 +26,15 @@ pub use keep::Encapsulations;
 pub(crate) use mscap::WRAP_NS;
 pub use reader::CaptureReader;
 pub use record::Record;
-pub use side::{Direction, Only, Seen};
+pub use side::{InterfaceDirection, Only, Seen};
 pub use track::{CHAIN, Track};
 
 use crate::signature::Signer;
 use error::Damage;
 use keep::Keep;
+pub use keep::Wanted;
 use std::collections::BTreeMap;
+pub use tailtrim_wire::frame::Link;
 
 #[derive(Debug, Clone)]
 enum Decoder {

@@ -7,7 +7,7 @@
 use super::error::Damage;
 use super::foreign::{FRAMES, link_type_name, what_else};
 use super::keep::Keep;
-use super::side::{Direction, Only, Place};
+use super::side::{InterfaceDirection, Only, Place};
 use super::write::stands_for_none;
 use super::{BATCH, Progress, Record, StampSource};
 use crate::signature::{HEAD, Shape, Signer};
@@ -159,7 +159,7 @@ impl Decoder {
             Link::Cooked => (None, frame.get(1).copied()),
             _ => (None, None),
         };
-        Place { index, names: &[], direction: kind.map(Direction::of_packet_type) }
+        Place { index, names: &[], direction: kind.map(InterfaceDirection::of_packet_type) }
     }
 
     pub(super) fn decode(

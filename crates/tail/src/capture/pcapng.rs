@@ -4,7 +4,7 @@
 use super::error::Damage;
 use super::foreign::link_type_name;
 use super::keep::Keep;
-use super::side::{Direction, Only, Place};
+use super::side::{InterfaceDirection, Only, Place};
 use super::write::stands_for_none;
 use super::{BATCH, Progress, Record, StampSource};
 use crate::signature::Signer;
@@ -54,7 +54,7 @@ struct Stamped<'a> {
     captured: u32,
     length: u32,
     data: &'a [u8],
-    direction: Option<Direction>,
+    direction: Option<InterfaceDirection>,
 }
 
 #[derive(Debug, Clone)]
@@ -214,7 +214,7 @@ impl Decoder {
     fn interface(
         &mut self,
         index: u32,
-        direction: Option<Direction>,
+        direction: Option<InterfaceDirection>,
         keep: &mut impl Keep,
     ) -> Result<Option<(&Interface, Link)>, (String, String)> {
         let interface = self.interfaces.get(index as usize).ok_or_else(|| {
@@ -336,8 +336,8 @@ fn enhanced<'a>(packet: &EnhancedPacketBlock<'a>, big_endian: bool) -> Stamped<'
         length: packet.origlen,
         data: packet.data,
         direction: match flags.map(|flags| flags & 3) {
-            Some(1) => Some(Direction::In),
-            Some(2) => Some(Direction::Out),
+            Some(1) => Some(InterfaceDirection::In),
+            Some(2) => Some(InterfaceDirection::Out),
             _ => None,
         },
     }

@@ -1,7 +1,7 @@
 //! A capture being read: its format recognised, records handed out in batches, damage with its place.
 
 use super::error::Damage;
-use super::keep::{Encapsulations, Keep, Labels, Shown};
+use super::keep::{Encapsulations, Filter, Forms, Keep, Labels, Shown, Wanted};
 use super::side::Survey;
 use super::track::{CHAIN, Track};
 use super::{
@@ -28,6 +28,7 @@ pub struct CaptureReader {
     failure: Option<std::io::Error>,
     /// Those of the records that were read last, if they are wanted.
     labels: Option<Labels>,
+    filter: Option<Filter>,
     ended: bool,
 }
 
@@ -126,15 +127,17 @@ impl CaptureReader {
             damage: None,
             failure: None,
             labels: None,
+            filter: None,
             ended: false,
         }
     }
 
     /// Where the records of this capture begin, of which none was read yet; `None` where only reading it from its begin tells: other formats than
-    /// classic pcap, and stamps that are not in the record headers.
+    /// classic pcap, stamps that are not in the record headers, and captures of which only [some frames](Self::only) count.
     #[must_use]
     pub fn track(&self) -> Option<Track> {
         match &self.decoder {
+            _ if self.filter.is_some() => None,
             Decoder::Pcap(decoder) => Track::of(decoder, self.input.window()),
             Decoder::Pcapng(_) | Decoder::Erf(_) | Decoder::Mscap(_) => None,
         }
@@ -156,6 +159,11 @@ impl CaptureReader {
     #[must_use]
     pub fn encapsulations(&self) -> Encapsulations {
         self.labels.as_ref().map(|kept| kept.encapsulations.clone()).unwrap_or_default()
+    }
+
+    /// Reads only the frames that are wanted, as if the capture had no others.
+    pub fn only(&mut self, wanted: Wanted) {
+        self.filter = Some(Filter::new(wanted));
     }
 
     /// The capture, as the user named it.
@@ -265,6 +273,34 @@ impl CaptureReader {
         if self.input.window().is_empty() && self.failure.is_some() {
             self.extend()?;
         }
+        let (records, decoder) = match self.filter.clone() {
+            None => self.ahead(signer, keep),
+            Some(mut filter) => {
+                let (mut records, decoder) = self.ahead(signer, &mut filter.before(keep));
+                filter.leave_out(&mut records);
+                (records, decoder)
+            }
+        };
+        if let (Decoder::Mscap(decoder), Decoder::Mscap(ahead)) = (&mut self.decoder, decoder) {
+            decoder.learn_width(&ahead);
+        }
+        Ok(records)
+    }
+
+    /// In what the frames of the records that [`peek`](Self::peek) shows differ beside what is signed, a value for each:
+    /// L2 header and TTL.
+    #[must_use]
+    pub fn peek_forms(&self) -> Vec<u64> {
+        let wanted = self.filter.as_ref().map(|filter| filter.wanted.clone());
+        let mut forms = Forms { wanted, forms: Vec::new() };
+        let (records, _) = self.ahead(&Signer::new(Rewrites::default()), &mut forms);
+        let mut forms = forms.forms.into_iter();
+        let form = |record: &Record| if record.stamped { forms.next().flatten() } else { Some(0) };
+        records.iter().filter_map(form).collect()
+    }
+
+    /// The records at hand, and the decoder behind them.
+    fn ahead(&self, signer: &Signer, keep: &mut impl Keep) -> (Vec<Record>, Decoder) {
         let window = self.input.window();
         let mut window = &window[..window.len().min(PEEK_BYTES)];
         let mut decoder = self.decoder.clone();
@@ -273,13 +309,9 @@ impl CaptureReader {
             let Progress { consumed, damage } = decoder.decode(window, signer, &mut records, keep);
             window = &window[consumed..];
             if consumed == 0 || damage.is_some() {
-                break;
+                return (records, decoder);
             }
         }
-        if let (Decoder::Mscap(decoder), Decoder::Mscap(ahead)) = (&mut self.decoder, decoder) {
-            decoder.learn_width(&ahead);
-        }
-        Ok(records)
     }
 
     /// The stamps of the next two stamped records or more, without consuming them; fewer at the end of the capture.
@@ -332,6 +364,26 @@ impl CaptureReader {
     }
 
     fn read_keeping(
+        &mut self,
+        signer: &Signer,
+        batch: &mut Vec<Record>,
+        keep: &mut impl Keep,
+    ) -> Result<bool, CaptureError> {
+        let Some(mut filter) = self.filter.take() else {
+            return self.read_all(signer, batch, keep);
+        };
+        let more = loop {
+            let more = self.read_all(signer, batch, &mut filter.before(keep));
+            filter.leave_out(batch);
+            if !batch.is_empty() || !matches!(more, Ok(true)) {
+                break more;
+            }
+        };
+        self.filter = Some(filter);
+        more
+    }
+
+    fn read_all(
         &mut self,
         signer: &Signer,
         batch: &mut Vec<Record>,

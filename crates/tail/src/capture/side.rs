@@ -7,7 +7,7 @@ use tailtrim_wire::frame::Link;
 
 /// The way of a packet at its interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Direction {
+pub enum InterfaceDirection {
     /// Received.
     In,
     /// Sent.
@@ -17,7 +17,7 @@ pub enum Direction {
 /// Packet type of Linux for packets that are sent (`PACKET_OUTGOING`).
 const OUTGOING: u8 = 4;
 
-impl Direction {
+impl InterfaceDirection {
     /// That of a packet type of Linux.
     pub(super) fn of_packet_type(kind: u8) -> Self {
         if kind == OUTGOING { Self::Out } else { Self::In }
@@ -35,8 +35,8 @@ impl Direction {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Only {
     interface: Option<String>,
-    direction: Option<Direction>,
-    side: Direction,
+    direction: Option<InterfaceDirection>,
+    side: InterfaceDirection,
 }
 
 impl Only {
@@ -44,11 +44,11 @@ impl Only {
     /// direction only, or a direction only. `side` is the direction where none is named and the capture itself tells
     /// packets received from packets sent: that of `tcpdump -i any`, and the modified pcap.
     #[must_use]
-    pub fn named(text: &str, side: Direction) -> Self {
+    pub fn named(text: &str, side: InterfaceDirection) -> Self {
         let named = |end| text.strip_suffix(end).map(|interface: &str| interface.to_owned());
         let (interface, direction) = match (named(":in"), named(":out")) {
-            (Some(interface), _) => (interface, Some(Direction::In)),
-            (None, Some(interface)) => (interface, Some(Direction::Out)),
+            (Some(interface), _) => (interface, Some(InterfaceDirection::In)),
+            (None, Some(interface)) => (interface, Some(InterfaceDirection::Out)),
             (None, None) => (text.to_owned(), None),
         };
         let interface = Some(interface).filter(|interface| !interface.is_empty());
@@ -77,7 +77,7 @@ pub(super) struct Place<'a> {
     pub(super) index: Option<u32>,
     /// Its name and its description.
     pub(super) names: &'a [String],
-    pub(super) direction: Option<Direction>,
+    pub(super) direction: Option<InterfaceDirection>,
 }
 
 /// Packets of an interface and direction.
@@ -92,7 +92,7 @@ pub struct Seen {
 }
 
 /// Number and names of an interface, and the direction.
-type Key = (Option<u32>, Vec<String>, Option<Direction>);
+type Key = (Option<u32>, Vec<String>, Option<InterfaceDirection>);
 
 /// Counts packets by place.
 #[derive(Debug, Default)]

@@ -105,7 +105,7 @@ impl Window {
     /// Whether the relation is [`Matched`](Relation::Matched), for the path of nearly all packets.
     #[inline]
     #[must_use]
-    pub(super) fn matches(self, latency_ns: i64) -> bool {
+    pub(crate) fn matches(self, latency_ns: i64) -> bool {
         let [matched_ns, beyond_ns, _] = self.bounds_ns();
         matched_ns <= latency_ns && latency_ns < beyond_ns
     }

@@ -21,6 +21,7 @@ INGRESS = {
     "trimmed": "trimmed",
     "unstamped": "without a stamp",
     "stalled": "behind a stall of the generator",
+    "copy": "copies of a mirror port",
 }
 EGRESS = {
     "matched": "matched",

@@ -119,6 +119,7 @@ fn what_identified_the_packets_is_told() {
         selection: None,
         bytes: 64,
         masks: vec!["nat", "tos", "tunnel"],
+        in_order: false,
     };
     assert_eq!(analysis.summary.signature, expected);
     assert_eq!(analysis.summary.samples, 3);

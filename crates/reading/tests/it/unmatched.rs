@@ -1,0 +1,242 @@
+//! Lost and unmatched packets that are the same: what would match them is told.
+
+use crate::frames::{
+    Packet, Packets, Random, T0, US, body, datagram, explained, options, segment, summary, udp,
+    warning,
+};
+use tailtrim_tail::analysis::Options;
+use tailtrim_tail::signature::Rewrites;
+
+const PACKETS: u32 = 1_500;
+
+fn entered_ns(number: u32) -> i64 {
+    T0 + i64::from(number) * 40 * US
+}
+
+/// Packets that a device passes on in some microseconds, as it changes them.
+fn passed(
+    seed: u64,
+    enters: impl Fn(u32) -> Packet,
+    leaves: impl Fn(u32, Packet) -> Packet,
+) -> [Packets; 2] {
+    let mut random = Random::new(seed);
+    let mut taps = [Vec::new(), Vec::new()];
+    for number in 0..PACKETS {
+        let packet = enters(number);
+        let latency_ns = 4 * US + random.below(3 * US);
+        taps[0].push((entered_ns(number), packet.frame()));
+        taps[1].push((entered_ns(number) + latency_ns, leaves(number, packet.routed()).frame()));
+    }
+    taps
+}
+
+#[test]
+fn a_mark_on_some_packets_is_told_with_the_option_that_matches_them() {
+    let marked = |number: u32| number % 9 == 4;
+    let mut taps = passed(11, udp, |number, packet| Packet {
+        tos: if marked(number) { 3 } else { 0 },
+        ..packet
+    });
+    // They are the late ones.
+    for (number, (stamp_ns, _)) in (0..).zip(&mut taps[1]) {
+        *stamp_ns += if marked(number) { 250 * US } else { 0 };
+    }
+    let count = (0..PACKETS).filter(|number| marked(*number)).count() as u64;
+    let found = summary(&taps, &options());
+    let told = warning(&found, "masked");
+    assert!(told.invalidates && told.text.ends_with("--mask tos matches them"), "{}", told.text);
+    assert_eq!(told.count, count);
+    let rewrites = Rewrites { tos: true, ..Rewrites::default() };
+    let found = summary(&taps, &Options { rewrites, ..options() });
+    assert_eq!((found.samples, explained(&found)), (u64::from(PACKETS), vec![]));
+}
+
+#[test]
+fn the_fewest_masks_that_match_most_are_told() {
+    let translated = |packet: Packet| {
+        let payload = [&[0x9c, 0x40, 0x17, 0x70][..], &packet.payload[4..]].concat();
+        Packet { source: [203, 0, 113, 5], payload, ..packet }
+    };
+    let taps = passed(12, udp, |_, packet| translated(packet));
+    assert!(
+        warning(&summary(&taps, &options()), "masked").text.ends_with(": --mask nat matches them")
+    );
+    let taps = passed(13, udp, |_, packet| Packet { tos: 0x28, ..translated(packet) });
+    let text = warning(&summary(&taps, &options()), "masked").text.clone();
+    assert!(text.ends_with(": --mask nat --mask tos matches them"), "{text}");
+    // One of them is given already.
+    let rewrites = Rewrites { tos: true, ..Rewrites::default() };
+    let found = summary(&taps, &Options { rewrites, ..options() });
+    let text = &warning(&found, "masked").text;
+    assert!(text.contains("agree in all but addresses and ports: --mask nat --mask tos"), "{text}");
+}
+
+/// No mask is for devices that change lengths: the bytes that stay are found.
+#[test]
+fn bytes_that_agree_become_a_signature() {
+    let taps = passed(14, udp, |number, packet| {
+        let data = [body(number, 64), vec![0xee; 12]].concat();
+        Packet { payload: datagram([5_000, 6_000], &data), ident: 900, ..packet }
+    });
+    let found = summary(&taps, &options());
+    let text = &warning(&found, "masked").text;
+    let typed = text.split("--signature ").nth(1).unwrap().split(' ').next().unwrap();
+    let selection = Some(typed.parse().unwrap());
+    let found = summary(&taps, &Options { selection, ..options() });
+    assert_eq!((found.samples, explained(&found)), (u64::from(PACKETS), vec![]), "{typed}");
+}
+
+#[test]
+fn a_wrong_signature_is_told() {
+    let taps = passed(15, udp, |_, packet| packet);
+    // The MAC addresses.
+    let selection = Some("0:40".parse().unwrap());
+    let found = summary(&taps, &Options { selection, ..options() });
+    assert!(warning(&found, "unsigned").text.contains("without --signature"));
+}
+
+/// Losses, strangers, another order, and copies at egress are what they are.
+#[test]
+fn packets_that_differ_are_explained_by_nothing() {
+    for seed in 20..26 {
+        let mut random = Random::new(seed);
+        let mut taps = passed(seed, udp, |_, packet| packet);
+        taps[1].retain(|_| random.below(20) > 0);
+        for number in 0..200 {
+            let stamp_ns = entered_ns(number * 7) + random.below(100 * US);
+            taps[1].push((stamp_ns, udp(10_000_000 + number).frame()));
+        }
+        for packet in &mut taps[1] {
+            packet.0 += random.below(200 * US);
+        }
+        assert_eq!(explained(&summary(&taps, &options())), [""; 0], "{seed}");
+    }
+}
+
+/// Numbers of two bytes are the same by chance, at any distance in time.
+#[test]
+fn numbers_that_agree_by_chance_explain_nothing() {
+    for seed in 30..36 {
+        let mut random = Random::new(seed);
+        let mut number = |of: u32| {
+            let ident = random.below(1 << 12) as u16;
+            Packet { ident, ..udp(of) }
+        };
+        let taps = [0, 1].map(|side: u32| {
+            (0..PACKETS).map(|of| (entered_ns(of), number(of + side * 1_000_000).frame())).collect()
+        });
+        assert_eq!(explained(&summary(&taps, &options())), [""; 0], "{seed}");
+    }
+}
+
+/// Segments of a stream, of which four are one frame where the kernel merges them.
+fn stream(parts: u32) -> Packets {
+    let data = |number: u32| body(number, 1_448);
+    let whole = |number: u32| (0..parts).flat_map(|part| data(number + part)).collect::<Vec<_>>();
+    let starts = (0..800).step_by(parts as usize);
+    starts
+        .map(|number| {
+            let payload = segment(number * 1_448, &whole(number));
+            (entered_ns(number), Packet { ident: number as u16, ..Packet::new(6, payload) }.frame())
+        })
+        .collect()
+}
+
+#[test]
+fn offload_is_told_with_its_side() {
+    let later = |packets: Packets| {
+        packets.into_iter().map(|(ns, frame)| (ns + 200 * US, frame)).collect::<Packets>()
+    };
+    let found = summary(&[stream(1), later(stream(4))], &options());
+    let told = warning(&found, "offload");
+    assert!(
+        told.text.starts_with("800 ingress packets are parts of 200 longer egress frames"),
+        "{}",
+        told.text
+    );
+    assert!(
+        told.text.contains("ethtool -K IFACE gro off lro off tso off gso off") && told.invalidates
+    );
+    let found = summary(&[stream(5), later(stream(1))], &options());
+    let text = &warning(&found, "offload").text;
+    assert!(
+        text.starts_with("800 egress packets are parts of 160 longer ingress frames"),
+        "{text}"
+    );
+    // The same frames on both sides are not merged by the taps.
+    assert_eq!(explained(&summary(&[stream(4), later(stream(4))], &options())), [""; 0]);
+}
+
+#[test]
+fn merged_datagrams_are_told() {
+    let data = |number: u32| body(number, 1_200);
+    let frame = |number: u32, data: &[u8]| {
+        Packet { ident: number as u16, ..Packet::new(17, datagram([1, 2], data)) }.frame()
+    };
+    let parts = (0..300).map(|number| (entered_ns(number), frame(number, &data(number)))).collect();
+    let whole = (0..300)
+        .step_by(3)
+        .map(|number| {
+            let data = (number..number + 3).flat_map(data).collect::<Vec<_>>();
+            (entered_ns(number) + 200 * US, frame(number, &data))
+        })
+        .collect();
+    let found = summary(&[parts, whole], &options());
+    let text = &warning(&found, "offload").text;
+    assert!(
+        text.starts_with("300 ingress packets are parts of 100 longer egress frames"),
+        "{text}"
+    );
+}
+
+#[test]
+fn fragments_are_told_and_the_first_of_them_can_be_matched() {
+    let whole = |number: u32| Packet {
+        ident: number as u16,
+        ..Packet::new(17, datagram([1, 2], &body(number, 1_600)))
+    };
+    let mut taps = [Vec::new(), Vec::new()];
+    for number in 0..400 {
+        let packet = whole(number);
+        taps[0].push((entered_ns(number), packet.frame()));
+        let routed = packet.routed();
+        let (first, second) = packet.payload.split_at(1_200);
+        let left_ns = entered_ns(number) + 9 * US;
+        taps[1].push((
+            left_ns,
+            Packet { fragment: 0x2000, payload: first.to_vec(), ..routed.clone() }.frame(),
+        ));
+        taps[1].push((
+            left_ns + US,
+            Packet { fragment: 150, payload: second.to_vec(), ..routed }.frame(),
+        ));
+    }
+    let found = summary(&taps, &options());
+    let told = warning(&found, "fragments");
+    assert!(
+        told.text.starts_with("800 egress packets are fragments of 400 ingress packets"),
+        "{}",
+        told.text
+    );
+    let typed = told.text.split("--signature ").nth(1).unwrap().split(' ').next().unwrap();
+    let selection = Some(typed.parse().unwrap());
+    let found = summary(&taps, &Options { selection, ..options() });
+    assert_eq!((found.ingress.matched, found.latency_ns.max), (400, Some(9 * US)));
+}
+
+/// Changes by routers and hosts make no packet another one.
+#[test]
+fn padding_checksums_and_another_order_are_no_difference() {
+    let mut random = Random::new(40);
+    let small = |number: u32| Packet::new(17, datagram([5_000, 6_000], &body(number, 6)));
+    let mut taps = passed(41, small, |_, packet| packet);
+    for (stamp_ns, frame) in &mut taps[1] {
+        frame.resize(60, 0);
+        // Of a checksum that the NIC was to fill in.
+        frame[40..42].copy_from_slice(&[0xab, 0xcd]);
+        // Queues of several CPUs.
+        *stamp_ns += random.below(8) * 50 * US;
+    }
+    let found = summary(&taps, &options());
+    assert_eq!((found.samples, explained(&found)), (u64::from(PACKETS), vec![]));
+}

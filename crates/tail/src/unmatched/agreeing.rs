@@ -1,0 +1,107 @@
+//! Bytes in which lost and unmatched packets agree although they differ in others: the device rewrites what no mask names,
+//! changes lengths, or adds to the payload.
+
+use super::pairing::Pairs;
+use super::{Frame, Sides};
+use crate::matching::Window;
+use crate::signature::Selection;
+use std::ops::Range;
+use tailtrim_wire::frame::Transport;
+
+/// Packets of each side that are compared.
+const COMPARED: usize = 5_000;
+
+/// Bytes of which packets are first found to be the same, and how far apart such places are.
+const SEED: usize = 4;
+const STEP: usize = 2;
+
+/// Fewest bytes of a range: what identifies a packet is a number or a payload.
+const SHORTEST: usize = 2;
+
+/// Most ranges and bytes of a selection: what can be typed.
+const RANGES: usize = 3;
+const BYTES: usize = 64;
+
+/// Bytes to be signed instead, where some make pairs that are none of chance.
+pub(super) fn selection(sides: Sides<'_>, window: Window) -> Option<Selection> {
+    // A selection counts from the start of the frame: only frames of one shape on both sides have the same bytes there.
+    let lost = alike(sides.lost);
+    let unmatched = alike(sides.unmatched);
+    let start = lost.first()?.packet()?.0;
+    if unmatched.first()?.packet()?.0 != start {
+        return None;
+    }
+    let sides = Sides { lost: &lost, unmatched: &unmatched };
+    let length = lost.iter().chain(&unmatched).map(|frame| frame.head.len()).min()?;
+    let seed = (start..length.saturating_sub(SEED - 1))
+        .step_by(STEP)
+        .map(|at| sides.pairs_of(chunks(&lost, at), chunks(&unmatched, at), window))
+        .filter(|found| sides.are_no_chance(found))
+        .max_by_key(|found| found.pairs.len())?;
+    let agree: Vec<bool> = (0..length).map(|at| at >= start && sides.agree_at(&seed, at)).collect();
+    let mut ranges = runs(&agree, &rewritten(&lost[0])?);
+    // Those in which packets differ from each other identify them, the more the better.
+    ranges.retain(|range| range.len() >= SHORTEST && varies(&lost, range.clone()));
+    ranges.sort_by_key(|range| std::cmp::Reverse(range.len()));
+    ranges.truncate(RANGES);
+    ranges.iter_mut().for_each(|range| range.end = range.end.min(range.start + BYTES));
+    ranges.sort_by_key(|range| range.start);
+    (!ranges.is_empty()).then(|| Selection::of(ranges))
+}
+
+/// The first frames that have the headers of most of them.
+fn alike(frames: &[Frame]) -> Vec<Frame> {
+    let shape = |frame: &Frame| {
+        frame.packet().map(|(start, layers)| (start, layers.v6, layers.payload, layers.protocol))
+    };
+    let mut shapes: Vec<_> = frames.iter().take(COMPARED).filter_map(shape).collect();
+    shapes.sort_unstable();
+    let most = shapes.chunk_by(|a, b| a == b).max_by_key(|run| run.len()).map(|run| run[0]);
+    frames.iter().filter(|frame| shape(frame) == most).take(COMPARED).cloned().collect()
+}
+
+fn chunks(frames: &[Frame], at: usize) -> impl Iterator<Item = [u8; SEED]> {
+    frames.iter().filter_map(move |frame| frame.head.get(at..)?.first_chunk().copied())
+}
+
+/// Bytes that any forwarder may rewrite.
+fn rewritten(frame: &Frame) -> Option<Vec<Range<usize>>> {
+    let (start, layers) = frame.packet()?;
+    let mut ranges = Vec::from(if layers.v6 { [7..8, 7..8] } else { [8..9, 10..12] });
+    match layers.transport {
+        Some(Transport::Udp) => ranges.push(layers.payload + 6..layers.payload + 8),
+        Some(Transport::Tcp) => ranges.push(layers.payload + 16..layers.payload + 18),
+        None => {}
+    }
+    Some(ranges.into_iter().map(|range| start + range.start..start + range.end).collect())
+}
+
+/// Ranges of bytes that agree and are not rewritten.
+fn runs(agree: &[bool], rewritten: &[Range<usize>]) -> Vec<Range<usize>> {
+    let usable = |at: usize| agree[at] && !rewritten.iter().any(|range| range.contains(&at));
+    let mut ranges: Vec<Range<usize>> = Vec::new();
+    for at in (0..agree.len()).filter(|at| usable(*at)) {
+        match ranges.last_mut() {
+            Some(last) if last.end == at => last.end += 1,
+            _ => ranges.push(at..at + 1),
+        }
+    }
+    ranges
+}
+
+fn varies(frames: &[Frame], range: Range<usize>) -> bool {
+    let mut bytes = frames.iter().map(|frame| &frame.head[range.clone()]);
+    let first = bytes.next();
+    bytes.any(|bytes| Some(bytes) != first)
+}
+
+impl Sides<'_> {
+    /// Whether the packets of nearly all pairs have the same byte there.
+    fn agree_at(&self, found: &Pairs, at: usize) -> bool {
+        let byte = |frame: &Frame| frame.head.get(at).copied();
+        let same = found.pairs.iter().filter(|(lost, unmatched)| {
+            byte(&self.lost[*lost]) == byte(&self.unmatched[*unmatched])
+        });
+        same.count() * 100 >= found.pairs.len() * 99
+    }
+}

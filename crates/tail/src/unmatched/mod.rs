@@ -1,0 +1,177 @@
+//! Packets in no pair: what lost and unmatched ones have in common, when both captures are read a second time.
+//!
+//! A device that rewrites more than is masked makes one packet look like two, a lost one and an unmatched one. Each
+//! [masking](maskings) is tried on these alone; what would match them is told, with the option to type. A capturing host
+//! that merges segments, or a device that fragments, makes other packets of them: that is told, too.
+
+mod agreeing;
+mod fragments;
+mod maskings;
+mod offload;
+mod pairing;
+mod repeated;
+
+use crate::analysis::{Options, Terms};
+use crate::directions::Directions;
+use crate::matching::Fate;
+use crate::signature::Signer;
+use crate::summary::{Summary, Warning, grouped};
+use pairing::signatures;
+use std::collections::HashSet;
+use tailtrim_wire::frame::{self, Layers, Link};
+
+/// Leftovers of each side that are looked at.
+const MOST: usize = 100_000;
+
+/// Fewer packets than this explain nothing.
+const FEWEST: usize = 3;
+
+/// Stamps of the first packets that were lost and unmatched, in ns; those at egress on the clock of the ingress capture.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Leftovers {
+    /// Ingress packets that did not leave.
+    pub lost: Vec<i64>,
+    /// Egress packets that did not enter.
+    pub unmatched: Vec<i64>,
+    /// Among the first packets some left before they entered.
+    pub early: bool,
+    /// The first packets have signatures that come again and again.
+    pub repeated: bool,
+}
+
+impl Leftovers {
+    #[inline]
+    pub(crate) fn note(&mut self, fate: Fate, stamp_ns: i64) {
+        let stamps = match fate {
+            Fate::Lost => &mut self.lost,
+            Fate::Unmatched => &mut self.unmatched,
+            Fate::Duplicate | Fate::BeyondWindow | Fate::Copy => return,
+        };
+        if stamps.len() < MOST {
+            stamps.push(stamp_ns);
+        }
+    }
+}
+
+/// The first bytes of a frame.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Frame {
+    /// When it passed the tap, ns on the clock of the ingress capture.
+    pub stamp_ns: i64,
+    /// Bytes on the wire.
+    pub length: u32,
+    /// The header that it starts with.
+    pub link: Link,
+    /// Its first bytes.
+    pub head: Box<[u8]>,
+}
+
+impl Frame {
+    /// Offset of the packet in the frame, and its layers.
+    fn packet(&self) -> Option<(usize, Layers)> {
+        let (ethertype, start) = self.link.payload(&self.head)?;
+        Some((start, frame::layers(ethertype, self.head.get(start..)?)?))
+    }
+}
+
+/// Frames that a second look has kept.
+#[derive(Debug, Default)]
+pub struct Kept {
+    /// [`Leftovers::lost`].
+    pub lost: Vec<Frame>,
+    /// [`Leftovers::unmatched`].
+    pub unmatched: Vec<Frame>,
+    /// The first of each capture, ingress and egress, whatever became of them.
+    pub first: [Vec<Frame>; 2],
+}
+
+/// Whether a second look at the captures could explain anything.
+#[must_use]
+pub fn is_worth_a_look(leftovers: &Leftovers, summary: &Summary) -> bool {
+    let both = !leftovers.lost.is_empty() && !leftovers.unmatched.is_empty();
+    both || leftovers.repeated || summary.ingress.duplicate > 0
+}
+
+/// Whether some packets may have gone the other way.
+#[must_use]
+pub fn may_go_both_ways(leftovers: &Leftovers, summary: &Summary) -> bool {
+    leftovers.early || summary.warnings.iter().any(|warning| warning.code == "not_positive")
+}
+
+/// Adds to the warnings of a summary that its captures have two directions.
+pub fn tell_directions(directions: &Directions, summary: &mut Summary) {
+    let [forward, reverse] = directions.counts.map(grouped);
+    let text = format!(
+        "both captures have packets of two directions (of the first ones, {forward} from ingress to egress and {reverse} back), \
+         which must be analysed one by one: --direction forward or --direction reverse"
+    );
+    // They are no error of clocks.
+    summary.warnings.retain(|warning| warning.code != "not_positive");
+    summary.warnings.push(warning("two_directions", directions.counts[1] as usize, text));
+}
+
+/// Adds to the warnings of a summary what explains its packets in no pair.
+pub fn explain(mut kept: Kept, terms: &Terms, options: &Options, summary: &mut Summary) {
+    let signer = terms.signer();
+    kept.leave_out_common(signer);
+    let looked_at = Sides { lost: &kept.lost, unmatched: &kept.unmatched };
+    let tried = looked_at.is_whole();
+    let found = repeated::warning(&kept.first, signer, options, summary)
+        .into_iter()
+        .chain(looked_at.explained(&kept.first[0], signer, options));
+    let found: Vec<Warning> = found.collect();
+    if !found.is_empty() {
+        // They say why.
+        let repeated = found.iter().any(|found| matches!(found.code, "identical" | "unsigned"));
+        summary.warnings.retain(|warning| match warning.code {
+            "no_samples" => false,
+            "duplicate" => !repeated,
+            _ => true,
+        });
+    } else if tried
+        && let Some(warning) = summary.warnings.iter_mut().find(|one| one.code == "no_samples")
+    {
+        warning.text += ". No other masking (nat, tos, tunnel) matches them, and no bytes are the same on both sides";
+    }
+    summary.warnings.extend(found);
+}
+
+impl Kept {
+    /// Leaves out packets that are on both sides: they only share a stamp with a leftover, or are in no pair for another
+    /// reason than how they look.
+    fn leave_out_common(&mut self, signer: &Signer) {
+        let of = |frames: &[Frame]| signatures(frames, signer).collect::<HashSet<_>>();
+        let (lost, unmatched) = (of(&self.lost), of(&self.unmatched));
+        let common: HashSet<_> = lost.intersection(&unmatched).collect();
+        let sign = |frame: &Frame| signer.sign(frame.link, &frame.head).0;
+        self.lost.retain(|frame| !common.contains(&sign(frame)));
+        self.unmatched.retain(|frame| !common.contains(&sign(frame)));
+    }
+}
+
+/// Lost and unmatched packets.
+#[derive(Debug, Clone, Copy)]
+struct Sides<'a> {
+    lost: &'a [Frame],
+    unmatched: &'a [Frame],
+}
+
+impl Sides<'_> {
+    fn is_whole(&self) -> bool {
+        !self.lost.is_empty() && !self.unmatched.is_empty()
+    }
+
+    fn explained(&self, first: &[Frame], signer: &Signer, options: &Options) -> Option<Warning> {
+        if !self.is_whole() {
+            return None;
+        }
+        fragments::warning(*self, options)
+            .or_else(|| offload::warning(*self))
+            .or_else(|| maskings::warning(*self, first, signer, options))
+    }
+}
+
+/// A warning that no percentile is the device's.
+fn warning(code: &'static str, count: usize, text: String) -> Warning {
+    Warning { code, count: count as u64, text, invalidates: true }
+}

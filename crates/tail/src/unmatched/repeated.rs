@@ -1,0 +1,94 @@
+//! Ingress packets of one signature: identical frames, or frames that differ in bytes that are not signed.
+
+use super::Frame;
+use super::pairing::signatures;
+use crate::analysis::Options;
+use crate::signature::{Rewrites, Selection, Signature, Signer};
+use crate::summary::{Summary, Warning, grouped};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::iter;
+
+/// Most bytes of a signature that is offered.
+const MOST_BYTES: usize = 16;
+
+/// Says why frames are duplicates, or may become some.
+pub(super) fn warning(
+    first: &[Vec<Frame>; 2],
+    signer: &Signer,
+    options: &Options,
+    summary: &Summary,
+) -> Option<Warning> {
+    let entered = &first[0];
+    let mut groups: HashMap<Signature, Vec<&Frame>> = HashMap::new();
+    for (frame, signature) in entered.iter().zip(signatures(entered, signer)) {
+        groups.entry(signature).or_default().push(frame);
+    }
+    // A few that repeat are an accident of the traffic, copies of a mirror port are known.
+    if groups.len() * 2 > entered.len() || summary.ingress.copy > 0 || options.in_order {
+        return None;
+    }
+    if options.selection.is_some() {
+        let usual = Signer::new(Rewrites::default()).limited_to(signer.limit());
+        let tells = tells_apart(first, &usual);
+        return tells.then(|| {
+            unsigned(summary, "the default signature tells them apart (without --signature)")
+        });
+    }
+    let places: BTreeSet<usize> = groups.values().flat_map(|group| differing(group)).collect();
+    let Some((&from, &to)) = places.first().zip(places.last()) else {
+        return Some(identical(groups.len(), entered.len(), summary));
+    };
+    // Frames are identified by a number or some bytes of a payload.
+    let selection = Selection::of(iter::once(from..to.min(from + MOST_BYTES - 1) + 1).collect());
+    tells_apart(first, &Signer::of_selection(selection.clone()))
+        .then(|| unsigned(summary, &format!("--signature {selection} tells them apart")))
+}
+
+/// Whether nearly all frames that enter have a signature of their own, and nearly all that leave have one of these.
+fn tells_apart(first: &[Vec<Frame>; 2], signer: &Signer) -> bool {
+    let [entered, left] = first;
+    let known: HashSet<Signature> = signatures(entered, signer).collect();
+    let common = signatures(left, signer).filter(|signature| known.contains(signature)).count();
+    known.len() * 100 >= entered.len() * 99 && common > 0 && common * 10 >= left.len() * 9
+}
+
+fn unsigned(summary: &Summary, remedy: &str) -> Warning {
+    let duplicates = summary.ingress.duplicate;
+    let text = format!(
+        "{} ingress packets are duplicates that differ only in bytes that are not signed: {remedy}",
+        grouped(duplicates),
+    );
+    super::warning("unsigned", duplicates as usize, text)
+}
+
+/// Says that no bytes tell frames apart. As long as each leaves before the next one enters, they are matched all the same.
+fn identical(different: usize, count: usize, summary: &Summary) -> Warning {
+    let in_order = "--in-order matches the n-th that leaves with the n-th that entered, which sees neither a loss nor a change \
+                    of the order";
+    let duplicates = summary.ingress.duplicate;
+    if duplicates > 0 {
+        let text = format!(
+            "{} ingress packets are identical to others in flight, so that no bytes can identify them; {in_order}",
+            grouped(duplicates),
+        );
+        return super::warning("identical", duplicates as usize, text);
+    }
+    let text = format!(
+        "frames are identical to others ({} different ones among the first {}), so that no bytes can identify them: one that \
+         left counts as the last that entered; {in_order}",
+        grouped(different as u64),
+        grouped(count as u64),
+    );
+    Warning { code: "identical", count: count as u64, text, invalidates: false }
+}
+
+/// Places behind the L2 header at which frames of one signature differ, but for what routers rewrite.
+fn differing(group: &[&Frame]) -> Vec<usize> {
+    let Some(&one) = group.first() else { return Vec::new() };
+    let (start, layers) = one.packet().map_or((0, None), |(start, layers)| (start, Some(layers)));
+    let end = layers.map_or(usize::MAX, |layers| layers.end.saturating_add(start));
+    let from = start + crate::signature::SIGNED_BYTES;
+    (from..one.head.len().min(end))
+        .filter(|&at| group.iter().any(|frame| frame.head.get(at) != one.head.get(at)))
+        .collect()
+}
