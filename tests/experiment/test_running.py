@@ -14,7 +14,8 @@ import pytest
 from unwired import GENERATED, Nothing, Played, conducted, played_testbed, write_pcap
 
 from tailtrim import units
-from tailtrim.errors import HostError, PlanError
+from tailtrim.errors import HostError, OutputError, PlanError
+from tailtrim.laboratory.experiment import Experiment, Listener, conduct
 from tailtrim.laboratory.experiment.measure import Measurement
 from tailtrim.laboratory.experiment.tap_clocks import TapClocks
 from tailtrim.publishing.report.terminal import experiment_text
@@ -23,8 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
-    from tailtrim.laboratory.experiment import Experiment
     from tailtrim.laboratory.experiment.context import InlineRunContext
+    from tailtrim.laboratory.plan import Run
+    from tailtrim.results.experiments import Outcome
 
 
 COUNTERS = {"trace": {"source": "counters"}, "sources_refused": ["tracefs: none", "perf: refused"]}
@@ -143,6 +145,40 @@ def test_a_run_on_a_node_that_was_changed_is_invalid(
     told = json.loads((tmp_path / "out" / "run-001" / "nodes.json").read_text())
     assert told["nodes"] == {"lab": {"kernel": "6.12"}}
     assert told["numbers"]["summary"]["clocks"]["ingress"] == "CLOCK_REALTIME"
+
+
+def test_a_directory_is_locked_until_its_context_ends(
+    experiment: Callable[..., Experiment],
+) -> None:
+    with (
+        experiment("dut: {preset: bridge}\n") as made,
+        pytest.raises(OutputError, match="another process is running it"),
+    ):
+        Experiment(made.path, made.plan, made.runs, resume=True)
+    with Experiment(made.path, made.plan, made.runs, resume=True) as again:
+        assert again.missing() == made.runs
+
+
+class Heard(Listener):
+    def __init__(self) -> None:
+        self.events: list[tuple[str, str]] = []
+
+    def progress(self, run: Run, what: str) -> None:
+        self.events.append((run.folder, what))
+
+    def run_ended(self, run: Run, outcome: Outcome) -> None:
+        self.events.append((run.folder, outcome.failed or "done"))
+
+
+def test_a_listener_hears_what_each_run_does_and_its_outcome(
+    experiment: Callable[..., Experiment], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    measuring(monkeypatch, tmp_path)
+    heard = Heard()
+    conduct(experiment("dut: {preset: bridge}\nfloor: false\nrepeat: 2\n"), heard)
+    assert heard.events == [
+        (run, what) for run in ("run-000", "run-001") for what in ("setting up", "matching", "done")
+    ]
 
 
 def printed(experiment: Experiment) -> str:

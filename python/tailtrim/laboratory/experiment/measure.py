@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any
 from tailtrim.errors import RunError
 from tailtrim.laboratory.devices.running_device import DeviceUnderTest
 from tailtrim.laboratory.devices.wire import Wire
-from tailtrim.laboratory.experiment.agent_deadline import result_in_time
 from tailtrim.laboratory.experiment.cpu_tracing import CpuRecording
 from tailtrim.laboratory.experiment.metered import RunMeters, meters_of
 from tailtrim.laboratory.experiment.tap_clocks import TapClocks
 from tailtrim.laboratory.experiment.taps import Taps
 from tailtrim.laboratory.experiment.validity import clock_doubts
-from tailtrim.laboratory.nodes.agent import Agent
+from tailtrim.laboratory.nodes.agent import Agent, result_in_time
 from tailtrim.laboratory.nodes.container.group import since
 from tailtrim.laboratory.nodes.testbed import DESTINATION_IP, SOURCE_IP
 from tailtrim.results import DEPARTURES, DISTURBED

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from tailtrim.errors import HostError
 from tailtrim.laboratory.devices.reflector import RunningReflector
-from tailtrim.laboratory.experiment.agent_deadline import result_in_time
 from tailtrim.laboratory.experiment.validity import clock_doubts
-from tailtrim.laboratory.nodes.agent import Agent
+from tailtrim.laboratory.nodes.agent import Agent, result_in_time
 from tailtrim.laboratory.plan import TOGETHER
 
 if TYPE_CHECKING:
