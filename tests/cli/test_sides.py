@@ -93,7 +93,7 @@ def test_interfaces_that_are_not_read_are_a_warning(tmp_path: Path) -> None:
         (unread,) = summary.ingress_tap.unread
         assert (unread.interface, unread.packets) == (2, 1)
         texts = [warning.text for warning in summary.warnings if warning.code == "unread"]
-        expected = "1 packet of interface 2 (link type 271 (vsock)) at ingress are not read"
+        expected = "not read at ingress: 1 packet of interface 2 (link type 271, vsock)"
         assert texts[0] == expected
 
 

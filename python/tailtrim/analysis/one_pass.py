@@ -1,4 +1,12 @@
-"""Captures matched in this process, in one pass: :func:`analyze`."""
+"""Captures matched in this process, in one pass: :func:`analyze`.
+
+Example:
+    >>> analysis = analyze("examples/testpmd/ingress.pcap.zst",
+    ...                    "examples/testpmd/egress.pcap.zst")
+    >>> analysis.summary.ingress.lost
+    0
+
+"""
 
 from __future__ import annotations
 
@@ -40,7 +48,7 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
     jobs: int | None = None,
     progress: Callable[[float | None], object] | None = None,
 ) -> Analysis:
-    """Match an ingress and an egress capture of a device under test.
+    """Match an ingress and an egress capture of a device, and return summary and tables.
 
     Args:
         ingress: capture of what enters (pcap, pcapng, ERF, mscap; ``.zst``, ``.gz``; ``-`` for
@@ -66,19 +74,10 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
         jobs: cores to use at most, ``None`` for all. The result is the same to the byte.
         progress: called about every million frames with the share done, ``None`` if unknown.
 
-    Returns:
-        The summary and the tables.
-
     Raises:
         CaptureError: a capture cannot be read; or most packets left before they entered.
         OutputError: ``out`` cannot be written.
         ValueError: an option makes no sense.
-
-    Example:
-        >>> analysis = analyze("examples/testpmd/ingress.pcap.zst",
-        ...                    "examples/testpmd/egress.pcap.zst")
-        >>> analysis.summary.ingress.lost
-        0
 
     """
     chosen = (ingress_interface, egress_interface)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from tailtrim.cli import options
-from tailtrim.cli.console import Progress, tell
+from tailtrim.cli.console import Progress, tell, warn
 from tailtrim.cli.signals import stop_event
 
 EXAMPLES = """\b
@@ -83,6 +83,8 @@ def command(  # noqa: PLR0913 - one parameter an option
             decoded = decode(captures, out, progress=progress, **decoding)
     for captured in decoded.captures:
         tell(f"{captured.number}  {captured.rows:>15,} packets  {captured.name}")
+        for left_out in captured.left_out():
+            warn(f"{captured.name}: {left_out}")
 
 
 def _tell_file(source: str, file: str, packets: int) -> None:

@@ -50,6 +50,15 @@ class Captured:
     facts: str
     rows: int
 
+    def left_out(self) -> Iterator[str]:
+        """Yield which packets of the capture are not among the rows, and why."""
+        facts = json.loads(self.facts)
+        if facts["unstamped"]:
+            yield f"{facts['unstamped']:,} packets have no time stamp and are left out"
+        for one in facts["tap"].get("unread", ()):
+            link_type, interface = one["link_type"], one["interface"]
+            yield f"not read: {one['packets']:,} packets of interface {interface} ({link_type})"
+
 
 class Decoded:
     """A decoded directory.
