@@ -93,29 +93,25 @@ def test_interfaces_that_are_not_read_are_a_warning(tmp_path: Path) -> None:
         (unread,) = summary.ingress_tap.unread
         assert (unread.interface, unread.packets) == (2, 1)
         texts = [warning.text for warning in summary.warnings if warning.code == "unread"]
-        expected = "1 packet of interface 2 (link type 271 (vsock)) at ingress are not read"
+        expected = "not read at ingress: 1 packet of interface 2 (link type 271, vsock)"
         assert texts[0] == expected
 
 
-@pytest.mark.parametrize("jobs", [1, 2, 4])
-def test_odd_stamps_are_left_out_on_any_number_of_cores(tmp_path: Path, jobs: int) -> None:
+def test_odd_stamps_are_left_out_on_any_number_of_cores(tmp_path: Path) -> None:
     entered = [(START_NS + n * 10_000, n) for n in range(400_000)]
     left = [(stamp_ns + 5_000, n) for stamp_ns, n in entered]
     for number in range(0, 400_000, 40_000):
         entered[number + 255] = (2_894_531_997_938_836_488, number + 255)
         left[number + 7] = (0, number + 7)
     captures = (write(tmp_path / "in.pcap", entered), write(tmp_path / "out.pcap", left))
-    summary = tailtrim.analyze(*captures, jobs=jobs).summary
+    summary, *others = [tailtrim.analyze(*captures, jobs=jobs).summary for jobs in (1, 2, 4)]
+    assert {other.text for other in others} == {summary.text}
     assert (summary.ingress.lost, summary.egress.unmatched) == (0, 0)
     assert (summary.ingress.unstamped, summary.egress.unstamped) == (20, 20)
     assert summary.samples == 400_000 - 20
     odd = (summary.ingress_tap.odd_stamp, summary.egress_tap.odd_stamp)
     assert [one.packet for one in odd if one] == [256, 8]
     assert summary.latency_ns.max == 5_000
-    expected = tmp_path / "expected"
-    text = summary.text
-    if jobs != 1:
-        assert tailtrim.analyze(*captures, jobs=1, out=expected).summary.text == text
 
 
 def test_nanoseconds_under_another_magic_number(tmp_path: Path) -> None:
@@ -145,4 +141,4 @@ def test_a_short_capture_is_not_trimmed(tmp_path: Path) -> None:
     assert "1,000 = 1,000 matched" in out
     code, out, _ = analyze(*captures, "--skip", "100ms")
     assert code == 0
-    assert "Without the first 100 ms (334 packets): " in " ".join(out.split())
+    assert "Without the first 0.1 s (334 packets): " in " ".join(out.split())

@@ -1,4 +1,12 @@
-"""Captures matched in this process, in one pass: :func:`analyze`."""
+"""Captures matched in this process, in one pass: :func:`analyze`.
+
+Example:
+    >>> analysis = analyze("examples/testpmd/ingress.pcap.zst",
+    ...                    "examples/testpmd/egress.pcap.zst")
+    >>> analysis.summary.ingress.lost
+    0
+
+"""
 
 from __future__ import annotations
 
@@ -37,7 +45,7 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
     progress: Callable[[float | None], object] | None = None,
     **matching: Unpack[MatchingOptions],
 ) -> Analysis:
-    """Match an ingress and an egress capture of a device under test.
+    """Match an ingress and an egress capture of a device, and return summary and tables.
 
     Args:
         ingress: capture of what enters (pcap, pcapng, ERF, mscap; ``.zst``, ``.gz``; ``-`` for
@@ -69,18 +77,11 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
         jobs: cores to use at most, ``None`` for all. The result is the same to the byte.
         progress: called about every million frames with the share done, ``None`` if unknown.
 
-    Returns:
-        The summary and the tables.
-
     Raises:
         CaptureError: a capture cannot be read; or most packets left before they entered, or go
             two ways.
         OutputError: ``out`` cannot be written.
         ValueError: an option makes no sense.
-
-    >>> testpmd = Path("examples/testpmd")
-    >>> analyze(testpmd / "ingress.pcap.zst", testpmd / "egress.pcap.zst").summary.ingress.lost
-    0
 
     """
     chosen = (ingress_interface, egress_interface)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from tailtrim.cli import options
-from tailtrim.cli.console import Progress, tell
+from tailtrim.cli.console import Progress, tell, warn
 from tailtrim.cli.signals import stop_event
 
 EXAMPLES = """\b
@@ -89,6 +89,8 @@ def command(  # noqa: PLR0913 - one parameter an option
             inner = options.Mask.TUNNEL in (mask or ()) or set(wrapped) == {"VLAN"}
             signed = "innermost packets" if inner else "outer packets; inner ones: --mask tunnel"
             tell(f"   encapsulations: {counts} (signed: {signed})")
+        for left_out in captured.left_out():
+            warn(f"{captured.name}: {left_out}")
 
 
 def _tell_file(source: str, file: str, packets: int) -> None:

@@ -66,7 +66,7 @@ impl Warnings {
                 "{} {side} packets have no time stamp and are left out{}",
                 grouped(unstamped),
                 tap.odd_stamp.map_or(String::new(), |odd| format!(
-                    "; packet {} is stamped {}, far from the others",
+                    "; packet {} is stamped {}",
                     grouped(odd.packet),
                     utc(odd.stamp_ns),
                 )),
@@ -76,7 +76,7 @@ impl Warnings {
         self.add(
             "unread",
             tap.unread.iter().map(|unread| unread.packets).sum(),
-            format!("{} at {side} are not read", unread.join(", ")),
+            format!("not read at {side}: {}", unread.join(", ")),
         );
         self.add(
             "out_of_order",

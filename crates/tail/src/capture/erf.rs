@@ -157,6 +157,9 @@ impl Decoder {
             return None;
         }
         let place = Place { index: Some(interface), names: &[], direction: None };
+        if self.only.as_ref().is_some_and(|only| !only.takes(&place)) {
+            return None;
+        }
         let link = match kind {
             ETHERNET | 11 | 16 | 20 => Link::Ethernet,
             22 | 23 => Link::RawIp,
@@ -168,9 +171,6 @@ impl Decoder {
             }
         };
         keep.place(&place);
-        if self.only.as_ref().is_some_and(|only| !only.takes(&place)) {
-            return None;
-        }
         self.drops = self.drops.saturating_add(drops);
         let (frame, length) = match link {
             Link::Ethernet => without_fcs(body.get(ETHERNET_PAD..).unwrap_or_default(), length),

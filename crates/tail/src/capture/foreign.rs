@@ -73,7 +73,6 @@ const LINK_TYPES: &[(u32, &str)] = &[
     (119, "IEEE 802.11 with a Prism header"),
     (127, "IEEE 802.11 with radiotap"),
     (138, "IP over FireWire"),
-    (149, "a private link type, USER2"),
     (163, "IEEE 802.11 with AVS"),
     (186, "USB"),
     (187, "Bluetooth"),
@@ -104,12 +103,19 @@ const LINK_TYPES: &[(u32, &str)] = &[
 
 /// A link type by number and name.
 pub(super) fn link_type_name(number: u32) -> String {
-    let name = LINK_TYPES.iter().find(|(known, _)| *known == number).map(|(_, name)| *name);
+    name_of(number).map_or(number.to_string(), |name| format!("{number} ({name})"))
+}
+
+/// The same as [`Unread`] has it.
+pub(super) fn unread_link_type(number: u32) -> String {
+    let name = name_of(number).map_or(String::new(), |name| format!(", {name}"));
+    format!("link type {number}{name}")
+}
+
+fn name_of(number: u32) -> Option<&'static str> {
     let private = (147..=162).contains(&number).then_some("a private one of its user");
-    match private.or(name) {
-        Some(name) => format!("{number} ({name})"),
-        None => number.to_string(),
-    }
+    let name = LINK_TYPES.iter().find(|(known, _)| *known == number).map(|(_, name)| *name);
+    private.or(name)
 }
 
 /// The content that these first bytes show, and the content that was expected, with what helps.

@@ -2,7 +2,7 @@
 //! places of damage are ours.
 
 use super::error::Damage;
-use super::foreign::link_type_name;
+use super::foreign::unread_link_type;
 use super::keep::Keep;
 use super::side::{InterfaceDirection, Only, Place};
 use super::write::stands_for_none;
@@ -223,16 +223,17 @@ impl Decoder {
                 format!("one of the {} interfaces described before", self.interfaces.len()),
             )
         })?;
+        let place = Place { index: Some(index), names: &interface.names, direction };
+        if self.only.as_ref().is_some_and(|only| !only.takes(&place)) {
+            return Ok(None);
+        }
         let Some(link) = interface.link else {
             let link_type = u32::try_from(interface.link_type).unwrap_or_default();
-            let named = format!("link type {}", link_type_name(link_type));
-            *self.unread.entry((index, named)).or_default() += 1;
+            *self.unread.entry((index, unread_link_type(link_type))).or_default() += 1;
             return Ok(None);
         };
-        let place = Place { index: Some(index), names: &interface.names, direction };
         keep.place(&place);
-        let wanted = self.only.as_ref().is_none_or(|only| only.takes(&place));
-        Ok(wanted.then_some((interface, link)))
+        Ok(Some((interface, link)))
     }
 
     fn stamped(

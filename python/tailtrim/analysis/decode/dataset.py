@@ -55,6 +55,15 @@ class Captured:
         counts: dict[str, int] = json.loads(self.facts).get("encapsulations", {})
         return dict(sorted(counts.items(), key=lambda one: -one[1]))
 
+    def left_out(self) -> Iterator[str]:
+        """Yield which packets of the capture are not among the rows, and why."""
+        facts = json.loads(self.facts)
+        if facts["unstamped"]:
+            yield f"{facts['unstamped']:,} packets have no time stamp and are left out"
+        for one in facts["tap"].get("unread", ()):
+            link_type, interface = one["link_type"], one["interface"]
+            yield f"not read: {one['packets']:,} packets of interface {interface} ({link_type})"
+
 
 class Decoded:
     """A decoded directory.

@@ -69,8 +69,18 @@ def verdict(summary: Summary) -> str:
     """
     if not summary.trim_ns or summary.unordered:
         return _verdict(summary)
-    time, packets = units.time(summary.trim_ns), units.count(summary.ingress.trimmed)
+    time, packets = seconds(summary.trim_ns), units.count(summary.ingress.trimmed)
     return f"Without the first {time} ({packets} packets): {_verdict(summary)}"
+
+
+def seconds(ns: int) -> str:
+    """Return a time in seconds, with as many decimals as it has.
+
+    >>> seconds(100_000_000)
+    '0.1 s'
+
+    """
+    return f"{units.fixed(ns, units.SECOND, 9).rstrip('0').rstrip('.')} s"
 
 
 def _verdict(summary: Summary) -> str:

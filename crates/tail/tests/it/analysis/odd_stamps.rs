@@ -36,7 +36,7 @@ fn one_packet_of_another_decade() {
             let [mut ingress, egress] = today(300);
             ingress[at].0 = odd_ns;
             let analysis = run(&pcap(&ingress), &pcap(&egress), &options());
-            // Packets that left first may have entered before the capture began.
+            // The first one to leave may have entered before the capture began.
             let other = u64::from(at > 0);
             assert_eq!(counts(&analysis), (299, 0, [1, other]), "{at} {odd_ns}");
             assert_eq!(analysis.summary.egress.cut, 1 - other);

@@ -160,7 +160,7 @@ fn interfaces_of_other_link_types_are_counted() {
     file.packet(0, 5, &probe(0)).packet(1, 6, &[1; 44]).packet(1, 7, &[1; 44]);
     file.packet(0, 8, &probe(1));
     let content = read(&file.bytes, How::default(), &signer());
-    assert_eq!(content.unread, ["2 packets of interface 1 (link type 271 (vsock))"]);
+    assert_eq!(content.unread, ["2 packets of interface 1 (link type 271, vsock)"]);
     assert_eq!(stamps(&content.sound()), [5, 8]);
     let mut none = Pcapng::new(Order::Little);
     none.interface(271, Some(9), None).packet(0, 5, &[1; 44]);

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tailtrim import units
+from tailtrim.publishing.report import wording
 from tailtrim.publishing.report.pages import testbed_section
 from tailtrim.publishing.report.pages.testbed_section import Fact
 
@@ -67,14 +68,14 @@ def _analysis(summary: Summary) -> Iterator[Fact]:
     if signature.masks:
         text += f", masked: {', '.join(signature.masks)}"
     yield Fact("Signature", text=text)
-    trim, window = _seconds(summary.trim_ns), _seconds(summary.window_ns)
+    trim, window = wording.seconds(summary.trim_ns), wording.seconds(summary.window_ns)
     yield Fact("Trim, window", text=f"{trim} after the first match, {window}")
 
 
 def _tap(label: str, tap: Tap, drops: int | None) -> Fact:
     parts = [f"{units.count(tap.bytes)} bytes of frames"]
     if tap.first_ns is not None and tap.last_ns is not None:
-        parts.append(f"{_seconds(tap.last_ns - tap.first_ns)} long")
+        parts.append(f"{wording.seconds(tap.last_ns - tap.first_ns)} long")
     parts.append(f"{units.count(tap.out_of_order)} out of order")
     parts.append(f"{units.count(tap.cut_frames)} cut short")
     known = drops is not None
@@ -89,7 +90,3 @@ def _input(entry: dict[str, Any]) -> Fact:
     text = f"{units.count(size)} bytes" if isinstance(size, int) else "size unknown"
     digest = entry.get("sha256")
     return Fact("Input", str(entry.get("path")), text, f"{digest}" if digest else "")
-
-
-def _seconds(ns: int) -> str:
-    return f"{units.fixed(ns, units.SECOND, 9).rstrip('0').rstrip('.')} s"
