@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import threading
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,7 +12,7 @@ from random_captures import ETHERNET, plain, udp, write
 
 import tailtrim
 from tailtrim.analysis import engines
-from tailtrim.analysis.decode import decode
+from tailtrim.analysis.decode import decode, follow
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,6 +68,18 @@ def test_decoding_counts_encapsulations(tmp_path: Path) -> None:
     counts = [captured.encapsulations() for captured in decoded.captures]
     assert counts == [{}, {"VXLAN": PACKETS}, {"MPLS": PACKETS}, {"VLAN": PACKETS}]
     assert "encapsulations" not in decoded.captures[0].facts
+
+
+def test_files_of_a_capture_add_up(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    for number, first in enumerate((0, 300)):
+        part = ENTERED[first : first + 300]
+        write(tmp_path / "in" / f"{number}.pcap", part, frame_of=(mpls, vxlan)[number])
+    write(tmp_path / "in" / "2.pcap", ENTERED[600:650], frame_of=mpls)
+    stop = threading.Event()
+    stop.set()
+    decoded = follow([tmp_path / "in"], tmp_path / "decoded", stop=stop)
+    assert decoded.captures[0].encapsulations() == {"MPLS": 350, "VXLAN": 300}
 
 
 def test_an_engine_matches_innermost_packets(tmp_path: Path) -> None:
