@@ -43,7 +43,7 @@ pub struct CaptureInput {
     pub(crate) plain: Option<Plain>,
     /// The cores that decompress it ahead of its reader; `None` where it is not a compressed file.
     pub(crate) spare: Option<Spare>,
-    /// How to open it a second time; `None` of a pipe.
+    /// Path and settings to open it a second time; `None` of a pipe.
     pub(crate) again: Option<(PathBuf, Reading)>,
 }
 

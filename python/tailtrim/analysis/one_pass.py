@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,10 +53,8 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
         x552_trailer: take stamps from the last eight bytes of each frame.
         salvage: use what precedes damage instead of raising.
         allow_negative: do not raise although most packets left before they entered.
-        in_order: match the n-th frame of a signature with the n-th that leaves, where nothing
-            tells frames apart: neither losses nor changes of the order are seen.
-        direction: of captures with packets of both directions those that go ``"forward"``, from
-            ingress to egress, or ``"reverse"``.
+        in_order: match identical frames by their order; losses and reordering are not seen.
+        direction: only packets that go ``"forward"`` or ``"reverse"``, of captures with both.
         out: where to leave a run directory.
         departures: when the load generator was not up to its schedule, if that is known.
         correction_ns: taken off each latency, for cables between the taps and the device.
@@ -67,8 +66,8 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
         The summary and the tables.
 
     Raises:
-        CaptureError: a capture cannot be read; or most packets left before they entered, or go
-            two ways.
+        CaptureError: a capture cannot be read, or most packets left before they entered.
+        TwoDirectionsError: packets go two ways.
         OutputError: ``out`` cannot be written.
         ValueError: an option makes no sense.
 
@@ -94,16 +93,23 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
     }
     options = native(matching, departures, correction_ns)
 
-    def run(directory: Path | None) -> _native.NativeAnalysis:
-        kept: dict[str, Any] = {"directory": directory, "keep_samples": keep_samples}
-        analysis = _native.analyze(
-            paths[0], paths[1], **options, **kept, jobs=cores(jobs), progress=progress
-        )
-        if not allow_negative:
-            analysis.check_order()
-        return analysis
-
+    kept: dict[str, Any] = {"keep_samples": keep_samples, "jobs": cores(jobs), "progress": progress}
+    run = partial(_run, paths, options | kept, allow_negative=allow_negative)
     return Analysis(run(None) if out is None else leave(run, paths, out))
+
+
+def _run(
+    paths: Sequence[Path],
+    arguments: dict[str, Any],
+    directory: Path | None,
+    *,
+    allow_negative: bool,
+) -> _native.NativeAnalysis:
+    """Match two captures; refuse those that are in the wrong order unless that is allowed."""
+    analysis = _native.analyze(*paths, directory=directory, **arguments)
+    if not allow_negative:
+        analysis.check_order()
+    return analysis
 
 
 def leave(

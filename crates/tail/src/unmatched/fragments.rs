@@ -5,7 +5,7 @@ use crate::analysis::Options;
 use crate::summary::{Warning, grouped};
 use std::collections::HashSet;
 
-/// What all fragments of an IPv4 packet have in common: identification, addresses, protocol.
+/// Fields that all fragments of an IPv4 packet have in common: identification, addresses, protocol.
 type Origin = (Vec<u8>, u8);
 
 /// Says which side has fragments of the packets of the other one, if one has.

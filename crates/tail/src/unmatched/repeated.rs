@@ -38,7 +38,7 @@ pub(super) fn warning(
     let Some((&from, &to)) = places.first().zip(places.last()) else {
         return Some(identical(groups.len(), entered.len(), summary));
     };
-    // What identifies frames is a number or some bytes of a payload.
+    // Frames are identified by a number or some bytes of a payload.
     let selection = Selection::of(iter::once(from..to.min(from + MOST_BYTES - 1) + 1).collect());
     tells_apart(first, &Signer::of_selection(selection.clone()))
         .then(|| unsigned(summary, &format!("--signature {selection} tells them apart")))
