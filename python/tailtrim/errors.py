@@ -176,6 +176,7 @@ class ExitCode(IntEnum):
 EXIT_CODES: dict[type[BaseException], ExitCode] = {
     TailtrimError: ExitCode.INVALID,
     CaptureError: ExitCode.INVALID,
+    TwoDirectionsError: ExitCode.INVALID,
     OutputError: ExitCode.INVALID,
     RunDirectoryError: ExitCode.INVALID,
     DecodedError: ExitCode.INVALID,

@@ -64,10 +64,8 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
         nanoseconds: fractions of seconds are these although a pcap says microseconds.
         salvage: use what precedes damage instead of raising.
         allow_negative: do not raise although most packets left before they entered.
-        in_order: match the n-th frame of a signature with the n-th that leaves, where nothing
-            tells frames apart: neither losses nor changes of the order are seen.
-        direction: of captures with packets of both directions those that go ``"forward"``, from
-            ingress to egress, or ``"reverse"``.
+        in_order: match identical frames by their order; losses and reordering are not seen.
+        direction: only packets that go ``"forward"`` or ``"reverse"``, of captures with both.
         out: where to leave a run directory.
         departures: when the load generator was not up to its schedule, if that is known.
         correction_ns: taken off each latency, for cables between the taps and the device.
@@ -78,8 +76,8 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
         progress: called about every million frames with the share done, ``None`` if unknown.
 
     Raises:
-        CaptureError: a capture cannot be read; or most packets left before they entered, or go
-            two ways.
+        CaptureError: a capture cannot be read, or most packets left before they entered.
+        TwoDirectionsError: packets go two ways.
         OutputError: ``out`` cannot be written.
         ValueError: an option makes no sense.
 

@@ -75,7 +75,7 @@ fn copies_at_egress_are_copies() {
     assert_eq!(explained(&found), [""; 0]);
 }
 
-/// Packets that are sent twice leave twice.
+/// Frames that are sent twice leave twice.
 #[test]
 fn frames_that_a_generator_sends_twice_are_no_copies() {
     let twice =

@@ -224,7 +224,7 @@ fn fragments_are_told_and_the_first_of_them_can_be_matched() {
     assert_eq!((found.ingress.matched, found.latency_ns.max), (400, Some(9 * US)));
 }
 
-/// Changes by routers and hosts make no packet another one.
+/// Routers and hosts make no packet another one.
 #[test]
 fn padding_checksums_and_another_order_are_no_difference() {
     let mut random = Random::new(40);

@@ -16,9 +16,9 @@ const KEPT_APART: f64 = 0.99;
 struct Candidate {
     /// Count of options.
     options: usize,
-    /// Fields that packets differ in, or agree in.
+    /// Fields in which packets differ, or bytes in which they agree, in words.
     agreement: String,
-    /// Option to type.
+    /// Options to type.
     typed: String,
     signer: Signer,
     /// It signs so little that only numbers show that it is no chance.

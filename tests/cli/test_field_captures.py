@@ -1,0 +1,141 @@
+"""Captures as people have them: the line that the command says about them."""
+
+from __future__ import annotations
+
+import json
+import random
+import struct
+from typing import TYPE_CHECKING
+
+import pytest
+from typer.testing import CliRunner
+
+import tailtrim
+from tailtrim.cli.application import app
+from tailtrim.errors import ExitCode, TwoDirectionsError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+PACKETS = 800
+START_NS = 1_900_000_000_000_000_000
+CLIENT, SERVER = b"\x0a\x01\x02\x03", b"\x0a\x04\x05\x06"
+
+
+def frame(
+    number: int, ends: tuple[bytes, bytes] = (CLIENT, SERVER), tos: int = 0, tag: bytes = b""
+) -> bytes:
+    datagram = struct.pack(">HHHHQ", 7_000, 8_000, 24, 0, number) + bytes(8)
+    header = struct.pack(">BBHHHBBH", 0x45, tos, 44, 3, 0, 60, 17, 0)
+    return bytes(range(12)) + tag + b"\x08\x00" + header + ends[0] + ends[1] + datagram
+
+
+def write(path: Path, packets: Iterable[tuple[int, bytes]]) -> Path:
+    with path.open("wb") as file:
+        file.write(struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 65_535, 1))
+        for stamp_ns, content in sorted(packets):
+            seconds, rest = divmod(stamp_ns, 10**9)
+            file.write(struct.pack("<IIII", seconds, rest, len(content), len(content)) + content)
+    return path
+
+
+def latency_ns(number: int) -> int:
+    return 3_000 + random.Random(number).randrange(2_000)  # noqa: S311 - not secret
+
+
+def entered_ns(number: int) -> int:
+    return START_NS + number * 70_000
+
+
+@pytest.fixture
+def marked(tmp_path: Path) -> tuple[str, str]:
+    """Return captures of a device that marks and delays every eighth packet."""
+    is_marked = [number % 8 == 5 for number in range(PACKETS)]
+    left = [
+        (entered_ns(number) + latency_ns(number) + 400_000 * mark, frame(number, tos=3 * mark))
+        for number, mark in enumerate(is_marked)
+    ]
+    entered = [(entered_ns(number), frame(number)) for number in range(PACKETS)]
+    return str(write(tmp_path / "in.pcap", entered)), str(write(tmp_path / "out.pcap", left))
+
+
+@pytest.fixture
+def both_ways(tmp_path: Path) -> tuple[str, str]:
+    """Return captures of both sides of a firewall, of requests and replies."""
+    inside, outside = [], []
+    for number in range(PACKETS):
+        request, reply = frame(number), frame(10**6 + number, (SERVER, CLIENT))
+        inside.append((entered_ns(number), request))
+        outside.append((entered_ns(number) + latency_ns(number), request))
+        outside.append((entered_ns(number) + 33_000, reply))
+        inside.append((entered_ns(number) + 33_000 + latency_ns(number), reply))
+    return str(write(tmp_path / "in.pcap", inside)), str(write(tmp_path / "out.pcap", outside))
+
+
+def analyze(*arguments: str) -> tuple[int, str]:
+    """Return the exit code and the output, in one line."""
+    result = CliRunner(env={"NO_COLOR": "1"}).invoke(app, ["analyze", "--skip", "0", *arguments])
+    if isinstance(result.exception, Exception):
+        raise result.exception
+    return result.exit_code, " ".join(result.stdout.split())
+
+
+def test_the_verdict_says_which_option_matches_marked_packets(marked: tuple[str, str]) -> None:
+    code, told = analyze(*marked)
+    assert code == ExitCode.NEGATIVE
+    assert "Not the latency of the device: 100 lost and 100 unmatched packets" in told
+    assert "--mask tos matches them" in told
+    code, told = analyze(*marked, "--mask", "tos")
+    assert (code, "800 = 800 matched + 0 lost" in told) == (ExitCode.SUCCESS, True)
+
+
+def test_copies_of_a_mirror_port_are_told_and_add_up(tmp_path: Path) -> None:
+    entered = [
+        (entered_ns(number) + late_ns, frame(number, tag=tag))
+        for number in range(PACKETS)
+        for late_ns, tag in ((0, b""), (900, b"\x81\x00\x00\x05"))
+    ]
+    left = [(entered_ns(number) + latency_ns(number), frame(number)) for number in range(PACKETS)]
+    paths = str(write(tmp_path / "in.pcap", entered)), str(write(tmp_path / "out.pcap", left))
+    code, told = analyze(*paths)
+    assert code == ExitCode.SUCCESS
+    assert "1,600 = 800 matched + 0 lost + 800 copies of a mirror port" in told
+    summary = tailtrim.analyze(*paths, skip_s=0).summary
+    assert (summary.ingress.copy, round(summary.rate_pps or 0)) == (800, round(10**9 / 70_000))
+
+
+def test_both_directions_are_printed(both_ways: tuple[str, str]) -> None:
+    code, told = analyze(*both_ways)
+    assert code == ExitCode.SUCCESS
+    assert told.startswith("forward: 99 % of packets within")
+    assert told.count("800 = 800 matched + 0 lost") == 2
+    assert "clocks" not in told.replace("some clocks", "")
+
+
+def test_one_result_takes_a_direction(both_ways: tuple[str, str], tmp_path: Path) -> None:
+    for arguments in (["--json"], ["--out", str(tmp_path / "run")]):
+        with pytest.raises(TwoDirectionsError, match="packets of two directions"):
+            analyze(*both_ways, *arguments)
+    assert not (tmp_path / "run").exists()
+    for direction in ("forward", "reverse"):
+        _, told = analyze(*both_ways, "--direction", direction, "--json")
+        latency = json.loads(told)["latency_ns"]
+        assert 3_000 <= latency["min"] < latency["max"] < 5_000
+        summary = tailtrim.analyze(*both_ways, direction=direction, skip_s=0).summary
+        assert summary.samples == PACKETS
+    with pytest.raises(ValueError, match="expected forward or reverse"):
+        tailtrim.analyze(*both_ways, direction="sideways")
+
+
+def test_identical_frames_are_matched_in_order(tmp_path: Path) -> None:
+    entered = [(entered_ns(number), frame(0)) for number in range(PACKETS)]
+    left = [(stamp_ns + 200_000, content) for stamp_ns, content in entered]
+    paths = str(write(tmp_path / "in.pcap", entered)), str(write(tmp_path / "out.pcap", left))
+    code, told = analyze(*paths)
+    assert (code, "no bytes can identify them; --in-order" in told) == (ExitCode.NEGATIVE, True)
+    code, told = analyze(*paths, "--in-order")
+    assert (code, "800 = 800 matched" in told) == (ExitCode.SUCCESS, True)
+    assert tailtrim.analyze(*paths, in_order=True, skip_s=0).summary.signature.in_order
+    with pytest.raises(ValueError, match="--in-order is for the native matcher"):
+        analyze(*paths, "--in-order", "--engine", "duckdb")
