@@ -98,7 +98,17 @@ def analyze(
     late: list[tuple[int, int]] = ...,
     correction_ns: int = ...,
     jobs: int | None = ...,
+    keep_lost: int = ...,
 ) -> NativeAnalysis: ...
+def analyze_by(
+    ingress: Path,
+    egress: Path,
+    field: str,
+    groups: int,
+    options: dict[str, Any],
+    *,
+    jobs: int | None = ...,
+) -> list[tuple[str | None, str]]: ...
 def outline_stretch(captures: list[Path], task: bytes, options: dict[str, Any]) -> bytes | None: ...
 def count_stretch(
     captures: list[Path], task: bytes, order: bytes, options: dict[str, Any]

@@ -11,6 +11,7 @@ use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use tailtrim_reading::analysis::{all_cores, analyze};
+use tailtrim_reading::clocks;
 use tailtrim_reading::source::{self, Reading};
 use tailtrim_tables::{SampleSink, write_tables};
 use tailtrim_tail::analysis::{Analysis, AnalysisError, Departures, Options};
@@ -39,6 +40,9 @@ pub(crate) struct Analyze {
     /// When the generator was not up to its schedule: JSON with stalled and late, lists of [from, to] in ns
     #[arg(long, value_name = "FILE")]
     departures: Option<PathBuf>,
+    /// Correct the clocks of the taps: steps and drift that the fastest packets show. Captures are read twice
+    #[arg(long)]
+    clock_fit: bool,
     /// Cores to use at most [default: all]
     #[arg(long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
@@ -64,7 +68,7 @@ const STAMPS: &[(&str, &str, StampSource)] = &[
 pub(crate) fn run(request: &Analyze) -> Outcome {
     let departures = request.departures.as_deref().map(departures).transpose()?;
     let summary = summary(request, departures.unwrap_or_default())?;
-    output::json(&summary, if summary.samples == 0 { Exit::Negative } else { Exit::Success })
+    output::json(&summary, if summary.is_negative() { Exit::Negative } else { Exit::Success })
 }
 
 impl From<AnalysisError> for Failure {
@@ -80,17 +84,22 @@ fn summary(request: &Analyze, departures: Departures) -> Result<Summary, Failure
     let reading = Reading { stamps: request.stamps, salvage: request.salvage };
     let ingress = source::open(&request.ingress, reading).or_hint(Exit::Usage)?;
     let egress = source::open(&request.egress, reading).or_hint(Exit::Usage)?;
-    let options = Options { departures, ..request.matching.options() };
+    let mut options = Options { departures, ..request.matching.options() };
+    let jobs = request.jobs.unwrap_or_else(all_cores);
+    let captures = [request.ingress.as_path(), request.egress.as_path()];
+    if request.clock_fit {
+        options.clock_fit = clocks::fit(captures, reading, &options, jobs).or_hint(Exit::Usage)?;
+    }
     let progress = |_, _| ControlFlow::Continue(());
     if let Some(directory) = &request.out {
         fs::create_dir_all(directory)
             .and_then(|()| clear(directory))
             .map_err(AnalysisError::Sink)?;
     }
-    let checked = |analysis: Analysis| {
+    let checked = |mut analysis: Analysis| {
+        clocks::look_again(&mut analysis, captures, reading, &options, jobs).or_hint(Exit::Usage)?;
         request.matching.check_order(&analysis.summary).or_hint(Exit::Usage).map(|()| analysis)
     };
-    let jobs = request.jobs.unwrap_or_else(all_cores);
     if let (Some(directory), true) = (&request.out, request.by_minute) {
         let mut sink = Minutes::create(directory).map_err(AnalysisError::Sink)?;
         let analysis = checked(analyze(ingress, egress, jobs, &options, &mut sink, progress)?)?;

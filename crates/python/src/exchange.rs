@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use tailtrim_reading::source;
 use tailtrim_tables::SampleSink;
 use tailtrim_tail::analysis::{AnalysisError, analyze};
-use tailtrim_tail::exchange::{Found, Messages};
+use tailtrim_tail::exchange::{Found, messages};
 use tailtrim_wire::exchange::{Part, Protocol};
 
 /// Counts the requests and replies of a capture: `(name, requests, replies)` for each protocol, the protocol of most
@@ -58,8 +58,8 @@ pub(crate) fn analyze_exchanges(
             [source::open(&capture, reading)?, source::open(&capture, reading)?];
         let extents = [requests.extent.clone(), replies.extent.clone()];
         let mut told = PythonProgress { extents, progress: progress.as_ref(), raised: &mut raised };
-        let mut requests = Messages::new(requests.capture, protocol, Part::Request);
-        let mut replies = Messages::new(replies.capture, protocol, Part::Reply);
+        let mut requests = messages(requests.capture, protocol, Part::Request);
+        let mut replies = messages(replies.capture, protocol, Part::Reply);
         analyze(&mut requests, &mut replies, &options, &mut sink, |entered, left| {
             told.tell([entered, left])
         })
@@ -67,7 +67,7 @@ pub(crate) fn analyze_exchanges(
     });
     match (result, raised) {
         (_, Some(error)) => Err(error),
-        (Ok(analysis), None) => Ok(NativeAnalysis { analysis, samples: sink.kept }),
+        (Ok(analysis), None) => Ok(NativeAnalysis::new(analysis, sink.kept)),
         (Err(error), None) => Err(raise(py, &error)),
     }
 }

@@ -8,6 +8,7 @@ mod decode;
 mod errors;
 mod exchange;
 mod explain;
+mod groups;
 mod ledger;
 mod merge;
 mod names;
@@ -36,6 +37,9 @@ mod _native {
 
     #[pymodule_export]
     use crate::explain::{explain_late, periodic_causes, phases_covered, simulate_interrupts};
+
+    #[pymodule_export]
+    use crate::groups::analyze_by;
 
     #[pymodule_export]
     use crate::ledger::NativeLedger;

@@ -1,16 +1,15 @@
 //! Requests and replies of one capture as the two sides of an analysis.
 
-use crate::analysis::Source;
-use crate::capture::{CaptureError, CaptureReader, Record};
+use crate::capture::{CaptureError, CaptureReader};
+use crate::filtered::{Choice, Filtered};
 use crate::signature::{Rewrites, Signature, Signer};
 use std::collections::HashMap;
-use tailtrim_wire::exchange::{Flow, Message, Part, Protocol};
+use tailtrim_wire::exchange::{Message, Part, Protocol};
+use tailtrim_wire::flow::Flow;
+use tailtrim_wire::frame::Link;
 
 /// Flows whose newest counter is remembered; messages of more are left out.
 const MOST_FLOWS: usize = 1 << 20;
-
-/// Records that [`Source::peek`] shows.
-const PEEKED: usize = 10_922;
 
 /// Packets of one capture by what they are to an exchange. They add up to `packets`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -76,7 +75,7 @@ impl Found {
 }
 
 /// The newest counter of each flow, by side.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Firsts(HashMap<(Flow, Part), u32>);
 
 impl Firsts {
@@ -95,105 +94,20 @@ impl Firsts {
     }
 }
 
-/// The requests, or the replies, of a protocol in a capture.
-pub struct Messages {
+/// The requests, or the replies, of a protocol in a capture of which nothing was read.
+pub fn messages(
     capture: CaptureReader,
-    name: String,
     protocol: Protocol,
     part: Part,
-    signer: Signer,
-    firsts: Firsts,
-    /// Those that were looked at and not read.
-    ahead: Vec<Record>,
-    failure: Option<CaptureError>,
-}
-
-impl Messages {
-    /// One side of a capture of which nothing was read.
-    #[must_use]
-    pub fn new(capture: CaptureReader, protocol: Protocol, part: Part) -> Self {
-        let side = if part == Part::Request { "requests" } else { "replies" };
-        Self {
-            name: format!("{}, {side}", capture.name()),
-            capture,
-            protocol,
-            part,
-            signer: Signer::new(Rewrites::default()),
-            firsts: Firsts::default(),
-            ahead: Vec::new(),
-            failure: None,
+) -> Filtered<impl FnMut(Link, &[u8]) -> Choice + Clone> {
+    let side = if part == Part::Request { "requests" } else { "replies" };
+    let (name, mut firsts) = (format!("{}, {side}", capture.name()), Firsts::default());
+    Filtered::new(capture, name, false, move |link, frame| match Message::of_frame(link, frame) {
+        Some(message)
+            if message.protocol == protocol && message.part == part && firsts.is(&message) =>
+        {
+            Choice::TakeAs(Signature::of_bytes(&message.key()))
         }
-    }
-
-    /// Reads on until there is a message of this side. Returns `false` at the end.
-    fn fill(&mut self, batch: &mut Vec<Record>) -> Result<bool, CaptureError> {
-        loop {
-            let Self { capture, protocol, part, signer, firsts, .. } = self;
-            let mut signatures = Vec::new();
-            let more = capture.read_frames(signer, batch, |link, frame| {
-                let message = Message::of_frame(link, frame).filter(|message| {
-                    message.protocol == *protocol && message.part == *part && firsts.is(message)
-                });
-                signatures.push(message.map(|message| Signature::of_bytes(&message.key())));
-            })?;
-            if !more {
-                batch.clear();
-                return Ok(false);
-            }
-            batch.retain(|record| record.stamped);
-            let mut signatures = signatures.into_iter();
-            batch.retain_mut(|record| match signatures.next().flatten() {
-                Some(signature) => {
-                    // The key is whole, however little of the frame was kept.
-                    (record.signature, record.cut) = (signature, false);
-                    true
-                }
-                None => false,
-            });
-            if !batch.is_empty() {
-                return Ok(true);
-            }
-        }
-    }
-}
-
-impl Source for Messages {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn peek(&mut self, _: &Signer) -> Result<Vec<Record>, CaptureError> {
-        let mut batch = Vec::new();
-        while self.ahead.len() < PEEKED && self.failure.is_none() {
-            match self.fill(&mut batch) {
-                Ok(true) => self.ahead.append(&mut batch),
-                Ok(false) => break,
-                Err(failure) => self.failure = Some(failure),
-            }
-        }
-        Ok(self.ahead.clone())
-    }
-
-    fn read(&mut self, _: &Signer, batch: &mut Vec<Record>) -> Result<bool, CaptureError> {
-        if !self.ahead.is_empty() {
-            *batch = std::mem::take(&mut self.ahead);
-            return Ok(true);
-        }
-        match self.failure.take() {
-            Some(failure) => Err(failure),
-            None => self.fill(batch),
-        }
-    }
-
-    fn offset(&self) -> u64 {
-        self.capture.offset()
-    }
-
-    fn tap_drops(&self) -> Option<u64> {
-        self.capture.tap_drops()
-    }
-
-    fn damage(&self) -> Option<&CaptureError> {
-        self.capture.damage()
-    }
+        _ => Choice::Leave,
+    })
 }

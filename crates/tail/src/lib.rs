@@ -4,7 +4,9 @@
 //! 2. [`signature`] takes the bytes that identify a frame,
 //! 3. [`matching`] pairs ingress with egress and counts what became of every packet,
 //! 4. [`analysis`] drives these over two captures, and [`summary`] is its result;
-//!    `clock` finds what the clocks of the taps did; [`exchange`] makes two sides of one capture, requests and replies.
+//!    [`clock`] finds what the clocks of the taps did and corrects it,
+//!    [`exchange`] makes two sides of one capture, requests and replies, [`groups`] captures of some packets, and
+//!    [`lost`] finds the packets that were lost.
 //!
 //! Nothing in here makes a system call, reads a clock, starts a thread or uses `unsafe`: bytes and times
 //! are passed in, so that everything can be tested anywhere.
@@ -12,8 +14,11 @@
 
 pub mod analysis;
 pub mod capture;
-mod clock;
+pub mod clock;
 pub mod exchange;
+pub mod filtered;
+pub mod groups;
+pub mod lost;
 pub mod matching;
 pub mod signature;
 pub mod summary;

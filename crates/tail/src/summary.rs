@@ -1,6 +1,7 @@
 //! The result of an analysis in numbers: what `--json` prints, what a run directory keeps and what the
 //! other engines must reproduce byte for byte. Integers and decimal text only, no binary fractions.
 
+use crate::clock::ClockFit;
 use serde::{Deserialize, Serialize};
 use tailtrim_stats::{Mean, Probability, Spread};
 
@@ -25,6 +26,9 @@ pub struct Summary {
     /// Taken off each egress stamp, and so off each latency, for the cables between the taps and the device.
     #[serde(skip_serializing_if = "is_zero")]
     pub correction_ns: i64,
+    /// Correction of the clocks of the taps, where one was asked for and needed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clock_fit: Option<ClockFit>,
     /// Settings of the signature that identified the packets.
     pub signature: SignatureSettings,
     /// Facts of the captures apart from any matching.
@@ -47,6 +51,14 @@ pub struct Summary {
     pub departed_late: Option<DepartedLate>,
     /// Warnings that a reader must know before trusting the numbers.
     pub warnings: Vec<Warning>,
+}
+
+impl Summary {
+    /// Whether it has no latency, or not that of the device.
+    #[must_use]
+    pub fn is_negative(&self) -> bool {
+        self.samples == 0 || self.warnings.iter().any(|warning| warning.invalidates)
+    }
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]

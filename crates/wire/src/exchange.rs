@@ -13,9 +13,11 @@
 //! server. A TSval stands on all segments of a millisecond or more, and a TSecr on all that answer them: the first one
 //! of each counts ([`Message::counter`]).
 
+use crate::flow::Flow;
 use crate::frame::{Layers, Link, Transport, layers, within};
 use crate::icmp::{HEADER_LEN, Version};
 use crate::stamp;
+use std::net::IpAddr;
 
 /// A protocol whose packets say which request they answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -62,13 +64,6 @@ pub enum Part {
     Reply,
 }
 
-/// Addresses and ports of an exchange, the requester's first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct Flow {
-    addresses: [[u8; 16]; 2],
-    ports: [u16; 2],
-}
-
 /// First bytes of an echoed payload that tell requests apart.
 const ECHOED: usize = 24;
 
@@ -79,7 +74,7 @@ pub struct Message {
     pub protocol: Protocol,
     /// Its side.
     pub part: Part,
-    /// Whose exchange it is.
+    /// Flow of the request.
     pub flow: Flow,
     /// Number of the request within the flow, in the first bytes.
     number: [u8; ECHOED],
@@ -90,16 +85,16 @@ impl Message {
     #[must_use]
     pub fn key(&self) -> [u8; KEY_LEN] {
         let mut key = [0; KEY_LEN];
-        let parts = [
-            &[self.protocol as u8][..],
-            &self.flow.addresses[0],
-            &self.flow.addresses[1],
-            &self.flow.ports[0].to_be_bytes(),
-            &self.flow.ports[1].to_be_bytes(),
-            &self.number,
-        ];
-        let bytes = parts.into_iter().flatten();
-        key.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
+        let Flow { source, destination, protocol: _, ports } = self.flow;
+        let octets = |address: IpAddr| match address {
+            IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
+            IpAddr::V6(address) => address.octets(),
+        };
+        let [from, to] = ports.unwrap_or_default().map(u16::to_be_bytes);
+        let addresses = [octets(source), octets(destination)];
+        let parts =
+            [&[self.protocol as u8][..], addresses.as_flattened(), &from, &to, &self.number];
+        key.iter_mut().zip(parts.into_iter().flatten()).for_each(|(byte, of)| *byte = *of);
         key
     }
 
@@ -141,7 +136,7 @@ fn of_packet(layers: &Layers, packet: &[u8]) -> Option<Message> {
     if layers.later_fragment {
         return None;
     }
-    let flow = addresses(layers, packet)?;
+    let flow = Flow::of_packet(layers, packet)?;
     let payload = packet.get(layers.payload..layers.end.min(packet.len()))?;
     match (layers.transport, layers.protocol) {
         (Some(Transport::Udp), _) => datagram(flow, payload),
@@ -155,47 +150,20 @@ fn of_packet(layers: &Layers, packet: &[u8]) -> Option<Message> {
     }
 }
 
-/// Addresses of a packet, the sender's first.
-fn addresses(layers: &Layers, packet: &[u8]) -> Option<Flow> {
-    let mut flow = Flow::default();
-    let (at, length) = if layers.v6 { (8, 16) } else { (12, 4) };
-    for (index, address) in flow.addresses.iter_mut().enumerate() {
-        let from = at + index * length;
-        address[..length].copy_from_slice(packet.get(from..from + length)?);
-    }
-    Some(flow)
-}
-
-impl Flow {
-    fn with_ports(self, header: &[u8]) -> Option<Self> {
-        let [a, b, c, d] = *header.first_chunk()?;
-        let ports = [u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])];
-        Some(Self { ports, ..self })
-    }
-
-    /// The flow as the requester sees it.
-    fn of(self, part: Part) -> Self {
-        let Self { addresses: [from, to], ports: [source, destination] } = self;
-        match part {
-            Part::Request => self,
-            Part::Reply => Self { addresses: [to, from], ports: [destination, source] },
-        }
-    }
-
-    /// Side of a packet of this flow, where the server has this port.
-    fn part(self, port: u16) -> Option<Part> {
-        match self.ports {
-            [_, destination] if destination == port => Some(Part::Request),
-            [source, _] if source == port => Some(Part::Reply),
-            _ => None,
-        }
+/// Side of a packet of a flow, where the server has this port.
+fn part(flow: Flow, port: u16) -> Option<Part> {
+    match flow.ports? {
+        [_, destination] if destination == port => Some(Part::Request),
+        [source, _] if source == port => Some(Part::Reply),
+        _ => None,
     }
 }
 
 fn message(protocol: Protocol, part: Part, sender: Flow, number: &[u8]) -> Message {
     let mut kept = [0; ECHOED];
     kept.iter_mut().zip(number).for_each(|(to, from)| *to = *from);
-    Message { protocol, part, flow: sender.of(part), number: kept }
+    let flow = if part == Part::Request { sender } else { sender.reversed() };
+    Message { protocol, part, flow, number: kept }
 }
 
 fn echo(version: Version, flow: Flow, payload: &[u8]) -> Option<Message> {
@@ -210,19 +178,18 @@ fn echo(version: Version, flow: Flow, payload: &[u8]) -> Option<Message> {
 }
 
 fn datagram(flow: Flow, payload: &[u8]) -> Option<Message> {
-    let (header, payload) = payload.split_first_chunk::<8>()?;
-    let flow = flow.with_ports(header)?;
-    if let Some(part) = flow.part(DNS_PORT) {
+    let (_, payload) = payload.split_first_chunk::<8>()?;
+    if let Some(part) = part(flow, DNS_PORT) {
         let is_response = payload.get(2)? & 0x80 != 0;
         return (payload.len() >= 12 && is_response == (part == Part::Reply))
             .then(|| message(Protocol::Dns, part, flow, &payload[..2]));
     }
-    if let Some(part) = flow.part(stamp::PORT) {
+    if let Some(part) = part(flow, stamp::PORT) {
         // A reply has the sender's number behind its own and its own stamps.
         let at = if part == Part::Request { 0 } else { 24 };
         return Some(message(Protocol::Stamp, part, flow, payload.get(at..at + 4)?));
     }
-    let part = flow.part(ECHO_PORT)?;
+    let part = part(flow, ECHO_PORT)?;
     Some(message(Protocol::UdpEcho, part, flow, payload))
 }
 
@@ -233,7 +200,6 @@ const ACK: u8 = 0x10;
 
 fn segment(flow: Flow, bytes: &[u8], whole: usize) -> Option<Message> {
     let header = bytes.first_chunk::<20>()?;
-    let flow = flow.with_ports(header)?;
     let flags = header[13];
     let word = |at: usize| {
         u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
@@ -248,8 +214,8 @@ fn segment(flow: Flow, bytes: &[u8], whole: usize) -> Option<Message> {
     }
     let length = usize::from(header[12] >> 4) * 4;
     let [value, echoed] = timestamps(bytes.get(20..length)?)?;
-    let [source, destination] = flow.ports;
-    let to_server = (destination, flow.addresses[1]) < (source, flow.addresses[0]);
+    let [source, destination] = flow.ports?;
+    let to_server = (destination, flow.destination) < (source, flow.source);
     // A segment without data is not acknowledged.
     let has_data = whole > length || flags & FIN != 0;
     if to_server {

@@ -5,6 +5,7 @@ use super::tap::Tap;
 use super::terms::Terms;
 use super::{Options, Source};
 use crate::capture::{CaptureError, Record};
+use crate::clock::ClockFit;
 use crate::matching::{Decided, Fate, MEMORY, Matcher, Pair, RING};
 use crate::signature::Signer;
 use std::ops::DerefMut;
@@ -24,10 +25,11 @@ pub(super) struct Merging<C, const N: usize = RING> {
 impl<C: DerefMut<Target: Source>, const N: usize> Merging<C, N> {
     /// Nothing is read yet.
     pub(super) fn new(ingress: C, egress: C, terms: &Terms, options: &Options) -> Self {
+        let ClockFit { ingress: entered, egress: left, .. } = options.clock_fit.clone();
         Self {
             signer: terms.signer.clone(),
-            ingress: Tap::new(ingress, 0, terms.origin_ns),
-            egress: Tap::new(egress, terms.shift_ns, terms.origin_ns),
+            ingress: Tap::new(ingress, 0, terms.origin_ns).corrected_by(entered),
+            egress: Tap::new(egress, terms.shift_ns, terms.origin_ns).corrected_by(left),
             matcher: Matcher::with_memory(options.window, MEMORY),
             pairs: Vec::new(),
             position: terms.burst_gap_ns.map(Position::new),
@@ -195,10 +197,11 @@ impl<C: DerefMut<Target: Source>, const N: usize> Merging<C, N> {
 
     /// The taps at their ends, and what becomes of the packets whose fate is still open: [`Fate::Lost`] of those in
     /// flight.
-    pub(super) fn finish(self) -> ([Tap<C>; 2], Vec<(Fate, i64)>) {
-        let (open, mut fates) = self.matcher.finish();
-        fates.extend(open.into_iter().map(|stamp_ns| (Fate::Lost, stamp_ns)));
-        ([self.ingress, self.egress], fates)
+    pub(super) fn finish(self) -> ([Tap<C>; 2], Vec<Decided>) {
+        let (open, mut decided) = self.matcher.end();
+        let lost = |(signature, stamp_ns)| Decided { fate: Fate::Lost, stamp_ns, signature };
+        decided.extend(open.into_iter().map(lost));
+        ([self.ingress, self.egress], decided)
     }
 }
 

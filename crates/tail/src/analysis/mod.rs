@@ -40,8 +40,9 @@ pub use stretch::Stretch;
 pub use terms::Terms;
 
 use crate::capture::CaptureError;
+use crate::clock::ClockFit;
 use crate::matching::Window;
-use crate::signature::{Rewrites, Selection};
+use crate::signature::{Rewrites, Selection, Signature};
 use crate::summary::{self, Summary};
 use std::ops::ControlFlow;
 use tailtrim_stats::{Histogram, Probability, Ranked};
@@ -63,6 +64,8 @@ pub struct Options {
     pub confidence: Probability,
     /// Number of the worst packets to keep.
     pub worst: usize,
+    /// Number of lost packets to keep, the first ones.
+    pub lost: usize,
     /// Somebody watched behind the device for the whole window after the last ingress packet: what did not
     /// leave is lost, however early the egress capture ends.
     pub watched_to_the_end: bool,
@@ -71,6 +74,8 @@ pub struct Options {
     /// Taken off each egress stamp, and so off each latency: what the cables between the taps and the device take,
     /// in ns. Negative where the way to the ingress tap is the longer one.
     pub correction_ns: i64,
+    /// Corrects the clocks of the taps. Captures are then analysed in one piece.
+    pub clock_fit: ClockFit,
 }
 
 impl Default for Options {
@@ -84,9 +89,11 @@ impl Default for Options {
             quantiles: Vec::new(),
             confidence: Probability::P95,
             worst: 5_000,
+            lost: 0,
             watched_to_the_end: false,
             departures: Departures::default(),
             correction_ns: 0,
+            clock_fit: ClockFit::default(),
         }
     }
 }
@@ -115,6 +122,15 @@ pub struct WorstPacket {
     pub index: u64,
 }
 
+/// A packet that entered after the trim and never left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct LostPacket {
+    /// When it entered, in ns of the ingress capture's clock.
+    pub ingress_ns: i64,
+    /// Its signature.
+    pub signature: Signature,
+}
+
 /// The result of an analysis.
 pub struct Analysis {
     /// The result in numbers, as it is printed and stored.
@@ -131,6 +147,8 @@ pub struct Analysis {
     pub delay_variation: Histogram,
     /// The worst packets, worst first.
     pub worst: Vec<WorstPacket>,
+    /// The first lost packets, in the order in which they entered; as many as [`Options::lost`].
+    pub lost: Vec<LostPacket>,
     /// Load and losses at the taps, by second.
     pub seconds: Vec<Second>,
     /// Latencies by position in the burst, where the traffic came in bursts.
@@ -143,7 +161,7 @@ pub struct Analysis {
 /// # Errors
 /// [`AnalysisError::Capture`] at the first damage of a capture that is not salvaged, otherwise what
 /// `sink` or `progress` caused.
-pub fn analyze<P: Source, S: Sink>(
+pub fn analyze<P: Source + ?Sized, S: Sink>(
     ingress: &mut P,
     egress: &mut P,
     options: &Options,

@@ -4,6 +4,7 @@ use super::Source;
 use super::gaps::{self, Gaps, Recent};
 use super::seconds::{Load, SECOND_NS, second};
 use crate::capture::{CaptureError, Record};
+use crate::clock::{CorrectionPiece, corrected};
 use crate::matching::DISORDER_NS;
 use crate::signature::Signer;
 use crate::summary;
@@ -23,6 +24,8 @@ pub(super) struct Tap<C> {
     ordered: bool,
     /// Nothing that is to be read yet is stamped earlier, [as the source knows](Source::quiet_until_ns).
     quiet_until_ns: i64,
+    /// Corrects each stamp before that.
+    clock: Vec<CorrectionPiece>,
     /// Added to each stamp.
     shift_ns: i64,
     pub(super) packets: u64,
@@ -89,6 +92,11 @@ impl<C: DerefMut<Target: Source>> Tap<C> {
         }
     }
 
+    /// The same with a clock that is corrected, from the first packet of the source on.
+    pub(super) fn corrected_by(self, clock: Vec<CorrectionPiece>) -> Self {
+        Self { clock, ..self }
+    }
+
     pub(super) fn new(source: C, shift_ns: i64, origin_ns: i64) -> Self {
         Self {
             source,
@@ -98,6 +106,7 @@ impl<C: DerefMut<Target: Source>> Tap<C> {
             ended: false,
             ordered: true,
             quiet_until_ns: i64::MIN,
+            clock: Vec::new(),
             shift_ns,
             packets: 0,
             unstamped: 0,
@@ -213,7 +222,7 @@ impl<C: DerefMut<Target: Source>> Tap<C> {
         self.quiet_until_ns = self.source.quiet_until_ns().saturating_add(self.shift_ns);
         self.packets += self.batch.len() as u64;
         let mut last_ns = self.last_ns;
-        let mut odd = self.shift_ns != 0 || signer.has_selection();
+        let mut odd = self.shift_ns != 0 || !self.clock.is_empty() || signer.has_selection();
         self.batch_bytes = 0;
         for record in &self.batch {
             odd |= (record.stamp_ns < last_ns) | record.cut | !record.stamped;
@@ -243,7 +252,8 @@ impl<C: DerefMut<Target: Source>> Tap<C> {
                 self.unstamped += 1;
                 continue;
             }
-            record.stamp_ns = record.stamp_ns.saturating_add(self.shift_ns);
+            let stamp_ns = corrected(&self.clock, packet, record.stamp_ns);
+            record.stamp_ns = stamp_ns.saturating_add(self.shift_ns);
             let back_ns = last_ns.saturating_sub(record.stamp_ns);
             if last_ns != i64::MIN && back_ns >= DISORDER_NS {
                 let path = self.source.name().to_owned();

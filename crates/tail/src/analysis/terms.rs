@@ -43,6 +43,12 @@ impl Terms {
         Ok(Self { signer, origin_ns, shift_ns, burst_gap_ns: burst::threshold_ns(&stamps) })
     }
 
+    /// Signs the packets of both sides.
+    #[must_use]
+    pub fn signer(&self) -> &Signer {
+        &self.signer
+    }
+
     /// When the first packet entered.
     #[must_use]
     pub fn origin_ns(&self) -> i64 {

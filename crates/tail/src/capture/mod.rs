@@ -4,6 +4,7 @@
 //! over the bytes, because a frame is touched only once while it is in the first-level cache.
 
 mod error;
+mod format;
 mod input;
 mod keep;
 mod mscap;
@@ -14,6 +15,7 @@ mod track;
 pub mod write;
 
 pub use error::{CaptureError, Remedy};
+pub use format::{Format, StampSource};
 pub use input::{Input, Streamed, Whole};
 pub(crate) use mscap::WRAP_NS;
 pub use record::Record;
@@ -24,28 +26,6 @@ use error::Damage;
 use keep::{Keep, Shown};
 use tailtrim_wire::frame::Link;
 use tailtrim_wire::label::Label;
-
-/// Where a frame's stamp is taken from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum StampSource {
-    /// The record header of the capture file.
-    #[default]
-    Header,
-    /// The last eight bytes of the frame, put there by an X552 NIC (nanoseconds and seconds, little
-    /// endian), as `MoonSniff` writes them.
-    X552Trailer,
-}
-
-/// The file formats that [`CaptureReader`] reads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
-    /// Classic pcap, microseconds or nanoseconds, either byte order.
-    Pcap,
-    /// pcapng, any number of interfaces and sections.
-    Pcapng,
-    /// `MoonSniff`'s records of stamp and packet identifier.
-    Mscap,
-}
 
 #[derive(Debug, Clone)]
 enum Decoder {
@@ -235,6 +215,26 @@ impl CaptureReader {
     /// That of a source that gives nothing; any other failure and damage are left for
     /// [`read`](Self::read) to report.
     pub fn peek(&mut self, signer: &Signer) -> Result<Vec<Record>, CaptureError> {
+        self.peek_keeping(signer, &mut ())
+    }
+
+    /// The same, and shows the frame of each stamped record, in their order.
+    ///
+    /// # Errors
+    /// Those of [`peek`](Self::peek).
+    pub fn peek_frames(
+        &mut self,
+        signer: &Signer,
+        show: impl FnMut(Link, &[u8]),
+    ) -> Result<Vec<Record>, CaptureError> {
+        self.peek_keeping(signer, &mut Shown(show))
+    }
+
+    fn peek_keeping(
+        &mut self,
+        signer: &Signer,
+        keep: &mut impl Keep,
+    ) -> Result<Vec<Record>, CaptureError> {
         while self.failure.is_none() && self.input.window().len() < PEEK_BYTES {
             match self.input.extend() {
                 Ok(true) => {}
@@ -250,8 +250,7 @@ impl CaptureReader {
         let mut decoder = self.decoder.clone();
         let mut records = Vec::new();
         loop {
-            let Progress { consumed, damage } =
-                decoder.decode(window, signer, &mut records, &mut ());
+            let Progress { consumed, damage } = decoder.decode(window, signer, &mut records, keep);
             window = &window[consumed..];
             if consumed == 0 || damage.is_some() {
                 break;
