@@ -99,6 +99,7 @@ def analyze(
     correction_ns: int = ...,
     jobs: int | None = ...,
     keep_lost: int = ...,
+    clock_fit: bool = ...,
 ) -> NativeAnalysis: ...
 def analyze_by(
     ingress: Path,

@@ -97,7 +97,8 @@ fn summary(request: &Analyze, departures: Departures) -> Result<Summary, Failure
             .map_err(AnalysisError::Sink)?;
     }
     let checked = |mut analysis: Analysis| {
-        clocks::look_again(&mut analysis, captures, reading, &options, jobs).or_hint(Exit::Usage)?;
+        clocks::look_again(&mut analysis, captures, reading, &options, jobs)
+            .or_hint(Exit::Usage)?;
         request.matching.check_order(&analysis.summary).or_hint(Exit::Usage).map(|()| analysis)
     };
     if let (Some(directory), true) = (&request.out, request.by_minute) {

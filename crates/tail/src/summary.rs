@@ -61,6 +61,17 @@ impl Summary {
     }
 }
 
+const NANOSECOND_PS: u64 = 1_000;
+
+fn nanosecond() -> u64 {
+    NANOSECOND_PS
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_nanosecond(unit_ps: &u64) -> bool {
+    *unit_ps <= NANOSECOND_PS
+}
+
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_false(value: &bool) -> bool {
     !*value
@@ -155,6 +166,9 @@ pub struct Tap {
     pub misplaced: u64,
     /// Frames that the capturing program says it missed; `null` where the format cannot tell.
     pub tap_drops: Option<u64>,
+    /// The unit of the stamps of the capture, in ps.
+    #[serde(default = "nanosecond", skip_serializing_if = "is_nanosecond")]
+    pub unit_ps: u64,
     /// The damage at which a salvaged capture ends.
     pub damage: Option<String>,
 }

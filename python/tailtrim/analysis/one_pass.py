@@ -30,6 +30,7 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
     by: str | None = None,
     departures: Departures = WELL,
     correction_ns: int = 0,
+    clock_fit: bool = False,
     jobs: int | None = None,
     progress: Callable[[float | None], object] | None = None,
     **matching: Unpack[MatchingOptions],
@@ -51,6 +52,8 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
         out: where to leave a run directory.
         departures: when the load generator was not up to its schedule, if that is known.
         correction_ns: taken off each latency, for cables between the taps and the device.
+        clock_fit: correct the clocks of the taps by what the fastest packets show; the captures
+            are files, which are read twice.
         keep_samples: keep every sample for :attr:`Analysis.samples` (24 bytes each).
         keep_lost: find the lost packets in the ingress capture, a file, for :attr:`Analysis.lost`.
         by: field of the groups of :attr:`Analysis.groups`, see :func:`tailtrim.analysis.groups.by`.
@@ -74,8 +77,13 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
     options = native(matching, departures, correction_ns)
     if keep_lost and not paths[0].is_file():
         raise ValueError(f"{paths[0]}: is read again to find lost packets, expected a file")
+    if clock_fit:
+        for path in paths:
+            if not path.is_file():
+                raise ValueError(f"{path}: is read twice to correct its clock, expected a file")
 
     kept: dict[str, Any] = {"keep_samples": keep_samples, "keep_lost": MOST if keep_lost else 0}
+    kept["clock_fit"] = clock_fit
     found: list[Group] = []
 
     def run(directory: Path | None) -> _native.NativeAnalysis:

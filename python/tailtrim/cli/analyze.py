@@ -22,6 +22,7 @@ Examples:
   tailtrim analyze pre.pcap post.pcap --assert 'p99.9 < 50us, loss < 0.01%' --junit slo.xml
   tailtrim analyze pre.pcap post.pcap --mask nat --quantile 99.99999%
   tailtrim analyze pre.pcap post.pcap --signature 42:4 --json | jq .latency_ns
+  tailtrim analyze pre.pcap post.pcap --clock-fit
   tailtrim analyze ping.pcap --round-trip
   tailtrim analyze decoded --engine duckdb --memory 2GB
 """
@@ -128,6 +129,14 @@ LostTo = Annotated[
         " number of the frame in the ingress capture, flow, and the cluster of losses.",
     ),
 ]
+ClockFit = Annotated[
+    bool,
+    typer.Option(
+        "--clock-fit",
+        help="Correct the clocks of the taps: steps and drift that the fastest packets show. Only"
+        " latency beyond that of the fastest packets is known then. Captures are read twice.",
+    ),
+]
 RoundTrip = Annotated[
     bool,
     typer.Option(
@@ -161,6 +170,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     mask: Masks = None,
     by: By = None,
     lost: LostTo = None,
+    clock_fit: ClockFit = False,
     round_trip: RoundTrip = False,
     protocol: Protocol = None,
     skip: options.Skip = "1s",
@@ -204,13 +214,13 @@ def command(  # noqa: PLR0913 - one parameter an option
         "salvage": salvage,
     }
     at: dict[str, Any] = {"engine": engine, "server": server, "memory": memory, "scratch": scratch}
-    native = {"by": by, "lost": lost, "jobs": jobs}
+    native = {"by": by, "lost": lost, "jobs": jobs, "clock-fit": clock_fit}
     if round_trip:
         _refuse("--round-trip", native | decoding | {"allow-negative": allow_negative})
         analysis = _round_trips(captures, matching, salvage=salvage, protocol=protocol, quiet=json)
     elif engine is EngineName.NATIVE:
         _refuse("a capture of each side", {"protocol": protocol})
-        told = {"by": by, "keep_lost": lost is not None, "jobs": jobs}
+        told = {"by": by, "keep_lost": lost is not None, "jobs": jobs, "clock_fit": clock_fit}
         analysis = _in_one_pass(captures, decoding | matching | told)
     else:
         _refuse(f"engine {engine}", native | {"protocol": protocol})

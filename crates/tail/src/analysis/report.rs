@@ -59,7 +59,7 @@ pub(super) fn summarize(
             positions: bursts.positions.iter().enumerate().map(position).collect(),
         }),
         departed_late: departed_late(run, options, latencies, &probabilities),
-        warnings: warnings(run, latencies),
+        warnings: warnings(run, latencies, &options.clock_fit),
     };
     (summary, curve)
 }

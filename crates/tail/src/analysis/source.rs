@@ -51,6 +51,11 @@ pub trait Source {
     fn damage(&self) -> Option<&CaptureError> {
         None
     }
+
+    /// The unit of the stamps, in ps; known at the end.
+    fn unit_ps(&self) -> u64 {
+        1_000
+    }
 }
 
 impl Source for CaptureReader {
@@ -81,6 +86,10 @@ impl Source for CaptureReader {
 
     fn damage(&self) -> Option<&CaptureError> {
         self.damage()
+    }
+
+    fn unit_ps(&self) -> u64 {
+        self.unit_ps()
     }
 }
 

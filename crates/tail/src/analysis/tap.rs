@@ -36,6 +36,8 @@ pub(super) struct Tap<C> {
     pub(super) first_ns: i64,
     pub(super) last_ns: i64,
     pub(super) gaps: Gaps,
+    /// The unit of the stamps of sources before this one, in ps.
+    unit_ps: u64,
     loads: BTreeMap<i64, Load>,
     /// The second being counted, and where it ends.
     load: Load,
@@ -55,6 +57,7 @@ pub(super) struct Counted {
     first_ns: i64,
     last_ns: i64,
     gaps: gaps::Counted,
+    unit_ps: u64,
     loads: BTreeMap<i64, Load>,
 }
 
@@ -71,6 +74,7 @@ impl<C: DerefMut<Target: Source>> Tap<C> {
             first_ns: self.first_ns,
             last_ns: self.last_ns,
             gaps: self.gaps.counted(),
+            unit_ps: self.unit_ps(),
             loads: self.loads.clone(),
         }
     }
@@ -87,6 +91,7 @@ impl<C: DerefMut<Target: Source>> Tap<C> {
             first_ns: counted.first_ns,
             last_ns: counted.last_ns,
             gaps: Gaps::of(counted.gaps),
+            unit_ps: counted.unit_ps,
             loads: counted.loads,
             ..Self::new(source, shift_ns, origin_ns)
         }
@@ -116,6 +121,7 @@ impl<C: DerefMut<Target: Source>> Tap<C> {
             first_ns: i64::MAX,
             last_ns: i64::MIN,
             gaps: Gaps::new(),
+            unit_ps: 0,
             loads: BTreeMap::new(),
             load: Load::default(),
             load_second: i64::MIN,
@@ -199,6 +205,7 @@ impl<C: DerefMut<Target: Source>> Tap<C> {
         self.short_signatures += before.short_signatures;
         self.out_of_order += before.out_of_order;
         self.first_ns = self.first_ns.min(before.first_ns);
+        self.unit_ps = self.unit_ps.max(before.unit_ps());
         before.flush_load();
         self.gaps.precede(before.gaps);
         for (second, load) in before.loads {
@@ -339,8 +346,13 @@ impl<C: DerefMut<Target: Source>> Tap<C> {
             out_of_order: self.out_of_order,
             misplaced: self.gaps.misplaced(),
             tap_drops: self.source.tap_drops(),
+            unit_ps: self.unit_ps(),
             damage: self.source.damage().map(ToString::to_string),
         }
+    }
+
+    fn unit_ps(&self) -> u64 {
+        self.unit_ps.max(self.source.unit_ps())
     }
 
     /// Bytes on the wire so far, without FCS.

@@ -101,11 +101,7 @@ pub(crate) fn lines(bins: &[Bin]) -> (Vec<Line>, i64) {
 
 /// Draws the lines below bins, and leaves out those of a busy device. `told` is given whether they explain what the smallest
 /// latencies do; otherwise there is one, which is level.
-fn examine<R>(
-    bins: &[Bin],
-    matters: f64,
-    told: impl FnOnce(&Shape<'_>, bool) -> R,
-) -> Option<R> {
+fn examine<R>(bins: &[Bin], matters: f64, told: impl FnOnce(&Shape<'_>, bool) -> R) -> Option<R> {
     let origin_ns = bins.first()?.at_ns;
     let mut groups: Vec<&[Bin]> = bins.chunks(bins.len().div_ceil(POINTS)).collect();
     loop {
@@ -207,7 +203,9 @@ impl Shape<'_> {
                 let after = self.ends(down)[1];
                 // What falls faster than time goes by was overtaken by what entered later: a clock was set back.
                 if *fall < 0.0 && after < level + jump / 2.0 {
-                    if after > level - self.threshold.max(jump / 2.0) && self.overtaken(down).is_none() {
+                    if after > level - self.threshold.max(jump / 2.0)
+                        && self.overtaken(down).is_none()
+                    {
                         return Some(split..pieces[down].to);
                     }
                     break;
@@ -249,7 +247,8 @@ impl Shape<'_> {
         let Self { fit, points, .. } = self;
         let (pieces, jumps) = (&fit.pieces, self.jumps());
         let found = jumps.iter().enumerate().filter(|(_, jump)| **jump != 0.0);
-        let found: Vec<Option<Step>> = found.map(|(piece, jump)| self.step(piece, *jump, variation)).collect();
+        let found: Vec<Option<Step>> =
+            found.map(|(piece, jump)| self.step(piece, *jump, variation)).collect();
         let all = found.iter().all(Option::is_some);
         let steps = found.into_iter().flatten().collect();
         let drift = if all { self.drift(pieces, points, &jumps) } else { None };

@@ -87,9 +87,8 @@ pub(crate) fn fit(points: &[Point]) -> Fit {
     for pieces in 1..most {
         let row = (0..=count).map(|end| {
             let starts = (pieces * shortest)..=end.saturating_sub(shortest);
-            let split = starts.map(|from| {
-                (best[pieces - 1][from].0 + segments.excess(from, end), from)
-            });
+            let split =
+                starts.map(|from| (best[pieces - 1][from].0 + segments.excess(from, end), from));
             split.min_by(|one, other| one.0.total_cmp(&other.0)).unwrap_or((f64::INFINITY, 0))
         });
         let row = row.collect();
@@ -132,7 +131,8 @@ impl Segments {
             let (mut times, mut sum) = (0.0, 0.0);
             for (to, point) in (1..).zip(points).skip(from) {
                 while let [.., one, last] = hull[..]
-                    && (last.ns - one.ns) * (point.at - last.at) >= (point.ns - last.ns) * (last.at - one.at)
+                    && (last.ns - one.ns) * (point.at - last.at)
+                        >= (point.ns - last.ns) * (last.at - one.at)
                 {
                     hull.pop();
                 }

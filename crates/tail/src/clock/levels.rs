@@ -58,7 +58,8 @@ pub fn apart(ingress: &SampledSide, egress: &SampledSide, window: Window) -> Vec
     for (index, (level, end)) in levels.iter().zip(ends).enumerate() {
         let before = index.checked_sub(1).map(|index| levels[index]);
         let packets = joined[level.from..end].iter().map(Joined::apart_ns);
-        let apart = packets.filter(|ns| !(matched_ns..beyond_ns).contains(ns)).count() as u64 * each;
+        let apart =
+            packets.filter(|ns| !(matched_ns..beyond_ns).contains(ns)).count() as u64 * each;
         if apart < FEWEST && before.is_none() {
             continue;
         }
@@ -70,7 +71,8 @@ pub fn apart(ingress: &SampledSide, egress: &SampledSide, window: Window) -> Vec
                 let step_ns = level.ns.saturating_sub(before.ns);
                 let clock = stepped(&joined, level.from, step_ns);
                 let at = moment(left.1, first_ns);
-                let what = format!("{clock} at {at} (packet {} of the egress capture)", grouped(left.0));
+                let what =
+                    format!("{clock} at {at} (packet {} of the egress capture)", grouped(left.0));
                 ("clock_step", what)
             }
         };
@@ -95,8 +97,11 @@ fn stepped(joined: &[Joined], at: usize, step_ns: i64) -> String {
     let (before, after) = (joined[at - 1], joined[at]);
     let left_ns = after.left.1.saturating_sub(before.left.1).saturating_abs();
     let entered_ns = after.entered.1.saturating_sub(before.entered.1).saturating_abs();
-    let (side, ns) =
-        if left_ns >= entered_ns { ("egress", step_ns) } else { ("ingress", step_ns.saturating_neg()) };
+    let (side, ns) = if left_ns >= entered_ns {
+        ("egress", step_ns)
+    } else {
+        ("ingress", step_ns.saturating_neg())
+    };
     let forward = if ns > 0 { "forward" } else { "back" };
     format!("the {side} clock is set {forward} by {}{}", size(ns), known(ns))
 }
@@ -116,21 +121,30 @@ pub fn clock_fit(ingress: &SampledSide, egress: &SampledSide) -> ClockFit {
         levels[begun - 1].ns.saturating_sub(first.ns)
     };
     let mut last_ns = i64::MIN;
-    let bins: Vec<Bin> = joined.iter().enumerate().map(|(index, packet)| {
-        let least_ns = packet.apart_ns().saturating_sub(level_at(index));
-        last_ns = last_ns.max(packet.left.1.saturating_sub(level_at(index)));
-        Bin { least_ns, at_ns: last_ns, most_ns: least_ns, count: 1 }
-    }).collect();
+    let bins: Vec<Bin> = joined
+        .iter()
+        .enumerate()
+        .map(|(index, packet)| {
+            let least_ns = packet.apart_ns().saturating_sub(level_at(index));
+            last_ns = last_ns.max(packet.left.1.saturating_sub(level_at(index)));
+            Bin { least_ns, at_ns: last_ns, most_ns: least_ns, count: 1 }
+        })
+        .collect();
     let (pieces, bound_ns) = lines(&bins);
     let kept_ns = pieces[0].ns as i64;
     let level_kept = (0..APART_NS).contains(&kept_ns);
     let goal_ns = if level_kept { kept_ns } else { 0 };
-    let mut begins: Vec<(u64, usize)> = levels.iter().map(|level| level.from)
+    let mut begins: Vec<(u64, usize)> = levels
+        .iter()
+        .map(|level| level.from)
         .chain(pieces.iter().map(|piece| piece.from))
-        .map(|index| (if index == 0 { 1 } else { joined[index].left.0 }, index)).collect();
-    begins.extend(egress.set_back.iter().map(|back| {
-        (back.packet, joined.partition_point(|packet| packet.left.0 < back.packet))
-    }));
+        .map(|index| (if index == 0 { 1 } else { joined[index].left.0 }, index))
+        .collect();
+    begins.extend(
+        egress.set_back.iter().map(|back| {
+            (back.packet, joined.partition_point(|packet| packet.left.0 < back.packet))
+        }),
+    );
     begins.sort_unstable();
     begins.dedup_by_key(|begin| begin.0);
     let corrections = begins.into_iter().filter(|(_, index)| *index < joined.len());
@@ -144,7 +158,10 @@ pub fn clock_fit(ingress: &SampledSide, egress: &SampledSide) -> ClockFit {
         CorrectionPiece {
             packet,
             from_ns: left.1.saturating_sub(add_ns),
-            offset_ns: level_at(index).saturating_sub(add_ns).saturating_add(over_ns).saturating_sub(goal_ns),
+            offset_ns: level_at(index)
+                .saturating_sub(add_ns)
+                .saturating_add(over_ns)
+                .saturating_sub(goal_ns),
             rate_ppt: (line.slope * 1e12) as i64,
         }
     });

@@ -13,6 +13,7 @@ mod levels;
 mod sampled;
 #[cfg(test)]
 mod simulated;
+pub(crate) mod stamps;
 pub(crate) mod told;
 pub(crate) mod words;
 

@@ -123,7 +123,8 @@ pub(crate) fn join(ingress: &SampledSide, egress: &SampledSide) -> (Vec<Joined>,
     for entered in entered {
         while left.next_if(|left| left.signature < entered.signature).is_some() {}
         if let Some(left) = left.next_if(|left| left.signature == entered.signature) {
-            let (entered, left) = ((entered.packet, entered.stamp_ns), (left.packet, left.stamp_ns));
+            let (entered, left) =
+                ((entered.packet, entered.stamp_ns), (left.packet, left.stamp_ns));
             joined.push(Joined { entered, left });
         }
     }

@@ -89,7 +89,9 @@ fn describe(random: &mut Random, most_load: f64) -> String {
         (2.0, 2.0, 1.0)
     };
     let buffer = gap * random.between(20.0, 2_000.0);
-    format!("n {packets} gap {gap} load {load:.2} cbr {evenly} s {service} way {way:.0} jit {jitter:.0} every {every:.0} stall {stall:.0} {interrupted} ep {episode:.2?} buf {buffer:.0}")
+    format!(
+        "n {packets} gap {gap} load {load:.2} cbr {evenly} s {service} way {way:.0} jit {jitter:.0} every {every:.0} stall {stall:.0} {interrupted} ep {episode:.2?} buf {buffer:.0}"
+    )
 }
 
 fn found(run: &Run) -> Faults {
@@ -120,7 +122,11 @@ fn simulate() {
             certain += u32::from(faults.steps.iter().any(|step| step.certain));
             drifts += u32::from(faults.drift.is_some());
             if faults != Faults::default() && std::env::var("SHOW").is_ok() {
-                println!("{load} {run}: {} {:?}", describe(&mut random(seed * 1_000_003 + run), load), faults);
+                println!(
+                    "{load} {run}: {} {:?}",
+                    describe(&mut random(seed * 1_000_003 + run), load),
+                    faults
+                );
             }
         }
         println!("up to {load}: of {runs}, {steps} steps, {certain} certain, {drifts} drifts");
@@ -133,21 +139,31 @@ fn simulate() {
             let mut packets = device(&mut random, 0.8);
             let length = packets.last().unwrap().0 as f64;
             let phase = random.share();
-            if change(&mut random, length, length).abs() < 1e5 && change(&mut random, 0.3 * length, length).abs() < 1e5 && !name.starts_with("step") { continue }
+            if change(&mut random, length, length).abs() < 1e5
+                && change(&mut random, 0.3 * length, length).abs() < 1e5
+                && !name.starts_with("step")
+            {
+                continue;
+            }
             all += 1;
             for packet in &mut packets {
-                packet.1 += change(&mut Random(random.0.clone()), packet.0 as f64, length + phase) as i64;
+                packet.1 +=
+                    change(&mut Random(random.0.clone()), packet.0 as f64, length + phase) as i64;
             }
             let faults = found(&packets);
             steps += u32::from(!faults.steps.is_empty());
             certain += u32::from(faults.steps.iter().any(|step| step.certain));
             drifts += u32::from(faults.drift.is_some());
             none += u32::from(faults == Faults::default());
-            if let Some(step) = faults.steps.first() { sizes.push(step.by_ns) }
+            if let Some(step) = faults.steps.first() {
+                sizes.push(step.by_ns)
+            }
         }
         sizes.sort_unstable();
         let middle = sizes.get(sizes.len() / 2);
-        println!("{name}: of {all}, {steps} steps, {certain} certain, {drifts} drifts, {none} none; {middle:?}");
+        println!(
+            "{name}: of {all}, {steps} steps, {certain} certain, {drifts} drifts, {none} none; {middle:?}"
+        );
     };
     for by in [3e4, 1e6, -1e6, 4e8, -4e8] {
         table(&format!("step {by}"), &|_, t, length| if t > length * 0.4 { by } else { 0.0 });
