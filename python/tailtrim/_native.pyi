@@ -105,6 +105,7 @@ def analyze(
     jobs: int | None = ...,
     keep_lost: int = ...,
     interfaces: tuple[str | None, str | None] = ...,
+    clock_fit: bool = ...,
 ) -> NativeAnalysis: ...
 def survey(path: Path) -> list[tuple[str, str, int]]: ...
 def analyze_by(

@@ -11,6 +11,7 @@ use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use tailtrim_reading::analysis::{all_cores, analyze};
+use tailtrim_reading::clocks;
 use tailtrim_reading::source::{self, Reading};
 use tailtrim_tables::{SampleSink, write_tables};
 use tailtrim_tail::analysis::{Analysis, AnalysisError, Departures, Options};
@@ -49,6 +50,9 @@ pub(crate) struct Analyze {
     /// When the generator was not up to its schedule: JSON with stalled and late, lists of [from, to] in ns
     #[arg(long, value_name = "FILE")]
     departures: Option<PathBuf>,
+    /// Correct the clocks of the taps: steps and drift that the fastest packets show. Captures are read twice
+    #[arg(long)]
+    clock_fit: bool,
     /// Cores to use at most [default: all]
     #[arg(long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
@@ -84,9 +88,7 @@ const DIRECTIONS: &[(&str, &str, Direction)] = &[
 pub(crate) fn run(request: &Analyze) -> Outcome {
     let departures = request.departures.as_deref().map(departures).transpose()?;
     let summary = summary(request, departures.unwrap_or_default())?;
-    let invalid = summary.warnings.iter().any(|warning| warning.invalidates);
-    let negative = summary.samples == 0 || invalid;
-    output::json(&summary, if negative { Exit::Negative } else { Exit::Success })
+    output::json(&summary, if summary.is_negative() { Exit::Negative } else { Exit::Success })
 }
 
 impl From<AnalysisError> for Failure {
@@ -99,26 +101,35 @@ impl From<AnalysisError> for Failure {
 }
 
 fn summary(request: &Analyze, departures: Departures) -> Result<Summary, Failure> {
-    let side = |path: &Path, interface: Option<&String>, side: InterfaceDirection| {
+    let side = |interface: Option<&String>, side: InterfaceDirection| {
         let only = interface.map(|interface| Only::named(interface, side));
-        let reading = Reading { stamps: request.stamps, salvage: request.salvage, only };
-        source::open(path, reading).or_hint(Exit::Usage)
+        Reading { stamps: request.stamps, salvage: request.salvage, only }
     };
-    let (incoming, outgoing) = (InterfaceDirection::In, InterfaceDirection::Out);
-    let ingress = side(&request.ingress, request.ingress_interface.as_ref(), incoming)?;
-    let egress = side(&request.egress, request.egress_interface.as_ref(), outgoing)?;
+    let readings = [
+        side(request.ingress_interface.as_ref(), InterfaceDirection::In),
+        side(request.egress_interface.as_ref(), InterfaceDirection::Out),
+    ];
+    let captures = [request.ingress.as_path(), request.egress.as_path()];
+    let open = |at: usize| source::open(captures[at], readings[at].clone()).or_hint(Exit::Usage);
+    let (ingress, egress) = (open(0)?, open(1)?);
     let direction = request.direction;
-    let options = Options { departures, direction, ..request.matching.options() };
+    let mut options = Options { departures, direction, ..request.matching.options() };
+    let jobs = request.jobs.unwrap_or_else(all_cores);
+    if request.clock_fit {
+        options.clock_fit =
+            clocks::fit(captures, &readings, &options, jobs).or_hint(Exit::Usage)?;
+    }
     let progress = |_, _| ControlFlow::Continue(());
     if let Some(directory) = &request.out {
         fs::create_dir_all(directory)
             .and_then(|()| clear(directory))
             .map_err(AnalysisError::Sink)?;
     }
-    let checked = |analysis: Analysis| {
+    let checked = |mut analysis: Analysis| {
+        clocks::look_again(&mut analysis, captures, &readings, &options, jobs)
+            .or_hint(Exit::Usage)?;
         request.matching.check_order(&analysis.summary).or_hint(Exit::Usage).map(|()| analysis)
     };
-    let jobs = request.jobs.unwrap_or_else(all_cores);
     if let (Some(directory), true) = (&request.out, request.by_minute) {
         let mut sink = Minutes::create(directory).map_err(AnalysisError::Sink)?;
         let analysis = checked(analyze(ingress, egress, jobs, &options, &mut sink, progress)?)?;

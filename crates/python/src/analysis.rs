@@ -11,8 +11,8 @@ use std::io;
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
-use tailtrim_reading::analysis;
 use tailtrim_reading::source::{self, Extent, Reading};
+use tailtrim_reading::{analysis, clocks};
 use tailtrim_tables::{SampleSink, batches, write_lost, write_tables};
 use tailtrim_tail::analysis::{Analysis, AnalysisError, Departures, Options, Sample};
 use tailtrim_tail::capture::{InterfaceDirection, Only, StampSource};
@@ -199,12 +199,12 @@ pub(crate) fn sides(reading: &Reading, named: (Option<String>, Option<String>)) 
 /// Matches two captures, on all cores or at most on `jobs` of them. `progress` is called now and then with the share done (0 to 1) or `None` where
 /// it cannot be known. Samples are streamed to `sample.parquet` in `directory` where one is given, and
 /// kept in memory with `keep_samples`. `keep_lost` is the number of lost packets to find in the ingress capture, which is
-/// read again for it.
+/// read again for it. With `clock_fit`, the clocks of the taps are corrected as [`clocks::fit`] finds.
 #[pyfunction]
 #[pyo3(signature = (ingress, egress, *, signature, masks, trim_ns, window_ns, quantiles, confidence,
     x552_trailer, nanoseconds, salvage, watched_to_the_end, directory, keep_samples, progress, stalled = Vec::new(),
     late = Vec::new(), correction_ns = 0, in_order = false, direction = None, jobs = None, keep_lost = 0,
-    interfaces = (None, None)))]
+    clock_fit = false, interfaces = (None, None)))]
 #[allow(clippy::too_many_arguments, reason = "keyword-only, called by one typed wrapper")]
 pub(crate) fn analyze(
     py: Python<'_>,
@@ -230,6 +230,7 @@ pub(crate) fn analyze(
     direction: Option<String>,
     jobs: Option<NonZeroUsize>,
     keep_lost: usize,
+    clock_fit: bool,
     interfaces: (Option<String>, Option<String>),
 ) -> PyResult<NativeAnalysis> {
     let asked = AnalysisArguments {
@@ -249,31 +250,37 @@ pub(crate) fn analyze(
         in_order,
         direction,
     };
-    let (reading, options) = (asked.reading(), Options { lost: keep_lost, ..asked.options()? });
+    let (reading, mut options) = (asked.reading(), Options { lost: keep_lost, ..asked.options()? });
     let mut sink = SampleSink::new(keep_samples, directory.as_deref())
         .map_err(|error| output_failed(directory.as_deref().unwrap_or(&ingress), &error))?;
     let mut raised = None;
-    let [of_ingress, of_egress] = sides(&reading, interfaces);
+    let readings = sides(&reading, interfaces);
     let path = ingress;
     let result = py.detach(|| {
-        let ingress = source::open(&path, of_ingress.clone())?;
-        let egress = source::open(&egress, of_egress)?;
+        let captures = [path.as_path(), egress.as_path()];
+        let jobs = jobs.unwrap_or_else(analysis::all_cores);
+        if clock_fit {
+            options.clock_fit = clocks::fit(captures, &readings, &options, jobs)?;
+        }
+        let ingress = source::open(captures[0], readings[0].clone())?;
+        let egress = source::open(captures[1], readings[1].clone())?;
         let extents = [ingress.extent.clone(), egress.extent.clone()];
         let mut told = PythonProgress { extents, progress: progress.as_ref(), raised: &mut raised };
         analysis::analyze(
             ingress,
             egress,
-            jobs.unwrap_or_else(analysis::all_cores),
+            jobs,
             &options,
             &mut sink,
             |ingress_offset, egress_offset| told.tell([ingress_offset, egress_offset]),
         )
         .and_then(|analysis| sink.close().map(|()| analysis).map_err(AnalysisError::Sink))
-        .and_then(|analysis| {
+        .and_then(|mut analysis| {
+            clocks::look_again(&mut analysis, captures, &readings, &options, jobs)?;
             let lost = (keep_lost > 0)
                 .then(|| {
                     let signed = analysis.summary.signature.bytes;
-                    let mut again = source::open(&path, of_ingress)?.capture;
+                    let mut again = source::open(&path, readings[0].clone())?.capture;
                     lost::find(&mut again, &analysis.lost, &options, signed)
                 })
                 .transpose()?;

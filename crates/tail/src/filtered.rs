@@ -87,6 +87,10 @@ impl<F: FnMut(Link, &[u8]) -> Choice + Clone> Source for Filtered<F> {
         self.capture.tap_drops()
     }
 
+    fn unit_ps(&self) -> u64 {
+        self.capture.unit_ps()
+    }
+
     fn damage(&self) -> Option<&CaptureError> {
         self.capture.damage()
     }

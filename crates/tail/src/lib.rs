@@ -4,9 +4,9 @@
 //! 2. [`signature`] takes the bytes that identify a frame,
 //! 3. [`matching`] pairs ingress with egress and counts what became of every packet,
 //! 4. [`analysis`] drives these over two captures, and [`summary`] is its result;
-//!    `clock` finds what the clocks of the taps did, [`unmatched`] why packets are in no pair, [`directions`] which way they go,
-//!    [`exchange`] makes two sides of one capture, requests and replies, [`groups`] captures of some packets, and [`lost`]
-//!    finds the packets that were lost.
+//!    [`clock`] finds what the clocks of the taps did and corrects it, [`unmatched`] why packets are in no pair,
+//!    [`directions`] which way they go, [`exchange`] makes two sides of one capture, requests and replies, [`groups`]
+//!    captures of some packets, and [`lost`] finds the packets that were lost.
 //!
 //! Nothing in here makes a system call, reads a clock, starts a thread or uses `unsafe`: bytes and times
 //! are passed in, so that everything can be tested anywhere.
@@ -14,7 +14,7 @@
 
 pub mod analysis;
 pub mod capture;
-mod clock;
+pub mod clock;
 pub mod directions;
 pub mod exchange;
 pub mod filtered;

@@ -2,6 +2,7 @@
 //! other engines must reproduce byte for byte. Integers and decimal text only, no binary fractions.
 
 use crate::capture::Unread;
+use crate::clock::ClockFit;
 use serde::{Deserialize, Serialize};
 use tailtrim_stats::{Mean, Probability, Spread};
 
@@ -26,6 +27,9 @@ pub struct Summary {
     /// Taken off each egress stamp, and so off each latency, for the cables between the taps and the device.
     #[serde(skip_serializing_if = "is_zero")]
     pub correction_ns: i64,
+    /// Correction of the clocks of the taps, where one was asked for and needed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clock_fit: Option<ClockFit>,
     /// Settings of the signature that identified the packets.
     pub signature: SignatureSettings,
     /// Facts of the captures apart from any matching.
@@ -48,6 +52,25 @@ pub struct Summary {
     pub departed_late: Option<DepartedLate>,
     /// Warnings that a reader must know before trusting the numbers.
     pub warnings: Vec<Warning>,
+}
+
+impl Summary {
+    /// Whether it has no latency, or not that of the device.
+    #[must_use]
+    pub fn is_negative(&self) -> bool {
+        self.samples == 0 || self.warnings.iter().any(|warning| warning.invalidates)
+    }
+}
+
+const NANOSECOND_PS: u64 = 1_000;
+
+fn nanosecond() -> u64 {
+    NANOSECOND_PS
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_nanosecond(unit_ps: &u64) -> bool {
+    *unit_ps <= NANOSECOND_PS
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
@@ -155,6 +178,9 @@ pub struct Tap {
     pub misplaced: u64,
     /// Frames that the capturing program says it missed; `null` where the format cannot tell.
     pub tap_drops: Option<u64>,
+    /// The unit of the stamps of the capture, in ps.
+    #[serde(default = "nanosecond", skip_serializing_if = "is_nanosecond")]
+    pub unit_ps: u64,
     /// The damage at which a salvaged capture ends.
     pub damage: Option<String>,
     /// The first packet that is left out because its stamp is far from those of the others.

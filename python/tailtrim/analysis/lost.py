@@ -24,18 +24,6 @@ class Cluster(NamedTuple):
     last_ns: int
 
 
-def most(ingress: Path, keep_lost: bool) -> int:
-    """Return the number of lost packets to find in the ingress capture, if any are asked for.
-
-    Raises:
-        ValueError: the capture cannot be read again.
-
-    """
-    if keep_lost and not ingress.is_file():
-        raise ValueError(f"{ingress}: is read again to find lost packets, expected a file")
-    return MOST if keep_lost else 0
-
-
 def clusters(lost: pa.Table) -> list[Cluster]:
     """Return the clusters of a table of lost packets, largest first, then in order of time."""
     import pyarrow.compute as pc  # noqa: PLC0415 - takes longer to import than most commands run

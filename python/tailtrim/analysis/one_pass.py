@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from tailtrim import _native
 from tailtrim.analysis import groups
-from tailtrim.analysis.lost import most
+from tailtrim.analysis.lost import MOST
 from tailtrim.analysis.options import WELL, cores, native
 from tailtrim.analysis.result import Analysis
-from tailtrim.analysis.sides import both_sides, check_found
+from tailtrim.analysis.sides import both_sides, check_files, check_found
 
 if TYPE_CHECKING:
     import os
@@ -41,6 +41,7 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
     by: str | None = None,
     departures: Departures = WELL,
     correction_ns: int = 0,
+    clock_fit: bool = False,
     jobs: int | None = None,
     progress: Callable[[float | None], object] | None = None,
     **matching: Unpack[MatchingOptions],
@@ -69,6 +70,8 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
         out: where to leave a run directory.
         departures: when the load generator was not up to its schedule, if that is known.
         correction_ns: taken off each latency, for cables between the taps and the device.
+        clock_fit: correct the clocks of the taps by what the fastest packets show; the captures
+            are files, which are read twice.
         keep_samples: keep every sample for :attr:`Analysis.samples` (24 bytes each).
         keep_lost: find the lost packets in the ingress capture, a file, for :attr:`Analysis.lost`.
         by: field of the groups of :attr:`Analysis.groups`, see :func:`tailtrim.analysis.groups.by`.
@@ -85,7 +88,10 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
     chosen = (ingress_interface, egress_interface)
     paths = both_sides(ingress, egress, chosen)
     options = native(matching, departures, correction_ns)
-    kept: dict[str, Any] = {"keep_samples": keep_samples, "keep_lost": most(paths[0], keep_lost)}
+    kept: dict[str, Any] = {"keep_samples": keep_samples, "clock_fit": clock_fit}
+    kept["keep_lost"] = MOST if keep_lost else 0
+    if clock_fit or keep_lost:
+        check_files(paths)
     found: list[Group] = []
 
     def run(directory: Path | None) -> _native.NativeAnalysis:

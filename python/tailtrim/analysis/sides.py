@@ -38,6 +38,18 @@ def both_sides(
     return capture, capture
 
 
+def check_files(paths: tuple[Path, Path]) -> None:
+    """Check that captures can be read twice.
+
+    Raises:
+        ValueError: one is not a file.
+
+    """
+    for path in paths:
+        if not path.is_file():
+            raise ValueError(f"{path}: is read twice, expected a file")
+
+
 def check_found(analysis: _native.NativeAnalysis, paths: tuple[Path, Path], chosen: Chosen) -> None:
     """Check that there were packets of each interface that is named.
 

@@ -24,6 +24,7 @@ Examples:
   tailtrim analyze pre.pcap post.pcap --mask nat --quantile 99.99999%
   tailtrim analyze both.pcapng --ingress eth1 --egress eth2
   tailtrim analyze pre.pcap post.pcap --signature 42:4 --json | jq .latency_ns
+  tailtrim analyze pre.pcap post.pcap --clock-fit
   tailtrim analyze ping.pcap --round-trip
   tailtrim analyze decoded --engine duckdb --memory 2GB
 """
@@ -165,6 +166,14 @@ LostTo = Annotated[
         " number of the frame in the ingress capture, flow, and the cluster of losses.",
     ),
 ]
+ClockFit = Annotated[
+    bool,
+    typer.Option(
+        "--clock-fit",
+        help="Correct the clocks of the taps: steps and drift that the fastest packets show. Only"
+        " latency beyond that of the fastest packets is known then. Captures are read twice.",
+    ),
+]
 RoundTrip = Annotated[
     bool,
     typer.Option(
@@ -194,6 +203,7 @@ _SPELLED = {
     "ingress_interface": "ingress",
     "egress_interface": "egress",
     "in_order": "in-order",
+    "clock_fit": "clock-fit",
 }
 
 
@@ -207,6 +217,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     mask: Masks = None,
     by: By = None,
     lost: LostTo = None,
+    clock_fit: ClockFit = False,
     round_trip: RoundTrip = False,
     protocol: Protocol = None,
     skip: options.Skip = "0s",
@@ -253,11 +264,11 @@ def command(  # noqa: PLR0913 - one parameter an option
         "salvage": salvage,
     }
     at: dict[str, Any] = {"engine": engine, "server": server, "memory": memory, "scratch": scratch}
-    chosen = {"ingress_interface": ingress_interface, "egress_interface": egress_interface}
+    interfaces = {"ingress_interface": ingress_interface, "egress_interface": egress_interface}
     told = {"by": by, "lost": lost}
-    of_pairs = chosen | told | {"in_order": in_order, "direction": direction, "jobs": jobs}
-    way = "--in-order" if in_order else "--direction"
-    _refuse(way, told if in_order or direction else {})
+    changed = {"in_order": in_order, "direction": direction, "clock_fit": clock_fit}
+    of_pairs = interfaces | told | changed | {"jobs": jobs}
+    _refuse("a changed order, direction or clock", told if any(changed.values()) else {})
     if round_trip:
         _refuse("--round-trip", of_pairs | decoding | {"allow-negative": allow_negative})
         analysis = _round_trips(captures, matching, salvage=salvage, protocol=protocol, quiet=json)
@@ -269,7 +280,7 @@ def command(  # noqa: PLR0913 - one parameter an option
         _refuse(f"engine {engine}", of_pairs | {"protocol": protocol})
         analysis = engine_options.analyze(captures, **at, decoding=decoding, matching=matching)
     _leave(analysis, by=by, lost=lost, json=json, name=out.name if out else Path(ingress).name)
-    if out is not None and not json:
+    if out and not json:
         show_run(out, out)
     from tailtrim.analysis.slo import JudgedRun  # noqa: PLC0415 - the help does without
 

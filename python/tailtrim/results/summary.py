@@ -191,6 +191,30 @@ class DepartedLate:
 
 
 @dataclass(frozen=True, slots=True)
+class ClockPiece:
+    """Correction of a clock from a packet on, which the capture has as its ``packet``-th.
+
+    Stamped ``from_ns``, it is earlier by ``offset_ns``, and each later one by ``rate_ppt``
+    10⁻¹² of the time since then more.
+    """
+
+    packet: int
+    from_ns: int
+    offset_ns: int
+    rate_ppt: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClockFit:
+    """Correction of the clocks of both taps, wrong by at most ``bound_ns`` beyond a constant."""
+
+    ingress: tuple[ClockPiece, ...]
+    egress: tuple[ClockPiece, ...]
+    bound_ns: int
+    level_kept: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Notice:
     """Notice that a reader must know before trusting the numbers.
 
@@ -226,6 +250,7 @@ class Summary:
     warnings: tuple[Notice, ...]
     text: str
     correction_ns: int = 0
+    clock_fit: ClockFit | None = None
 
     @property
     def rate_pps(self) -> float | None:

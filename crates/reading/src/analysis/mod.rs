@@ -100,7 +100,9 @@ fn first_look<S: Sink + Send>(
     let cores = Arc::new(Cores::new(jobs));
     // The core of this thread.
     let _working = cores.work();
-    if !sink.takes_samples() {
+    // Clocks are corrected from a packet of a number on, which is not known within a capture.
+    let in_pieces = !options.clock_fit.corrects();
+    if in_pieces && !sink.takes_samples() {
         let packets = packets_of(&ingress, jobs);
         if let Some(stretches) = stretches(&mut ingress, &mut egress, packets, options)?
             && stretches.begin_early()
@@ -110,7 +112,8 @@ fn first_look<S: Sink + Send>(
             return Ok(analysis);
         }
     }
-    if jobs.get() >= CUT_FROM
+    if in_pieces
+        && jobs.get() >= CUT_FROM
         && !sink.follows()
         && let Some(stretches) = stretches(&mut ingress, &mut egress, PACKETS, options)?
         && stretches.begin_at_a_cut()

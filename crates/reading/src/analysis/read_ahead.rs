@@ -157,6 +157,14 @@ impl Source for ReadAhead {
         }
     }
 
+    fn unit_ps(&self) -> u64 {
+        match &self.reading {
+            Reading::NotYet(capture) | Reading::Over(capture) => capture.unit_ps(),
+            // Asked for at the end.
+            Reading::Thread(_) | Reading::Failed => 0,
+        }
+    }
+
     fn tap_drops(&self) -> Option<u64> {
         match &self.reading {
             Reading::NotYet(capture) | Reading::Over(capture) => capture.tap_drops(),

@@ -5,6 +5,7 @@ use super::tap::Tap;
 use super::terms::Terms;
 use super::{Options, Source};
 use crate::capture::{CaptureError, Record};
+use crate::clock::ClockFit;
 use crate::matching::{Decided, Fate, MEMORY, Matcher, Pair, RING};
 use crate::signature::Signer;
 use std::ops::DerefMut;
@@ -24,12 +25,15 @@ pub(super) struct Merging<C, const N: usize = RING> {
 impl<C: DerefMut<Target: Source>, const N: usize> Merging<C, N> {
     /// Nothing is read yet.
     pub(super) fn new(ingress: C, egress: C, terms: &Terms, options: &Options) -> Self {
+        let ClockFit { ingress: entered, egress: left, .. } = options.clock_fit.clone();
         Self {
             signer: terms.signer.clone(),
             ingress: Tap::new(ingress, 0, terms.origin_ns, terms.eras[0])
+                .corrected_by(entered)
                 .without_copies(terms.copies_within_ns)
                 .in_order(terms.in_order),
             egress: Tap::new(egress, terms.shift_ns, terms.origin_ns, terms.eras[1])
+                .corrected_by(left)
                 .in_order(terms.in_order),
             matcher: Matcher::with_memory(options.window, MEMORY),
             pairs: Vec::new(),

@@ -43,6 +43,7 @@ pub use stretch::Stretch;
 pub use terms::Terms;
 
 use crate::capture::CaptureError;
+use crate::clock::ClockFit;
 use crate::directions::Direction;
 use crate::matching::Window;
 use crate::signature::{Rewrites, Selection, Signature};
@@ -82,6 +83,8 @@ pub struct Options {
     /// Taken off each egress stamp, and so off each latency: what the cables between the taps and the device take,
     /// in ns. Negative where the way to the ingress tap is the longer one.
     pub correction_ns: i64,
+    /// Corrects the clocks of the taps. Captures are then analysed in one piece.
+    pub clock_fit: ClockFit,
 }
 
 impl Default for Options {
@@ -101,6 +104,7 @@ impl Default for Options {
             direction: None,
             in_order: false,
             correction_ns: 0,
+            clock_fit: ClockFit::default(),
         }
     }
 }

@@ -43,9 +43,13 @@ impl Summary {
     /// # Errors
     /// [`OrderError`] where the median latency is not positive, or packets go two ways.
     pub fn check_order(&self) -> Result<(), OrderError> {
-        let Self { samples, latency_ns, .. } = self;
-        if let Some(warning) = self.warnings.iter().find(|one| one.code == "two_directions") {
+        let Self { samples, latency_ns, warnings, .. } = self;
+        if let Some(warning) = warnings.iter().find(|one| one.code == "two_directions") {
             return Err(OrderError::TwoDirections { text: warning.text.clone() });
+        }
+        // The clocks are told as wrong already, and with a correction the fastest packets may have no latency.
+        if self.clock_fit.is_some() || warnings.iter().any(|warning| warning.invalidates) {
+            return Ok(());
         }
         let median = latency_ns.quantiles.iter().find(|quantile| quantile.p == Probability::P50);
         let Some(median_ns) = median.and_then(|quantile| quantile.value).filter(|ns| *ns <= 0)

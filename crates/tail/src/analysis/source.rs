@@ -67,6 +67,11 @@ pub trait Source {
     fn damage(&self) -> Option<&CaptureError> {
         None
     }
+
+    /// The unit of the stamps, in ps; known at the end.
+    fn unit_ps(&self) -> u64 {
+        1_000
+    }
 }
 
 impl Source for CaptureReader {
@@ -110,6 +115,10 @@ impl Source for CaptureReader {
 
     fn damage(&self) -> Option<&CaptureError> {
         self.damage()
+    }
+
+    fn unit_ps(&self) -> u64 {
+        self.unit_ps()
     }
 }
 

@@ -7,6 +7,7 @@ use super::gaps::{self, Gaps, Recent};
 use super::numbering::Numbering;
 use super::seconds::{Load, SECOND_NS, second};
 use crate::capture::{CaptureError, Record};
+use crate::clock::{CorrectionPiece, corrected};
 use crate::matching::DISORDER_NS;
 use crate::signature::Signer;
 use crate::summary::{self, OddStamp};
@@ -26,6 +27,8 @@ pub(super) struct Tap<C> {
     ordered: bool,
     /// Nothing that is to be read yet is stamped earlier, [as the source knows](Source::quiet_until_ns).
     quiet_until_ns: i64,
+    /// Corrects each stamp before that.
+    clock: Vec<CorrectionPiece>,
     /// Added to each stamp.
     shift_ns: i64,
     pub(super) packets: u64,
@@ -44,6 +47,8 @@ pub(super) struct Tap<C> {
     copies: Option<Copies>,
     /// Where frames are matched in their order.
     numbering: Option<Numbering>,
+    /// The unit of the stamps of sources before this one, in ps.
+    unit_ps: u64,
     loads: BTreeMap<i64, Load>,
     /// The second being counted, and where it ends.
     load: Load,
@@ -64,6 +69,7 @@ pub(super) struct Counted {
     first_ns: i64,
     last_ns: i64,
     gaps: gaps::Counted,
+    unit_ps: u64,
     loads: BTreeMap<i64, Load>,
 }
 
@@ -81,6 +87,7 @@ impl<C: DerefMut<Target: Source>> Tap<C> {
             first_ns: self.first_ns,
             last_ns: self.last_ns,
             gaps: self.gaps.counted(),
+            unit_ps: self.unit_ps(),
             loads: self.loads.clone(),
         }
     }
@@ -104,9 +111,15 @@ impl<C: DerefMut<Target: Source>> Tap<C> {
             first_ns: counted.first_ns,
             last_ns: counted.last_ns,
             gaps: Gaps::of(counted.gaps),
+            unit_ps: counted.unit_ps,
             loads: counted.loads,
             ..Self::new(source, shift_ns, origin_ns, era)
         }
+    }
+
+    /// The same with a clock that is corrected, from the first packet of the source on.
+    pub(super) fn corrected_by(self, clock: Vec<CorrectionPiece>) -> Self {
+        Self { clock, ..self }
     }
 
     pub(super) fn new(source: C, shift_ns: i64, origin_ns: i64, era: Era) -> Self {
@@ -118,6 +131,7 @@ impl<C: DerefMut<Target: Source>> Tap<C> {
             ended: false,
             ordered: true,
             quiet_until_ns: i64::MIN,
+            clock: Vec::new(),
             shift_ns,
             packets: 0,
             unstamped: 0,
@@ -132,6 +146,7 @@ impl<C: DerefMut<Target: Source>> Tap<C> {
             gaps: Gaps::new(),
             copies: None,
             numbering: None,
+            unit_ps: 0,
             loads: BTreeMap::new(),
             load: Load::default(),
             load_second: i64::MIN,
@@ -237,6 +252,7 @@ impl<C: DerefMut<Target: Source>> Tap<C> {
         self.short_signatures += before.short_signatures;
         self.out_of_order += before.out_of_order;
         self.first_ns = self.first_ns.min(before.first_ns);
+        self.unit_ps = self.unit_ps.max(before.unit_ps());
         before.flush_load();
         self.gaps.precede(before.gaps);
         for (second, load) in before.loads {
@@ -261,7 +277,7 @@ impl<C: DerefMut<Target: Source>> Tap<C> {
         self.quiet_until_ns = self.source.quiet_until_ns().saturating_add(self.shift_ns);
         self.packets += self.batch.len() as u64;
         let mut last_ns = self.last_ns;
-        let mut odd = self.shift_ns != 0 || signer.has_selection();
+        let mut odd = self.shift_ns != 0 || !self.clock.is_empty() || signer.has_selection();
         self.batch_bytes = 0;
         for record in &self.batch {
             // Backwards, or far ahead: one comparison tells both.
@@ -301,7 +317,8 @@ impl<C: DerefMut<Target: Source>> Tap<C> {
                 self.unstamped += 1;
                 continue;
             }
-            record.stamp_ns = record.stamp_ns.saturating_add(self.shift_ns);
+            let stamp_ns = corrected(&self.clock, packet, record.stamp_ns);
+            record.stamp_ns = stamp_ns.saturating_add(self.shift_ns);
             let back_ns = last_ns.saturating_sub(record.stamp_ns);
             if last_ns != i64::MIN && back_ns >= DISORDER_NS {
                 let path = self.source.name().to_owned();
@@ -413,8 +430,13 @@ impl<C: DerefMut<Target: Source>> Tap<C> {
             tap_drops: self.source.tap_drops(),
             odd_stamp: self.odd_stamp,
             unread: self.source.unread(),
+            unit_ps: self.unit_ps(),
             damage: self.source.damage().map(ToString::to_string),
         }
+    }
+
+    fn unit_ps(&self) -> u64 {
+        self.unit_ps.max(self.source.unit_ps())
     }
 
     /// Bytes on the wire so far, without FCS.

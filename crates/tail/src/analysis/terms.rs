@@ -75,6 +75,12 @@ impl Terms {
         })
     }
 
+    /// Signs the packets of both sides.
+    #[must_use]
+    pub fn signer(&self) -> &Signer {
+        &self.signer
+    }
+
     /// When the first packet entered.
     #[must_use]
     pub fn origin_ns(&self) -> i64 {
@@ -85,12 +91,6 @@ impl Terms {
     #[must_use]
     pub fn allow_stretches(&self) -> bool {
         self.copies_within_ns.is_none() && !self.in_order
-    }
-
-    /// The signer of both captures.
-    #[must_use]
-    pub fn signer(&self) -> &Signer {
-        &self.signer
     }
 
     /// To be added to the egress stamps.

@@ -2,7 +2,7 @@
 
 use super::Options;
 use super::findings::Findings;
-use crate::clock::{faults::faults, told};
+use crate::clock::{ClockFit, faults::faults, stamps, told};
 use crate::summary::{Tap, Taps, Warning, grouped, utc};
 use tailtrim_stats::{Probability, Ranked};
 use tailtrim_wire::traffic::phases;
@@ -18,16 +18,21 @@ const CONSTANT: f64 = 0.1;
 
 /// The warnings, in the order in which they are shown.
 pub(super) fn warnings(run: &Findings, options: &Options, latencies: &Ranked) -> Vec<Warning> {
+    let fit = &options.clock_fit;
     let mut warnings = Warnings(Vec::new());
+    if fit.corrects() {
+        warnings.0.push(told::corrected(fit, latencies.count()));
+    }
     warnings.add_tap("ingress", &run.taps.ingress, run.ingress.packets, run.unstamped[0]);
     warnings.add_tap("egress", &run.taps.egress, run.egress.packets, run.unstamped[1]);
-    warnings.add_packets(run);
+    warnings.add_packets(run, fit);
     warnings.add_in_order(run, options);
     warnings.add_without_samples(run);
     warnings.add_ends(run);
     warnings.add_phases(run);
     warnings.add_rounded(run);
     warnings.add_clocks(run, latencies);
+    warnings.add_stamps(run, latencies);
     warnings.0
 }
 
@@ -105,7 +110,7 @@ impl Warnings {
     }
 
     /// Warns of packets that are set aside, ambiguous, lost within the trim, or without a positive latency.
-    fn add_packets(&mut self, run: &Findings) {
+    fn add_packets(&mut self, run: &Findings, fit: &ClockFit) {
         let samples = run.latencies.histogram.count();
         self.add(
             "generator_stalled",
@@ -135,7 +140,8 @@ impl Warnings {
         );
         self.add(
             "not_positive",
-            run.latencies.not_positive,
+            // The fastest packets may be taken to have no latency.
+            if fit.corrects() { 0 } else { run.latencies.not_positive },
             format!(
                 "{} of {} latencies are not positive: the taps' clocks disagree, or ingress and egress are swapped",
                 grouped(run.latencies.not_positive),
@@ -251,6 +257,20 @@ impl Warnings {
                 missed.join(", "),
             ),
         );
+    }
+
+    /// Warns of stamps that are coarse, or taken in batches.
+    fn add_stamps(&mut self, run: &Findings, latencies: &Ranked) {
+        let Some(median_ns) = latencies.quantile(Probability::P50) else { return };
+        let Taps { ingress, egress } = &run.taps;
+        let gaps = [&run.ingress_gaps, &run.egress_gaps].map(Ranked::new);
+        let units = [ingress, egress].map(|tap| tap.unit_ps);
+        let resolutions = [0, 1].map(|side| stamps::resolution_ps(&gaps[side], units[side]));
+        self.0.extend(told::coarse(resolutions, median_ns, latencies.count()));
+        for (side, other) in [(0, 1), (1, 0)] {
+            let found = stamps::batches(&gaps[side], &gaps[other]);
+            self.0.extend(found.map(|found| told::batched(side, &found, latencies.count())));
+        }
     }
 
     /// Warns of what the smallest latencies say about the clocks of the taps.

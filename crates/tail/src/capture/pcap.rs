@@ -162,6 +162,12 @@ impl Decoder {
         Place { index, names: &[], direction: kind.map(InterfaceDirection::of_packet_type) }
     }
 
+    /// The unit of the stamps.
+    pub(super) fn unit_ps(&self) -> u64 {
+        let in_header = self.stamps == StampSource::Header;
+        if in_header { 1_000 * self.resolution_ns } else { 1_000 }
+    }
+
     pub(super) fn decode(
         &mut self,
         window: &[u8],

@@ -70,6 +70,12 @@ pub(super) struct Decoder {
 }
 
 impl Decoder {
+    /// The coarsest unit of the interfaces so far.
+    pub(super) fn unit_ps(&self) -> u64 {
+        let units = self.interfaces.iter().map(|of| 1_000_000_000_000 / of.resolution.max(1));
+        units.max().unwrap_or(0).max(1_000)
+    }
+
     pub(super) fn new(stamps: StampSource) -> Self {
         Self {
             stamps,

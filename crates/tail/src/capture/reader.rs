@@ -189,6 +189,16 @@ impl CaptureReader {
         }
     }
 
+    /// The unit of the stamps in ps, at least 1,000: the coarsest of its interfaces so far.
+    #[must_use]
+    pub fn unit_ps(&self) -> u64 {
+        match &self.decoder {
+            Decoder::Pcap(decoder) => decoder.unit_ps(),
+            Decoder::Pcapng(decoder) => decoder.unit_ps(),
+            Decoder::Erf(_) | Decoder::Mscap(_) => 1_000,
+        }
+    }
+
     /// Bytes of the (decompressed) capture that are done with.
     #[must_use]
     pub fn offset(&self) -> u64 {

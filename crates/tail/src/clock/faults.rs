@@ -36,6 +36,9 @@ const SIDE: usize = 16;
 /// Times the median excess above the line below all points that the excess of a busy device is.
 const FAR: f64 = 10.0;
 
+/// No episode at an end of a run takes packets longer than this.
+const LONGEST_NS: f64 = 1e9;
+
 /// Part of a step by which two packets, one after the other, differ: the rest is for what else delays them.
 const SHARP: f64 = 0.8;
 
@@ -72,30 +75,52 @@ pub(crate) struct Faults {
 /// packets.
 pub(crate) fn faults(envelope: &Envelope, median_ns: i64, variation: &Histogram) -> Faults {
     let bins: Vec<Bin> = envelope.bins().copied().collect();
-    let Some(origin_ns) = bins.first().map(|bin| bin.at_ns) else { return Faults::default() };
     let matters = MATTERS * median_ns.unsigned_abs() as f64;
+    let found = examine(&bins, matters, |shape, explained| {
+        if explained { shape.faults(variation) } else { Faults::default() }
+    });
+    found.unwrap_or_default()
+}
+
+/// A line below the latencies of packets.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Line {
+    /// The first of its packets.
+    pub(crate) from: usize,
+    /// Latency on it at a time.
+    pub(crate) at_ns: i64,
+    pub(crate) ns: f64,
+    pub(crate) slope: f64,
+}
+
+/// Lines below the latencies of packets, a bin each: one that is level unless several explain much more. They may be wrong
+/// by the most that the smallest latencies lie above them. None without packets.
+pub(crate) fn lines(bins: &[Bin]) -> (Vec<Line>, i64) {
+    examine(bins, 0.0, |shape, _| shape.lines(bins)).unwrap_or_default()
+}
+
+/// Draws the lines below bins, and leaves out those of a busy device. `told` is given whether they explain what the smallest
+/// latencies do; otherwise there is one, which is level.
+fn examine<R>(bins: &[Bin], matters: f64, told: impl FnOnce(&Shape<'_>, bool) -> R) -> Option<R> {
+    let origin_ns = bins.first()?.at_ns;
     let mut groups: Vec<&[Bin]> = bins.chunks(bins.len().div_ceil(POINTS)).collect();
     loop {
         let points: Vec<Point> = groups.iter().filter_map(|bins| point(bins, origin_ns)).collect();
-        if points.len() < FEWEST {
-            return Faults::default();
-        }
         if let Some(busy) = busy(&points, &groups) {
             groups.drain(busy);
             continue;
         }
-        let found = fit(&points);
+        let found = if points.len() < FEWEST { Fit::level(&points) } else { fit(&points) };
         let excess = found.excess.max(1.0) * (found.pieces.len() as f64).sqrt();
-        if found.spread < EXPLAINED * excess {
-            return Faults::default();
-        }
         let threshold = (EXPLAINED * excess).max(matters);
-        let shape = Shape { fit: &found, points: &points, groups: &groups, threshold, variation };
-        if let Some(episode) = shape.episode() {
+        let explained = points.len() >= FEWEST && found.spread >= EXPLAINED * excess;
+        let fit = if explained { found } else { Fit::level(&points) };
+        let shape = Shape { fit: &fit, points: &points, groups: &groups, threshold, origin_ns };
+        if explained && let Some(episode) = shape.episode() {
             groups.drain(episode);
             continue;
         }
-        return shape.faults();
+        return Some(told(&shape, explained));
     }
 }
 
@@ -136,7 +161,7 @@ struct Shape<'a> {
     groups: &'a [&'a [Bin]],
     /// Differences below this are none.
     threshold: f64,
-    variation: &'a Histogram,
+    origin_ns: i64,
 }
 
 impl Shape<'_> {
@@ -164,10 +189,10 @@ impl Shape<'_> {
         let short = |groups: usize| groups * SIDE < count;
         for (piece, jump) in jumps.iter().enumerate().filter(|(_, jump)| **jump != 0.0) {
             let split = pieces[piece].to;
-            if *jump < 0.0 && short(split) {
+            if jump.abs() < LONGEST_NS && *jump < 0.0 && short(split) {
                 return Some(0..split);
             }
-            if *jump > 0.0 && short(count - split) {
+            if jump.abs() < LONGEST_NS && *jump > 0.0 && short(count - split) {
                 return Some(split..count);
             }
             if *jump < 0.0 {
@@ -218,11 +243,12 @@ impl Shape<'_> {
         }
     }
 
-    fn faults(&self) -> Faults {
+    fn faults(&self, variation: &Histogram) -> Faults {
         let Self { fit, points, .. } = self;
         let (pieces, jumps) = (&fit.pieces, self.jumps());
         let found = jumps.iter().enumerate().filter(|(_, jump)| **jump != 0.0);
-        let found: Vec<Option<Step>> = found.map(|(piece, jump)| self.step(piece, *jump)).collect();
+        let found: Vec<Option<Step>> =
+            found.map(|(piece, jump)| self.step(piece, *jump, variation)).collect();
         let all = found.iter().all(Option::is_some);
         let steps = found.into_iter().flatten().collect();
         let drift = if all { self.drift(pieces, points, &jumps) } else { None };
@@ -253,18 +279,37 @@ impl Shape<'_> {
         let length = points.last().map_or(1.0, |last| last.at).max(1.0);
         let rise = ends.last()? - ends.first()?;
         let straight = rise.abs() >= 0.9 * (highest - lowest);
+        if straight && rise.abs() < SLOWEST * length {
+            return None;
+        }
         let slopes = if straight { [rise / length; 2] } else { [least, greatest] };
         Some(Drift { slopes, range_ns: (highest - lowest) as i64 })
     }
 
+    fn lines(&self, bins: &[Bin]) -> (Vec<Line>, i64) {
+        let at_bin = |at_ns: i64| bins.partition_point(|bin| bin.at_ns < at_ns);
+        let lines = self.fit.pieces.iter().enumerate().map(|(index, piece)| {
+            let edge = index.checked_sub(1).and_then(|before| self.edge(before));
+            let begin = edge.map(|[_, after]| after.at_ns);
+            let begin = begin.or_else(|| self.groups[piece.from].first().map(|bin| bin.at_ns));
+            let from = if index == 0 { 0 } else { begin.map_or(0, at_bin) };
+            let at_ns = self.origin_ns.saturating_add(self.points[piece.from].at as i64);
+            Line { from, at_ns, ns: piece.at(self.points[piece.from].at), slope: piece.slope }
+        });
+        let above = self.fit.pieces.iter().flat_map(|piece| {
+            self.points[piece.from..piece.to].iter().map(|point| point.ns - piece.at(point.at))
+        });
+        (lines.collect(), above.fold(0.0, f64::max).ceil() as i64)
+    }
+
     /// A step, if one packet differs from the next by as much.
-    fn step(&self, piece: usize, jump: f64) -> Option<Step> {
+    fn step(&self, piece: usize, jump: f64, variation: &Histogram) -> Option<Step> {
         let [before, after] = self.edge(piece)?;
         let bins = self.groups.iter().copied().flatten();
         let behind = bins.take_while(|bin| bin.at_ns <= before.at_ns).map(|bin| bin.count).sum();
         let alike = |ns: i64| ns as f64 * jump.signum() >= SHARP * jump.abs();
         let differ = |found: &dyn Fn(i64) -> bool| -> u64 {
-            let varied = self.variation.sorted().into_iter();
+            let varied = variation.sorted().into_iter();
             varied.filter(|(ns, _)| found(*ns)).map(|(_, count)| count).sum()
         };
         if differ(&alike) == 0 {

@@ -45,6 +45,17 @@ pub(crate) struct Fit {
     pub(crate) spread: f64,
 }
 
+impl Fit {
+    /// One line without a slope.
+    pub(crate) fn level(points: &[Point]) -> Self {
+        let least = points.iter().map(|point| point.ns).fold(f64::INFINITY, f64::min);
+        let spread = points.iter().map(|point| point.ns - least).sum::<f64>() / points.len() as f64;
+        let at = points.first().map_or(0.0, |point| point.at);
+        let piece = Piece { from: 0, to: points.len(), at, ns: least, slope: 0.0 };
+        Self { pieces: vec![piece], excess: spread, spread }
+    }
+}
+
 /// Clocks do not run faster or slower than this against each other: crystals of up to 100 ppm each, and the 500 ppm by
 /// which the kernel slews a clock at most, with as much to spare. A queue that grows as slowly would be fed within a
 /// thousandth of what it drains.
@@ -97,9 +108,7 @@ pub(crate) fn fit(points: &[Point]) -> Fit {
         to = from;
     }
     pieces.reverse();
-    let least = points.iter().map(|point| point.ns).fold(f64::INFINITY, f64::min);
-    let spread = points.iter().map(|point| point.ns - least).sum::<f64>() / n;
-    Fit { pieces, excess: best[chosen - 1][count].0 / n, spread }
+    Fit { pieces, excess: best[chosen - 1][count].0 / n, ..Fit::level(points) }
 }
 
 /// Lines below all stretches of points.

@@ -5,12 +5,20 @@
 //! over time does, the clocks do, or the way changed. [`fit`] draws the pieces of lines below it, [`faults`] says which of
 //! them no queue explains.
 
+mod correction;
 pub(crate) mod envelope;
 pub(crate) mod faults;
 mod fit;
+mod levels;
+mod sampled;
 #[cfg(test)]
 mod simulated;
+pub(crate) mod stamps;
 pub(crate) mod told;
 pub(crate) mod words;
 
+pub(crate) use correction::corrected;
+pub use correction::{ClockFit, CorrectionPiece};
 pub(crate) use fit::STEEPEST;
+pub use levels::{apart, clock_fit};
+pub use sampled::SampledSide;

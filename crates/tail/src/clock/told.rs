@@ -1,6 +1,8 @@
 //! Faults of clocks as warnings.
 
+use super::ClockFit;
 use super::faults::{Drift, Faults, Step};
+use super::stamps::Batches;
 use super::words::{moment, size};
 use crate::summary::{Tap, Warning, grouped};
 
@@ -81,4 +83,101 @@ fn full_link(tap: &Tap, packets: u64) -> Option<f64> {
     let seconds = last_ns.saturating_sub(first_ns) as f64 / 1e9;
     let bits = 8.0 * (tap.bytes + BESIDE * packets) as f64;
     RATES.into_iter().find(|rate| (bits / seconds / rate - 1.0).abs() < super::STEEPEST)
+}
+
+/// Pieces of a correction that are told.
+const TOLD: usize = 4;
+
+/// Warning of a correction.
+pub(crate) fn corrected(fit: &ClockFit, samples: u64) -> Warning {
+    let sides = SIDES.into_iter().zip([&fit.ingress, &fit.egress]);
+    let sides = sides.into_iter().filter(|(_, pieces)| !pieces.is_empty());
+    let told: Vec<String> = sides
+        .map(|(side, pieces)| {
+            let told = pieces.iter().take(TOLD).map(|piece| {
+                let sign = if piece.offset_ns > 0 { "−" } else { "+" };
+                let mut text = format!(
+                    "from packet {} by {sign}{}",
+                    grouped(piece.packet),
+                    size(piece.offset_ns)
+                );
+                if piece.rate_ppt != 0 {
+                    let ppm = format!("{:+.3}", -piece.rate_ppt as f64 / 1e6).replace('-', "−");
+                    text += &format!(" and {ppm} ppm");
+                }
+                text
+            });
+            let told: Vec<String> = told.collect();
+            let more = match pieces.len().saturating_sub(TOLD) {
+                0 => String::new(),
+                more => format!(", and {more} more pieces"),
+            };
+            format!("the {side} clock is corrected {}{more}", told.join(", "))
+        })
+        .collect();
+    let fastest = if fit.level_kept {
+        "keep the latency that they have at first"
+    } else {
+        "are taken to have none"
+    };
+    let text = format!(
+        "{}; this can be off by {}, and only latency beyond that of the fastest packets is known: these {fastest}",
+        told.join("; "),
+        size(fit.bound_ns),
+    );
+    Warning { code: "clock_fit", count: samples, text, invalidates: false }
+}
+
+/// Part of the median latency that stamps may be coarse by.
+const FINE: f64 = 0.01;
+
+/// Sides in the order in which packets pass them.
+const SIDES: [&str; 2] = ["ingress", "egress"];
+
+/// Warning of stamps in steps that matter for latencies of this median.
+pub(crate) fn coarse(steps_ps: [u64; 2], median_ns: i64, samples: u64) -> Option<Warning> {
+    let coarsest_ps = steps_ps[0].max(steps_ps[1]);
+    if coarsest_ps <= 1_000 || coarsest_ps as f64 / 1e3 <= FINE * median_ns.unsigned_abs() as f64 {
+        return None;
+    }
+    // A stamp that is cut is early by less than a step: at ingress the latency is too long, at egress too short.
+    let [longer_ns, shorter_ns] = steps_ps.map(|ps| (ps.div_ceil(1_000) - 1).cast_signed());
+    let less = |ns: i64| if ns == 0 { String::new() } else { format!(" − {}", size(ns)) };
+    let more = |ns: i64| if ns == 0 { String::new() } else { format!(" + {}", size(ns)) };
+    let text = format!(
+        "ingress stamps have steps of {}, egress stamps of {}: if they are cut to these, the true latency is between each value\
+         {} and the value{}",
+        step(steps_ps[0]),
+        step(steps_ps[1]),
+        less(longer_ns),
+        more(shorter_ns),
+    );
+    Some(Warning { code: "coarse_stamps", count: samples, text, invalidates: false })
+}
+
+/// A step of stamps: 1 µs, 12.5 ns.
+fn step(ps: u64) -> String {
+    let ns = ps as f64 / 1e3;
+    let (unit, value) = match ns {
+        1e6.. => ("ms", ns / 1e6),
+        1e3.. => ("µs", ns / 1e3),
+        _ => ("ns", ns),
+    };
+    format!("{} {unit}", (value * 1e3).round() / 1e3)
+}
+
+/// Warning of stamps that a tap takes in batches.
+pub(crate) fn batched(side: usize, found: &Batches, samples: u64) -> Warning {
+    let every = size(found.every_ns);
+    let (wrong, holder) = if side == 0 {
+        ("short", "the tap held them (interrupt coalescing)")
+    } else {
+        ("long", "the tap held them (interrupt coalescing), and not the device,")
+    };
+    let text = format!(
+        "{} stamps come in batches of about {:.0}, one every {every}, those of the other tap do not: if {holder} latencies are up \
+         to {every} too {wrong}; look at ethtool -c",
+        SIDES[side], found.packets,
+    );
+    Warning { code: "batched_stamps", count: samples, text, invalidates: false }
 }

@@ -95,6 +95,7 @@ def derive(run: RunDirectory, out: Path) -> Derived:
             quantiles=[quantile.p for quantile in run.summary.latency_ns.quantiles],
             departures=departed,
             correction_ns=correction_ns,
+            clock_fit=run.summary.clock_fit is not None,
             out=out,
         )
     return Derived(RunDirectory(out), None, TABLES)

@@ -91,6 +91,8 @@ def _verdict(summary: Summary) -> str:
             "" if largest is None else f"; the largest latency was {times(summary).text(largest)}"
         )
         return f"Percentiles without intervals{told}."
+    if not summary.samples and summary.invalid:
+        return f"No packet was matched: {summary.invalid[0]}."
     if not summary.samples:
         return "No packet was matched, so there is no latency." + _losses(summary, missing, known)
     if summary.invalid:

@@ -1,0 +1,178 @@
+//! Levels of the time between the stamps of both sides, more apart than packets take.
+
+use super::correction::{ClockFit, CorrectionPiece};
+use super::envelope::Bin;
+use super::faults::lines;
+use super::sampled::{Joined, SampledSide, SetBack, join};
+use super::words::{known, moment, size};
+use crate::matching::Window;
+use crate::summary::{Warning, grouped};
+
+/// Levels are further apart than this: clocks that are closer can be matched.
+const APART_NS: i64 = 500_000_000;
+
+/// So many packets one after the other make a level: fewer may be other packets of the same bytes.
+const LEVEL: usize = 4;
+
+/// Packets that tell how long the fastest ones take.
+const FIRST: usize = 64;
+
+/// Fewest packets apart that are told.
+const FEWEST: u64 = 10;
+
+/// From one packet on, in the order of the egress capture, the clocks are so far apart.
+#[derive(Debug, Clone, Copy)]
+struct Level {
+    from: usize,
+    ns: i64,
+}
+
+fn levels(joined: &[Joined]) -> Vec<Level> {
+    let mut levels: Vec<Level> = Vec::new();
+    for from in 0..joined.len() {
+        let next = &joined[from..joined.len().min(from + LEVEL)];
+        let is_off = |packet: &Joined| {
+            let level = levels.last().map_or(i64::MAX, |level| level.ns);
+            packet.apart_ns().saturating_sub(level).saturating_abs() >= APART_NS
+        };
+        if next.iter().all(is_off) {
+            let first = joined[from..joined.len().min(from + FIRST)].iter();
+            let near = first.map(Joined::apart_ns).filter(|ns| {
+                ns.saturating_sub(joined[from].apart_ns()).saturating_abs() < APART_NS
+            });
+            levels.push(Level { from, ns: near.min().unwrap_or(0) });
+        }
+    }
+    levels
+}
+
+/// Warnings of packets that both captures have, but too far apart to be matched.
+#[must_use]
+pub fn apart(ingress: &SampledSide, egress: &SampledSide, window: Window) -> Vec<Warning> {
+    let (joined, each) = join(ingress, egress);
+    let levels = levels(&joined);
+    let ends = levels.iter().skip(1).map(|level| level.from).chain([joined.len()]);
+    let [matched_ns, beyond_ns, _] = window.bounds_ns();
+    let mut warnings = Vec::new();
+    let first_ns = joined.iter().map(|packet| packet.left.1).min().unwrap_or(0);
+    for (index, (level, end)) in levels.iter().zip(ends).enumerate() {
+        let before = index.checked_sub(1).map(|index| levels[index]);
+        let packets = joined[level.from..end].iter().map(Joined::apart_ns);
+        let apart =
+            packets.filter(|ns| !(matched_ns..beyond_ns).contains(ns)).count() as u64 * each;
+        if apart < FEWEST && before.is_none() {
+            continue;
+        }
+        let about = if each > 1 { "about " } else { "" };
+        let Joined { left, .. } = joined[level.from];
+        let (code, what) = match before {
+            None => ("clock_offset", offset(level.ns)),
+            Some(before) => {
+                let step_ns = level.ns.saturating_sub(before.ns);
+                let clock = stepped(&joined, level.from, step_ns);
+                let at = moment(left.1, first_ns);
+                let what =
+                    format!("{clock} at {at} (packet {} of the egress capture)", grouped(left.0));
+                ("clock_step", what)
+            }
+        };
+        let lost = if apart > 0 {
+            format!(": {about}{} packets are not lost but {} apart", grouped(apart), size(level.ns))
+        } else {
+            String::new()
+        };
+        let text = format!("{what}{lost}; --clock-fit matches them");
+        warnings.push(Warning { code, count: apart.max(1), text, invalidates: true });
+    }
+    if warnings.iter().all(|warning| warning.count < FEWEST) { Vec::new() } else { warnings }
+}
+
+fn offset(ns: i64) -> String {
+    let ahead = if ns > 0 { "ahead of" } else { "behind" };
+    format!("the egress clock is {} {ahead} the ingress clock{}", size(ns), known(ns))
+}
+
+/// The clock that was set, by how much its stamps are further apart than those of the other one.
+fn stepped(joined: &[Joined], at: usize, step_ns: i64) -> String {
+    let (before, after) = (joined[at - 1], joined[at]);
+    let left_ns = after.left.1.saturating_sub(before.left.1).saturating_abs();
+    let entered_ns = after.entered.1.saturating_sub(before.entered.1).saturating_abs();
+    let (side, ns) = if left_ns >= entered_ns {
+        ("egress", step_ns)
+    } else {
+        ("ingress", step_ns.saturating_neg())
+    };
+    let forward = if ns > 0 { "forward" } else { "back" };
+    format!("the {side} clock is set {forward} by {}{}", size(ns), known(ns))
+}
+
+/// Correction of the clocks so that the fastest packets take equally long all the time.
+#[must_use]
+pub fn clock_fit(ingress: &SampledSide, egress: &SampledSide) -> ClockFit {
+    let (joined, _) = join(ingress, egress);
+    let levels = levels(&joined);
+    let set_back = |side: &SampledSide| side.set_back.iter().map(piece).collect::<Vec<_>>();
+    let Some(first) = levels.first().copied() else {
+        let (ingress, egress) = (set_back(ingress), set_back(egress));
+        return ClockFit { ingress, egress, ..ClockFit::default() };
+    };
+    let level_at = |index: usize| {
+        let begun = levels.partition_point(|level| level.from <= index);
+        levels[begun - 1].ns.saturating_sub(first.ns)
+    };
+    let mut last_ns = i64::MIN;
+    let bins: Vec<Bin> = joined
+        .iter()
+        .enumerate()
+        .map(|(index, packet)| {
+            let least_ns = packet.apart_ns().saturating_sub(level_at(index));
+            last_ns = last_ns.max(packet.left.1.saturating_sub(level_at(index)));
+            Bin { least_ns, at_ns: last_ns, most_ns: least_ns, count: 1 }
+        })
+        .collect();
+    let (pieces, bound_ns) = lines(&bins);
+    let kept_ns = pieces[0].ns as i64;
+    let level_kept = (0..APART_NS).contains(&kept_ns);
+    let goal_ns = if level_kept { kept_ns } else { 0 };
+    let mut begins: Vec<(u64, usize)> = levels
+        .iter()
+        .map(|level| level.from)
+        .chain(pieces.iter().map(|piece| piece.from))
+        .map(|index| (if index == 0 { 1 } else { joined[index].left.0 }, index))
+        .collect();
+    begins.extend(
+        egress.set_back.iter().map(|back| {
+            (back.packet, joined.partition_point(|packet| packet.left.0 < back.packet))
+        }),
+    );
+    begins.sort_unstable();
+    begins.dedup_by_key(|begin| begin.0);
+    let corrections = begins.into_iter().filter(|(_, index)| *index < joined.len());
+    let corrections = corrections.map(|(packet, index)| {
+        let line = pieces.iter().rev().find(|piece| piece.from <= index).unwrap_or(&pieces[0]);
+        let add_ns = egress.set_back.iter().rev().find(|back| back.packet <= packet);
+        let add_ns = add_ns.map_or(0, |back| back.add_ns);
+        let Joined { left, .. } = joined[index];
+        let at_ns = left.1.saturating_sub(level_at(index));
+        let over_ns = (line.ns + line.slope * at_ns.saturating_sub(line.at_ns) as f64) as i64;
+        CorrectionPiece {
+            packet,
+            from_ns: left.1.saturating_sub(add_ns),
+            offset_ns: level_at(index)
+                .saturating_sub(add_ns)
+                .saturating_add(over_ns)
+                .saturating_sub(goal_ns),
+            rate_ppt: (line.slope * 1e12) as i64,
+        }
+    });
+    let mut egress: Vec<_> = corrections.collect();
+    if egress.iter().all(|piece| piece.offset_ns == 0 && piece.rate_ppt == 0) {
+        egress.clear();
+    }
+    ClockFit { ingress: set_back(ingress), egress, bound_ns, level_kept }
+}
+
+fn piece(back: &SetBack) -> CorrectionPiece {
+    let SetBack { packet, stamp_ns: from_ns, add_ns } = *back;
+    CorrectionPiece { packet, from_ns, offset_ns: add_ns.saturating_neg(), rate_ppt: 0 }
+}

@@ -1,0 +1,144 @@
+//! Stamps of one tap on its own: how fine they are, and whether they are taken in batches.
+
+use tailtrim_stats::Ranked;
+
+/// Steps of the stamps of clocks that people have, in ps, coarsest first: decimal ones, those of network interfaces, and
+/// binary parts of a second.
+const STEPS_PS: [u64; 25] = [
+    1_000_000_000, // 1 ms
+    976_562_500,   // 2⁻¹⁰ s
+    100_000_000,
+    10_000_000,
+    1_000_000, // 1 µs
+    953_674,   // 2⁻²⁰ s
+    476_837,
+    238_419,
+    119_209,
+    100_000,
+    80_000, // 12.5 MHz
+    59_605,
+    40_000, // 25 MHz
+    29_802,
+    20_000,
+    16_000, // 62.5 MHz
+    14_901,
+    12_500, // 80 MHz
+    10_000,
+    8_000, // 125 MHz
+    7_451, // 2⁻²⁷ s
+    6_400, // 156.25 MHz
+    5_000,
+    4_000,
+    3_200, // 312.5 MHz
+];
+
+/// Steps whose multiples are so near one another are not told from any numbers: stamps are rounded to 1 ns.
+const ROUNDED_NS: f64 = 1.0;
+
+/// Fewer different gaps may all be multiples of the interval of the packets.
+const FEWEST: usize = 8;
+
+/// Part of the gaps that are multiples of a step.
+const MOST: f64 = 0.99;
+
+/// The step of the stamps of a tap with these gaps, in ps; at least the unit of the capture.
+pub(crate) fn resolution_ps(gaps: &Ranked, unit_ps: u64) -> u64 {
+    let entries = gaps.entries();
+    let short = entries.iter().filter(|(gap_ns, _)| *gap_ns > 0).take(1 << 16);
+    let all: u64 = short.clone().map(|(_, count)| count).sum();
+    let is_step = |step_ps: u64| {
+        let step = step_ps as f64 / 1e3;
+        let is_multiple = |gap_ns: i64| {
+            let gap = gap_ns as f64;
+            // Rounded steps are known to 1 ps.
+            let multiples = (gap / step).round();
+            (gap - multiples * step).abs() < ROUNDED_NS + multiples * 5e-4
+        };
+        // By chance, two parts of a step in 1 ns hold all.
+        let multiples = short.clone().filter(|(gap_ns, _)| is_multiple(*gap_ns));
+        let held: u64 = multiples.clone().map(|(_, count)| count).sum();
+        multiples.count() >= FEWEST && held as f64 >= MOST * all as f64
+    };
+    let found =
+        STEPS_PS.into_iter().filter(|step_ps| *step_ps > unit_ps).find(|step| is_step(*step));
+    found.unwrap_or(unit_ps)
+}
+
+/// Packets that are stamped at almost the same time, again and again.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Batches {
+    /// Packets of one.
+    pub(crate) packets: f64,
+    /// Time between two.
+    pub(crate) every_ns: i64,
+}
+
+/// Gaps within a batch are shorter than this part of the mean gap.
+const WITHIN: i64 = 10;
+
+/// Fewest packets of a batch on average, and most of the other tap's.
+const BATCHED: f64 = 4.0;
+const EVEN: f64 = 1.25;
+
+/// Batches at a tap with these gaps, of packets that pass the other tap one by one.
+pub(crate) fn batches(gaps: &Ranked, other: &Ranked) -> Option<Batches> {
+    let (packets, every_ns) = batched(gaps)?;
+    let (others, _) = batched(other)?;
+    (packets >= BATCHED && others <= EVEN).then_some(Batches { packets, every_ns })
+}
+
+/// Mean number of packets between gaps that are not short, and the mean of those gaps.
+fn batched(gaps: &Ranked) -> Option<(f64, i64)> {
+    let entries = gaps.entries();
+    let sum: i128 = entries.iter().map(|&(ns, count)| i128::from(ns) * i128::from(count)).sum();
+    let mean_ns = i64::try_from(sum / i128::from(gaps.count().max(1))).ok()?;
+    let (short, long): (Vec<_>, Vec<_>) =
+        entries.iter().partition(|(gap_ns, _)| *gap_ns < mean_ns / WITHIN);
+    let count = |of: &[(i64, u64)]| of.iter().map(|(_, count)| count).sum::<u64>();
+    let (short, between) = (count(&short), count(&long).max(1));
+    (gaps.count() > 0)
+        .then(|| (1.0 + short as f64 / between as f64, (sum / i128::from(between)) as i64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand_pcg::Pcg64Mcg;
+    use rand_pcg::rand_core::Rng;
+
+    fn gaps(stamps: &[i64]) -> Ranked {
+        let mut gaps: Vec<i64> = stamps.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        Ranked::from_values(&mut gaps)
+    }
+
+    /// Stamps of packets every 10 µs or so.
+    fn stamps(step: f64) -> Vec<i64> {
+        let mut random = Pcg64Mcg::new(7);
+        let times = (0..5_000).map(|n| n as f64 * 10_000.0 + (random.next_u64() % 9_000) as f64);
+        times.map(|time| ((time / step).floor() * step) as i64).collect()
+    }
+
+    #[test]
+    fn the_step_of_stamps_is_found() {
+        for (step, ps) in
+            [(1_000.0, 1_000_000), (12.5, 12_500), (1e9 / 1_048_576.0, 953_674), (8.0, 8_000)]
+        {
+            assert_eq!(resolution_ps(&gaps(&stamps(step)), 1_000), ps, "{step}");
+        }
+        assert_eq!(resolution_ps(&gaps(&stamps(1.0)), 1_000), 1_000);
+        // Packets at a constant rate say nothing of the clock.
+        let even: Vec<i64> = (0..1_000).map(|n| n * 100_000).collect();
+        assert_eq!(resolution_ps(&gaps(&even), 1_000_000), 1_000_000);
+    }
+
+    #[test]
+    fn stamps_that_are_taken_in_batches_are_found() {
+        let even: Vec<i64> = (0..10_000).map(|n| n * 10_000).collect();
+        let held: Vec<i64> = (0..10_000).map(|n| (n / 10 + 1) * 100_000 + n % 10 * 20).collect();
+        let found = batches(&gaps(&held), &gaps(&even)).unwrap();
+        assert_eq!((found.packets.round() as i64, found.every_ns / 1_000), (10, 100));
+        assert_eq!(batches(&gaps(&held), &gaps(&held)), None);
+        assert_eq!(batches(&gaps(&even), &gaps(&held)), None);
+        assert_eq!(batches(&gaps(&stamps(1.0)), &gaps(&even)), None);
+    }
+}
