@@ -58,8 +58,8 @@ fn note(remedy: Remedy) -> String {
         Remedy::Salvage { packets: None } => {
             "use salvage=True to analyse what could be read".to_owned()
         }
-        Remedy::Sort => "the capture's clock was set back; sort it (reordercap) if only the file is disordered, or record \
-                         it again"
+        Remedy::Sort => "the capture's clock was set back: use clock_fit=True to correct it; or sort the file (reordercap) if only that \
+                         is disordered"
             .to_owned(),
     }
 }
