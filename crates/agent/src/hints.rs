@@ -207,8 +207,8 @@ impl Hint for CaptureError {
                  damaged, --salvage to analyse the {packets} packets before"
             ),
             Remedy::Sort => {
-                "the capture's clock was set back; sort it (reordercap) if only the file is disordered, or \
-                 record it again"
+                "the capture's clock was set back: use --clock-fit to correct it; or sort the file (reordercap) if \
+                 only that is disordered"
                     .to_owned()
             }
         })

@@ -78,6 +78,8 @@ fn note(remedy: Remedy) -> String {
         ),
         Remedy::Sort => "the capture's clock was set back; sort it (reordercap) if only the file is disordered, or record \
                          it again"
+        Remedy::Sort => "the capture's clock was set back: use clock_fit=True to correct it; or sort the file (reordercap) if only that \
+                         is disordered"
             .to_owned(),
     }
 }

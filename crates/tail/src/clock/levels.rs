@@ -30,6 +30,11 @@ struct Level {
 fn levels(joined: &[Joined]) -> Vec<Level> {
     let mut levels: Vec<Level> = Vec::new();
     for from in 0..joined.len() {
+        // A queue gets longer by and by.
+        let before = from.checked_sub(1).map_or(i64::MAX, |before| joined[before].apart_ns());
+        if joined[from].apart_ns().saturating_sub(before).saturating_abs() < APART_NS {
+            continue;
+        }
         let next = &joined[from..joined.len().min(from + LEVEL)];
         let is_off = |packet: &Joined| {
             let level = levels.last().map_or(i64::MAX, |level| level.ns);
@@ -54,26 +59,23 @@ pub fn apart(ingress: &SampledSide, egress: &SampledSide, window: Window) -> Vec
     let ends = levels.iter().skip(1).map(|level| level.from).chain([joined.len()]);
     let [matched_ns, beyond_ns, _] = window.bounds_ns();
     let mut warnings = Vec::new();
-    let first_ns = joined.iter().map(|packet| packet.left.1).min().unwrap_or(0);
     for (index, (level, end)) in levels.iter().zip(ends).enumerate() {
         let before = index.checked_sub(1).map(|index| levels[index]);
         let packets = joined[level.from..end].iter().map(Joined::apart_ns);
-        let apart =
-            packets.filter(|ns| !(matched_ns..beyond_ns).contains(ns)).count() as u64 * each;
+        let is_apart = |ns: &i64| {
+            let near = ns.saturating_sub(level.ns).saturating_abs() < APART_NS;
+            near && !(matched_ns..beyond_ns).contains(ns)
+        };
+        let apart = packets.filter(is_apart).count() as u64 * each;
         if apart < FEWEST && before.is_none() {
             continue;
         }
         let about = if each > 1 { "about " } else { "" };
-        let Joined { left, .. } = joined[level.from];
         let (code, what) = match before {
             None => ("clock_offset", offset(level.ns)),
             Some(before) => {
                 let step_ns = level.ns.saturating_sub(before.ns);
-                let clock = stepped(&joined, level.from, step_ns);
-                let at = moment(left.1, first_ns);
-                let what =
-                    format!("{clock} at {at} (packet {} of the egress capture)", grouped(left.0));
-                ("clock_step", what)
+                ("clock_step", stepped(&joined, level.from, step_ns))
             }
         };
         let lost = if apart > 0 {
@@ -92,18 +94,20 @@ fn offset(ns: i64) -> String {
     format!("the egress clock is {} {ahead} the ingress clock{}", size(ns), known(ns))
 }
 
-/// The clock that was set, by how much its stamps are further apart than those of the other one.
+/// The clock that was set, the one whose stamps are further apart than those of the other, and when by the other.
 fn stepped(joined: &[Joined], at: usize, step_ns: i64) -> String {
     let (before, after) = (joined[at - 1], joined[at]);
     let left_ns = after.left.1.saturating_sub(before.left.1).saturating_abs();
     let entered_ns = after.entered.1.saturating_sub(before.entered.1).saturating_abs();
-    let (side, ns) = if left_ns >= entered_ns {
-        ("egress", step_ns)
+    let [first, at] = [&joined[0], &after];
+    let (side, packet, ns, at) = if left_ns >= entered_ns {
+        ("egress", after.left.0, step_ns, moment(at.entered.1, first.entered.1))
     } else {
-        ("ingress", step_ns.saturating_neg())
+        ("ingress", after.entered.0, step_ns.saturating_neg(), moment(at.left.1, first.left.1))
     };
     let forward = if ns > 0 { "forward" } else { "back" };
-    format!("the {side} clock is set {forward} by {}{}", size(ns), known(ns))
+    let (by, packet) = (size(ns), grouped(packet));
+    format!("the {side} clock is set {forward} by {by}{} at {at} (its packet {packet})", known(ns))
 }
 
 /// Correction of the clocks so that the fastest packets take equally long all the time.
@@ -165,11 +169,8 @@ pub fn clock_fit(ingress: &SampledSide, egress: &SampledSide) -> ClockFit {
             rate_ppt: (line.slope * 1e12) as i64,
         }
     });
-    let mut egress: Vec<_> = corrections.collect();
-    if egress.iter().all(|piece| piece.offset_ns == 0 && piece.rate_ppt == 0) {
-        egress.clear();
-    }
-    ClockFit { ingress: set_back(ingress), egress, bound_ns, level_kept }
+    let corrections = corrections.skip_while(|piece| piece.offset_ns == 0 && piece.rate_ppt == 0);
+    ClockFit { ingress: set_back(ingress), egress: corrections.collect(), bound_ns, level_kept }
 }
 
 fn piece(back: &SetBack) -> CorrectionPiece {

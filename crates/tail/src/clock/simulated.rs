@@ -73,27 +73,6 @@ fn device(random: &mut Random, most_load: f64) -> Run {
     run
 }
 
-fn describe(random: &mut Random, most_load: f64) -> String {
-    let packets = random.one_of(&[1_000, 3_000, 10_000, 50_000]);
-    let gap = random.one_of(&[1e3, 1e4, 1e5, 1e6, 1e7]);
-    let load = random.between(0.05, most_load);
-    let (evenly, service) = (random.share() < 0.5, random.one_of(&[0, 1, 2, 3]));
-    let way = random.between(1_000.0, 50_000.0);
-    let jitter = way * random.between(0.01, 0.5);
-    let (every, stall) = (random.between(1e6, 1e8), random.between(1e4, 1e6));
-    let interrupted = random.share() < 0.5;
-    let episode = if random.share() < 0.5 {
-        let begin = random.between(0.0, 0.9);
-        (begin, begin + random.between(0.02, 0.3), random.between(1.5, 4.0))
-    } else {
-        (2.0, 2.0, 1.0)
-    };
-    let buffer = gap * random.between(20.0, 2_000.0);
-    format!(
-        "n {packets} gap {gap} load {load:.2} cbr {evenly} s {service} way {way:.0} jit {jitter:.0} every {every:.0} stall {stall:.0} {interrupted} ep {episode:.2?} buf {buffer:.0}"
-    )
-}
-
 fn found(run: &Run) -> Faults {
     let mut envelope = Envelope::new();
     let start_ns = 1_700_000_000_000_000_000;
@@ -109,69 +88,58 @@ fn random(seed: u64) -> Random {
     Random(Pcg64Mcg::new(u128::from(seed) << 32 | 0xcafe_f00d))
 }
 
+/// Number of runs.
+const RUNS: u64 = 200;
+
 #[test]
-fn simulate() {
-    let runs: u64 = std::env::var("RUNS").map_or(300, |runs| runs.parse().unwrap());
-    let seed: u64 = std::env::var("SEED").map_or(1, |runs| runs.parse().unwrap());
+fn a_busy_device_is_not_blamed_on_the_clocks() {
+    // Fresh seeds of 3 × 1,000 runs with loads up to 0.8, 0.95 and 1.02 gave 5 certain steps and no drift: devices that
+    // were stalled while their load was all that they can take, so that the queue never became shorter again.
     for load in [0.8, 0.95, 1.02] {
-        let (mut steps, mut certain, mut drifts) = (0, 0, 0);
-        for run in 0..runs {
-            let packets = device(&mut random(seed * 1_000_003 + run), load);
-            let faults = found(&packets);
-            steps += u32::from(!faults.steps.is_empty());
-            certain += u32::from(faults.steps.iter().any(|step| step.certain));
-            drifts += u32::from(faults.drift.is_some());
-            if faults != Faults::default() && std::env::var("SHOW").is_ok() {
-                println!(
-                    "{load} {run}: {} {:?}",
-                    describe(&mut random(seed * 1_000_003 + run), load),
-                    faults
-                );
-            }
+        let all = (0..RUNS).map(|run| found(&device(&mut random(run), load)));
+        let wrong =
+            |found: &Faults| found.drift.is_some() || found.steps.iter().any(|step| step.certain);
+        let wrong = all.filter(wrong).count();
+        assert!(wrong <= 1, "{wrong} of {RUNS} with loads up to {load}");
+    }
+}
+
+/// Part of the runs of devices with clocks that are wrong by so much, in ns, in which this is found. They are not as
+/// sparse, or short, that the fault is no more than what packets differ by.
+fn share(wrong: impl Fn(f64, f64) -> f64, is_found: impl Fn(&Faults) -> bool) -> f64 {
+    let mut all = (0, 0);
+    for run in 0..RUNS {
+        let mut packets = device(&mut random(run), 0.6);
+        let length = packets.last().unwrap().0 as f64;
+        let range = (0..=10).map(|tenth| wrong(length * f64::from(tenth) / 10.0, length).abs());
+        if range.fold(0.0, f64::max) < 300_000.0 {
+            continue;
         }
-        println!("up to {load}: of {runs}, {steps} steps, {certain} certain, {drifts} drifts");
-    }
-    let table = |name: &str, change: &dyn Fn(&mut Random, f64, f64) -> f64| {
-        let (mut steps, mut certain, mut drifts, mut none, mut all) = (0, 0, 0, 0, 0);
-        let mut sizes = Vec::new();
-        for run in 0..runs {
-            let mut random = random(seed * 7_000_003 + run);
-            let mut packets = device(&mut random, 0.8);
-            let length = packets.last().unwrap().0 as f64;
-            let phase = random.share();
-            if change(&mut random, length, length).abs() < 1e5
-                && change(&mut random, 0.3 * length, length).abs() < 1e5
-                && !name.starts_with("step")
-            {
-                continue;
-            }
-            all += 1;
-            for packet in &mut packets {
-                packet.1 +=
-                    change(&mut Random(random.0.clone()), packet.0 as f64, length + phase) as i64;
-            }
-            let faults = found(&packets);
-            steps += u32::from(!faults.steps.is_empty());
-            certain += u32::from(faults.steps.iter().any(|step| step.certain));
-            drifts += u32::from(faults.drift.is_some());
-            none += u32::from(faults == Faults::default());
-            if let Some(step) = faults.steps.first() {
-                sizes.push(step.by_ns)
-            }
+        for packet in &mut packets {
+            packet.1 += wrong(packet.0 as f64, length) as i64;
         }
-        sizes.sort_unstable();
-        let middle = sizes.get(sizes.len() / 2);
-        println!(
-            "{name}: of {all}, {steps} steps, {certain} certain, {drifts} drifts, {none} none; {middle:?}"
-        );
-    };
-    for by in [3e4, 1e6, -1e6, 4e8, -4e8] {
-        table(&format!("step {by}"), &|_, t, length| if t > length * 0.4 { by } else { 0.0 });
+        all = (all.0 + 1, all.1 + u64::from(is_found(&found(&packets))));
     }
-    for ppm in [1.0, -1.0, 20.0, -20.0, 100.0] {
-        table(&format!("drift {ppm} ppm"), &|_, t, _| t * ppm * 1e-6);
+    assert!(all.0 > RUNS / 20, "{all:?}");
+    all.1 as f64 / all.0 as f64
+}
+
+#[test]
+fn clocks_of_a_busy_device_are_found_out() {
+    for by in [1e6, -1e6, 4e8, -4e8] {
+        let step = |time: f64, length: f64| if time > 0.4 * length { by } else { 0.0 };
+        let is_found = |faults: &Faults| {
+            faults.steps.iter().any(|step| (step.by_ns as f64 - by).abs() < by.abs() / 20.0)
+        };
+        let found = share(step, is_found);
+        assert!(found > if by.abs() > 1e7 { 0.9 } else { 0.7 }, "{by}: {found}");
     }
-    for swing in [1e5, 1e6] {
-        table(&format!("wander {swing}"), &|_, t, length| swing * (t / length * 9.0).sin());
+    for ppm in [1.0, -1.0, 20.0, -20.0, 100.0, -100.0] {
+        let drift = |time: f64, _| time * ppm * 1e-6;
+        let is_found = |faults: &Faults| {
+            faults.drift.is_some_and(|drift| (drift.slopes[0] * 1e6 / ppm - 1.0).abs() < 0.05)
+        };
+        let found = share(drift, is_found);
+        assert!(found > 0.7, "{ppm} ppm: {found}");
     }
 }

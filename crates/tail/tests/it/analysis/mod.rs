@@ -3,6 +3,7 @@
 #![allow(clippy::type_complexity, clippy::single_match, reason = "said once, read once")]
 
 mod boundaries;
+mod clocks;
 mod corrections;
 mod departures;
 mod ends;

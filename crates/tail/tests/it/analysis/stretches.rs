@@ -55,7 +55,7 @@ pub(crate) fn said(analysis: &Analysis, samples: &[Sample]) -> String {
 
 /// Analyses stretch by stretch; each begins so many cuts before its own. Returns what is said, and how many stretches
 /// were joined. Their pairs are counted where they are joined, and the samples are said too, or elsewhere.
-fn by_stretches<const N: usize>(
+pub(super) fn by_stretches<const N: usize>(
     world: &World,
     options: &Options,
     (cuts_ns, earlier): (&[i64], usize),
