@@ -98,7 +98,17 @@ def analyze(
     late: list[tuple[int, int]] = ...,
     correction_ns: int = ...,
     jobs: int | None = ...,
+    keep_lost: int = ...,
 ) -> NativeAnalysis: ...
+def analyze_by(
+    ingress: Path,
+    egress: Path,
+    field: str,
+    groups: int,
+    options: dict[str, Any],
+    *,
+    jobs: int | None = ...,
+) -> list[tuple[str | None, str]]: ...
 def outline_stretch(captures: list[Path], task: bytes, options: dict[str, Any]) -> bytes | None: ...
 def count_stretch(
     captures: list[Path], task: bytes, order: bytes, options: dict[str, Any]
@@ -126,6 +136,18 @@ def analyze_round_trips(
     length: int,
     window_ns: int,
     directory: Path,
+) -> NativeAnalysis: ...
+def count_exchanges(
+    capture: Path, options: dict[str, Any]
+) -> tuple[list[tuple[str, int, int]], str | None, tuple[int, int, int, int]]: ...
+def analyze_exchanges(
+    capture: Path,
+    protocol: str,
+    options: dict[str, Any],
+    *,
+    directory: Path | None,
+    keep_samples: bool,
+    progress: Callable[[float | None], object] | None,
 ) -> NativeAnalysis: ...
 def periodic_causes(samples: pa.Table) -> str: ...
 def phases_covered(

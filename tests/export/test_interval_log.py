@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import math
 import re
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -8,6 +10,7 @@ import pytest
 from hdrh.histogram import HdrHistogram
 from hdrh.log import HistogramLogReader
 
+from tailtrim.analysis.histograms import read_histograms
 from tailtrim.publishing.export import convert, tables
 
 if TYPE_CHECKING:
@@ -53,6 +56,17 @@ def test_hdrhistogram_reads_back_every_second(
             expected.record_value(latency)
         assert list(histogram.counts) == list(expected.counts)
         assert histogram.significant_figures == digits
+
+
+def test_import_reads_back_what_convert_wrote(
+    testpmd: tailtrim.RunDirectory, tmp_path: Path
+) -> None:
+    (found,) = read_histograms(convert(testpmd, "hlog", tmp_path).files)
+    assert found.count == testpmd.summary.samples
+    latencies = np.sort(testpmd.table("sample")["latency_ns"].to_numpy())
+    for share in (Fraction(1, 2), Fraction(999, 1000), Fraction(1)):
+        low, high = found.quantile(share) or (0, 0)
+        assert low <= latencies[math.ceil(share * found.count) - 1] <= high
 
 
 def test_the_header_and_the_lines(make_run: MakeRun, tmp_path: Path) -> None:

@@ -67,7 +67,8 @@ def test_each_pair_of_hosts_has_its_run(tmp_path: Path) -> None:
     pings = [ping(at, f"10.0.0.{2 + at % 2}") for at in range(100)]
     pings.append(ping(100, "10.0.0.2", status=200, application_ns=2_000_000_000))
     write_hpct(file, pings)
-    runs = leave_runs([file], tmp_path / "out", level="software")
+    runs, others = leave_runs([file], tmp_path / "out", level="software")
+    assert not others
     assert [name for name, _, _ in runs] == [
         "ICMP 10.0.0.1 to 10.0.0.2",
         "ICMP 10.0.0.1 to 10.0.0.3",

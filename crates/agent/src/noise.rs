@@ -40,8 +40,8 @@ pub(crate) struct Noise {
     /// CPUs to measure, one thread on each, such as 1,3-5
     #[arg(long, value_name = "LIST", required_unless_present = "read")]
     pub(crate) cpus: Option<Cpus>,
-    /// Read the output of another tool instead of measuring: cyclictest or oslat with --json, rtla osnoise hist or
-    /// rtla timerlat hist; repeatable
+    /// Read the output of another tool instead of measuring: cyclictest with --histogram or --json, oslat with --json,
+    /// rtla osnoise hist or rtla timerlat hist; repeatable
     #[arg(long, value_name = "FILE", conflicts_with_all = ["cpus", "mode", "interval", "fifo", "default_system", "no_trace", "source", "stop_after"])]
     pub(crate) read: Vec<PathBuf>,
     /// Kind of measurement

@@ -13,9 +13,10 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use tailtrim_reading::analysis;
 use tailtrim_reading::source::{self, Extent, Reading};
-use tailtrim_tables::{SampleSink, batches, write_tables};
+use tailtrim_tables::{SampleSink, batches, write_lost, write_tables};
 use tailtrim_tail::analysis::{Analysis, AnalysisError, Departures, Options, Sample};
 use tailtrim_tail::capture::StampSource;
+use tailtrim_tail::lost::{self, LostFrame};
 use tailtrim_tail::matching::Window;
 use tailtrim_tail::signature::Rewrites;
 
@@ -24,6 +25,14 @@ use tailtrim_tail::signature::Rewrites;
 pub(crate) struct NativeAnalysis {
     pub(crate) analysis: Analysis,
     pub(crate) samples: Option<Vec<Sample>>,
+    /// The lost packets, if they were asked for.
+    lost: Option<Vec<LostFrame>>,
+}
+
+impl NativeAnalysis {
+    pub(crate) fn new(analysis: Analysis, samples: Option<Vec<Sample>>) -> Self {
+        Self { analysis, samples, lost: None }
+    }
 }
 
 #[pymethods]
@@ -36,11 +45,15 @@ impl NativeAnalysis {
 
     /// The table of this name as an Arrow record batch.
     fn table(&self, name: &str) -> PyResult<PyArrowType<RecordBatch>> {
-        let batch = if name == "sample" {
-            self.samples.as_deref().map(batches::samples).transpose().map_err(failed)?
-        } else {
-            let tables = batches::all(&self.analysis).map_err(failed)?;
-            tables.into_iter().find(|(table, _)| *table == name).map(|(_, batch)| batch)
+        let batch = match name {
+            "sample" => {
+                self.samples.as_deref().map(batches::samples).transpose().map_err(failed)?
+            }
+            "lost" => self.lost.as_deref().map(batches::lost).transpose().map_err(failed)?,
+            _ => {
+                let tables = batches::all(&self.analysis).map_err(failed)?;
+                tables.into_iter().find(|(table, _)| *table == name).map(|(_, batch)| batch)
+            }
         };
         batch.map(PyArrowType).ok_or_else(|| PyValueError::new_err(format!("no table {name:?}")))
     }
@@ -52,10 +65,13 @@ impl NativeAnalysis {
         self.analysis.summary.check_order().map_err(|error| raise_order(py, &error))
     }
 
-    /// Writes every table but the samples into a directory.
+    /// Writes every table but the samples into a directory, that of lost packets if they were asked for.
     fn write_tables(&self, py: Python<'_>, directory: PathBuf) -> PyResult<()> {
-        py.detach(|| write_tables(&directory, &self.analysis))
-            .map_err(|error| output_failed(&directory, &error))
+        let write = || {
+            write_tables(&directory, &self.analysis)?;
+            self.lost.as_deref().map_or(Ok(()), |lost| write_lost(&directory, lost))
+        };
+        py.detach(write).map_err(|error| output_failed(&directory, &error))
     }
 }
 
@@ -143,11 +159,12 @@ impl PythonProgress<'_> {
 
 /// Matches two captures, on all cores or at most on `jobs` of them. `progress` is called now and then with the share done (0 to 1) or `None` where
 /// it cannot be known. Samples are streamed to `sample.parquet` in `directory` where one is given, and
-/// kept in memory with `keep_samples`.
+/// kept in memory with `keep_samples`. `keep_lost` is the number of lost packets to find in the ingress capture, which is
+/// read again for it.
 #[pyfunction]
 #[pyo3(signature = (ingress, egress, *, signature, masks, trim_ns, window_ns, quantiles, confidence,
     x552_trailer, salvage, watched_to_the_end, directory, keep_samples, progress, stalled = Vec::new(), late = Vec::new(),
-    correction_ns = 0, jobs = None))]
+    correction_ns = 0, jobs = None, keep_lost = 0))]
 #[allow(clippy::too_many_arguments, reason = "keyword-only, called by one typed wrapper")]
 pub(crate) fn analyze(
     py: Python<'_>,
@@ -169,6 +186,7 @@ pub(crate) fn analyze(
     late: Vec<(i64, i64)>,
     correction_ns: i64,
     jobs: Option<NonZeroUsize>,
+    keep_lost: usize,
 ) -> PyResult<NativeAnalysis> {
     let asked = AnalysisArguments {
         signature,
@@ -184,12 +202,13 @@ pub(crate) fn analyze(
         late,
         correction_ns,
     };
-    let (reading, options) = (asked.reading(), asked.options()?);
+    let (reading, options) = (asked.reading(), Options { lost: keep_lost, ..asked.options()? });
     let mut sink = SampleSink::new(keep_samples, directory.as_deref())
         .map_err(|error| output_failed(directory.as_deref().unwrap_or(&ingress), &error))?;
     let mut raised = None;
+    let path = ingress;
     let result = py.detach(|| {
-        let ingress = source::open(&ingress, reading)?;
+        let ingress = source::open(&path, reading)?;
         let egress = source::open(&egress, reading)?;
         let extents = [ingress.extent.clone(), egress.extent.clone()];
         let mut told = PythonProgress { extents, progress: progress.as_ref(), raised: &mut raised };
@@ -202,10 +221,20 @@ pub(crate) fn analyze(
             |ingress_offset, egress_offset| told.tell([ingress_offset, egress_offset]),
         )
         .and_then(|analysis| sink.close().map(|()| analysis).map_err(AnalysisError::Sink))
+        .and_then(|analysis| {
+            let lost = (keep_lost > 0)
+                .then(|| {
+                    let signed = analysis.summary.signature.bytes;
+                    let mut again = source::open(&path, reading)?.capture;
+                    lost::find(&mut again, &analysis.lost, &options, signed)
+                })
+                .transpose()?;
+            Ok((analysis, lost))
+        })
     });
     match (result, raised) {
         (_, Some(error)) => Err(error),
-        (Ok(analysis), None) => Ok(NativeAnalysis { analysis, samples: sink.kept }),
+        (Ok((analysis, lost)), None) => Ok(NativeAnalysis { analysis, samples: sink.kept, lost }),
         (Err(error), None) => Err(raise(py, &error)),
     }
 }

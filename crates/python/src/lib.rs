@@ -6,7 +6,9 @@ mod analysis;
 mod compare;
 mod decode;
 mod errors;
+mod exchange;
 mod explain;
+mod groups;
 mod ledger;
 mod merge;
 mod names;
@@ -31,7 +33,13 @@ mod _native {
     use crate::errors::{CaptureError, OutputError, TailtrimError};
 
     #[pymodule_export]
+    use crate::exchange::{analyze_exchanges, count_exchanges};
+
+    #[pymodule_export]
     use crate::explain::{explain_late, periodic_causes, phases_covered, simulate_interrupts};
+
+    #[pymodule_export]
+    use crate::groups::analyze_by;
 
     #[pymodule_export]
     use crate::ledger::NativeLedger;

@@ -3,4 +3,5 @@
 
 pub mod analysis;
 mod cores;
+pub mod groups;
 pub mod source;

@@ -3,10 +3,13 @@
 
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use arrow_schema::{ArrowError, DataType, Field, Schema};
+use std::net::IpAddr;
 use std::sync::Arc;
 use tailtrim_stats::Histogram;
 use tailtrim_tail::analysis::{Analysis, Bursts, Packet, Sample, Second, WorstPacket};
+use tailtrim_tail::lost::LostFrame;
 use tailtrim_tail::summary::Quantile;
+use tailtrim_wire::flow::Flow;
 
 /// Columns of [`samples`].
 #[must_use]
@@ -53,6 +56,33 @@ pub fn worst(packets: &[WorstPacket]) -> Result<RecordBatch, ArrowError> {
         ("signature_high", column(|w| w.sample.signature.high)),
         ("signature_low", column(|w| w.sample.signature.low)),
         ("sample_index", counts(packets.iter().map(|w| w.index))),
+    ])
+}
+
+/// `lost`: one row a lost packet, in the order of the capture.
+///
+/// # Errors
+/// Columns that do not fit together: a bug.
+pub fn lost(frames: &[LostFrame]) -> Result<RecordBatch, ArrowError> {
+    let count = |value: fn(&LostFrame) -> u64| counts(frames.iter().map(value));
+    let of_flow = |value: fn(&Flow) -> Option<i64>| -> ArrayRef {
+        let values = frames.iter().map(|frame| frame.flow.as_ref().and_then(value));
+        Arc::new(values.collect::<Int64Array>())
+    };
+    let address = |value: fn(&Flow) -> IpAddr| -> ArrayRef {
+        let values = frames.iter().map(|frame| frame.flow.as_ref().map(value));
+        Arc::new(values.map(|address| address.map(|a| a.to_string())).collect::<StringArray>())
+    };
+    RecordBatch::try_from_iter_with_nullable([
+        ("frame", count(|frame| frame.frame), false),
+        ("cluster", count(|frame| frame.cluster), false),
+        ("ingress_ns", integers(frames.iter().map(|frame| frame.ingress_ns)), false),
+        ("bytes", count(|frame| frame.bytes.into()), false),
+        ("source", address(|flow| flow.source), true),
+        ("destination", address(|flow| flow.destination), true),
+        ("protocol", of_flow(|flow| Some(flow.protocol.into())), true),
+        ("source_port", of_flow(|flow| flow.ports.map(|[port, _]| port.into())), true),
+        ("destination_port", of_flow(|flow| flow.ports.map(|[_, port]| port.into())), true),
     ])
 }
 

@@ -1,6 +1,7 @@
 //! The tables of a run directory as Parquet files.
 
 use crate::batches;
+use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
@@ -11,6 +12,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use tailtrim_tail::analysis::{Analysis, Sample, Sink};
+use tailtrim_tail::lost::LostFrame;
 
 /// Samples held before they are handed to the writer.
 const BATCH: usize = 64 * 1024;
@@ -49,11 +51,22 @@ fn said(error: ParquetError) -> io::Error {
 /// # Errors
 /// What the system says.
 pub fn write_tables(directory: &Path, analysis: &Analysis) -> io::Result<()> {
-    for (name, batch) in batches::all(analysis).map_err(io::Error::other)? {
-        let mut writer = create(directory, name, batch.schema())?;
-        writer.write(&batch).map_err(said)?;
-        writer.close().map_err(said)?;
-    }
+    let tables = batches::all(analysis).map_err(io::Error::other)?;
+    tables.iter().try_for_each(|(name, batch)| write(directory, name, batch))
+}
+
+/// Writes the table of lost packets into `directory`.
+///
+/// # Errors
+/// What the system says.
+pub fn write_lost(directory: &Path, lost: &[LostFrame]) -> io::Result<()> {
+    write(directory, "lost", &batches::lost(lost).map_err(io::Error::other)?)
+}
+
+fn write(directory: &Path, name: &str, batch: &RecordBatch) -> io::Result<()> {
+    let mut writer = create(directory, name, batch.schema())?;
+    writer.write(batch).map_err(said)?;
+    writer.close().map_err(said)?;
     Ok(())
 }
 

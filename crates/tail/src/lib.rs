@@ -3,7 +3,9 @@
 //! 1. [`capture`] reads the records of an ingress and an egress capture,
 //! 2. [`signature`] takes the bytes that identify a frame,
 //! 3. [`matching`] pairs ingress with egress and counts what became of every packet,
-//! 4. [`analysis`] drives these over two captures, and [`summary`] is its result.
+//! 4. [`analysis`] drives these over two captures, and [`summary`] is its result;
+//!    [`exchange`] makes two sides of one capture, requests and replies, [`groups`] captures of some packets, and
+//!    [`lost`] finds the packets that were lost.
 //!
 //! Nothing in here makes a system call, reads a clock, starts a thread or uses `unsafe`: bytes and times
 //! are passed in, so that everything can be tested anywhere.
@@ -11,6 +13,10 @@
 
 pub mod analysis;
 pub mod capture;
+pub mod exchange;
+pub mod filtered;
+pub mod groups;
+pub mod lost;
 pub mod matching;
 pub mod signature;
 pub mod summary;

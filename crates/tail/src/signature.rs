@@ -39,7 +39,7 @@ impl Signature {
     }
 
     #[inline]
-    fn of_bytes(bytes: &[u8]) -> Self {
+    pub(crate) fn of_bytes(bytes: &[u8]) -> Self {
         let hash = xxh3_128(bytes);
         Self { high: ((hash >> 64) as u64).cast_signed(), low: (hash as u64).cast_signed() }
     }

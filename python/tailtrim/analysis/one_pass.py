@@ -3,38 +3,36 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from tailtrim import _native
-from tailtrim.analysis.options import WELL, MatchingOptions, cores, native
+from tailtrim.analysis import groups
+from tailtrim.analysis.lost import MOST
+from tailtrim.analysis.options import WELL, cores, native
 from tailtrim.analysis.result import Analysis
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Sequence
 
-    from tailtrim.analysis.options import Departures
+    from tailtrim.analysis.groups import Group
+    from tailtrim.analysis.options import Departures, MatchingOptions
 
 
 def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
     ingress: str | os.PathLike[str],
     egress: str | os.PathLike[str],
     *,
-    signature: str | None = None,
-    masks: Sequence[str] = (),
-    skip_s: str | float = 1,
-    window_s: str | float = 5,
-    quantiles: Sequence[str] = (),
-    confidence: str = "0.95",
-    x552_trailer: bool = False,
-    salvage: bool = False,
     allow_negative: bool = False,
     out: str | os.PathLike[str] | None = None,
     keep_samples: bool = False,
+    keep_lost: bool = False,
+    by: str | None = None,
     departures: Departures = WELL,
     correction_ns: int = 0,
     jobs: int | None = None,
     progress: Callable[[float | None], object] | None = None,
+    **matching: Unpack[MatchingOptions],
 ) -> Analysis:
     """Match an ingress and an egress capture of a device under test.
 
@@ -54,6 +52,8 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
         departures: when the load generator was not up to its schedule, if that is known.
         correction_ns: taken off each latency, for cables between the taps and the device.
         keep_samples: keep every sample for :attr:`Analysis.samples` (24 bytes each).
+        keep_lost: find the lost packets in the ingress capture, a file, for :attr:`Analysis.lost`.
+        by: field of the groups of :attr:`Analysis.groups`, see :func:`tailtrim.analysis.groups.by`.
         jobs: cores to use at most, ``None`` for all. The result is the same to the byte.
         progress: called about every million frames with the share done, ``None`` if unknown.
 
@@ -65,36 +65,30 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
         OutputError: ``out`` cannot be written.
         ValueError: an option makes no sense.
 
-    Example:
-        >>> analysis = analyze("examples/testpmd/ingress.pcap.zst",
-        ...                    "examples/testpmd/egress.pcap.zst")
-        >>> analysis.summary.ingress.lost
-        0
+    >>> testpmd = Path("examples/testpmd")
+    >>> analyze(testpmd / "ingress.pcap.zst", testpmd / "egress.pcap.zst").summary.ingress.lost
+    0
 
     """
     paths = (Path(ingress), Path(egress))
-    matching: MatchingOptions = {
-        "signature": signature,
-        "masks": masks,
-        "skip_s": skip_s,
-        "window_s": window_s,
-        "quantiles": quantiles,
-        "confidence": confidence,
-        "x552_trailer": x552_trailer,
-        "salvage": salvage,
-    }
     options = native(matching, departures, correction_ns)
+    if keep_lost and not paths[0].is_file():
+        raise ValueError(f"{paths[0]}: is read again to find lost packets, expected a file")
+
+    kept: dict[str, Any] = {"keep_samples": keep_samples, "keep_lost": MOST if keep_lost else 0}
+    found: list[Group] = []
 
     def run(directory: Path | None) -> _native.NativeAnalysis:
-        kept: dict[str, Any] = {"directory": directory, "keep_samples": keep_samples}
-        analysis = _native.analyze(
-            paths[0], paths[1], **options, **kept, jobs=cores(jobs), progress=progress
-        )
+        to: dict[str, Any] = {"directory": directory, "jobs": cores(jobs), "progress": progress}
+        analysis = _native.analyze(paths[0], paths[1], **options, **kept, **to)
         if not allow_negative:
             analysis.check_order()
+        if by is not None:
+            found.extend(groups.by(*paths, by, jobs=jobs, **matching))
+            groups.keep(by, found, directory)
         return analysis
 
-    return Analysis(run(None) if out is None else leave(run, paths, out))
+    return Analysis(run(None) if out is None else leave(run, paths, out), groups=found)
 
 
 def leave(

@@ -8,20 +8,27 @@ from tailtrim.results import TABLES, Summary
 from tailtrim.results.tabular import Tabular
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     import numpy as np
     import pyarrow as pa
 
     from tailtrim import _native
+    from tailtrim.analysis.groups import Group
+
+
+_KEPT = {"sample": ("samples", "keep_samples"), "lost": ("lost packets", "keep_lost")}
 
 
 class Analysis(Tabular):
     """Result of :func:`analyze`: the summary, and tables as Arrow."""
 
-    def __init__(self, native: _native.NativeAnalysis) -> None:
-        """Wrap the native result."""
+    def __init__(self, native: _native.NativeAnalysis, *, groups: Sequence[Group] = ()) -> None:
+        """Wrap the native result, and those of its groups if there are any."""
         self._native = native
+        #: Tails of the packets by a field, largest group first, then the rest.
+        self.groups = tuple(groups)
         self.summary = Summary.from_json(native.summary_json())
 
     def __repr__(self) -> str:
@@ -79,6 +86,16 @@ class Analysis(Tabular):
         """
         return self.table("sample")
 
+    @property
+    def lost(self) -> pa.Table:
+        """One row a lost packet, in the order of the ingress capture: ``frame``, ``cluster``, ….
+
+        Raises:
+            ValueError: when :func:`analyze` was not told to ``keep_lost``.
+
+        """
+        return self.table("lost")
+
     def latencies_ns(self) -> np.ndarray[Any, Any]:
         """Return the latency of every sample in the order in which they left (int64, ns).
 
@@ -93,17 +110,16 @@ class Analysis(Tabular):
         """Return a table by its name, see ``schema/``.
 
         Raises:
-            ValueError: the samples are asked for, and :func:`analyze` was not told to keep them.
+            ValueError: samples or lost packets are asked for, and :func:`analyze` was not told to
+                keep them.
 
         """
         import pyarrow as pa  # noqa: PLC0415 - takes longer to import than most analyses run
 
-        batch = self._samples() if name == "sample" else self._native.table(name)
-        return pa.Table.from_batches([batch])
-
-    def _samples(self) -> Any:
         try:
-            return self._native.table("sample")
+            return pa.Table.from_batches([self._native.table(name)])
         except ValueError as error:
-            message = "the samples were not kept, call analyze(..., keep_samples=True)"
+            if (kept := _KEPT.get(name)) is None:
+                raise
+            message = f"the {kept[0]} were not kept, call analyze(..., {kept[1]}=True)"
             raise ValueError(message) from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +14,6 @@ from tailtrim.cli.console import Progress, say, show, show_run
 from tailtrim.cli.engine_options import EngineName, Memory, Scratch, Server, is_decoded
 from tailtrim.cli.objectives import judge, need_samples, needed_quantiles, read_asserts
 from tailtrim.errors import ExitCode
-from tailtrim.results import Summary
 
 EXAMPLES = """\b
 Examples:
@@ -22,8 +22,20 @@ Examples:
   tailtrim analyze pre.pcap post.pcap --assert 'p99.9 < 50us, loss < 0.01%' --junit slo.xml
   tailtrim analyze pre.pcap post.pcap --mask nat --quantile 99.99999%
   tailtrim analyze pre.pcap post.pcap --signature 42:4 --json | jq .latency_ns
+  tailtrim analyze ping.pcap --round-trip
   tailtrim analyze decoded --engine duckdb --memory 2GB
 """
+
+
+class RoundTripProtocol(StrEnum):
+    """Protocols whose replies say which request they answer."""
+
+    ICMP = "icmp"
+    UDP_ECHO = "udp-echo"
+    STAMP = "stamp"
+    DNS = "dns"
+    TCP_HANDSHAKE = "tcp-handshake"
+    TCP_TIMESTAMP = "tcp-timestamp"
 
 
 IngressCapture = Annotated[
@@ -99,10 +111,47 @@ Jobs = Annotated[
         help="Cores that the native matcher uses at most. Default: all.",
     ),
 ]
+By = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FIELD[:N]",
+        help="Percentiles, loss and outcomes of the N largest groups of packets too (10), and of"
+        " the rest: by vlan, dscp, flow, source, destination, port (of the receiver) or protocol of"
+        " the ingress packet.",
+    ),
+]
+LostTo = Annotated[
+    Path | None,
+    typer.Option(
+        "--lost",
+        metavar="FILE",
+        help="Write the lost packets here as CSV, or Parquet where the name ends .parquet: time,"
+        " number of the frame in the ingress capture, flow, and the cluster of losses.",
+    ),
+]
+RoundTrip = Annotated[
+    bool,
+    typer.Option(
+        "--round-trip",
+        help="Match requests with their replies in one capture: at the requester these are round"
+        " trips, at the far host the time that it took to reply.",
+    ),
+]
+Protocol = Annotated[
+    RoundTripProtocol | None,
+    typer.Option(
+        metavar="NAME",
+        help="Protocol of the requests of --round-trip: icmp, udp-echo, stamp, dns, tcp-handshake"
+        " or tcp-timestamp. Default: that of most exchanges.",
+    ),
+]
 RunDirectoryTo = Annotated[
     Path | None,
     options.out("Write a run directory here, for report, explain, compare and convert."),
 ]
+
+
+_SPELLED = {"masks": "mask", "x552_trailer": "stamps"}
 
 
 def command(  # noqa: PLR0913 - one parameter an option
@@ -111,6 +160,10 @@ def command(  # noqa: PLR0913 - one parameter an option
     *,
     signature: Signature = None,
     mask: Masks = None,
+    by: By = None,
+    lost: LostTo = None,
+    round_trip: RoundTrip = False,
+    protocol: Protocol = None,
     skip: options.Skip = "1s",
     trim: options.FormerTrim = None,
     window: Window = "5s",
@@ -152,22 +205,38 @@ def command(  # noqa: PLR0913 - one parameter an option
         "salvage": salvage,
     }
     at: dict[str, Any] = {"engine": engine, "server": server, "memory": memory, "scratch": scratch}
-    if jobs is not None and engine is not EngineName.NATIVE:
-        raise ValueError(f"--jobs is for the native matcher, engine {engine} has none")
-    analysis = (
-        _in_one_pass(captures, decoding | matching | {"jobs": jobs})
-        if engine is EngineName.NATIVE
-        else engine_options.analyze(captures, **at, decoding=decoding, matching=matching)
-    )
-    if json:
-        say(analysis.summary.text)
+    native = {"by": by, "lost": lost, "jobs": jobs}
+    if round_trip:
+        _refuse("--round-trip", native | decoding | {"allow-negative": allow_negative})
+        analysis = _round_trips(captures, matching, salvage=salvage, protocol=protocol, quiet=json)
+    elif engine is EngineName.NATIVE:
+        _refuse("a capture of each side", {"protocol": protocol})
+        told = {"by": by, "keep_lost": lost is not None, "jobs": jobs}
+        analysis = _in_one_pass(captures, decoding | matching | told)
     else:
-        _print(analysis.summary, name=out.name if out else Path(ingress).name, out=out)
+        _refuse(f"engine {engine}", native | {"protocol": protocol})
+        analysis = engine_options.analyze(captures, **at, decoding=decoding, matching=matching)
+    if lost is not None:
+        from tailtrim.analysis.lost import write  # noqa: PLC0415 - for --lost
+
+        write(analysis.lost, lost)
+    if json:
+        say(_json(analysis, by))
+    else:
+        _print(analysis, name=out.name if out else Path(ingress).name, out=out, by=by, lost=lost)
     from tailtrim.analysis.slo import JudgedRun  # noqa: PLC0415 - the help does without
 
     judge([JudgedRun(Path(ingress).name, analysis)], objectives, junit)
     if analysis.summary.samples == 0 or analysis.summary.invalid:
         raise typer.Exit(ExitCode.NEGATIVE)
+
+
+def _refuse(way: str, options: dict[str, Any]) -> None:
+    """Refuse options that a way of matching does not have."""
+    given = [name for name, value in options.items() if value and name != "salvage"]
+    if given:
+        names = ", ".join(_SPELLED.get(name, name) for name in given)
+        raise ValueError(f"{way} has no --{names}")
 
 
 def _in_one_pass(captures: list[str], matching: dict[str, Any]) -> tailtrim.Analysis:
@@ -181,9 +250,50 @@ def _in_one_pass(captures: list[str], matching: dict[str, Any]) -> tailtrim.Anal
         return tailtrim.analyze(*captures, progress=progress, **matching)
 
 
-def _print(summary: Summary, *, name: str, out: Path | None) -> None:
+def _round_trips(
+    captures: list[str],
+    matching: dict[str, Any],
+    *,
+    salvage: bool,
+    protocol: str | None,
+    quiet: bool,
+) -> tailtrim.Analysis:
+    from tailtrim.analysis.exchanges import analyze_exchanges  # noqa: PLC0415 - for --round-trip
+
+    if len(captures) != 1:
+        raise ValueError(f"{captures[1]}: --round-trip is within one capture, expected no second")
+    del matching["allow_negative"]
+    with Progress("matching") as progress:
+        analysis, found = analyze_exchanges(
+            captures[0], protocol=protocol, salvage=salvage, progress=progress, **matching
+        )
+    if not quiet:
+        say(f"{captures[0]}: {found}")
+    return analysis
+
+
+def _json(analysis: tailtrim.Analysis, by: str | None) -> str:
+    """Return the summary as it is, with the groups if there are any."""
+    if by is None:
+        return analysis.summary.text
+    import json  # noqa: PLC0415 - for --by
+
+    from tailtrim.analysis.groups import to_json  # noqa: PLC0415
+
+    return json.dumps(json.loads(analysis.summary.text) | {"by": to_json(by, analysis.groups)})
+
+
+def _print(
+    analysis: tailtrim.Analysis, *, name: str, out: Path | None, by: str | None, lost: Path | None
+) -> None:
+    from tailtrim.publishing.report.group_table import by_group, of_lost  # noqa: PLC0415
     from tailtrim.publishing.report.terminal.run_text import render  # noqa: PLC0415 - not for --json
 
-    show(render([summary], [name]))
+    show(render([analysis.summary], [name]))
+    if by is not None:
+        say("")
+        show(by_group(by, analysis.groups).terminal())
+    if lost is not None:
+        say(f"\n{lost}: {of_lost(analysis.lost)}")
     if out is not None:
         show_run(out, out)

@@ -42,7 +42,7 @@ CATALOGUE = {
     "trim": Entry("Host", "Find the changes that cut the tail, keep what is proven", "trim"),
     "ping": Entry("Round trips", "Measure round trips to reflectors", None),
     "reflect": Entry("Round trips", "Answer UDP echo, STAMP and TWAMP-Light", None),
-    "import": Entry("Data", "Import round trips and results of other tools", "import_"),
+    "import": Entry("Data", "Import round trips, histograms and results of other tools", "import_"),
     "decode": Entry("Data", "Write captures as Parquet, for SQL engines", "decode"),
     "load": Entry("Data", "Load decoded captures into a database", "load"),
     "engines": Entry("Data", "Check that a cluster's workers can match captures", "engines"),

@@ -46,6 +46,7 @@ TYPED = {
     "testbed": "--testbed FILE",
     "budget": "--budget TIME",
     "width": "--width SHARE",
+    "unit": "--unit UNIT",
 }
 
 

@@ -14,9 +14,16 @@ CAPTURE = "capture.json"
 TABLES = ("quantile", "histogram", "worst", "gap", "delay_variation", "second", "burst", "sample")
 #: The table of ``tailtrim ping``, in addition.
 ROUND_TRIPS = "roundtrip"
+#: The table of lost packets, if it was asked for; the tails of groups of packets, likewise.
+LOST, GROUPS = "lost", "groups.json"
 #: All that an analysis writes, and the next one into the same directory replaces.
 ANALYSIS = frozenset(
-    {SUMMARY, PROVENANCE, *(f"{table}.parquet" for table in (*TABLES, ROUND_TRIPS))}
+    {
+        SUMMARY,
+        PROVENANCE,
+        GROUPS,
+        *(f"{table}.parquet" for table in (*TABLES, ROUND_TRIPS, LOST)),
+    }
 )
 
 #: Readings of the meters, of a live run on nodes that have any.

@@ -10,6 +10,8 @@ from tailtrim.results.layout import (
     CAPTURE,
     DEVICE,
     GENERATOR,
+    GROUPS,
+    LOST,
     MINUTES,
     PROVENANCE,
     ROUND_TRIPS,
@@ -56,7 +58,7 @@ class RunDirectory(Tabular):
     @property
     def tables(self) -> tuple[str, ...]:
         """The names of the tables that are there; ``roundtrip`` is of ``tailtrim ping`` alone."""
-        known = (*TABLES, ROUND_TRIPS)
+        known = (*TABLES, ROUND_TRIPS, LOST)
         return tuple(name for name in known if (self.path / f"{name}.parquet").exists())
 
     @property
@@ -95,6 +97,10 @@ class RunDirectory(Tabular):
                 ": ".join([f"{path}: the table cannot be read: it is missing", *why])
             )
         return path
+
+    def groups(self) -> dict[str, Any]:
+        """Tails of the packets by a field: ``field``, ``groups``; empty where none were asked."""
+        return self._record(GROUPS)
 
     def provenance(self) -> dict[str, Any]:
         """Command, versions and inputs of the run; empty where the directory has none."""

@@ -10,6 +10,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 use tailtrim_stats::Histogram;
+use tailtrim_tail::summary::grouped;
 use tailtrim_trace::noise::{self, Column, Distribution, Findings};
 
 /// Larger than any of these files.
@@ -36,6 +37,8 @@ struct Source<'a> {
     version: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     command: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    assumed: Option<&'a str>,
     /// Quantiles are ends of buckets: the true ones are less than a bucket smaller.
     bounds: bool,
 }
@@ -44,6 +47,11 @@ struct Source<'a> {
 struct OfCpu {
     /// Nothing where the thread was not bound to one.
     cpu: Option<u32>,
+    /// The tool's number of the thread, where its CPU is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thread: Option<u32>,
+    #[serde(skip)]
+    name: String,
     what: &'static str,
     /// From here up, since the tool's next bucket begins here.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -96,6 +104,8 @@ impl<'a> HistogramReport<'a> {
         let polls = findings.tool.polls();
         let of_cpu = |column: &Column| OfCpu {
             cpu: column.cpu,
+            thread: column.thread.filter(|_| column.cpu.is_none()),
+            name: column.name(),
             what: column.what.name(),
             counted_from_ns: polls.then(|| column.bounds(threshold_ns).1),
             distribution: column.distribution(threshold_ns),
@@ -109,6 +119,7 @@ impl<'a> HistogramReport<'a> {
                 tool: findings.tool.name(),
                 version: findings.version.as_deref(),
                 command: findings.command.as_deref(),
+                assumed: findings.assumed,
                 bounds: true,
             },
             cpus: findings.columns.iter().map(of_cpu).collect(),
@@ -123,7 +134,6 @@ fn text(report: &HistogramReport<'_>) -> String {
         let _ = writeln!(text, "{tool}: the result has no CPU with values");
     }
     for of_cpu in &report.cpus {
-        let cpu = of_cpu.cpu.map_or_else(|| "any CPU".to_owned(), |cpu| format!("CPU {cpu}"));
         let what = match (of_cpu.counted_from_ns, of_cpu.what) {
             (Some(from_ns), _) => format!("gaps from {} µs", micros(from_ns)),
             (None, "interrupt") => "timers, interrupt late by".to_owned(),
@@ -131,8 +141,22 @@ fn text(report: &HistogramReport<'_>) -> String {
             (None, _) => "timers, late by".to_owned(),
         };
         let numbers = numbers(&of_cpu.distribution, report.seconds, "≤ ");
-        let _ = writeln!(text, "{cpu}: {tool}: {what}: {numbers}");
+        let _ = writeln!(text, "{}: {tool}: {what}: {numbers}", of_cpu.name);
         steps(&mut text, &of_cpu.distribution, report.seconds);
+        if let (Some(beyond), Some(longest_ns)) =
+            (of_cpu.distribution.beyond, of_cpu.distribution.longest_ns)
+        {
+            let _ = writeln!(
+                text,
+                "  {} of them beyond the table of {tool}: unknown, from {} µs to at most {} µs",
+                grouped(beyond.gaps),
+                micros(beyond.from_ns),
+                micros(longest_ns)
+            );
+        }
+    }
+    if let Some(assumed) = report.read.assumed {
+        let _ = writeln!(text, "{assumed}");
     }
     text
 }

@@ -114,13 +114,17 @@ pub(super) fn numbers(of: &Distribution, seconds: Option<f64>, bound: &str) -> S
     let us = |ns: Option<i64>| {
         ns.map_or_else(|| "unknown".to_owned(), |ns| format!("{bound}{} µs", micros(ns)))
     };
+    let quantile = |ns: Option<i64>| match of.beyond {
+        Some(beyond) if ns > Some(beyond.from_ns) => format!("unknown ({})", us(ns)),
+        _ => us(ns),
+    };
     let time = seconds.map_or_else(String::new, |seconds| format!(" in {seconds:.1} s"));
     format!(
         "{}{time}; p50 {}, p99 {}, p99.9 {}, longest {}",
         grouped(of.gaps),
-        us(of.p50_ns),
-        us(of.p99_ns),
-        us(of.p999_ns),
+        quantile(of.p50_ns),
+        quantile(of.p99_ns),
+        quantile(of.p999_ns),
         us(of.longest_ns),
     )
 }

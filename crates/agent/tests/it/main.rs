@@ -5,3 +5,4 @@ mod audit;
 mod errors;
 mod escaped;
 mod node;
+mod noise;

@@ -46,6 +46,7 @@ impl Findings {
             egress_gaps: self.egress_gaps,
             delay_variation: self.latencies.delay_variation,
             worst,
+            lost: Vec::new(),
             seconds: self.seconds,
             bursts: self.latencies.bursts,
         }

@@ -195,10 +195,11 @@ impl<C: DerefMut<Target: Source>, const N: usize> Merging<C, N> {
 
     /// The taps at their ends, and what becomes of the packets whose fate is still open: [`Fate::Lost`] of those in
     /// flight.
-    pub(super) fn finish(self) -> ([Tap<C>; 2], Vec<(Fate, i64)>) {
-        let (open, mut fates) = self.matcher.finish();
-        fates.extend(open.into_iter().map(|stamp_ns| (Fate::Lost, stamp_ns)));
-        ([self.ingress, self.egress], fates)
+    pub(super) fn finish(self) -> ([Tap<C>; 2], Vec<Decided>) {
+        let (open, mut decided) = self.matcher.end();
+        let lost = |(signature, stamp_ns)| Decided { fate: Fate::Lost, stamp_ns, signature };
+        decided.extend(open.into_iter().map(lost));
+        ([self.ingress, self.egress], decided)
     }
 }
 

@@ -41,7 +41,7 @@ pub use terms::Terms;
 
 use crate::capture::CaptureError;
 use crate::matching::Window;
-use crate::signature::{Rewrites, Selection};
+use crate::signature::{Rewrites, Selection, Signature};
 use crate::summary::{self, Summary};
 use std::ops::ControlFlow;
 use tailtrim_stats::{Histogram, Probability, Ranked};
@@ -63,6 +63,8 @@ pub struct Options {
     pub confidence: Probability,
     /// Number of the worst packets to keep.
     pub worst: usize,
+    /// Number of lost packets to keep, the first ones.
+    pub lost: usize,
     /// Somebody watched behind the device for the whole window after the last ingress packet: what did not
     /// leave is lost, however early the egress capture ends.
     pub watched_to_the_end: bool,
@@ -84,6 +86,7 @@ impl Default for Options {
             quantiles: Vec::new(),
             confidence: Probability::P95,
             worst: 5_000,
+            lost: 0,
             watched_to_the_end: false,
             departures: Departures::default(),
             correction_ns: 0,
@@ -115,6 +118,15 @@ pub struct WorstPacket {
     pub index: u64,
 }
 
+/// A packet that entered after the trim and never left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct LostPacket {
+    /// When it entered, in ns of the ingress capture's clock.
+    pub ingress_ns: i64,
+    /// Its signature.
+    pub signature: Signature,
+}
+
 /// The result of an analysis.
 pub struct Analysis {
     /// The result in numbers, as it is printed and stored.
@@ -131,6 +143,8 @@ pub struct Analysis {
     pub delay_variation: Histogram,
     /// The worst packets, worst first.
     pub worst: Vec<WorstPacket>,
+    /// The first lost packets, in the order in which they entered; as many as [`Options::lost`].
+    pub lost: Vec<LostPacket>,
     /// Load and losses at the taps, by second.
     pub seconds: Vec<Second>,
     /// Latencies by position in the burst, where the traffic came in bursts.
@@ -143,7 +157,7 @@ pub struct Analysis {
 /// # Errors
 /// [`AnalysisError::Capture`] at the first damage of a capture that is not salvaged, otherwise what
 /// `sink` or `progress` caused.
-pub fn analyze<P: Source, S: Sink>(
+pub fn analyze<P: Source + ?Sized, S: Sink>(
     ingress: &mut P,
     egress: &mut P,
     options: &Options,

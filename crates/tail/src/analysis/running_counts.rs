@@ -8,7 +8,7 @@ use super::outcomes::{Ends, Outcome, Tally};
 use super::seconds::{by_second, millisecond};
 use super::tap::Tap;
 use super::terms::Terms;
-use super::{Analysis, Bursts, Options, Sink, Source};
+use super::{Analysis, Bursts, LostPacket, Options, Sink, Source};
 use crate::matching::{Decided, Fate, Pair};
 use crate::signature::Signature;
 use crate::summary;
@@ -28,6 +28,8 @@ pub(super) struct RunningCounts<'a> {
     /// Stamps of unmatched egress packets of the first window. Whether their ingress packets may have come
     /// before the first one shows only at the end.
     unmatched: Histogram,
+    /// Packets that may be lost, up to [`Options::lost`] of them.
+    lost: Vec<LostPacket>,
     origin_ns: i64,
     /// Samples that are counted elsewhere.
     outstanding: u64,
@@ -44,6 +46,7 @@ impl<'a> RunningCounts<'a> {
             tally: Tally::default(),
             before_first: BTreeMap::new(),
             unmatched: Histogram::new(),
+            lost: Vec::new(),
             origin_ns: terms.origin_ns,
             outstanding: 0,
         }
@@ -119,7 +122,10 @@ impl<'a> RunningCounts<'a> {
         decided: impl Iterator<Item = Decided>,
         bounds_ns: (i64, i64),
     ) {
-        for Decided { fate, stamp_ns, .. } in decided {
+        for Decided { fate, stamp_ns, signature } in decided {
+            if fate == Fate::Lost && self.lost.len() < self.options.lost {
+                self.lost.push(LostPacket { ingress_ns: stamp_ns, signature });
+            }
             self.count(fate, stamp_ns, bounds_ns);
         }
     }
@@ -156,10 +162,8 @@ impl<'a> RunningCounts<'a> {
         let bounds_ns = merging.bounds_ns();
         self.count_all(merging.decided(), bounds_ns);
         self.latencies.flush_second();
-        let (taps, fates) = merging.finish();
-        for (fate, stamp_ns) in fates {
-            self.count(fate, stamp_ns, bounds_ns);
-        }
+        let (taps, decided) = merging.finish();
+        self.count_all(decided.into_iter(), bounds_ns);
         // With a match, all of these were decided before its trim ended; without one there is no trim.
         let matched = self.latencies.trimmed_until_ns().is_some();
         for ((outcome, second), packets) in std::mem::take(&mut self.before_first) {
@@ -170,8 +174,14 @@ impl<'a> RunningCounts<'a> {
             let outcome = ends.outcome(Fate::Unmatched, stamp_ns);
             self.tally.add(outcome, ends.is_trimmed(stamp_ns), 0, packets);
         }
+        self.lost.retain(|packet| {
+            let outcome = ends.outcome(Fate::Lost, packet.ingress_ns);
+            outcome == Outcome::Lost && !ends.is_trimmed(packet.ingress_ns)
+        });
+        self.lost.sort_unstable_by_key(|packet| packet.ingress_ns);
         let options = self.options;
-        self.findings(taps).analysis(options)
+        let lost = std::mem::take(&mut self.lost);
+        Analysis { lost, ..self.findings(taps).analysis(options) }
     }
 
     fn findings<C: DerefMut<Target: Source>>(

@@ -55,3 +55,14 @@ impl Keep for Labels {
         self.labels.push(Label::new(None, Some(identifier.into())));
     }
 }
+
+/// Nothing, but each frame is shown to a function.
+pub(super) struct Shown<F>(pub(super) F);
+
+impl<F: FnMut(Link, &[u8])> Keep for Shown<F> {
+    fn frame(&mut self, link: Link, frame: &[u8]) {
+        (self.0)(link, frame);
+    }
+
+    fn identifier(&mut self, _: u32) {}
+}

@@ -4,6 +4,7 @@
 //! over the bytes, because a frame is touched only once while it is in the first-level cache.
 
 mod error;
+mod format;
 mod input;
 mod keep;
 mod mscap;
@@ -14,6 +15,7 @@ mod track;
 pub mod write;
 
 pub use error::{CaptureError, Remedy};
+pub use format::{Format, StampSource};
 pub use input::{Input, Streamed, Whole};
 pub use keep::Encapsulations;
 pub(crate) use mscap::WRAP_NS;
@@ -22,30 +24,9 @@ pub use track::{CHAIN, Track};
 
 use crate::signature::Signer;
 use error::Damage;
-use keep::{Keep, Labels};
+use keep::{Keep, Labels, Shown};
+use tailtrim_wire::frame::Link;
 use tailtrim_wire::label::Label;
-
-/// Where a frame's stamp is taken from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum StampSource {
-    /// The record header of the capture file.
-    #[default]
-    Header,
-    /// The last eight bytes of the frame, put there by an X552 NIC (nanoseconds and seconds, little
-    /// endian), as `MoonSniff` writes them.
-    X552Trailer,
-}
-
-/// The file formats that [`CaptureReader`] reads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
-    /// Classic pcap, microseconds or nanoseconds, either byte order.
-    Pcap,
-    /// pcapng, any number of interfaces and sections.
-    Pcapng,
-    /// `MoonSniff`'s records of stamp and packet identifier.
-    Mscap,
-}
 
 #[derive(Debug, Clone)]
 enum Decoder {
@@ -241,6 +222,26 @@ impl CaptureReader {
     /// That of a source that gives nothing; any other failure and damage are left for
     /// [`read`](Self::read) to report.
     pub fn peek(&mut self, signer: &Signer) -> Result<Vec<Record>, CaptureError> {
+        self.peek_keeping(signer, &mut ())
+    }
+
+    /// The same, and shows the frame of each stamped record, in their order.
+    ///
+    /// # Errors
+    /// Those of [`peek`](Self::peek).
+    pub fn peek_frames(
+        &mut self,
+        signer: &Signer,
+        show: impl FnMut(Link, &[u8]),
+    ) -> Result<Vec<Record>, CaptureError> {
+        self.peek_keeping(signer, &mut Shown(show))
+    }
+
+    fn peek_keeping(
+        &mut self,
+        signer: &Signer,
+        keep: &mut impl Keep,
+    ) -> Result<Vec<Record>, CaptureError> {
         while self.failure.is_none() && self.input.window().len() < PEEK_BYTES {
             match self.input.extend() {
                 Ok(true) => {}
@@ -256,8 +257,7 @@ impl CaptureReader {
         let mut decoder = self.decoder.clone();
         let mut records = Vec::new();
         loop {
-            let Progress { consumed, damage } =
-                decoder.decode(window, signer, &mut records, &mut ());
+            let Progress { consumed, damage } = decoder.decode(window, signer, &mut records, keep);
             window = &window[consumed..];
             if consumed == 0 || damage.is_some() {
                 break;
@@ -274,16 +274,38 @@ impl CaptureReader {
     /// # Errors
     /// [`CaptureError::Damaged`] and [`CaptureError::Io`], once every record before them was handed out.
     pub fn read(&mut self, signer: &Signer, batch: &mut Vec<Record>) -> Result<bool, CaptureError> {
+        let Some(mut labels) = self.labels.take() else {
+            return self.read_keeping(signer, batch, &mut ());
+        };
+        labels.clear();
+        let more = self.read_keeping(signer, batch, &mut labels);
+        self.labels = Some(labels);
+        more
+    }
+
+    /// The same, and shows the frame of each stamped record, in their order. Records of formats without frames have none.
+    ///
+    /// # Errors
+    /// Those of [`read`](Self::read).
+    pub fn read_frames(
+        &mut self,
+        signer: &Signer,
+        batch: &mut Vec<Record>,
+        show: impl FnMut(Link, &[u8]),
+    ) -> Result<bool, CaptureError> {
+        self.read_keeping(signer, batch, &mut Shown(show))
+    }
+
+    fn read_keeping(
+        &mut self,
+        signer: &Signer,
+        batch: &mut Vec<Record>,
+        keep: &mut impl Keep,
+    ) -> Result<bool, CaptureError> {
         batch.clear();
-        if let Some(labels) = &mut self.labels {
-            labels.clear();
-        }
         while !self.ended {
             let (window_at, window) = (self.offset, self.input.window());
-            let progress = match &mut self.labels {
-                None => self.decoder.decode(window, signer, batch, &mut ()),
-                Some(labels) => self.decoder.decode(window, signer, batch, labels),
-            };
+            let progress = self.decoder.decode(window, signer, batch, keep);
             self.input.consume(progress.consumed);
             self.offset += progress.consumed as u64;
             self.records += batch.len() as u64;

@@ -297,18 +297,23 @@ impl<const N: usize> Matcher<N> {
         (&self.fates, self.now_ns)
     }
 
-    /// Ends the matching. Gives out the stamps of the ingress packets still in flight, in no particular
-    /// order, and the remaining decided fates.
+    /// Ends the matching: stamps of the ingress packets still in flight, in no order, and the decided fates left.
     #[must_use]
-    pub fn finish(mut self) -> (Vec<i64>, Vec<(Fate, i64)>) {
-        let mut open: Vec<i64> = self.ring.open().collect();
-        open.extend(
-            self.late.drain().filter(|(_, late)| !late.ambiguous).map(|(stamp_ns, _)| stamp_ns),
-        );
-        let decided = self.fates.iter().map(|decided| (decided.fate, decided.stamp_ns));
-        let unmatched = self.early.drain().map(|(stamp_ns, ())| (Fate::Unmatched, stamp_ns));
-        let fates = decided.chain(unmatched).collect();
-        (open, fates)
+    pub fn finish(self) -> (Vec<i64>, Vec<(Fate, i64)>) {
+        let (open, decided) = self.end();
+        let open = open.iter().map(|one| one.1).collect();
+        (open, decided.iter().map(|one| (one.fate, one.stamp_ns)).collect())
+    }
+
+    /// The same with signatures.
+    pub(crate) fn end(mut self) -> (Vec<(Signature, i64)>, Vec<Decided>) {
+        let mut open: Vec<_> = self.ring.open().collect();
+        let late = self.late.drain().filter(|(_, _, late)| !late.ambiguous);
+        open.extend(late.map(|(signature, stamp_ns, _)| (signature, stamp_ns)));
+        for (signature, stamp_ns, ()) in self.early.drain() {
+            self.fates.push(Decided { fate: Fate::Unmatched, stamp_ns, signature });
+        }
+        (open, self.fates)
     }
 
     fn decide(&mut self, fate: Fate, stamp_ns: i64, signature: Signature) {

@@ -113,9 +113,10 @@ impl<T> Pending<T> {
     }
 
     /// Removes everything, in no particular order.
-    pub(super) fn drain(&mut self) -> impl Iterator<Item = (i64, T)> + '_ {
+    pub(super) fn drain(&mut self) -> impl Iterator<Item = (Signature, i64, T)> + '_ {
         self.order.clear();
-        self.entries.drain().map(|(_, waiting)| (waiting.stamp_ns, waiting.value))
+        let entries = self.entries.drain();
+        entries.map(|(signature, waiting)| (signature, waiting.stamp_ns, waiting.value))
     }
 
     /// Removes, oldest first, what was stamped before `horizon_ns`. Stops at the first that was not: what

@@ -298,9 +298,10 @@ impl<const N: usize> Ring<N> {
         earlier.iter().chain(later)
     }
 
-    /// Stamps of the packets in flight.
-    pub(super) fn open(&self) -> impl Iterator<Item = i64> + '_ {
-        self.entries.iter().filter(|entry| entry.state == State::Open).map(|entry| entry.stamp_ns)
+    /// The packets in flight.
+    pub(super) fn open(&self) -> impl Iterator<Item = (Signature, i64)> + '_ {
+        let open = self.entries.iter().filter(|entry| entry.state == State::Open);
+        open.map(|entry| (entry.signature, entry.stamp_ns))
     }
 }
 

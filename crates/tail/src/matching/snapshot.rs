@@ -62,7 +62,7 @@ impl<const N: usize> Matcher<N> {
 
     /// Packets that entered at these times and are in no pair so far.
     pub(crate) fn waiting(&self, times_ns: &Range<i64>) -> u64 {
-        let open = self.ring.open().filter(|stamp_ns| times_ns.contains(stamp_ns)).count();
+        let open = self.ring.open().filter(|(_, stamp_ns)| times_ns.contains(stamp_ns)).count();
         let late =
             |(_, stamp_ns, late): &(_, i64, &Late)| !late.ambiguous && times_ns.contains(stamp_ns);
         (open + self.late.iter().filter(late).count()) as u64

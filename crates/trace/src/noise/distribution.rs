@@ -23,6 +23,19 @@ pub struct Distribution {
     pub longest_ns: Option<i64>,
     /// Counts of gaps or timers above thresholds.
     pub at_least: Vec<AtLeast>,
+    /// Gaps or timers beyond the table of another tool.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub beyond: Option<Beyond>,
+}
+
+/// Gaps or timers of which only the number is known, and that they are as long as the end of the table and at most as
+/// the longest. Quantiles among them are the longest: a bound, and nothing more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Beyond {
+    /// End of the table, or of its last row in the file.
+    pub from_ns: i64,
+    /// Their number.
+    pub gaps: u64,
 }
 
 /// Count of gaps or timers that were at least so long.
@@ -63,6 +76,7 @@ impl Distribution {
             p999_ns: quantile("0.999"),
             longest_ns,
             at_least: steps.map(|ns| AtLeast { ns, gaps: from(ns) }).collect(),
+            beyond: None,
         }
     }
 }
@@ -83,13 +97,19 @@ impl Column {
     }
 
     /// The distribution from the threshold up. Quantiles are upper bounds; the true ones are less than a bucket
-    /// smaller.
+    /// smaller, or anything from [`Beyond::from_ns`] up.
     #[must_use]
     pub fn distribution(&self, threshold_ns: i64) -> Distribution {
         let (histogram, _) = self.bounds(threshold_ns);
         // Without buckets only the count and the extremes are known.
         let others = if self.buckets.is_empty() { self.count } else { 0 };
-        Distribution::new(&histogram, others, self.max_ns, threshold_ns, |ns| self.at_least(ns))
+        let last = self.from(threshold_ns).last().filter(|_| self.open_end);
+        Distribution {
+            beyond: last.map(|last| Beyond { from_ns: last.from_ns, gaps: last.count }),
+            ..Distribution::new(&histogram, others, self.max_ns, threshold_ns, |ns| {
+                self.at_least(ns)
+            })
+        }
     }
 
     fn at_least(&self, ns: i64) -> Option<u64> {
@@ -117,11 +137,13 @@ mod tests {
         let bucket = |(from_ns, count)| Bucket { from_ns, to_ns: from_ns + 1_000, count };
         Column {
             cpu: Some(1),
+            thread: None,
             what: What::Gap,
             count: values_ns.len() as u64,
             min_ns: None,
             max_ns: values_ns.iter().max().map(|ns| ns / 1_000 * 1_000 + 1_000),
             buckets: buckets.into_iter().map(bucket).collect(),
+            open_end: false,
         }
     }
 

@@ -1,13 +1,16 @@
 //! Noise of CPUs as measured by other tools, in the terms of `tailtrim noise`.
 //!
-//! [`read`] takes the output of `cyclictest --json`, `oslat --json`, `rtla osnoise hist` and `rtla timerlat hist`. They
-//! count in buckets: a value is known to lie within one, so that quantiles are bounds from above.
+//! [`read`] takes the output of `cyclictest --json` and `cyclictest --histogram`, `oslat --json`, `rtla osnoise hist` and
+//! `rtla timerlat hist`. They count in buckets: a value is known to lie within one, so that quantiles are bounds from
+//! above. Of values beyond their tables only the number and the longest are known.
 
+mod cyclictest_text;
 mod distribution;
+mod prefix;
 mod rt_tests;
 mod rtla;
 
-pub use distribution::{AtLeast, Distribution};
+pub use distribution::{AtLeast, Beyond, Distribution};
 
 use std::collections::BTreeSet;
 
@@ -22,6 +25,8 @@ pub struct Findings {
     pub command: Option<String>,
     /// Duration of the measurement, if the output has it.
     pub seconds: Option<f64>,
+    /// Sentence about what the output does not say and is taken for granted.
+    pub assumed: Option<&'static str>,
     /// CPU by CPU, as in the file.
     pub columns: Vec<Column>,
 }
@@ -89,6 +94,8 @@ impl What {
 pub struct Column {
     /// The CPU; nothing where the thread was not bound to one.
     pub cpu: Option<u32>,
+    /// The tool's number of the thread, where its CPU is not known.
+    pub thread: Option<u32>,
     /// Measured quantity.
     pub what: What,
     /// Number of all values, in or out of buckets.
@@ -99,6 +106,8 @@ pub struct Column {
     pub max_ns: Option<i64>,
     /// In ascending order; empty where the tool kept none.
     pub buckets: Vec<Bucket>,
+    /// Whether the last bucket has what lies beyond the tool's table.
+    pub open_end: bool,
 }
 
 /// So many values of at least `from_ns` and less than `to_ns`.
@@ -117,8 +126,8 @@ pub struct Bucket {
 pub enum ReadError {
     /// None of the formats.
     #[error(
-        "{0}; expected what `cyclictest --json=FILE`, `oslat --json=FILE`, `rtla osnoise hist` or `rtla timerlat \
-         hist` wrote"
+        "{0}; expected what `cyclictest --json=FILE`, `cyclictest --histogram=US`, `oslat --json=FILE`, `rtla osnoise \
+         hist` or `rtla timerlat hist` wrote"
     )]
     Unknown(String),
     /// JSON that ends early or is of another shape.
@@ -155,13 +164,18 @@ pub fn read(text: &str) -> Result<Findings, ReadError> {
     } else if start.is_empty() {
         return Err(ReadError::Unknown("the file is empty".into()));
     } else {
-        rtla::read(text)?
+        let plain = prefix::without(text)?;
+        if cyclictest_text::is_here(&plain) {
+            cyclictest_text::read(&plain)?
+        } else {
+            rtla::read(&plain)?
+        }
     };
     match findings.columns.iter().find(|column| !column.is_sound()) {
         None => Ok(findings),
         Some(column) => Err(ReadError::Disagree(format!(
-            "the histogram of CPU {} is out of order or its counts are too large; the file is damaged, measure again",
-            column.cpu.map_or_else(|| "?".to_owned(), |cpu| cpu.to_string())
+            "the histogram of {} is out of order or its counts are too large; the file is damaged, measure again",
+            column.name()
         ))),
     }
 }
@@ -170,6 +184,16 @@ pub fn read(text: &str) -> Result<Findings, ReadError> {
 const MOST: u64 = 1 << 53;
 
 impl Column {
+    /// The CPU, or else the thread.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match (self.cpu, self.thread) {
+            (Some(cpu), _) => format!("CPU {cpu}"),
+            (None, Some(thread)) => format!("thread {thread}"),
+            (None, None) => "any CPU".to_owned(),
+        }
+    }
+
     fn is_sound(&self) -> bool {
         // Ends may overlap where the width of buckets is unknown.
         let in_order = |pair: &[Bucket]| pair[0].from_ns < pair[1].from_ns;

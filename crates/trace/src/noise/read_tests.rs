@@ -43,10 +43,152 @@ fn cyclictest() {
     let beyond = Bucket { from_ns: 117_000, to_ns: 1_987_000, count: 13 };
     assert_eq!(column.buckets.last(), Some(&beyond));
     let late = column.distribution(0);
+    assert_eq!(late.beyond, Some(Beyond { from_ns: 117_000, gaps: 13 }));
     assert_eq!(
         (late.p50_ns, late.p99_ns, late.p999_ns),
         (Some(15_000), Some(43_000), Some(1_987_000))
     );
+}
+
+/// Output of `cyclictest --histogram`: of threads their values, in a table of so many rows.
+struct Printed {
+    threads: Vec<Vec<u64>>,
+    rows: u64,
+    /// `--histofall`: a column more, of all threads.
+    all: bool,
+    /// As before rt-tests 2: rows of zeros, and a line "# Total:".
+    old: bool,
+}
+
+impl Printed {
+    fn text(&self) -> String {
+        let beyond = |values: &[u64]| values.iter().filter(|value| **value >= self.rows).count();
+        let mut every: Vec<&[u64]> = self.threads.iter().map(Vec::as_slice).collect();
+        let together: Vec<u64> = self.threads.concat();
+        if self.all {
+            every.push(&together);
+        }
+        let words = |of: &dyn Fn(&[u64]) -> u64, columns: &[&[u64]]| -> String {
+            columns.iter().map(|values| format!(" {:05}", of(values))).collect()
+        };
+        let mut text = "# /dev/cpu_dma_latency set to 0us\n# Histogram\n".to_owned();
+        for row in 0..self.rows {
+            let counts: Vec<usize> = every
+                .iter()
+                .map(|values| values.iter().filter(|value| **value == row).count())
+                .collect();
+            if self.old || counts.iter().any(|count| *count > 0) {
+                let counts: Vec<String> =
+                    counts.iter().map(|count| format!("{count:06}")).collect();
+                text += &format!("{row:06} {}\n", counts.join("\t"));
+            }
+        }
+        if self.old {
+            let total = words(&|values| (values.len() - beyond(values)) as u64, &every);
+            text += &format!("# Total:{total}\n");
+        }
+        let (max, over) = (
+            words(&|values| *values.iter().max().unwrap(), &every),
+            words(&|values| beyond(values) as u64, &every),
+        );
+        let each = &every[..self.threads.len()];
+        let min = words(&|values| *values.iter().min().unwrap(), each);
+        text += &format!("# Min Latencies:{min}\n# Avg Latencies:{min}\n# Max Latencies:{max}\n");
+        text + &format!(
+            "# Histogram Overflows:{over}\n# Histogram Overflow at cycle number:\n# Thread 0: 00007\n\n"
+        )
+    }
+}
+
+#[test]
+fn cyclictest_as_text() {
+    let first: Vec<u64> =
+        (0..1_000).map(|turn| if turn < 5 { 150 + turn } else { 2 + turn % 3 }).collect();
+    for (all, old) in [(false, false), (true, false), (false, true), (true, true)] {
+        let printed = Printed { threads: vec![first.clone(), vec![9; 4]], rows: 100, all, old };
+        let findings = read(&printed.text()).unwrap();
+        assert_eq!((findings.tool, findings.columns.len()), (Tool::Cyclictest, 2));
+        assert!(findings.assumed.unwrap().contains("µs"));
+        let [column, other] = findings.columns.as_slice() else { panic!() };
+        assert_eq!((column.name().as_str(), column.count), ("thread 0", 1_000));
+        assert_eq!((column.min_ns, column.max_ns), (Some(3_000), Some(155_000)));
+        assert_eq!(column.buckets[0], Bucket { from_ns: 2_000, to_ns: 3_000, count: 332 });
+        let late = column.distribution(0);
+        assert_eq!((late.p50_ns, late.p99_ns), (Some(4_000), Some(5_000)));
+        // Of the five beyond the table only the longest is known; newer versions do not tell where it ends.
+        let end_ns = if old { 100_000 } else { 10_000 };
+        assert_eq!(late.beyond, Some(Beyond { from_ns: end_ns, gaps: 5 }));
+        assert_eq!((late.p999_ns, late.longest_ns), (Some(155_000), Some(155_000)));
+        let steps: Vec<_> = late.at_least.iter().map(|step| (step.ns / 1_000, step.gaps)).collect();
+        let at_50 = if old { Some(5) } else { None };
+        assert_eq!(steps[3..7], [(10, Some(5)), (20, at_50), (50, at_50), (100, at_50)]);
+        assert_eq!(steps[7], (1_000, Some(0)));
+        let exact = other.distribution(0);
+        assert_eq!((exact.beyond, exact.p999_ns), (None, Some(10_000)));
+    }
+}
+
+#[test]
+fn only_the_lines_of_threads_tell_the_unit_of_a_text() {
+    let text = Printed { threads: vec![vec![5, 6, 7]], rows: 10, all: true, old: false }.text();
+    let us = "T: 0 ( 1234) P:80 I:1000 C:  10000 Min:      2 Act:    3 Avg:    3 Max:      12\n";
+    let ns =
+        "T: 0 ( 1234) P:80 I:1000 C:  10000 Min:   2000 Act:    3000 Avg:    3000 Max:   12000\n";
+    let told = |before: &str| {
+        let findings = read(&format!("{before}{text}")).unwrap();
+        (findings.columns[0].max_ns, findings.assumed.is_some())
+    };
+    assert_eq!(told(""), (Some(8_000), true));
+    assert_eq!(told(us), (Some(8_000), false));
+    assert_eq!(told(ns), (Some(8), false));
+    let without = read(us).unwrap_err().to_string();
+    assert!(
+        without.contains("cyclictest without a histogram") && without.contains("--histogram=400"),
+        "{without}"
+    );
+}
+
+#[test]
+fn a_text_of_cyclictest_that_was_changed_is_told() {
+    let text =
+        Printed { threads: vec![vec![5, 6], vec![7, 200]], rows: 10, all: true, old: true }.text();
+    let told = |from: &str, to: &str| {
+        let changed = text.replace(from, to);
+        assert_ne!(changed, text, "{from}");
+        read(&changed).unwrap_err().to_string()
+    };
+    assert!(told("000007 000000\t000001\t000001\n", "").contains("by \"# Total:\""));
+    assert!(told("000001\t000001\n", "000001\t000003\n").contains("damaged"));
+    assert!(told("000004 000000\t", "000004 ").contains("line 7: "));
+    assert!(told("000004 ", "....").contains("line 7: "));
+    assert!(told("# Max Latencies", "# Most Latencies").contains("# Max Latencies"));
+    assert!(told("# Thread 0", "# Histogram\n# Thread 0").contains("several histograms"));
+}
+
+/// Lines as `kubectl logs --timestamps`, `ts` or the journal print them, and what commands that rtla starts have printed.
+#[test]
+fn what_a_log_has_put_before_each_line() {
+    let logged = |text: &str| -> String {
+        let line =
+            |(at, line): (usize, &str)| format!("Nov 28 13:27:{at:02} host rtla[99]: {line}\n");
+        text.lines().enumerate().map(|(at, text)| line((at % 60, text))).collect()
+    };
+    for text in [
+        recorded("rtla-osnoise.txt"),
+        recorded("rtla-timerlat.txt"),
+        Printed { threads: vec![vec![5, 6], vec![7, 200]], rows: 10, all: false, old: false }
+            .text(),
+    ] {
+        let plain = read(&text).unwrap();
+        assert_eq!(read(&logged(&text)).unwrap(), plain);
+        assert_eq!(read(&text.replace('\n', "\r\n")).unwrap(), plain);
+        let indented: String = text.lines().map(|line| format!("  {line}\n")).collect();
+        assert_eq!(read(&format!("  Saving trace to x.txt\n{indented}")).unwrap(), plain);
+        assert_eq!(read(&format!("TestOutput\n1{text}")).unwrap(), plain);
+        let mixed = format!("{}Nov 28 13:27:59 host sshd[7]: x\n", logged(&text));
+        let error = read(&mixed).map(|_| ()).unwrap_err().to_string();
+        assert!(error.contains("what the log has put there"), "{error}");
+    }
 }
 
 #[test]
@@ -151,8 +293,14 @@ fn one_error_that_says_what_was_expected() {
 
 #[test]
 fn damaged_files_are_refused_or_read_but_never_more_than_that() {
-    for name in ["oslat.json", "cyclictest.json", "rtla-osnoise.txt", "rtla-timerlat.txt"] {
-        let text = recorded(name);
+    let mut texts: Vec<String> =
+        ["oslat.json", "cyclictest.json", "rtla-osnoise.txt", "rtla-timerlat.txt"]
+            .map(recorded)
+            .into();
+    texts.push(
+        Printed { threads: vec![vec![5, 6], vec![7, 200]], rows: 10, all: true, old: true }.text(),
+    );
+    for text in texts {
         for end in (0..text.len()).step_by(31) {
             let _ = read(&text[..end]);
             for more in ["-9", "9223372036854775807", "0", " "] {

@@ -39,8 +39,7 @@ struct Thread {
 
 pub(super) fn read(text: &str) -> Result<Findings, ReadError> {
     let file: File = serde_json::from_str(text)?;
-    let threads: Vec<&Thread> = file.thread.values().collect();
-    let tool = match threads.first() {
+    let tool = match file.thread.values().next() {
         Some(thread) if thread.cycles.is_some() => Tool::Cyclictest,
         Some(thread) if thread.freq.is_some() => Tool::Oslat,
         Some(_) => {
@@ -56,20 +55,21 @@ pub(super) fn read(text: &str) -> Result<Findings, ReadError> {
         return Err(ReadError::Disagree(what.into()));
     }
     let unit_ns = if file.resolution_in_ns == Some(1) { 1 } else { 1_000 };
-    let column = |thread: &&Thread| match tool {
-        Tool::Oslat => Ok(oslat(thread)),
-        _ => cyclictest(thread, unit_ns),
+    let column = |(number, thread): (&u32, &Thread)| match tool {
+        Tool::Oslat => Ok(oslat(*number, thread)),
+        _ => cyclictest(*number, thread, unit_ns),
     };
     Ok(Findings {
         tool,
-        columns: threads.iter().map(column).collect::<Result<_, _>>()?,
-        seconds: threads.iter().filter_map(|thread| thread.duration).reduce(f64::max),
+        columns: file.thread.iter().map(column).collect::<Result<_, _>>()?,
+        seconds: file.thread.values().filter_map(|thread| thread.duration).reduce(f64::max),
+        assumed: None,
         version: file.version,
         command: file.command,
     })
 }
 
-fn cyclictest(thread: &Thread, unit_ns: i64) -> Result<Column, ReadError> {
+fn cyclictest(number: u32, thread: &Thread, unit_ns: i64) -> Result<Column, ReadError> {
     let bucket = |(value, count): (&i64, &u64)| Bucket {
         from_ns: value.saturating_mul(unit_ns),
         to_ns: value.saturating_add(1).saturating_mul(unit_ns),
@@ -87,23 +87,24 @@ fn cyclictest(thread: &Thread, unit_ns: i64) -> Result<Column, ReadError> {
         );
         return Err(ReadError::Disagree(what));
     };
-    if let Some(last) = buckets.last()
-        && beyond > 0
-    {
+    let open_end = beyond > 0 && !buckets.is_empty();
+    if let Some(last) = buckets.last().filter(|_| open_end) {
         let from_ns = last.to_ns;
         buckets.push(Bucket { from_ns, to_ns: max_ns.max(from_ns), count: beyond });
     }
     Ok(Column {
         cpu: u32::try_from(thread.cpu).ok(),
+        thread: Some(number),
         what: What::Thread,
         count,
         min_ns: Some(thread.min.saturating_add(1).saturating_mul(unit_ns)),
         max_ns: Some(max_ns),
         buckets,
+        open_end,
     })
 }
 
-fn oslat(thread: &Thread) -> Column {
+fn oslat(number: u32, thread: &Thread) -> Column {
     let ns = |us: i64| us.saturating_mul(1_000);
     let last = thread.histogram.keys().next_back().copied();
     let bucket = |(value, count): (&i64, &u64)| Bucket {
@@ -113,10 +114,12 @@ fn oslat(thread: &Thread) -> Column {
     };
     Column {
         cpu: u32::try_from(thread.cpu).ok(),
+        thread: Some(number),
         what: What::Gap,
         count: total(thread.histogram.values().copied()),
         min_ns: Some(ns(thread.min)),
         max_ns: Some(ns(thread.max)),
         buckets: thread.histogram.iter().map(bucket).collect(),
+        open_end: last.is_some_and(|last| thread.histogram[&last] > 0),
     }
 }

@@ -3,7 +3,7 @@
 //! A row begins with the start of its bucket. The width of buckets is not given, and rows of zeros are left out: the
 //! width is at most the greatest common divisor of the starts.
 
-use super::{Bucket, Column, Findings, ReadError, Tool, What, total};
+use super::{Bucket, Column, Findings, ReadError, Tool, What, cyclictest_text, total};
 
 /// Rows below the buckets, by column.
 #[derive(Default)]
@@ -63,7 +63,14 @@ pub(super) fn read(text: &str) -> Result<Findings, ReadError> {
     let table = table.ok_or_else(|| {
         ReadError::Unknown("the file ends before the line \"Index\" of its histogram".into())
     })?;
-    Ok(Findings { tool, version: None, command: None, seconds, columns: table.columns()? })
+    Ok(Findings {
+        tool,
+        version: None,
+        command: None,
+        seconds,
+        assumed: None,
+        columns: table.columns()?,
+    })
 }
 
 fn unknown(text: &str) -> ReadError {
@@ -73,9 +80,16 @@ fn unknown(text: &str) -> ReadError {
             "this is output of `rtla … top`, which has no distribution".into(),
         );
     }
+    if cyclictest_text::has_threads(text) {
+        return ReadError::Unknown(
+            "this is output of cyclictest without a histogram: measure again with --histogram=400, for example".into(),
+        );
+    }
     let first = text.lines().find(|line| !line.trim().is_empty()).unwrap_or("");
     let first: String = first.chars().take(60).collect();
-    ReadError::Unknown(format!("line 1 is {first:?} and none says \"# RTLA … histogram\""))
+    ReadError::Unknown(format!(
+        "line 1 is {first:?} and none says \"# RTLA … histogram\" or \"# Histogram\""
+    ))
 }
 
 /// `  0 00:01:30`
@@ -193,12 +207,14 @@ impl Table {
             let end = buckets.last().map(|bucket| bucket.to_ns);
             Ok(Column {
                 cpu: Some(cpu),
+                thread: None,
                 what,
                 count: of(&self.sums.count).map_or(counted, i64::cast_unsigned),
                 min_ns: of(&self.sums.min)
                     .map(|min| min.saturating_add(1).saturating_mul(self.unit_ns)),
                 max_ns: max_ns.or(end),
                 buckets,
+                open_end: over > 0,
             })
         };
         let columns = self.columns.iter().copied().enumerate();

@@ -94,6 +94,14 @@ impl Link {
         }
     }
 
+    /// The identifier in the first VLAN tag of an Ethernet frame; `None` where there is no tag.
+    #[must_use]
+    pub fn vlan(self, frame: &[u8]) -> Option<u16> {
+        let tag = frame.get(14..).and_then(|rest| rest.first_chunk::<2>());
+        let is_tagged = self == Self::Ethernet && Self::is_tagged(frame);
+        tag.filter(|_| is_tagged).map(|tag| u16::from_be_bytes(*tag) & 0x0fff)
+    }
+
     /// Ethertype and offset of what follows the L2 header and its VLAN tags. `None` where the frame
     /// ends before.
     #[must_use]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 import ipaddress
+from collections import Counter
 from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,8 +30,11 @@ HIPERCONTRACER = Tool("hipercontracer", "hipercontracer", service=True)
 #: The status of an answered probe.
 ANSWERED = 255
 
-#: Headers, traceroutes with their hops, and jitter.
-_NO_PINGS = ("#?", "#T", "\t", "#J")
+#: Headers, and hops of traceroutes.
+_NO_RESULTS = ("#?", "\t")
+#: Starts of results that are no pings, and their names; of Jitter only means and jitter are kept.
+_OTHERS = {"#J": "Jitter", "#T": "Traceroute"}
+_HEADER = "#? HPCT "
 _MODULES = {"i": "ICMP", "u": "UDP", "t": "TCP"}
 
 
@@ -66,23 +70,41 @@ class HpctPing:
 
 
 def read_hpct(path: str | os.PathLike[str]) -> list[HpctPing]:
-    """Read the ping results of a file of HiPerConTracer; those of traceroutes are passed over.
+    """Read the ping results of a file of HiPerConTracer; Traceroute and Jitter are passed over.
 
     Raises:
         RoundTripError: when it cannot be read; says which line is wrong, and what was expected.
 
     """
-    path = Path(path)
+    return read_results(Path(path))[0]
+
+
+def read_results(path: Path) -> tuple[list[HpctPing], Counter[str]]:
+    """Read the ping results of a file of HiPerConTracer, and count the others by their names.
+
+    A name with 0 results is only in the header.
+
+    Raises:
+        RoundTripError: as of :func:`read_hpct`.
+
+    """
     pings: list[HpctPing] = []
+    others: Counter[str] = Counter()
     with reading(path) as lines:
         for number, line in enumerate(lines, 1):
+            if line.startswith(_HEADER):
+                others.update({name: 0 for name in _OTHERS.values() if name in line.split()})
+            if not line.strip() or line.startswith(_NO_RESULTS):
+                continue
+            if line[:2] in _OTHERS:
+                others[_OTHERS[line[:2]]] += 1
+                continue
             try:
-                if line.strip() and not line.startswith(_NO_PINGS):
-                    pings.append(_ping(line.split()))
+                pings.append(_ping(line.split()))
             except (ValueError, KeyError) as error:
                 message = f"{path}, line {number}: {error}, expected a line of HiPerConTracer"
                 raise RoundTripError(message) from error
-    return pings
+    return pings, others
 
 
 def _ping(columns: list[str]) -> HpctPing:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from typing import TYPE_CHECKING
+from collections import Counter, defaultdict
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from tailtrim.analysis.roundtrip.compression import reading
-from tailtrim.analysis.roundtrip.hpct import HpctPing, read_hpct
+from tailtrim.analysis.roundtrip.hpct import HpctPing, read_results
 from tailtrim.analysis.roundtrip.irtt import read_irtt
 from tailtrim.analysis.roundtrip.write_run import Series, write_run
-from tailtrim.errors import RoundTripError
+from tailtrim.errors import Remedy, RoundTripError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,16 +23,18 @@ _ETHERNET = 14
 _LEVELS = ("application", "software", "hardware")
 
 
-def leave_runs(
-    files: Sequence[Path], out: Path, *, level: str = "application"
-) -> list[tuple[str, Path, Summary]]:
+class Imported(NamedTuple):
+    """Name, place and summary of each run, and how many other results were passed over."""
+
+    runs: list[tuple[str, Path, Summary]]
+    others: Counter[str]
+
+
+def leave_runs(files: Sequence[Path], out: Path | None, *, level: str = "application") -> Imported:
     """Read files of one tool and leave a run directory for each pair of hosts.
 
-    Returns:
-        Name, place and summary of each.
-
     Raises:
-        ValueError: the level is unknown.
+        ValueError: the level is unknown, or there are round trips and no place for them.
         RoundTripError: a file cannot be read, or holds no round trips.
         OutputError: a directory cannot be written.
 
@@ -40,15 +42,34 @@ def leave_runs(
     if level not in _LEVELS:
         message = f"unknown level {level!r}, expected one of {', '.join(_LEVELS)}"
         raise ValueError(message)
-    every = [_of_irtt(files), *_of_hpct(files, level)]
+    others: Counter[str] = Counter()
+    every = [_of_irtt(files), *_of_hpct(files, level, others)]
     found = [series for series in every if series is not None]
     if not found:
-        raise RoundTripError(f"{files[0]}: no round trips here, expected ping results")
+        raise RoundTripError(f"{files[0]}: {_nothing(others)}")
+    if out is None:
+        failure = ValueError(
+            f"{files[0]}: round trips become run directories, expected a place for them"
+        )
+        failure.add_note(Remedy("{out} names it"))
+        raise failure
     places = [out] if len(found) == 1 else [out / str(at) for at in range(len(found))]
-    return [
+    runs = [
         (series.name, place, write_run(place, series, inputs=files))
         for series, place in zip(found, places, strict=True)
     ]
+    return Imported(runs, others)
+
+
+def _nothing(others: Counter[str]) -> str:
+    if not others:
+        return "no round trips here, expected ping results"
+    has = {"Jitter": "means of rounds", "Traceroute": "hops"}
+    told = " and ".join(f"{name} results ({has[name]})" for name in sorted(others))
+    return (
+        f"{told} of HiPerConTracer, which have no single round trips; expected its Ping results:"
+        " measure with hipercontracer --ping"
+    )
 
 
 def _is_json(path: Path) -> bool:
@@ -72,12 +93,14 @@ def _of_irtt(files: Sequence[Path]) -> Series | None:
     )
 
 
-def _of_hpct(files: Sequence[Path], level: str) -> list[Series]:
+def _of_hpct(files: Sequence[Path], level: str, others: Counter[str]) -> list[Series]:
     groups: dict[str, list[HpctPing]] = defaultdict(list)
     for path in files:
         if _is_json(path):
             continue
-        for ping in read_hpct(path):
+        pings, passed_over = read_results(path)
+        others.update(passed_over)
+        for ping in pings:
             name = f"{ping.module} {ping.source} to {ping.destination}"
             name += f" class {ping.traffic_class:#x}" if ping.traffic_class else ""
             groups[name].append(ping)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from tailtrim.publishing.report import live_runs, wording
 from tailtrim.publishing.report.cause_wording import packet_sentences
+from tailtrim.publishing.report.group_table import tables_of
 from tailtrim.publishing.report.latency_table import LatencyTable
 from tailtrim.publishing.report.over_time import over_time
 from tailtrim.publishing.report.pages import page, page_tables, testbed_section
@@ -90,6 +91,7 @@ def render(report: Contents) -> bytes:
         latency=page_tables.latency(table),
         latency_notes=list(page_tables.latency_notes(table, told=len(runs) <= _MOST_CARDS)),
         tables=page_tables,
+        groups=[(run.name, *told) for run in runs for told in tables_of(run.directory)],
         sweeps=[one for one in report.figures if one.key.startswith(_SWEEP)],
         figures=[one for one in report.figures if not one.key.startswith(_SWEEP)],
         sections=report.sections,
