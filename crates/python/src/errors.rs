@@ -76,8 +76,6 @@ fn note(remedy: Remedy) -> String {
             "nanoseconds=True if these are nanoseconds under the magic number of microseconds; if the capture is damaged, \
              salvage=True to analyse the {packets} packets before"
         ),
-        Remedy::Sort => "the capture's clock was set back; sort it (reordercap) if only the file is disordered, or record \
-                         it again"
         Remedy::Sort => "the capture's clock was set back: use clock_fit=True to correct it; or sort the file (reordercap) if only that \
                          is disordered"
             .to_owned(),
