@@ -136,7 +136,7 @@ pub fn explain(mut kept: Kept, terms: &Terms, options: &Options, summary: &mut S
     } else if tried
         && let Some(warning) = summary.warnings.iter_mut().find(|one| one.code == "no_samples")
     {
-        warning.text += ". No other masking (nat, tos, tunnel) matches them, and no bytes are the same on both sides";
+        warning.text += ". No other masking (nat, tos, tunnel) matches them, and no bytes that identify packets are the same on both sides";
     }
     summary.warnings.extend(found);
 }
