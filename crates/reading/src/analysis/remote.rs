@@ -124,6 +124,9 @@ pub fn analyze<H: Hosts>(
     hosts: &H,
     progress: impl FnMut(u64, u64) -> ControlFlow<()>,
 ) -> Result<Analysis, StretchError<H::Error>> {
+    if options.direction.is_some() {
+        return Err(StretchError::OnePiece);
+    }
     let again = SecondLook::at(&ingress, &egress);
     let stretches =
         stretches(&mut ingress, &mut egress, packets, options).map_err(AnalysisError::from)?;

@@ -15,7 +15,7 @@ use tailtrim_tail::unmatched::{self, Frame, Kept};
 const HEAD: usize = 256;
 
 /// Frames that are kept at most.
-const MOST: usize = 200_000;
+const MOST: usize = 100_000;
 
 /// Frames at the beginning of each capture that are kept whatever became of them, and how much of each: as far as
 /// `--signature` reaches.

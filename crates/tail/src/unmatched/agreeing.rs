@@ -15,8 +15,11 @@ const COMPARED: usize = 5_000;
 const SEED: usize = 4;
 const STEP: usize = 2;
 
-/// Fewest bytes of a range: what identifies a packet is a number or a payload.
+/// Fewest bytes of a range: a packet is identified by a number or a payload.
 const SHORTEST: usize = 2;
+
+/// Fewest bytes of a selection: the identification of IP comes again every 65,536 packets.
+const FEWEST_BYTES: usize = 8;
 
 /// Most ranges and bytes of a selection: what can be typed.
 const RANGES: usize = 3;
@@ -46,7 +49,8 @@ pub(super) fn selection(sides: Sides<'_>, window: Window) -> Option<Selection> {
     ranges.truncate(RANGES);
     ranges.iter_mut().for_each(|range| range.end = range.end.min(range.start + BYTES));
     ranges.sort_by_key(|range| range.start);
-    (!ranges.is_empty()).then(|| Selection::of(ranges))
+    let bytes: usize = ranges.iter().map(Range::len).sum();
+    (bytes >= FEWEST_BYTES).then(|| Selection::of(ranges))
 }
 
 /// The first frames that have the headers of most of them.

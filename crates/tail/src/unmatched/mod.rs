@@ -85,11 +85,16 @@ pub struct Kept {
     pub first: [Vec<Frame>; 2],
 }
 
-/// Whether a second look at the captures could explain anything.
+/// Whether a second look at the captures could explain anything. Packets at their ends, which are in no pair because one
+/// capture began or ended before the other, are worth none.
 #[must_use]
 pub fn is_worth_a_look(leftovers: &Leftovers, summary: &Summary) -> bool {
     let both = !leftovers.lost.is_empty() && !leftovers.unmatched.is_empty();
-    both || leftovers.repeated || summary.ingress.duplicate > 0
+    // Within the trim it is not counted what became of packets.
+    let trimmed =
+        summary.samples == 0 || summary.warnings.iter().any(|one| one.code == "trimmed_lost");
+    let apart = trimmed || (summary.ingress.lost > 0 && summary.egress.unmatched > 0);
+    (both && apart) || leftovers.repeated || summary.ingress.duplicate > 0
 }
 
 /// Whether some packets may have gone the other way.
@@ -131,7 +136,7 @@ pub fn explain(mut kept: Kept, terms: &Terms, options: &Options, summary: &mut S
     } else if tried
         && let Some(warning) = summary.warnings.iter_mut().find(|one| one.code == "no_samples")
     {
-        warning.text += ". No other masking (nat, tos, tunnel) matches them, and no bytes are the same on both sides";
+        warning.text += ". No other masking (nat, tos, tunnel) matches them, and no bytes that identify packets are the same on both sides";
     }
     summary.warnings.extend(found);
 }

@@ -74,7 +74,7 @@ fn identical(different: usize, count: usize, summary: &Summary) -> Warning {
         return super::warning("identical", duplicates as usize, text);
     }
     let text = format!(
-        "frames are identical to others ({} different ones among the first {}), so that no bytes can identify them: one that \
+        "frames are identical to others ({} kinds among the first {}), so that no bytes can identify them: one that \
          left counts as the last that entered; {in_order}",
         grouped(different as u64),
         grouped(count as u64),
