@@ -69,7 +69,7 @@ def test_postgres(decoded: Path, native: str, postgres_dsn: str) -> None:
 
 def test_query(testpmd: tuple[Path, Path], decoded: Path, tmp_path: Path) -> None:
     run = tmp_path / "hw"
-    tailtrim("analyze", *testpmd, "--out", run)
+    tailtrim("analyze", *testpmd, "--skip", "1s", "--out", run)
     asked = "SELECT run, sum(count) AS samples FROM histogram GROUP BY run"
     table = tailtrim("query", asked, run).stdout
     assert "30,717" in table
