@@ -89,7 +89,7 @@ def test_query(testpmd: tuple[Path, Path], decoded: Path, tmp_path: Path) -> Non
     [
         (("query", "SELECT 1", "--engine", "native"), 2, "has no SQL"),
         (("query", "SELECT 1", "--format", "parquet"), 2, "file with --out"),
-        (("analyze", "one.pcap"), 2, "expected ingress and egress"),
+        (("analyze", "one.pcap"), 2, "cannot be opened"),
         (("analyze", "/nowhere:0", "/nowhere:1", "--engine", "duckdb"), 2, "error: "),
         (("analyze", "a", "b", "--engine", "duckdb", "--jobs", "2"), 2, "for the native matcher"),
         (("load", "/nowhere", "--engine", "duckdb"), 2, "not a decoded directory"),
