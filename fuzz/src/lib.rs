@@ -219,7 +219,7 @@ pub fn with_erf_headers(data: &[u8]) -> Vec<u8> {
         if at < 200 || rest[0] % 8 != 0 {
             rest[8] = rest[8] & 0x80 | [2, 22, 20, 48, 3, 27, 2, 2][usize::from(rest[8] & 7)];
             rest[9] &= 0x3f;
-            rest[4..8].copy_from_slice(&[rest[4], 0, 0, 0x65]);
+            rest[5..8].copy_from_slice(&[0, 0, 0x65]);
             let length = (16 + usize::from(rest[11])).min(rest.len()) as u16;
             rest[10..12].copy_from_slice(&length.to_be_bytes());
             rest[14] = 0;

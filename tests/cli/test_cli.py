@@ -73,7 +73,7 @@ def test_standard_input(testpmd: tuple[Path, Path]) -> None:
         result = subprocess.run(  # noqa: PLW1510
             [BIN / "tailtrim", "analyze", "-", egress, "--json"], stdin=file, capture_output=True
         )
-    assert json.loads(result.stdout)["samples"] == 30_717
+    assert json.loads(result.stdout)["samples"] == 40_000
 
 
 @pytest.mark.parametrize("program", ["tailtrim", "tailtrim-agent"])
@@ -146,8 +146,8 @@ def test_nothing_matched_is_a_negative_answer(testpmd: tuple[Path, Path]) -> Non
     ("arguments", "message"),
     [
         (["missing.pcap", "missing.pcap"], "missing.pcap: .*No such file"),
-        (["text", "text"], "text: byte 0: .*68 65 6c 6c, .*pcap"),
-        (["empty", "empty"], r"empty: .*is empty, .*\(pcap, pcapng or mscap\)"),
+        (["text", "text"], "text: byte 0: text, .*pcap.*tcpdump -w"),
+        (["empty", "empty"], r"empty: .*is empty, .*\(pcap, pcapng, ERF or mscap\)"),
         (["cut", "cut"], "cut: byte 24: .*ends 4 bytes .*record header"),
         (["text", "text", "--skip", "soon"], ".*skip 'soon', .*5s"),
         (["text", "text", "--quantile", "2"], ".*`2` .*probability: .*more than 0"),

@@ -114,7 +114,7 @@ fn analyzed_with(
     wanted: bool,
 ) -> Result<Found, String> {
     let reading = Reading { salvage, ..Reading::default() };
-    let [ingress, egress] = paths.each_ref().map(|path| open(path, reading).unwrap());
+    let [ingress, egress] = paths.each_ref().map(|path| open(path, reading.clone()).unwrap());
     let window = Window { window_ns: 50 * MS, early_ns: MS };
     let options = Options { window, trim_ns: 5 * MS, worst: 100, ..Options::default() };
     let mut kept = Kept { wanted, samples: Vec::new() };
