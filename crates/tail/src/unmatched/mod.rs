@@ -18,7 +18,7 @@ use crate::signature::Signer;
 use crate::summary::{Summary, Warning, grouped};
 use pairing::signatures;
 use std::collections::HashSet;
-use tailtrim_wire::frame::{self, Layers, Link};
+use tailtrim_wire::frame::{self, Layers, Link, Walk};
 
 /// Leftovers of each side that are looked at.
 const MOST: usize = 100_000;
@@ -136,7 +136,19 @@ pub fn explain(mut kept: Kept, terms: &Terms, options: &Options, summary: &mut S
     } else if tried
         && let Some(warning) = summary.warnings.iter_mut().find(|one| one.code == "no_samples")
     {
-        warning.text += ". No other masking (nat, tos, tunnel) matches them, and no bytes that identify packets are the same on both sides";
+        warning.text += &looked_at.encrypted().map_or_else(
+            || {
+                " No other masking (nat, tos, tunnel) matches them, and no bytes that identify packets are the same on both \
+                 sides"
+                    .to_owned()
+            },
+            |name| {
+                format!(
+                    " Those of one side are encrypted ({name}): no bytes can identify them; capture both sides where they \
+                     are not"
+                )
+            },
+        );
     }
     summary.warnings.extend(found);
 }
@@ -164,6 +176,19 @@ struct Sides<'a> {
 impl Sides<'_> {
     fn is_whole(&self) -> bool {
         !self.lost.is_empty() && !self.unmatched.is_empty()
+    }
+
+    /// The encryption of nearly all packets of one side.
+    fn encrypted(&self) -> Option<&'static str> {
+        [self.lost, self.unmatched].into_iter().find_map(|frames| {
+            let encryptions = frames.iter().filter_map(|frame| {
+                let places = Walk::new(frame.link, &frame.head);
+                places.filter_map(|place| place.encapsulation?.encryption()).last()
+            });
+            let encryptions: Vec<&str> = encryptions.collect();
+            let first = encryptions.first().copied()?;
+            (encryptions.len() * 10 >= frames.len() * 9).then_some(first)
+        })
     }
 
     fn explained(&self, first: &[Frame], signer: &Signer, options: &Options) -> Option<Warning> {

@@ -34,6 +34,12 @@ pub(super) fn warning(
             unsigned(summary, "the default signature tells them apart (without --signature)")
         });
     }
+    if !options.rewrites.tunnel {
+        let rewrites = Rewrites { tunnel: true, ..options.rewrites };
+        if tells_apart(first, &Signer::new(rewrites).limited_to(signer.limit())) {
+            return Some(unsigned(summary, "--mask tunnel tells them apart"));
+        }
+    }
     let places: BTreeSet<usize> = groups.values().flat_map(|group| differing(group)).collect();
     let Some((&from, &to)) = places.first().zip(places.last()) else {
         return Some(identical(groups.len(), entered.len(), summary));
@@ -74,7 +80,7 @@ fn identical(different: usize, count: usize, summary: &Summary) -> Warning {
         return super::warning("identical", duplicates as usize, text);
     }
     let text = format!(
-        "frames are identical to others ({} kinds among the first {}), so that no bytes can identify them: one that \
+        "frames are identical to others ({} among the first {} differ), so that no bytes can identify them: one that \
          left counts as the last that entered; {in_order}",
         grouped(different as u64),
         grouped(count as u64),

@@ -65,6 +65,18 @@ pub enum Encapsulation {
     WireGuard,
 }
 
+impl Encapsulation {
+    /// The name of an encryption whose packets cannot be seen; `None` of others.
+    #[must_use]
+    pub fn encryption(self) -> Option<&'static str> {
+        match self {
+            Self::Esp => Some("IPsec ESP"),
+            Self::WireGuard => Some("WireGuard"),
+            _ => None,
+        }
+    }
+}
+
 /// An encapsulation with ethertype and offset of what is in it; `None` where that is encrypted.
 pub(super) type Step = (Encapsulation, Option<(u16, usize)>);
 
