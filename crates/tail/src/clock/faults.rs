@@ -201,7 +201,7 @@ impl Shape<'_> {
             let level = self.ends(piece)[0];
             for (down, fall) in jumps.iter().enumerate().skip(piece + 1) {
                 let after = self.ends(down)[1];
-                // Latencies that fall faster than time goes by: packets were overtaken by later ones, a clock was set back.
+                // Latencies that fall faster than time goes by would have packets overtake one another: a clock was set back.
                 if *fall < 0.0 && after < level + jump / 2.0 {
                     if after > level - self.threshold.max(jump / 2.0)
                         && self.overtaken(down).is_none()

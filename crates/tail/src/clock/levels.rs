@@ -17,6 +17,9 @@ const LEVEL: usize = 4;
 /// Packets that tell how long the fastest ones take.
 const FIRST: usize = 64;
 
+/// Stamps that are further back than this are of a clock that was set: packets of a capture are not so far out of order.
+const BACK_NS: i64 = 500_000;
+
 /// Fewest packets apart that are told.
 const FEWEST: u64 = 10;
 
@@ -124,16 +127,19 @@ pub fn clock_fit(ingress: &SampledSide, egress: &SampledSide) -> ClockFit {
         let begun = levels.partition_point(|level| level.from <= index);
         levels[begun - 1].ns.saturating_sub(first.ns)
     };
-    let mut last_ns = i64::MIN;
-    let bins: Vec<Bin> = joined
-        .iter()
-        .enumerate()
-        .map(|(index, packet)| {
-            let least_ns = packet.apart_ns().saturating_sub(level_at(index));
-            last_ns = last_ns.max(packet.left.1.saturating_sub(level_at(index)));
-            Bin { least_ns, at_ns: last_ns, most_ns: least_ns, count: 1 }
-        })
-        .collect();
+    // Time as the egress clock has it, without what it was set by.
+    let (mut last_ns, mut ahead_ns) = (i64::MIN, 0_i64);
+    let bin = |(index, packet): (usize, &Joined)| {
+        let least_ns = packet.apart_ns().saturating_sub(level_at(index));
+        let mut at_ns = packet.left.1.saturating_sub(level_at(index)).saturating_add(ahead_ns);
+        let back_ns = last_ns.saturating_sub(at_ns);
+        if last_ns != i64::MIN && back_ns >= BACK_NS {
+            (ahead_ns, at_ns) = (ahead_ns + back_ns, last_ns);
+        }
+        last_ns = last_ns.saturating_add(1).max(at_ns);
+        Bin { least_ns, at_ns: last_ns, most_ns: least_ns, count: 1 }
+    };
+    let bins: Vec<Bin> = joined.iter().enumerate().map(bin).collect();
     let (pieces, bound_ns) = lines(&bins);
     let kept_ns = pieces[0].ns as i64;
     let level_kept = (0..APART_NS).contains(&kept_ns);
@@ -157,7 +163,7 @@ pub fn clock_fit(ingress: &SampledSide, egress: &SampledSide) -> ClockFit {
         let add_ns = egress.set_back.iter().rev().find(|back| back.packet <= packet);
         let add_ns = add_ns.map_or(0, |back| back.add_ns);
         let Joined { left, .. } = joined[index];
-        let at_ns = left.1.saturating_sub(level_at(index));
+        let at_ns = bins[index].at_ns;
         let over_ns = (line.ns + line.slope * at_ns.saturating_sub(line.at_ns) as f64) as i64;
         CorrectionPiece {
             packet,

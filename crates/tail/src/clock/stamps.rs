@@ -2,34 +2,34 @@
 
 use tailtrim_stats::Ranked;
 
-/// Steps of the stamps of clocks that people have, in ps, coarsest first: decimal ones, those of network interfaces, and
+/// Steps of the stamps of clocks that people have, in ns, coarsest first: decimal ones, those of network interfaces, and
 /// binary parts of a second.
-const STEPS_PS: [u64; 25] = [
-    1_000_000_000, // 1 ms
-    976_562_500,   // 2⁻¹⁰ s
-    100_000_000,
-    10_000_000,
-    1_000_000, // 1 µs
-    953_674,   // 2⁻²⁰ s
-    476_837,
-    238_419,
-    119_209,
-    100_000,
-    80_000, // 12.5 MHz
-    59_605,
-    40_000, // 25 MHz
-    29_802,
-    20_000,
-    16_000, // 62.5 MHz
-    14_901,
-    12_500, // 80 MHz
-    10_000,
-    8_000, // 125 MHz
-    7_451, // 2⁻²⁷ s
-    6_400, // 156.25 MHz
-    5_000,
-    4_000,
-    3_200, // 312.5 MHz
+const STEPS_NS: [f64; 25] = [
+    1e6,
+    1e9 / 1_024.0,
+    1e5,
+    1e4,
+    1e3,
+    1e9 / 1_048_576.0,
+    1e9 / 2_097_152.0,
+    1e9 / 4_194_304.0,
+    1e9 / 8_388_608.0,
+    100.0,
+    80.0, // 12.5 MHz
+    1e9 / 16_777_216.0,
+    40.0, // 25 MHz
+    1e9 / 33_554_432.0,
+    20.0,
+    16.0, // 62.5 MHz
+    1e9 / 67_108_864.0,
+    12.5, // 80 MHz
+    10.0,
+    8.0, // 125 MHz
+    1e9 / 134_217_728.0,
+    6.4, // 156.25 MHz
+    5.0,
+    4.0,
+    3.2, // 312.5 MHz
 ];
 
 /// Steps whose multiples are so near one another are not told from any numbers: stamps are rounded to 1 ns.
@@ -46,22 +46,18 @@ pub(crate) fn resolution_ps(gaps: &Ranked, unit_ps: u64) -> u64 {
     let entries = gaps.entries();
     let short = entries.iter().filter(|(gap_ns, _)| *gap_ns > 0).take(1 << 16);
     let all: u64 = short.clone().map(|(_, count)| count).sum();
-    let is_step = |step_ps: u64| {
-        let step = step_ps as f64 / 1e3;
+    let is_step = |step: f64| {
         let is_multiple = |gap_ns: i64| {
             let gap = gap_ns as f64;
-            // Rounded steps are known to 1 ps.
-            let multiples = (gap / step).round();
-            (gap - multiples * step).abs() < ROUNDED_NS + multiples * 5e-4
+            (gap - (gap / step).round() * step).abs() < ROUNDED_NS
         };
         // By chance, two parts of a step in 1 ns hold all.
         let multiples = short.clone().filter(|(gap_ns, _)| is_multiple(*gap_ns));
         let held: u64 = multiples.clone().map(|(_, count)| count).sum();
         multiples.count() >= FEWEST && held as f64 >= MOST * all as f64
     };
-    let found =
-        STEPS_PS.into_iter().filter(|step_ps| *step_ps > unit_ps).find(|step| is_step(*step));
-    found.unwrap_or(unit_ps)
+    let mut steps = STEPS_NS.into_iter().filter(|step| step * 1e3 > unit_ps as f64);
+    steps.find(|step| is_step(*step)).map_or(unit_ps, |step| (step * 1e3).round() as u64)
 }
 
 /// Packets that are stamped at almost the same time, again and again.
@@ -80,6 +76,9 @@ const WITHIN: i64 = 10;
 const BATCHED: f64 = 4.0;
 const EVEN: f64 = 1.25;
 
+/// Fewest gaps between batches.
+const REPEATED: u64 = 32;
+
 /// Batches at a tap with these gaps, of packets that pass the other tap one by one.
 pub(crate) fn batches(gaps: &Ranked, other: &Ranked) -> Option<Batches> {
     let (packets, every_ns) = batched(gaps)?;
@@ -95,8 +94,8 @@ fn batched(gaps: &Ranked) -> Option<(f64, i64)> {
     let (short, long): (Vec<_>, Vec<_>) =
         entries.iter().partition(|(gap_ns, _)| *gap_ns < mean_ns / WITHIN);
     let count = |of: &[(i64, u64)]| of.iter().map(|(_, count)| count).sum::<u64>();
-    let (short, between) = (count(&short), count(&long).max(1));
-    (gaps.count() > 0)
+    let (short, between) = (count(&short), count(&long));
+    (between >= REPEATED)
         .then(|| (1.0 + short as f64 / between as f64, (sum / i128::from(between)) as i64))
 }
 

@@ -46,7 +46,7 @@ fn step_text(step: &Step, first_ns: i64) -> String {
         "the clocks of the taps, or the way of the packets, changed".to_owned()
     };
     format!(
-        "even the fastest packets take {} {longer} from {} on ({} samples before it): {reason}",
+        "even the fastest packets take {} {longer} from about {} on (some {} samples before it): {reason}",
         size(step.by_ns),
         moment(step.at_ns, first_ns),
         grouped(step.behind),

@@ -3,7 +3,8 @@
 use super::stretches::{by_stretches, said};
 use super::worlds::World;
 use super::{Arrival, MS, START_NS, US, open, options, pcap, run, try_run};
-use crate::support::{How, SECOND_NS, says};
+use crate::support::frames::probe;
+use crate::support::{How, Order, Pcap, SECOND_NS, says};
 use proptest::prelude::*;
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::Rng;
@@ -118,15 +119,15 @@ fn right_clocks_give_no_warning() {
 #[test]
 fn a_clock_that_is_set_is_told_with_time_and_size() {
     for by_ns in [MS, 400 * MS, 4 * SECOND_NS] {
-        let facts = &["longer from 1.000 s after the first packet on", "1,000 samples before it"];
+        let facts = &["longer from about 1.00", "after the first packet on", "samples before it"];
         told(&world(right, set(by_ns)), "clock_step", true, facts);
     }
     for by_ns in [-MS, -400 * MS] {
-        let facts = &["shorter from 1.000 s after", "1,000 samples before it"];
+        let facts = &["shorter from about 1.00", "s after", "samples before it"];
         told(&world(right, set(by_ns)), "clock_step", true, facts);
     }
-    told(&world(set(400 * MS), right), "clock_step", true, &["400.0", "shorter"]);
-    told(&world(right, set(400 * MS)), "clock_step", true, &["400.0", "longer"]);
+    told(&world(set(400 * MS), right), "clock_step", true, &["400.000 ms shorter"]);
+    told(&world(right, set(400 * MS)), "clock_step", true, &["400.000 ms longer"]);
 }
 
 #[test]
@@ -136,12 +137,14 @@ fn a_device_that_gets_slower_is_no_clock_that_is_set() {
 
 #[test]
 fn clocks_that_drift_are_told_with_their_rate() {
-    for (ppm, text) in
-        [(20, "20.0 ppm"), (-20, "20.0 ppm"), (100, "100.0 ppm"), (-100, "100.0 ppm")]
-    {
+    for ppm in [20, -20, 100, -100] {
         let world = world(right, |at_ns| at_ns * ppm / 1_000_000);
         let way = if ppm > 0 { "longer" } else { "shorter" };
-        told(&world, "clock_drift", true, &[text, way, "--clock-fit"]);
+        told(&world, "clock_drift", true, &[way, " ppm", "--clock-fit"]);
+        let summary = analysis(&world).summary;
+        let (before, _) = of_clocks(&summary)[0].text.split_once(" ppm").unwrap();
+        let found: f64 = before.rsplit(' ').next().unwrap().parse().unwrap();
+        assert!((found / ppm.unsigned_abs() as f64 - 1.0).abs() < 0.01, "{before}");
     }
     // 2 µs in all are less than what packets differ by.
     let slow = world(right, |at_ns| at_ns / 1_000_000);
@@ -217,10 +220,49 @@ fn a_step_beyond_the_window_is_told_with_the_packets_that_are_not_lost() {
         assert_eq!(found.len(), usize::from(forward), "{clock}: {found:?}");
         if let [step] = &found[..] {
             assert_eq!((step.code, step.count), ("clock_step", u64::from(PACKETS / 2)));
-            let facts = &[clock, "its packet 1,001", "1.000 s after", "1,000 packets are not lost"];
+            let facts = &[clock, "1.000 s after", "its packet 1,001", "1,000 packets are not lost"];
             assert!(says(&step.text, facts), "{step:?}");
         }
     }
+}
+
+#[test]
+fn coarse_stamps_are_told_with_what_that_does_to_a_latency() {
+    let mut ingress = Pcap::new(Order::Little, false, 1);
+    let mut egress = Pcap::ethernet();
+    for id in 0..PACKETS {
+        let at_ns = START_NS + i64::from(id) * GAP_NS + 777;
+        ingress.frame(at_ns, &probe(id));
+        egress.frame(at_ns + 400, &probe(id));
+    }
+    let summary = run(&ingress.bytes, &egress.bytes, &wide()).summary;
+    assert_eq!(summary.latency_ns.min, Some(1_177));
+    let coarse = summary.warnings.iter().find(|warning| warning.code == "coarse_stamps").unwrap();
+    let facts = &["ingress stamps have steps of 1 µs", "egress stamps of 1 ns", "− 999 ns"];
+    assert!(says(&coarse.text, facts) && !coarse.invalidates, "{coarse:?}");
+    // 1 µs is little of 920 µs.
+    let slow = world(right, |_| 900 * US);
+    let mut ingress = Pcap::new(Order::Little, false, 1);
+    for &(stamp_ns, id) in &slow.ingress {
+        ingress.frame(stamp_ns, &probe(id));
+    }
+    let fine = run(&ingress.bytes, &pcap(&slow.egress), &wide()).summary;
+    assert!(fine.warnings.iter().all(|warning| warning.code != "coarse_stamps"));
+}
+
+#[test]
+fn stamps_that_a_tap_takes_in_batches_are_told() {
+    let world = world(right, right);
+    let held = |packet: &(i64, u32)| {
+        let batch = i64::from(packet.1 / 10 + 1);
+        (START_NS + batch * 10 * GAP_NS + i64::from(packet.1 % 10) * 20, packet.1)
+    };
+    let egress: Vec<_> = world.egress.iter().map(held).collect();
+    let summary = run(&pcap(&world.ingress), &pcap(&egress), &wide()).summary;
+    let batched = summary.warnings.iter().find(|warning| warning.code == "batched_stamps");
+    let facts =
+        &["egress stamps come in batches of about 10", "every 10.0", "up to 10.0", "too long"];
+    assert!(says(&batched.unwrap().text, facts), "{batched:?}");
 }
 
 #[test]

@@ -174,7 +174,7 @@ def _remarks(row: LatencyRow, *, named: bool) -> RenderableType:
     if few := wording.few_episodes(summary):
         grid.add_row("intervals", Text(few))
     for notice in summary.warnings:
-        if summary.samples and notice.text in summary.invalid[:1]:
+        if notice.text in summary.invalid[:1]:
             continue  # the verdict says it
         grid.add_row(Text("warning", style="bold"), Text(units.printable(notice.text)))
     return grid
