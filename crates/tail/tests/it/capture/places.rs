@@ -3,14 +3,16 @@
 use super::{signer, stamps};
 use crate::support::frames::{Ipv4, UDP, probe, udp};
 use crate::support::{How, NAME, Order, Pcap, Pcapng, erf_ethernet, modified_pcap, mscap, says};
-use tailtrim_tail::capture::{CaptureError, CaptureReader, Direction, Only, Record, Whole};
+use tailtrim_tail::capture::{
+    CaptureError, CaptureReader, InterfaceDirection, Only, Record, Whole,
+};
 
 fn open(bytes: &[u8], how: How) -> CaptureReader {
     how.open(Box::new(Whole::new(bytes.to_vec()))).unwrap()
 }
 
 /// The records that are read of `bytes`, and those of a reader that peeked first.
-fn only(bytes: &[u8], named: &str, side: Direction) -> Vec<Record> {
+fn only(bytes: &[u8], named: &str, side: InterfaceDirection) -> Vec<Record> {
     let mut capture = open(bytes, How::default());
     capture.take_only(Only::named(named, side)).unwrap();
     let peeked = capture.peek(&signer()).unwrap();
@@ -48,10 +50,10 @@ fn interfaces_of_pcapng_by_number_name_and_description() {
         file.packet(at % 2, u64::from(at), &probe(at));
     }
     for named in ["eth1", "0", "to the load generator"] {
-        assert_eq!(stamps(&only(&file.bytes, named, Direction::In)), [0, 2, 4]);
+        assert_eq!(stamps(&only(&file.bytes, named, InterfaceDirection::In)), [0, 2, 4]);
     }
-    assert_eq!(stamps(&only(&file.bytes, "eth2", Direction::Out)), [1, 3, 5]);
-    assert!(only(&file.bytes, "eth3", Direction::In).is_empty());
+    assert_eq!(stamps(&only(&file.bytes, "eth2", InterfaceDirection::Out)), [1, 3, 5]);
+    assert!(only(&file.bytes, "eth3", InterfaceDirection::In).is_empty());
     let names = [("eth1", "0 (eth1, to the load generator)", 3), ("eth2", "1 (eth2)", 3)];
     assert_eq!(survey(&file.bytes), told(&names));
 }
@@ -62,10 +64,10 @@ fn directions_of_pcapng() {
     file.named_interface(1, ["eth1", ""]);
     file.directed_packet(0, 1, 1, &probe(0)).directed_packet(0, 2, 2, &probe(1));
     file.packet(0, 3, &probe(2));
-    assert_eq!(stamps(&only(&file.bytes, "eth1:in", Direction::Out)), [1]);
-    assert_eq!(stamps(&only(&file.bytes, ":out", Direction::In)), [2]);
+    assert_eq!(stamps(&only(&file.bytes, "eth1:in", InterfaceDirection::Out)), [1]);
+    assert_eq!(stamps(&only(&file.bytes, ":out", InterfaceDirection::In)), [2]);
     // A tap behind a device may receive what it sent: without a word, both are meant.
-    assert_eq!(stamps(&only(&file.bytes, "eth1", Direction::Out)), [1, 2, 3]);
+    assert_eq!(stamps(&only(&file.bytes, "eth1", InterfaceDirection::Out)), [1, 2, 3]);
     let seen = survey(&file.bytes);
     let choices: Vec<&str> = seen.iter().map(|(choice, ..)| choice.as_str()).collect();
     assert_eq!(choices, ["eth1", "eth1:in", "eth1:out"]);
@@ -77,10 +79,10 @@ fn packets_of_any_device_by_interface_and_direction() {
     for (stamp_ns, index, kind) in [(1, 2, 0), (2, 3, 4), (3, 2, 4), (4, 3, 2)] {
         file.frame(stamp_ns, &cooked2(index, kind));
     }
-    assert_eq!(stamps(&only(&file.bytes, "2", Direction::In)), [1]);
-    assert_eq!(stamps(&only(&file.bytes, "3", Direction::Out)), [2]);
-    assert_eq!(stamps(&only(&file.bytes, "3:in", Direction::Out)), [4]);
-    assert_eq!(stamps(&only(&file.bytes, ":out", Direction::In)), [2, 3]);
+    assert_eq!(stamps(&only(&file.bytes, "2", InterfaceDirection::In)), [1]);
+    assert_eq!(stamps(&only(&file.bytes, "3", InterfaceDirection::Out)), [2]);
+    assert_eq!(stamps(&only(&file.bytes, "3:in", InterfaceDirection::Out)), [4]);
+    assert_eq!(stamps(&only(&file.bytes, ":out", InterfaceDirection::In)), [2, 3]);
     let names = [("2:in", "2", 1), ("2:out", "2", 1), ("3:in", "3", 1), ("3:out", "3", 1)];
     assert_eq!(survey(&file.bytes), told(&names));
 }
@@ -89,13 +91,13 @@ fn packets_of_any_device_by_interface_and_direction() {
 fn interfaces_of_erf_and_the_modified_pcap() {
     let at = |index: u8| erf_ethernet(index % 2, i64::from(index), &probe(u32::from(index)));
     let bytes: Vec<u8> = (0..4).flat_map(at).collect();
-    assert_eq!(stamps(&only(&bytes, "1", Direction::Out)), [1, 3]);
+    assert_eq!(stamps(&only(&bytes, "1", InterfaceDirection::Out)), [1, 3]);
     assert_eq!(survey(&bytes), told(&[("0", "0", 2), ("1", "1", 2)]));
     let frame = probe(0);
     let packets = [(1_000, 7, 0, frame.as_slice()), (2_000, 8, 4, frame.as_slice())];
     let bytes = modified_pcap(Order::Big, &packets);
-    assert_eq!(stamps(&only(&bytes, "7", Direction::In)), [1_000]);
-    assert_eq!(stamps(&only(&bytes, ":out", Direction::In)), [2_000]);
+    assert_eq!(stamps(&only(&bytes, "7", InterfaceDirection::In)), [1_000]);
+    assert_eq!(stamps(&only(&bytes, ":out", InterfaceDirection::In)), [2_000]);
     assert_eq!(survey(&bytes), told(&[("7:in", "7", 1), ("8:out", "8", 1)]));
 }
 
@@ -106,7 +108,8 @@ fn captures_that_do_not_tell_interfaces() {
         (pcap, How::default(), "a pcap of one interface"),
         (mscap(&[(1, 2)]), How::MOONSNIFF, "a MoonSniff capture"),
     ] {
-        let error = open(&bytes, how).take_only(Only::named("1", Direction::In)).unwrap_err();
+        let error =
+            open(&bytes, how).take_only(Only::named("1", InterfaceDirection::In)).unwrap_err();
         assert!(matches!(error, CaptureError::NoPlaces { .. }));
         assert!(says(&error.to_string(), &[NAME, found, "expected pcapng"]), "{error}");
         assert_eq!(open(&bytes, how).survey().unwrap_err().to_string(), error.to_string());
