@@ -86,14 +86,6 @@ impl Envelope {
         }
     }
 
-    /// Adds a packet.
-    #[inline]
-    pub(crate) fn record(&mut self, at_ns: i64, latency_ns: i64) {
-        let one = Bin { least_ns: latency_ns, at_ns, most_ns: latency_ns, count: 1 };
-        let bin = self.bin(at_ns);
-        self.bins[bin].include(one);
-    }
-
     /// Adds the packets of another envelope.
     pub(crate) fn merge(&mut self, other: &Self) {
         self.widen_to(other.width);
