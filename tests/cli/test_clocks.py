@@ -106,7 +106,9 @@ def test_corrected_clocks_give_the_true_percentiles(
 
 def test_a_clock_that_was_set_back_is_one_error_that_says_what_helps(tmp_path: Path) -> None:
     pair = captures(tmp_path, step(-10 * SECOND_NS), step(-10 * SECOND_NS))
-    with pytest.raises(CaptureError, match=r"packet 501: its stamp is .* before an earlier") as told:
+    with pytest.raises(
+        CaptureError, match=r"packet 501: its stamp is .* before an earlier"
+    ) as told:
         tailtrim.analyze(*pair, skip_s=0)
     assert "clock_fit=True" in "".join(told.value.__notes__)
 
