@@ -220,7 +220,7 @@ impl Latencies {
             let (_, count, second_ns) = &mut self.current;
             *count += latencies.len() as u64;
             *second_ns = longest_ns.max(*second_ns);
-            self.envelope.record_all(pairs, &latencies, longest_ns);
+            self.envelope.record_all(pairs, &latencies);
             self.histogram.record_all(latencies.iter().copied());
             self.means.record_all(&latencies);
             self.blocks.record_all(&latencies);

@@ -265,7 +265,9 @@ impl Warnings {
         let Taps { ingress, egress } = &run.taps;
         let gaps = [&run.ingress_gaps, &run.egress_gaps].map(Ranked::new);
         let units = [ingress, egress].map(|tap| tap.unit_ps);
-        let resolutions = [0, 1].map(|side| stamps::resolution_ps(&gaps[side], units[side]));
+        let fine_ns = told::fine_ns(median_ns);
+        let resolutions =
+            [0, 1].map(|side| stamps::resolution_ps(&gaps[side], units[side], fine_ns));
         self.0.extend(told::coarse(resolutions, median_ns, latencies.count()));
         for (side, other) in [(0, 1), (1, 0)] {
             let found = stamps::batches(&gaps[side], &gaps[other]);

@@ -55,57 +55,55 @@ impl Envelope {
         self.bins.iter().filter(|bin| bin.count > 0)
     }
 
-    /// Adds pairs and their latencies, none longer than `most_ns`.
+    /// Adds pairs and their latencies.
     #[inline]
-    pub(crate) fn record_all(&mut self, pairs: &[Pair], latencies: &[i64], most_ns: i64) {
-        let (mut from_ns, mut to_ns) = (i64::MAX, i64::MIN);
-        for pair in pairs {
-            from_ns = from_ns.min(pair.ingress_ns);
-            to_ns = to_ns.max(pair.ingress_ns);
-        }
-        // Most batches lie within a bin, and few of them have its smallest latency.
-        if from_ns >> self.width == to_ns >> self.width {
-            let least_ns = latencies.iter().copied().fold(i64::MAX, i64::min);
-            let bin = self.bin(from_ns);
-            bin.most_ns = bin.most_ns.max(most_ns);
-            bin.count += latencies.len() as u64;
-            if least_ns <= bin.least_ns {
-                let least = pairs.iter().zip(latencies).filter(|(_, ns)| **ns == least_ns);
-                let at_ns = least.map(|(pair, _)| pair.ingress_ns).min().unwrap_or(i64::MAX);
-                let of_least = Bin { least_ns, at_ns, count: 0, ..Bin::EMPTY };
-                bin.include(of_least);
+    pub(crate) fn record_all(&mut self, pairs: &[Pair], latencies: &[i64]) {
+        let mut from = 0;
+        // Bins have many packets each, in a run or few, and few of these runs have the smallest latency.
+        while let Some(first) = pairs.get(from) {
+            let bin = self.bin(first.ingress_ns);
+            let (mut least_ns, mut most_ns) = (i64::MAX, i64::MIN);
+            let begin = first.ingress_ns >> self.width << self.width;
+            let within = (1_u64 << self.width) - 1;
+            let mut to = from;
+            while let Some(pair) = pairs.get(to)
+                && pair.ingress_ns.wrapping_sub(begin).cast_unsigned() <= within
+            {
+                least_ns = least_ns.min(latencies[to]);
+                most_ns = most_ns.max(latencies[to]);
+                to += 1;
             }
-            return;
+            let bin = &mut self.bins[bin];
+            bin.most_ns = bin.most_ns.max(most_ns);
+            bin.count += (to - from) as u64;
+            if least_ns <= bin.least_ns {
+                let run = pairs[from..to].iter().zip(&latencies[from..to]);
+                let least = run.filter(|(_, ns)| **ns == least_ns).map(|(pair, _)| pair.ingress_ns);
+                let at_ns = least.min().unwrap_or(i64::MAX);
+                bin.include(Bin { least_ns, at_ns, ..Bin::EMPTY });
+            }
+            from = to;
         }
-        for (pair, &latency_ns) in pairs.iter().zip(latencies) {
-            self.record(pair.ingress_ns, latency_ns);
-        }
-    }
-
-    /// Adds a packet.
-    #[inline]
-    pub(crate) fn record(&mut self, at_ns: i64, latency_ns: i64) {
-        let one = Bin { least_ns: latency_ns, at_ns, most_ns: latency_ns, count: 1 };
-        self.bin(at_ns).include(one);
     }
 
     /// Adds the packets of another envelope.
     pub(crate) fn merge(&mut self, other: &Self) {
         self.widen_to(other.width);
         for bin in other.bins() {
-            self.bin(bin.at_ns).include(*bin);
+            let index = self.bin(bin.at_ns);
+            self.bins[index].include(*bin);
         }
     }
 
-    /// The bin of a time.
+    /// Place of the bin of a time.
     #[inline]
-    fn bin(&mut self, at_ns: i64) -> &mut Bin {
+    fn bin(&mut self, at_ns: i64) -> usize {
         let mut index = (at_ns >> self.width) - self.first;
         if index.cast_unsigned() >= self.bins.len() as u64 {
             self.reach(at_ns);
             index = (at_ns >> self.width) - self.first;
         }
-        &mut self.bins[index as usize]
+        index as usize
     }
 
     /// Goes as far as a time, with wider bins where there would be too many.
@@ -159,8 +157,7 @@ mod tests {
         for packets in packets.chunks(at_once) {
             let pairs: Vec<_> = packets.iter().map(|&(at_ns, ns)| pair(at_ns, ns)).collect();
             let latencies: Vec<i64> = packets.iter().map(|packet| packet.1).collect();
-            let most_ns = latencies.iter().copied().max().unwrap_or(i64::MIN);
-            envelope.record_all(&pairs, &latencies, most_ns);
+            envelope.record_all(&pairs, &latencies);
         }
         envelope
     }

@@ -76,6 +76,13 @@ pub(crate) struct Faults {
 pub(crate) fn faults(envelope: &Envelope, median_ns: i64, variation: &Histogram) -> Faults {
     let bins: Vec<Bin> = envelope.bins().copied().collect();
     let matters = MATTERS * median_ns.unsigned_abs() as f64;
+    let least = bins.iter().map(|bin| bin.least_ns);
+    // Mostly nothing that matters happens.
+    if let Some((lowest, highest)) = least.clone().min().zip(least.max())
+        && (highest.saturating_sub(lowest) as f64) < matters
+    {
+        return Faults::default();
+    }
     let found = examine(&bins, matters, |shape, explained| {
         if explained { shape.faults(variation) } else { Faults::default() }
     });

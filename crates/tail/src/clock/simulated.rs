@@ -2,6 +2,8 @@
 
 use super::envelope::Envelope;
 use super::faults::{Faults, faults};
+use crate::matching::Pair;
+use crate::signature::Signature;
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::Rng;
 
@@ -76,7 +78,11 @@ fn device(random: &mut Random, most_load: f64) -> Run {
 fn found(run: &Run) -> Faults {
     let mut envelope = Envelope::new();
     let start_ns = 1_700_000_000_000_000_000;
-    run.iter().for_each(|&(at_ns, ns)| envelope.record(start_ns + at_ns, ns));
+    for &(at_ns, ns) in run {
+        let (ingress_ns, signature) = (start_ns + at_ns, Signature::default());
+        let pair = Pair { ingress_ns, egress_ns: ingress_ns + ns, signature, tag: 0 };
+        envelope.record_all(&[pair], &[ns]);
+    }
     let mut variation = tailtrim_stats::Histogram::around_zero();
     variation.record_all(run.windows(2).map(|pair| pair[1].1 - pair[0].1));
     let mut latencies: Vec<i64> = run.iter().map(|packet| packet.1).collect();

@@ -131,13 +131,18 @@ pub(crate) fn corrected(fit: &ClockFit, samples: u64) -> Warning {
 /// Part of the median latency that stamps may be coarse by.
 const FINE: f64 = 0.01;
 
+/// Steps of stamps that do not matter for latencies of this median.
+pub(crate) fn fine_ns(median_ns: i64) -> f64 {
+    FINE * median_ns.unsigned_abs() as f64
+}
+
 /// Sides in the order in which packets pass them.
 const SIDES: [&str; 2] = ["ingress", "egress"];
 
 /// Warning of stamps in steps that matter for latencies of this median.
 pub(crate) fn coarse(steps_ps: [u64; 2], median_ns: i64, samples: u64) -> Option<Warning> {
     let coarsest_ps = steps_ps[0].max(steps_ps[1]);
-    if coarsest_ps <= 1_000 || coarsest_ps as f64 / 1e3 <= FINE * median_ns.unsigned_abs() as f64 {
+    if coarsest_ps <= 1_000 || coarsest_ps as f64 / 1e3 <= fine_ns(median_ns) {
         return None;
     }
     // A stamp that is cut is early by less than a step: at ingress the latency is too long, at egress too short.
