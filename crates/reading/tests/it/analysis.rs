@@ -289,7 +289,7 @@ fn captures_that_end_in_damage_end_alike() {
     assert!(same(&half, true).unwrap().summary.contains("reading failed after byte"));
     // The clock was set back: the error names the first capture in which that is found.
     let back = taps.map(|mut tap| {
-        tap[25_000].0 = 1;
+        tap[25_000..25_004].iter_mut().for_each(|packet| packet.0 = 1);
         pcap(&tap)
     });
     let told = same(&write(&files, "back.pcap", back), true).unwrap_err();

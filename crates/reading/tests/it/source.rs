@@ -283,10 +283,8 @@ fn what_cannot_be_opened() {
     let text = files.write("notes.txt", b"not a capture at all, this one");
     assert!(matches!(error(&text), CaptureError::Format { path, found, expected }
         if path == text.display().to_string()
-            && found.ends_with("6e 6f 74 20")
-            && ["a1b2c3d4", "a1b23c4d", "0a0d0d0a", "zstd", "gzip", ".mscap"]
-                .iter()
-                .all(|known| expected.contains(known))));
+            && found.contains("text")
+            && ["pcap", "pcapng", "ERF", "mscap"].iter().all(|known| expected.contains(known))));
 }
 
 /// A named pipe into which the pieces are written one after the other.

@@ -307,8 +307,11 @@ impl<C: DerefMut<Target: Source>> Tap<C> {
     /// Counts what is odd about the batch, and keeps what can be matched.
     #[cold]
     fn sort_out(&mut self, signer: &Signer) -> Result<i64, CaptureError> {
-        self.leave_out(signer);
         let before = self.packets - self.batch.len() as u64;
+        for (record, packet) in self.batch.iter_mut().zip(before + 1..) {
+            record.stamp_ns = corrected(&self.clock, packet, record.stamp_ns);
+        }
+        self.leave_out(signer);
         let mut last_ns = self.last_ns;
         for (record, packet) in self.batch.iter_mut().zip(before + 1..) {
             self.cut_frames += u64::from(record.cut);
@@ -317,8 +320,7 @@ impl<C: DerefMut<Target: Source>> Tap<C> {
                 self.unstamped += 1;
                 continue;
             }
-            let stamp_ns = corrected(&self.clock, packet, record.stamp_ns);
-            record.stamp_ns = stamp_ns.saturating_add(self.shift_ns);
+            record.stamp_ns = record.stamp_ns.saturating_add(self.shift_ns);
             let back_ns = last_ns.saturating_sub(record.stamp_ns);
             if last_ns != i64::MIN && back_ns >= DISORDER_NS {
                 let path = self.source.name().to_owned();
@@ -338,11 +340,14 @@ impl<C: DerefMut<Target: Source>> Tap<C> {
         let before = self.packets - self.batch.len() as u64;
         let read = self.last_ns != i64::MIN;
         let last_ns = read.then(|| self.last_ns.saturating_sub(self.shift_ns));
-        let source = &mut self.source;
+        let (source, clock, behind) = (&mut self.source, &self.clock, self.packets + 1..);
         self.era.leave_out(
             &mut self.batch,
             last_ns,
-            || source.next_stamps(signer),
+            || {
+                let next = source.next_stamps(signer).into_iter().zip(behind.clone());
+                next.map(|(stamp_ns, packet)| corrected(clock, packet, stamp_ns)).collect()
+            },
             |stamped, at, stamp_ns| {
                 self.left_out.push(stamped);
                 let packet = before + at as u64 + 1;

@@ -179,7 +179,8 @@ fn the_text_of_captures_that_are_read_in_another_way_or_not_at_all() {
         (
             CaptureError::Unread { path: path(), unread: "5 packets of interface 2".to_owned() },
             "a.pcap: no packet can be read: 5 packets of interface 2, expected link type 1 (Ethernet), 101, 228 or 229 \
-             (raw IP), 113 or 276 (Linux cooked): record on the network interface itself",
+             (raw IP), 113 or 276 (Linux cooked), 0 or 108 (BSD loopback), 9, 50 or 51 (PPP), 104 (C-HDLC), 239 (NFLOG), \
+             281, 282, 284 or 285 (switch tags): record on the network interface itself",
             None,
         ),
         (
