@@ -75,7 +75,7 @@ pub fn apart(ingress: &SampledSide, egress: &SampledSide, window: Window) -> Vec
         }
         let about = if each > 1 { "about " } else { "" };
         let (code, what) = match before {
-            None => ("clock_offset", offset(level.ns)),
+            None => ("clock_offset", offset(level.ns, &joined)),
             Some(before) => {
                 let step_ns = level.ns.saturating_sub(before.ns);
                 ("clock_step", stepped(&joined, level.from, step_ns))
@@ -92,9 +92,28 @@ pub fn apart(ingress: &SampledSide, egress: &SampledSide, window: Window) -> Vec
     if warnings.iter().all(|warning| warning.count < FEWEST) { Vec::new() } else { warnings }
 }
 
-fn offset(ns: i64) -> String {
+fn offset(ns: i64, joined: &[Joined]) -> String {
     let ahead = if ns > 0 { "ahead of" } else { "behind" };
-    format!("the egress clock is {} {ahead} the ingress clock{}", size(ns), known(ns))
+    let (by, known) = (size(ns), known(ns));
+    let runs = match known {
+        // The same traffic in another run has the same packets.
+        "" if !overlap(joined) => {
+            ", or the captures, which do not overlap in time, are of two runs"
+        }
+        "" => ", or the captures are of two runs",
+        _ => "",
+    };
+    format!("the egress clock is {by} {ahead} the ingress clock{known}{runs}")
+}
+
+/// Whether some packets left, by the clock of their tap, while others entered.
+fn overlap(joined: &[Joined]) -> bool {
+    let ends = |stamps: &dyn Fn(&Joined) -> i64| {
+        let stamps = || joined.iter().map(stamps);
+        (stamps().min(), stamps().max())
+    };
+    let (entered, left) = (ends(&|packet| packet.entered.1), ends(&|packet| packet.left.1));
+    entered.0 <= left.1 && left.0 <= entered.1
 }
 
 /// The clock that was set, the one whose stamps are further apart than those of the other, and when by the other.

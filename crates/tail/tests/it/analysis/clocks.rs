@@ -196,6 +196,10 @@ fn captures_too_far_apart_to_match_are_told_with_their_offset() {
     assert_eq!((offset.code, offset.count), ("clock_offset", u64::from(PACKETS)));
     assert!(offset.invalidates);
     assert!(says(&offset.text, &["3600.000 s ahead of", "another time zone", "2,000 packets"]));
+    let [ingress, egress] = sides(&world(right, |_| -1_000 * SECOND_NS));
+    let found = apart(&ingress, &egress, wide().window);
+    let facts = &["1000.000 s behind", "do not overlap in time, are of two runs"];
+    assert!(says(&found[0].text, facts), "{found:?}");
     let (fitted, fit) = fitted(&world(right, hour));
     assert!(!fit.level_kept);
     let truth = quantiles(&analysis(&world(right, right)));
