@@ -102,6 +102,7 @@ def test_a_tick_is_found_among_many_late_packets_and_told_once(
     tailtrim.analyze(
         folder / "latencies-pre-rate10000-snort-fwd.pcap.zst",
         folder / "latencies-post-rate10000-snort-fwd.pcap.zst",
+        skip_s=1,
         out=tmp_path / "run",
     )
     found = explain(tmp_path / "run")

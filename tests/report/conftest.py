@@ -68,7 +68,7 @@ def published(
             ingress = max((published / "low-latency" / name).glob("*latencies-pre-*"))
             egress = ingress.with_name(ingress.name.replace("latencies-pre", "latencies-post"))
             place = folder / name.replace("/", "-")
-            tailtrim.analyze(ingress, egress, out=place)
+            tailtrim.analyze(ingress, egress, skip_s=1, out=place)
             runs[name] = tailtrim.RunDirectory(place)
         return runs[name]
 

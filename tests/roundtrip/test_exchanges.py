@@ -175,4 +175,4 @@ def test_the_command(tmp_path: Path) -> None:
     assert "7.0 µs" in shown.output
     wrong = run(app, ["analyze", path, path, "--round-trip"])
     assert "within one capture" in wrong.output
-    assert "has no --protocol" in run(app, ["analyze", path, "--protocol", "icmp"]).output
+    assert "of --round-trip" in run(app, ["analyze", path, "--protocol", "icmp"]).output

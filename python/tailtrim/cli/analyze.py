@@ -265,19 +265,20 @@ def command(  # noqa: PLR0913 - one parameter an option
     }
     at: dict[str, Any] = {"engine": engine, "server": server, "memory": memory, "scratch": scratch}
     interfaces = {"ingress_interface": ingress_interface, "egress_interface": egress_interface}
-    told = {"by": by, "lost": lost}
     changed = {"in_order": in_order, "direction": direction, "clock_fit": clock_fit}
-    of_pairs = interfaces | told | changed | {"jobs": jobs}
-    _refuse("a changed order, direction or clock", told if any(changed.values()) else {})
+    of_pairs = interfaces | changed | {"by": by, "lost": lost, "jobs": jobs}
+    _refuse(changed if by or lost else {}, "does not go with --by and --lost")
     if round_trip:
-        _refuse("--round-trip", of_pairs | decoding | {"allow-negative": allow_negative})
+        of_pairs["allow-negative"] = allow_negative
+        _refuse(of_pairs | decoding, "does not go with --round-trip")
         analysis = _round_trips(captures, matching, salvage=salvage, protocol=protocol, quiet=json)
     elif engine is EngineName.NATIVE:
-        _refuse("a capture of each side", {"protocol": protocol})
+        _refuse({"protocol": protocol}, "is that of --round-trip")
         asked = decoding | matching | of_pairs | {"keep_lost": lost is not None}
         analysis = _one_or_both(captures, asked, one=bool(json or objectives or out or by or lost))
     else:
-        _refuse(f"engine {engine}", of_pairs | {"protocol": protocol})
+        of_pairs["protocol"] = protocol
+        _refuse(of_pairs, f"is for the native matcher, engine {engine} has none")
         analysis = engine_options.analyze(captures, **at, decoding=decoding, matching=matching)
     _leave(analysis, by=by, lost=lost, json=json, name=out.name if out else Path(ingress).name)
     if out and not json:
@@ -321,12 +322,11 @@ def _leave(
     _print_more(analysis, by=by, lost=lost)
 
 
-def _refuse(way: str, options: dict[str, Any]) -> None:
-    """Refuse options that a way of matching does not have."""
+def _refuse(options: dict[str, Any], why: str) -> None:
+    """Refuse options that are given, the first one by name."""
     given = [name for name, value in options.items() if value and name != "salvage"]
     if given:
-        names = ", ".join(_SPELLED.get(name, name) for name in given)
-        raise ValueError(f"{way} has no --{names}")
+        raise ValueError(f"--{_SPELLED.get(given[0], given[0])} {why}")
 
 
 def _in_one_pass(captures: list[str], matching: dict[str, Any]) -> tailtrim.Analysis:

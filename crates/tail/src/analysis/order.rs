@@ -47,8 +47,12 @@ impl Summary {
         if let Some(warning) = warnings.iter().find(|one| one.code == "two_directions") {
             return Err(OrderError::TwoDirections { text: warning.text.clone() });
         }
-        // The clocks are told as wrong already, and with a correction the fastest packets may have no latency.
-        if self.clock_fit.is_some() || warnings.iter().any(|warning| warning.invalidates) {
+        let warned = warnings.iter().find(|warning| warning.code == "not_positive");
+        let not_positive = warned.map_or(0, |warning| warning.count);
+        // The clocks are told as wrong already, unless no packet at all left after it entered. With a correction the
+        // fastest packets may have no latency.
+        let told = warnings.iter().any(|warning| warning.invalidates) && not_positive < *samples;
+        if self.clock_fit.is_some() || told {
             return Ok(());
         }
         let median = latency_ns.quantiles.iter().find(|quantile| quantile.p == Probability::P50);
@@ -59,8 +63,6 @@ impl Summary {
         if latency_ns.min == Some(0) && latency_ns.max == Some(0) {
             return Err(OrderError::Same { samples: *samples });
         }
-        let warned = self.warnings.iter().find(|warning| warning.code == "not_positive");
-        let not_positive = warned.map_or(0, |warning| warning.count);
         Err(OrderError::Negative { not_positive, samples: *samples, median_ns })
     }
 }

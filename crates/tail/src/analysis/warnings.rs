@@ -278,6 +278,10 @@ impl Warnings {
     /// Warns of what the smallest latencies say about the clocks of the taps.
     fn add_clocks(&mut self, run: &Findings, latencies: &Ranked) {
         let Some(median_ns) = latencies.quantile(Probability::P50) else { return };
+        if run.latencies.not_positive == latencies.count() {
+            // The captures are swapped, or far apart: the smallest latencies are the largest ones.
+            return;
+        }
         let found = faults(&run.latencies.envelope, median_ns, &run.latencies.delay_variation);
         let Taps { ingress, .. } = &run.taps;
         self.0.extend(told::warnings(&found, ingress, run.ingress.packets, latencies.count()));
