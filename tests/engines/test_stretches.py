@@ -75,6 +75,8 @@ OPTIONS: dict[str, Any] = {
     "confidence": "0.95",
     "x552_trailer": False,
     "nanoseconds": False,
+    "in_order": False,
+    "direction": None,
     "salvage": False,
     "watched_to_the_end": False,
     "stalled": [],

@@ -280,9 +280,7 @@ def command(  # noqa: PLR0913 - one parameter an option
         of_pairs["protocol"] = protocol
         _refuse(of_pairs, f"is for the native matcher, engine {engine} has none")
         analysis = engine_options.analyze(captures, **at, decoding=decoding, matching=matching)
-    _leave(analysis, by=by, lost=lost, json=json, name=out.name if out else Path(ingress).name)
-    if out and not json:
-        show_run(out, out)
+    _leave(analysis, by=by, lost=lost, json=json, name=Path(ingress).name, out=out)
     from tailtrim.analysis.slo import JudgedRun  # noqa: PLC0415 - the help does without
 
     judge([JudgedRun(Path(ingress).name, analysis)], objectives, junit)
@@ -307,8 +305,14 @@ def _one_or_both(captures: list[str], asked: dict[str, Any], *, one: bool) -> ta
     raise typer.Exit(ExitCode.NEGATIVE if invalid else ExitCode.SUCCESS)
 
 
-def _leave(
-    analysis: tailtrim.Analysis, *, by: str | None, lost: Path | None, json: bool, name: str
+def _leave(  # noqa: PLR0913 - what the command line asks for
+    analysis: tailtrim.Analysis,
+    *,
+    by: str | None,
+    lost: Path | None,
+    json: bool,
+    name: str,
+    out: Path | None,
 ) -> None:
     """Write the lost packets and print the result."""
     if lost is not None:
@@ -318,8 +322,10 @@ def _leave(
     if json:
         say(_json(analysis, by))
         return
-    _print([analysis.summary], names=[name])
+    _print([analysis.summary], names=[out.name if out else name])
     _print_more(analysis, by=by, lost=lost)
+    if out is not None:
+        show_run(out, out)
 
 
 def _refuse(options: dict[str, Any], why: str) -> None:
