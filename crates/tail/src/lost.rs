@@ -1,8 +1,7 @@
 //! Lost packets found again in the ingress capture: which frames they are.
 
-use crate::analysis::{LostPacket, Options};
+use crate::analysis::{LostPacket, Options, signer};
 use crate::capture::{CaptureError, CaptureReader};
-use crate::signature::Signer;
 use std::collections::HashMap;
 use tailtrim_wire::flow::Flow;
 
@@ -32,10 +31,7 @@ pub fn find(
     options: &Options,
     signed: usize,
 ) -> Result<Vec<LostFrame>, CaptureError> {
-    let signer = match &options.selection {
-        Some(selection) => Signer::of_selection(selection.clone()),
-        None => Signer::new(options.rewrites).limited_to(signed),
-    };
+    let signer = signer(options).limited_to(signed);
     let mut wanted: HashMap<LostPacket, u64> = HashMap::new();
     for packet in lost {
         *wanted.entry(*packet).or_default() += 1;

@@ -41,6 +41,7 @@ pub use seconds::{Load, Second};
 pub use source::{Numbered, Numbers, Opened, Source};
 pub use stretch::Stretch;
 pub use terms::Terms;
+pub(crate) use terms::signer;
 
 use crate::capture::CaptureError;
 use crate::clock::ClockFit;

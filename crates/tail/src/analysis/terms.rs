@@ -112,7 +112,7 @@ fn early_and_repeated(first: &[Record], second: &[Record], shift_ns: i64) -> (bo
 }
 
 /// Signer of the options, before any capture is read.
-pub(super) fn signer(options: &Options) -> Signer {
+pub(crate) fn signer(options: &Options) -> Signer {
     match &options.selection {
         Some(selection) => Signer::of_selection(selection.clone()),
         None => Signer::new(options.rewrites),

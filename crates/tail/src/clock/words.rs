@@ -6,7 +6,6 @@ const SECOND_NS: i64 = 1_000_000_000;
 const DATED_FROM_NS: i64 = 315_532_800 * SECOND_NS;
 
 /// TAI − UTC since 2017, in s.
-#[allow(dead_code)]
 const TAI_AHEAD_S: i64 = 37;
 
 /// A time in the unit that fits it, without a sign: 37.000 s, 400.0 ms, 1.5 µs.
@@ -22,7 +21,6 @@ pub(crate) fn size(ns: i64) -> String {
 }
 
 /// Name of a difference that clocks often have.
-#[allow(dead_code)]
 pub(crate) fn known(ns: i64) -> &'static str {
     let off_by = |seconds: i64| (ns.abs() - seconds * SECOND_NS).abs() < SECOND_NS / 100;
     if off_by(TAI_AHEAD_S) {
