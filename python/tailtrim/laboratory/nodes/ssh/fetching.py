@@ -73,7 +73,7 @@ def fetched(session: SshSession, place: str, mark: str, target: Path) -> bool:
             began = part.tell()
             how = "cat" if packed else "gzip -1 -c"
             words = ("sh", "-c", _READ, "sh", place, mark, str(began), how)
-            lost, told, code = _read(session, words, part, unpacked=packed)
+            told, code = _read(session, words, part, unpacked=packed)
             if code == _MISSING:
                 raise _MissingError
             if found := _SUM.search(told):
@@ -81,13 +81,15 @@ def fetched(session: SshSession, place: str, mark: str, target: Path) -> bool:
                 if found.groups() != expected:
                     raise RunError(f"{session.role}: {place} changed while it was fetched")
             stuck = stuck + 1 if part.tell() == began else 0
-            if not lost or stuck == _STUCK:
+            whole = code == 0 and expected is not None and str(part.tell()) == expected[0]
+            if whole or stuck == _STUCK:
                 break
             session.go_on()
         part.flush()
         if code != 0 or expected != (str(part.tell()), _sha256(Path(part.name))):
             raise RunError(
-                f"{session.role}: {place} did not arrive whole: {' '.join(told.split())}"
+                f"{session.role}: {place} did not arrive whole: {part.tell():,} bytes came, and"
+                f" what sent them ended with {code}: {' '.join(told.split())}"
             )
         return True
     return False
@@ -95,22 +97,24 @@ def fetched(session: SshSession, place: str, mark: str, target: Path) -> bool:
 
 def _read(
     session: SshSession, words: tuple[str, ...], part: IO[bytes], *, unpacked: bool
-) -> tuple[bool, str, int]:
-    """Add what comes to a part; return whether the connection was lost, and what was told."""
+) -> tuple[str, int]:
+    """Add what comes to a part; return what was told and the exit code.
+
+    A connection that is lost may end with any code: ssh returns that of the script, if it came
+    before the last bytes were written.
+    """
     with tempfile.TemporaryFile(dir=Path(part.name).parent) as raw:
         try:
             ended = session.reading.fetch(raw, *session.held(words))
         except RunError:
-            lost, told, code = True, "", -1
+            told, code = "", OF_SSH
         else:
-            told = ended.stderr.decode(errors="replace")
-            # A busy host may learn late that its connection was lost; the script never ends so.
-            lost, code = ended.returncode == OF_SSH, ended.returncode
+            told, code = ended.stderr.decode(errors="replace"), ended.returncode
         raw.seek(0)
         unzip = zlib.decompressobj(_GZIP)
         while block := raw.read(_BLOCK):
             part.write(block if unpacked else unzip.decompress(block))
-    return lost, told, code
+    return told, code
 
 
 def _sha256(path: Path) -> str:
