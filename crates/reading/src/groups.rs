@@ -8,8 +8,8 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread;
-use tailtrim_tail::analysis::{Analysis, AnalysisError, Options, Source, analyze};
-use tailtrim_tail::groups::{group, largest, rest};
+use tailtrim_tail::analysis::{Analysis, AnalysisError, Options, analyze};
+use tailtrim_tail::groups::{group, largest};
 use tailtrim_wire::flow::{Field, Value};
 
 /// The analysis of a group; that of all packets in no group of their own has no value.
@@ -42,13 +42,9 @@ pub fn analyze_by(
             let one = || {
                 let CaptureInput { capture, .. } = open(captures[0], readings[0].clone())?;
                 let mut egress = open(captures[1], readings[1].clone())?.capture;
-                let mut ingress: Box<dyn Source> = match value {
-                    Some(value) => Box::new(group(capture, field, value)),
-                    None => Box::new(rest(capture, field, &values)),
-                };
+                let mut ingress = group(capture, field, &values, value);
                 let go_on = |_, _| ControlFlow::Continue(());
-                let egress: &mut dyn Source = &mut egress;
-                let analysis = analyze(&mut *ingress, egress, options, &mut (), go_on)?;
+                let analysis = analyze(&mut ingress, &mut egress, options, &mut (), go_on)?;
                 Ok((value, analysis))
             };
             let result = one();

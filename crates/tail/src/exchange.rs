@@ -1,7 +1,6 @@
 //! Requests and replies of one capture as the two sides of an analysis.
 
-use crate::capture::{CaptureError, CaptureReader};
-use crate::filtered::{Choice, Filtered};
+use crate::capture::{CaptureError, CaptureReader, Choice};
 use crate::signature::{Rewrites, Signature, Signer};
 use std::collections::HashMap;
 use tailtrim_wire::exchange::{Message, Part, Protocol};
@@ -95,19 +94,20 @@ impl Firsts {
 }
 
 /// The requests, or the replies, of a protocol in a capture of which nothing was read.
-pub fn messages(
-    capture: CaptureReader,
-    protocol: Protocol,
-    part: Part,
-) -> Filtered<impl FnMut(Link, &[u8]) -> Choice + Clone> {
+#[must_use]
+pub fn messages(capture: CaptureReader, protocol: Protocol, part: Part) -> CaptureReader {
     let side = if part == Part::Request { "requests" } else { "replies" };
-    let (name, mut firsts) = (format!("{}, {side}", capture.name()), Firsts::default());
-    Filtered::new(capture, name, false, move |link, frame| match Message::of_frame(link, frame) {
-        Some(message)
-            if message.protocol == protocol && message.part == part && firsts.is(&message) =>
-        {
-            Choice::TakeAs(Signature::of_bytes(&message.key()))
+    let (title, mut firsts) = (format!("{}, {side}", capture.name()), Firsts::default());
+    let choose = move |frame: Option<(Link, &[u8])>| {
+        let message = frame.and_then(|(link, frame)| Message::of_frame(link, frame));
+        match message {
+            Some(message)
+                if message.protocol == protocol && message.part == part && firsts.is(&message) =>
+            {
+                Choice::TakeAs(Signature::of_bytes(&message.key()))
+            }
+            _ => Choice::Leave,
         }
-        _ => Choice::Leave,
-    })
+    };
+    capture.titled(title).choosing(choose)
 }

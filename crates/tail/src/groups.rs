@@ -1,12 +1,11 @@
 //! Groups of ingress packets by a field, each analysed like a capture of its own.
 
-use crate::analysis::Source;
-use crate::capture::{CaptureError, CaptureReader};
-use crate::filtered::{Choice, Filtered};
+use crate::capture::{CaptureError, CaptureReader, Choice};
 use crate::signature::{Rewrites, Signer};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use tailtrim_wire::flow::{Field, Value};
+use tailtrim_wire::frame::Link;
 
 /// Values that are told apart when the largest groups are looked for. Packets of more are in no group of their own.
 const MOST_VALUES: usize = 1 << 20;
@@ -36,22 +35,22 @@ pub fn largest(
     Ok(values.into_iter().map(|(value, _)| value).collect())
 }
 
-/// Packets of an ingress capture whose field has a value.
+/// Packets of an ingress capture whose field has a value that is one of `groups`; `None` stands for those with another
+/// value, and those without a stamp.
 #[must_use]
-pub fn group(capture: CaptureReader, field: Field, of: Value) -> impl Source + Send {
-    let name = capture.name().to_owned();
-    Filtered::new(capture, name, false, move |link, frame: &[u8]| {
-        if Value::of_frame(field, link, frame) == of { Choice::Take } else { Choice::Leave }
-    })
-}
-
-/// Packets of an ingress capture whose field has none of these values, and those without a stamp.
-#[must_use]
-pub fn rest(capture: CaptureReader, field: Field, groups: &[Value]) -> impl Source + Send + use<> {
-    let name = capture.name().to_owned();
+pub fn group(
+    capture: CaptureReader,
+    field: Field,
+    groups: &[Value],
+    of: Option<Value>,
+) -> CaptureReader {
     let groups: Arc<HashSet<Value>> = Arc::new(groups.iter().copied().collect());
-    Filtered::new(capture, name, true, move |link, frame: &[u8]| {
-        let value = Value::of_frame(field, link, frame);
-        if groups.contains(&value) { Choice::Leave } else { Choice::Take }
+    capture.choosing(move |frame: Option<(Link, &[u8])>| {
+        let value = frame.map(|(link, frame)| Value::of_frame(field, link, frame));
+        if value.filter(|value| groups.contains(value)) == of {
+            Choice::Take
+        } else {
+            Choice::Leave
+        }
     })
 }

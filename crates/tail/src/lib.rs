@@ -17,7 +17,6 @@ pub mod capture;
 pub mod clock;
 pub mod directions;
 pub mod exchange;
-pub mod filtered;
 pub mod groups;
 pub mod lost;
 pub mod matching;

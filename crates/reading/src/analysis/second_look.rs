@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tailtrim_tail::analysis::{Analysis, AnalysisError, Options, Terms};
-use tailtrim_tail::capture::{CaptureError, CaptureReader, Link, Record, Wanted};
+use tailtrim_tail::capture::{CaptureError, CaptureReader, Choice, Link, Record};
 use tailtrim_tail::directions::{Direction, Directions, FirstPackets, Keys, LOOKED_AT};
 use tailtrim_tail::matching::DISORDER_NS;
 use tailtrim_tail::signature::Signer;
@@ -25,15 +25,15 @@ const WHOLE: usize = 2_048;
 /// Two captures that can be opened again.
 pub(super) struct SecondLook {
     sides: [(PathBuf, Reading); 2],
-    /// The frames of each that count, if not all do.
-    wanted: Option<[Wanted; 2]>,
+    /// The direction whose packets count, if not all do.
+    going: Option<(Direction, Arc<Directions>)>,
 }
 
 impl SecondLook {
     /// `None` where one is a pipe.
     pub(super) fn at(ingress: &CaptureInput, egress: &CaptureInput) -> Option<Self> {
         let (ingress, egress) = ingress.again.clone().zip(egress.again.clone())?;
-        Some(Self { sides: [ingress, egress], wanted: None })
+        Some(Self { sides: [ingress, egress], going: None })
     }
 
     /// The captures as if they had only packets of one direction, those of the other way round with the sides exchanged.
@@ -45,22 +45,13 @@ impl SecondLook {
         direction: Direction,
         options: &Options,
     ) -> Result<(Self, [CaptureInput; 2]), AnalysisError> {
-        let directions = Arc::new(self.directions(options)?.ok_or(AnalysisError::OneDirection)?);
-        let mut wanted = [0, 1].map(|side| {
-            let directions = Arc::clone(&directions);
-            let wanted: Wanted =
-                Arc::new(move |link, frame| directions.has(direction, side, link, frame));
-            wanted
-        });
+        let directions = self.directions(options)?.ok_or(AnalysisError::OneDirection)?;
+        self.going = Some((direction, Arc::new(directions)));
         if direction == Direction::Reverse {
             self.sides.reverse();
-            wanted.reverse();
         }
-        let [mut ingress, mut egress] = [self.open(0)?, self.open(1)?];
-        ingress.capture.only(Arc::clone(&wanted[0]));
-        egress.capture.only(Arc::clone(&wanted[1]));
-        self.wanted = Some(wanted);
-        Ok((self, [ingress, egress]))
+        let sides = [self.open(0)?, self.open(1)?];
+        Ok((self, sides))
     }
 
     /// The directions of the first packets, where there are two.
@@ -81,7 +72,7 @@ impl SecondLook {
     /// Adds to the warnings what explains packets in no pair, and negative latencies. Captures without any are not read
     /// again.
     pub(super) fn explain(&self, analysis: &mut Analysis, options: &Options) {
-        if self.wanted.is_none()
+        if self.going.is_none()
             && unmatched::may_go_both_ways(&analysis.leftovers, &analysis.summary)
             && let Ok(Some(directions)) = self.directions(options)
         {
@@ -101,10 +92,6 @@ impl SecondLook {
         let [mut ingress, mut egress] = [self.open(0)?, self.open(1)?];
         let terms = Terms::of(&mut ingress.capture, &mut egress.capture, options)?;
         let leftovers = &analysis.leftovers;
-        if let Some([entering, leaving]) = &self.wanted {
-            ingress.capture.only(Arc::clone(entering));
-            egress.capture.only(Arc::clone(leaving));
-        }
         let (lost, entered) = read(ingress, &leftovers.lost, 0, &terms)?;
         let (unmatched, left) = read(egress, &leftovers.unmatched, terms.shift_ns(), &terms)?;
         Ok((Kept { lost, unmatched, first: [entered, left] }, terms))
@@ -112,7 +99,15 @@ impl SecondLook {
 
     fn open(&self, side: usize) -> Result<CaptureInput, CaptureError> {
         let (path, reading) = &self.sides[side];
-        source::open(path, reading.clone())
+        let input = source::open(path, reading.clone())?;
+        let Some((direction, directions)) = self.going.clone() else { return Ok(input) };
+        // Those of the other way round have their sides exchanged.
+        let tap = if direction == Direction::Reverse { 1 - side } else { side };
+        let choose = move |frame: Option<(Link, &[u8])>| match frame {
+            Some((link, frame)) if !directions.has(direction, tap, link, frame) => Choice::Leave,
+            _ => Choice::Take,
+        };
+        Ok(CaptureInput { capture: input.capture.choosing(choose), ..input })
     }
 }
 

@@ -76,7 +76,7 @@ pub trait Source {
 
 impl Source for CaptureReader {
     fn name(&self) -> &str {
-        self.name()
+        self.title()
     }
 
     fn peek(&mut self, signer: &Signer) -> Result<Vec<Record>, CaptureError> {

@@ -5,7 +5,7 @@
 
 use super::error::Damage;
 use super::keep::Keep;
-use super::side::{Only, Place};
+use super::side::Place;
 use super::{BATCH, Progress, Record};
 use crate::signature::Signer;
 use std::collections::BTreeMap;
@@ -64,7 +64,6 @@ const TYPES: &[(u8, &str)] = &[
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Decoder {
-    pub(super) only: Option<Only>,
     /// Packets that the card says it dropped.
     drops: u64,
     /// Packets that are not read, by interface and type.
@@ -157,20 +156,20 @@ impl Decoder {
             return None;
         }
         let place = Place { index: Some(interface), names: &[], direction: None };
-        if self.only.as_ref().is_some_and(|only| !only.takes(&place)) {
+        let link = match kind {
+            ETHERNET | 11 | 16 | 20 => Some(Link::Ethernet),
+            22 | 23 => Some(Link::RawIp),
+            _ => None,
+        };
+        if !keep.takes(&place, link.is_some()) {
             return None;
         }
-        let link = match kind {
-            ETHERNET | 11 | 16 | 20 => Link::Ethernet,
-            22 | 23 => Link::RawIp,
-            _ => {
-                let name = TYPES.iter().find(|(known, _)| *known == kind).map(|(_, name)| *name);
-                let name = name.map_or(String::new(), |name| format!(", {name}"));
-                *self.unread.entry((interface, format!("ERF type {kind}{name}"))).or_default() += 1;
-                return None;
-            }
+        let Some(link) = link else {
+            let name = TYPES.iter().find(|(known, _)| *known == kind).map(|(_, name)| *name);
+            let name = name.map_or(String::new(), |name| format!(", {name}"));
+            *self.unread.entry((interface, format!("ERF type {kind}{name}"))).or_default() += 1;
+            return None;
         };
-        keep.place(&place);
         self.drops = self.drops.saturating_add(drops);
         let (frame, length) = match link {
             Link::Ethernet => without_fcs(body.get(ETHERNET_PAD..).unwrap_or_default(), length),

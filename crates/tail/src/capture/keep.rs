@@ -1,9 +1,7 @@
 //! Parts of a stamped frame that are kept beside its record.
 
-use super::Record;
 use super::side::Place;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use tailtrim_wire::frame::{Encapsulation, Link};
 use tailtrim_wire::label::Label;
 use xxhash_rust::xxh3::xxh3_64;
@@ -19,9 +17,12 @@ pub(super) trait Keep {
     /// A packet of which the capture has an identifier only.
     fn identifier(&mut self, identifier: u32);
 
-    /// Place of a frame, where the capture tells it and every record is looked at.
+    /// Whether a packet at this place takes part; asked where the capture tells it and every record is looked at. Links that
+    /// are not understood are not read.
     #[inline]
-    fn place(&mut self, _: &Place<'_>) {}
+    fn takes(&mut self, _: &Place<'_>, _is_read: bool) -> bool {
+        true
+    }
 }
 
 /// Nothing: the compiler leaves no trace of it in the path of matching.
@@ -33,73 +34,20 @@ impl Keep for () {
     fn identifier(&mut self, _: u32) {}
 }
 
-/// Says which frames of a capture are wanted.
-pub type Wanted = Arc<dyn Fn(Link, &[u8]) -> bool + Send + Sync>;
-
-/// Leaves out frames that are not wanted.
-#[derive(Clone)]
-pub(super) struct Filter {
-    pub(super) wanted: Wanted,
-    /// Of the stamped frames that were read last.
-    verdicts: Vec<bool>,
-}
-
-impl Filter {
-    pub(super) fn new(wanted: Wanted) -> Self {
-        Self { wanted, verdicts: Vec::new() }
-    }
-
-    /// Sees the frames first and shows those that are wanted to `keep`.
-    pub(super) fn before<'a, K>(&'a mut self, keep: &'a mut K) -> Filtering<'a, K> {
-        Filtering { filter: self, keep }
-    }
-
-    /// Takes out of the records those of frames that are not wanted.
-    pub(super) fn leave_out(&mut self, records: &mut Vec<Record>) {
-        let mut verdicts = self.verdicts.drain(..);
-        records.retain(|record| !record.stamped || verdicts.next().unwrap_or(true));
-    }
-}
-
-/// Shows wanted frames to another one.
-pub(super) struct Filtering<'a, K> {
-    filter: &'a mut Filter,
-    keep: &'a mut K,
-}
-
-impl<K: Keep> Keep for Filtering<'_, K> {
-    fn frame(&mut self, link: Link, frame: &[u8]) {
-        let wanted = (self.filter.wanted)(link, frame);
-        self.filter.verdicts.push(wanted);
-        if wanted {
-            self.keep.frame(link, frame);
-        }
-    }
-
-    fn identifier(&mut self, identifier: u32) {
-        self.filter.verdicts.push(true);
-        self.keep.identifier(identifier);
-    }
-}
-
-/// In what frames of one signature may differ: the L2 header and the TTL; `None` of frames that are not wanted.
+/// In what frames of one signature may differ: the L2 header and the TTL.
 #[derive(Default)]
-pub(super) struct Forms {
-    pub(super) forms: Vec<Option<u64>>,
-    pub(super) wanted: Option<Wanted>,
-}
+pub(super) struct Forms(pub(super) Vec<u64>);
 
 impl Keep for Forms {
     fn frame(&mut self, link: Link, frame: &[u8]) {
         let start = link.payload(frame).map_or(frame.len(), |(_, start)| start).min(frame.len());
         // TTL or hop limit, beside a byte that does not change.
         let ttl = frame.get(start + 7..start + 9).unwrap_or_default();
-        let wanted = self.wanted.as_ref().is_none_or(|wanted| wanted(link, frame));
-        self.forms.push(wanted.then(|| xxh3_64(&[&frame[..start], ttl].concat())));
+        self.0.push(xxh3_64(&[&frame[..start], ttl].concat()));
     }
 
     fn identifier(&mut self, _: u32) {
-        self.forms.push(Some(0));
+        self.0.push(0);
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod erf;
 mod error;
+mod filter;
 mod foreign;
 mod format;
 mod input;
@@ -19,6 +20,7 @@ mod track;
 pub mod write;
 
 pub use error::{CaptureError, Remedy};
+pub use filter::{Choice, Choose};
 pub use foreign::Unread;
 pub use format::{Format, StampSource};
 pub use input::{Input, Streamed, Whole};
@@ -32,7 +34,6 @@ pub use track::{CHAIN, Track};
 use crate::signature::Signer;
 use error::Damage;
 use keep::Keep;
-pub use keep::Wanted;
 use std::collections::BTreeMap;
 pub use tailtrim_wire::frame::Link;
 
@@ -73,19 +74,18 @@ impl Decoder {
         }
     }
 
-    /// Has the place of each record looked at, and leaves out those that `only` does not take. The error names a format that
+    /// Has the place of each record looked at, and says whether each record tells a direction. The error names a format that
     /// does not tell interfaces.
-    fn look_at_places(&mut self, only: Option<Only>) -> Result<(), &'static str> {
+    fn look_at_places(&mut self) -> Result<bool, &'static str> {
         match self {
             Self::Pcap(decoder) if decoder.has_places() => {
-                decoder.look_at_each(only.map(Only::of_a_direction));
+                decoder.look_at_each();
+                Ok(true)
             }
-            Self::Pcapng(decoder) => decoder.only = only,
-            Self::Erf(decoder) => decoder.only = only,
-            Self::Pcap(_) => return Err("a pcap of one interface"),
-            Self::Mscap(_) => return Err("a MoonSniff capture"),
+            Self::Pcapng(_) | Self::Erf(_) => Ok(false),
+            Self::Pcap(_) => Err("a pcap of one interface"),
+            Self::Mscap(_) => Err("a MoonSniff capture"),
         }
-        Ok(())
     }
 
     /// Packets that are not read, by interface and link type.

@@ -7,7 +7,7 @@
 use super::error::Damage;
 use super::foreign::{FRAMES, link_type_name, what_else};
 use super::keep::Keep;
-use super::side::{InterfaceDirection, Only, Place};
+use super::side::{InterfaceDirection, Place};
 use super::write::stands_for_none;
 use super::{BATCH, Progress, Record, StampSource};
 use crate::signature::{HEAD, Shape, Signer};
@@ -52,7 +52,6 @@ pub(super) struct Decoder {
     header_len: usize,
     /// Every record is looked at on its own: the shape of the one before says nothing.
     each: bool,
-    only: Option<Only>,
 }
 
 impl Decoder {
@@ -113,7 +112,7 @@ impl Decoder {
         // A snap length beyond 16 MiB is "no limit" in some writers, not a promise of such frames.
         let longest = if longest > 1 << 24 { LONGEST_FRAME } else { longest };
         let each = header_len != RECORD_HEADER_LEN;
-        Ok(Self { swapped, resolution_ns, longest, link, stamps, header_len, each, only: None })
+        Ok(Self { swapped, resolution_ns, longest, link, stamps, header_len, each })
     }
 
     /// Bytes of a record header where this is another variant of pcap, with the same magic number: Nokia's, or one of old
@@ -137,10 +136,9 @@ impl Decoder {
         self.header_len == MODIFIED_HEADER_LEN || matches!(self.link, Link::Cooked | Link::Cooked2)
     }
 
-    /// Looks at each record on its own, and leaves out those that `only` does not take.
-    pub(super) fn look_at_each(&mut self, only: Option<Only>) {
+    /// Looks at each record on its own.
+    pub(super) fn look_at_each(&mut self) {
         self.each = true;
-        self.only = only;
     }
 
     /// Interface and direction of a record, of which these are the header and the frame.
@@ -265,12 +263,8 @@ impl Decoder {
             };
             let Some((frame, next)) = body.split_at_checked(captured) else { return Ok(None) };
             *rest = next;
-            if self.each && self.has_places() {
-                let place = self.place(header, frame);
-                keep.place(&place);
-                if self.only.as_ref().is_some_and(|only| !only.takes(&place)) {
-                    continue;
-                }
+            if self.each && self.has_places() && !keep.takes(&self.place(header, frame), true) {
+                continue;
             }
             let cut = captured < length as usize;
             let record = if self.stamps == StampSource::X552Trailer {

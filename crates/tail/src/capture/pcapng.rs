@@ -4,7 +4,7 @@
 use super::error::Damage;
 use super::foreign::unread_link_type;
 use super::keep::Keep;
-use super::side::{InterfaceDirection, Only, Place};
+use super::side::{InterfaceDirection, Place};
 use super::write::stands_for_none;
 use super::{BATCH, Progress, Record, StampSource};
 use crate::signature::Signer;
@@ -64,7 +64,6 @@ pub(super) struct Decoder {
     interfaces: Vec<Interface>,
     /// Frames dropped in the sections before.
     drops: u64,
-    pub(super) only: Option<Only>,
     /// Packets of interfaces whose frames are not read, by number and link type.
     pub(super) unread: BTreeMap<(u32, String), u64>,
 }
@@ -82,7 +81,6 @@ impl Decoder {
             big_endian: false,
             interfaces: Vec::new(),
             drops: 0,
-            only: None,
             unread: BTreeMap::new(),
         }
     }
@@ -230,7 +228,7 @@ impl Decoder {
             )
         })?;
         let place = Place { index: Some(index), names: &interface.names, direction };
-        if self.only.as_ref().is_some_and(|only| !only.takes(&place)) {
+        if !keep.takes(&place, interface.link.is_some()) {
             return Ok(None);
         }
         let Some(link) = interface.link else {
@@ -238,7 +236,6 @@ impl Decoder {
             *self.unread.entry((index, unread_link_type(link_type))).or_default() += 1;
             return Ok(None);
         };
-        keep.place(&place);
         Ok(Some((interface, link)))
     }
 

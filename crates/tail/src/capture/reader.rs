@@ -1,7 +1,8 @@
 //! A capture being read: its format recognised, records handed out in batches, damage with its place.
 
 use super::error::Damage;
-use super::keep::{Encapsulations, Filter, Forms, Keep, Labels, Shown, Wanted};
+use super::filter::{Choose, Filter};
+use super::keep::{Encapsulations, Forms, Keep, Labels, Shown};
 use super::side::Survey;
 use super::track::{CHAIN, Track};
 use super::{
@@ -28,7 +29,9 @@ pub struct CaptureReader {
     failure: Option<std::io::Error>,
     /// Those of the records that were read last, if they are wanted.
     labels: Option<Labels>,
+    /// The packets that are read, if not all are.
     filter: Option<Filter>,
+    title: Option<String>,
     ended: bool,
 }
 
@@ -92,8 +95,15 @@ impl CaptureReader {
     /// # Errors
     /// [`CaptureError::NoPlaces`] where the capture does not tell interfaces.
     pub fn take_only(&mut self, only: Only) -> Result<(), CaptureError> {
-        let taken = self.decoder.look_at_places(Some(only));
-        taken.map_err(|found| CaptureError::NoPlaces { path: self.name.clone(), found })
+        let of_a_direction = self.look_at_places()?;
+        let only = if of_a_direction { only.of_a_direction() } else { only };
+        self.filter.get_or_insert_default().only = Some(only);
+        Ok(())
+    }
+
+    fn look_at_places(&mut self) -> Result<bool, CaptureError> {
+        let looked = self.decoder.look_at_places();
+        looked.map_err(|found| CaptureError::NoPlaces { path: self.name.clone(), found })
     }
 
     /// Reads the capture to its end and counts its packets by interface and direction.
@@ -101,8 +111,7 @@ impl CaptureReader {
     /// # Errors
     /// Those of [`read`](Self::read), and [`CaptureError::NoPlaces`].
     pub fn survey(mut self) -> Result<Vec<Seen>, CaptureError> {
-        let looked = self.decoder.look_at_places(None);
-        looked.map_err(|found| CaptureError::NoPlaces { path: self.name.clone(), found })?;
+        self.look_at_places()?;
         let (signer, mut batch) = (Signer::new(Rewrites::default()), Vec::new());
         let mut survey = Survey::default();
         while self.read_keeping(&signer, &mut batch, &mut survey)? {}
@@ -128,12 +137,13 @@ impl CaptureReader {
             failure: None,
             labels: None,
             filter: None,
+            title: None,
             ended: false,
         }
     }
 
     /// Where the records of this capture begin, of which none was read yet; `None` where only reading it from its begin tells: other formats than
-    /// classic pcap, stamps that are not in the record headers, and captures of which only [some frames](Self::only) count.
+    /// classic pcap, stamps that are not in the record headers, and captures of which [not all packets](Self::choosing) count.
     #[must_use]
     pub fn track(&self) -> Option<Track> {
         match &self.decoder {
@@ -161,9 +171,23 @@ impl CaptureReader {
         self.labels.as_ref().map(|kept| kept.encapsulations.clone()).unwrap_or_default()
     }
 
-    /// Reads only the frames that are wanted, as if the capture had no others.
-    pub fn only(&mut self, wanted: Wanted) {
-        self.filter = Some(Filter::new(wanted));
+    /// Reads only the packets that are chosen, as if the capture had no others, and those only that were chosen before.
+    #[must_use]
+    pub fn choosing(mut self, choose: impl Choose + 'static) -> Self {
+        self.filter.get_or_insert_default().choose.push(Box::new(choose));
+        self
+    }
+
+    /// Names the packets that are read, beside the capture that they are of.
+    #[must_use]
+    pub fn titled(self, title: String) -> Self {
+        Self { title: Some(title), ..self }
+    }
+
+    /// Name of the packets that are read: that of the capture unless they are [titled](Self::titled).
+    #[must_use]
+    pub fn title(&self) -> &str {
+        self.title.as_ref().unwrap_or(&self.name)
     }
 
     /// The capture, as the user named it.
@@ -283,14 +307,7 @@ impl CaptureReader {
         if self.input.window().is_empty() && self.failure.is_some() {
             self.extend()?;
         }
-        let (records, decoder) = match self.filter.clone() {
-            None => self.ahead(signer, keep),
-            Some(mut filter) => {
-                let (mut records, decoder) = self.ahead(signer, &mut filter.before(keep));
-                filter.leave_out(&mut records);
-                (records, decoder)
-            }
-        };
+        let (records, decoder) = self.ahead(signer, keep);
         if let (Decoder::Mscap(decoder), Decoder::Mscap(ahead)) = (&mut self.decoder, decoder) {
             decoder.learn_width(&ahead);
         }
@@ -301,25 +318,40 @@ impl CaptureReader {
     /// L2 header and TTL.
     #[must_use]
     pub fn peek_forms(&self) -> Vec<u64> {
-        let wanted = self.filter.as_ref().map(|filter| filter.wanted.clone());
-        let mut forms = Forms { wanted, forms: Vec::new() };
+        let mut forms = Forms::default();
         let (records, _) = self.ahead(&Signer::new(Rewrites::default()), &mut forms);
-        let mut forms = forms.forms.into_iter();
-        let form = |record: &Record| if record.stamped { forms.next().flatten() } else { Some(0) };
+        let mut forms = forms.0.into_iter();
+        let form = |record: &Record| if record.stamped { forms.next() } else { Some(0) };
         records.iter().filter_map(form).collect()
     }
 
     /// The records at hand, and the decoder behind them.
     fn ahead(&self, signer: &Signer, keep: &mut impl Keep) -> (Vec<Record>, Decoder) {
         let window = self.input.window();
-        let mut window = &window[..window.len().min(PEEK_BYTES)];
-        let mut decoder = self.decoder.clone();
+        let window = &window[..window.len().min(PEEK_BYTES)];
         let mut records = Vec::new();
+        let Some(mut filter) = self.filter.clone() else {
+            let decoder = self.decode_ahead(window, signer, &mut records, keep);
+            return (records, decoder);
+        };
+        let decoder = self.decode_ahead(window, signer, &mut records, &mut filter.before(keep));
+        filter.leave_out(&mut records);
+        (records, decoder)
+    }
+
+    fn decode_ahead(
+        &self,
+        mut window: &[u8],
+        signer: &Signer,
+        records: &mut Vec<Record>,
+        keep: &mut impl Keep,
+    ) -> Decoder {
+        let mut decoder = self.decoder.clone();
         loop {
-            let Progress { consumed, damage } = decoder.decode(window, signer, &mut records, keep);
+            let Progress { consumed, damage } = decoder.decode(window, signer, records, keep);
             window = &window[consumed..];
             if consumed == 0 || damage.is_some() {
-                return (records, decoder);
+                return decoder;
             }
         }
     }
@@ -328,7 +360,11 @@ impl CaptureReader {
     pub fn next_stamps(&mut self, signer: &Signer) -> Vec<i64> {
         loop {
             let (window, mut records) = (self.input.window(), Vec::new());
-            let progress = self.decoder.clone().decode(window, signer, &mut records, &mut ());
+            let mut filter = self.filter.clone().unwrap_or_default();
+            let mut decoder = self.decoder.clone();
+            let progress =
+                decoder.decode(window, signer, &mut records, &mut filter.before(&mut ()));
+            filter.leave_out(&mut records);
             let enough = window.len() >= PEEK_BYTES || progress.damage.is_some();
             let stamps: Vec<i64> = records
                 .iter()

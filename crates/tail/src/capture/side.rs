@@ -103,9 +103,12 @@ impl Keep for Survey {
 
     fn identifier(&mut self, _: u32) {}
 
-    fn place(&mut self, place: &Place<'_>) {
-        let key = (place.index, place.names.to_vec(), place.direction);
-        *self.0.entry(key).or_default() += 1;
+    fn takes(&mut self, place: &Place<'_>, is_read: bool) -> bool {
+        if is_read {
+            let key = (place.index, place.names.to_vec(), place.direction);
+            *self.0.entry(key).or_default() += 1;
+        }
+        true
     }
 }
 
