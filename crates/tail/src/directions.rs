@@ -13,8 +13,9 @@ use crate::matching::Window;
 use crate::signature::Signature;
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet};
-use tailtrim_wire::frame::{Link, layers};
-use xxhash_rust::xxh3::xxh3_64;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use tailtrim_wire::flow::Flow;
+use tailtrim_wire::frame::Link;
 
 /// Fewest packets of a direction, and its least part of all: what clocks and errors leave is no direction.
 const FEWEST: usize = 10;
@@ -38,15 +39,14 @@ pub enum Direction {
     Reverse,
 }
 
-/// Marks of a packet by which its direction may be known, from the coarsest on: MAC addresses, the source's address, both
-/// addresses, addresses and ports.
+/// Hashes by which the direction of a packet may be known, from the coarsest on: of the MAC addresses, the source's address,
+/// both addresses, the flow. Without IP the MAC addresses are all there is.
 type Marks = [u64; 4];
 
-/// Marks of a packet, and its addresses.
+/// Marks of a packet, and that of the receiver's address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Keys {
     marks: Marks,
-    source: u64,
     destination: u64,
 }
 
@@ -55,23 +55,25 @@ impl Keys {
     #[must_use]
     pub fn of(link: Link, frame: &[u8]) -> Self {
         let macs = if link == Link::Ethernet { frame.get(..12) } else { None }.unwrap_or_default();
-        let (ethertype, start) = link.payload(frame).unwrap_or((0, frame.len()));
-        let packet = frame.get(start..).unwrap_or_default();
-        let found = layers(ethertype, packet).and_then(|layers| {
-            let (from, size) = if layers.v6 { (8, 16) } else { (12, 4) };
-            let addresses = packet.get(from..from + 2 * size)?.split_at(size);
-            let ports =
-                layers.transport.and_then(|_| packet.get(layers.payload..layers.payload + 4));
-            Some((addresses, ports.unwrap_or_default()))
-        });
-        // Without IP the MAC addresses are all there is.
-        let at = macs.len() / 2;
-        let ((source, destination), ports) = found.unwrap_or(((&macs[at..], &macs[..at]), &[]));
-        let both = [source, destination].concat();
-        let marks =
-            [xxh3_64(macs), xxh3_64(source), xxh3_64(&both), xxh3_64(&[&both, ports].concat())];
-        Self { marks, source: marks[1], destination: xxh3_64(destination) }
+        let flow = Flow::of_frame(link, frame);
+        let (to, from) = macs.split_at(macs.len() / 2);
+        let [source, destination] = flow.map_or_else(
+            || [hash(from), hash(to)],
+            |flow| [hash(flow.source), hash(flow.destination)],
+        );
+        let [macs, both] = [hash(macs), hash([source, destination])];
+        Self { marks: [macs, source, both, flow.map_or(both, hash)], destination }
     }
+
+    fn source(&self) -> u64 {
+        self.marks[1]
+    }
+}
+
+fn hash(of: impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    of.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// A packet that is on both sides.
@@ -120,13 +122,13 @@ impl FirstPackets {
         // Packets that come back go to where the others came from, or come from where they went.
         let ends = |side: usize| {
             let sources: HashSet<u64> =
-                of(Direction::Forward).map(|one| one.keys[side].source).collect();
+                of(Direction::Forward).map(|one| one.keys[side].source()).collect();
             let goals: HashSet<u64> =
                 of(Direction::Forward).map(|one| one.keys[side].destination).collect();
             of(Direction::Reverse)
                 .filter(|one| {
-                    let Keys { source, destination, .. } = one.keys[side];
-                    goals.contains(&source) || sources.contains(&destination)
+                    let keys = one.keys[side];
+                    goals.contains(&keys.source()) || sources.contains(&keys.destination)
                 })
                 .count()
         };
