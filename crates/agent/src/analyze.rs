@@ -11,7 +11,6 @@ use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use tailtrim_reading::analysis::{all_cores, analyze};
-use tailtrim_reading::clocks;
 use tailtrim_reading::source::{self, Reading};
 use tailtrim_tables::{SampleSink, write_tables};
 use tailtrim_tail::analysis::{Analysis, AnalysisError, Departures, Options};
@@ -101,33 +100,25 @@ impl From<AnalysisError> for Failure {
 }
 
 fn summary(request: &Analyze, departures: Departures) -> Result<Summary, Failure> {
-    let side = |interface: Option<&String>, side: InterfaceDirection| {
+    let open = |capture: &Path, interface: Option<&String>, side: InterfaceDirection| {
         let only = interface.map(|interface| Only::named(interface, side));
-        Reading { stamps: request.stamps, salvage: request.salvage, only }
+        let reading = Reading { stamps: request.stamps, salvage: request.salvage, only };
+        source::open(capture, reading).or_hint(Exit::Usage)
     };
-    let readings = [
-        side(request.ingress_interface.as_ref(), InterfaceDirection::In),
-        side(request.egress_interface.as_ref(), InterfaceDirection::Out),
-    ];
-    let captures = [request.ingress.as_path(), request.egress.as_path()];
-    let open = |at: usize| source::open(captures[at], readings[at].clone()).or_hint(Exit::Usage);
-    let (ingress, egress) = (open(0)?, open(1)?);
+    let ingress =
+        open(&request.ingress, request.ingress_interface.as_ref(), InterfaceDirection::In)?;
+    let egress = open(&request.egress, request.egress_interface.as_ref(), InterfaceDirection::Out)?;
     let direction = request.direction;
-    let mut options = Options { departures, direction, ..request.matching.options() };
+    let fit_clocks = request.clock_fit;
+    let options = Options { departures, direction, fit_clocks, ..request.matching.options() };
     let jobs = request.jobs.unwrap_or_else(all_cores);
-    if request.clock_fit {
-        options.clock_fit =
-            clocks::fit(captures, &readings, &options, jobs).or_hint(Exit::Usage)?;
-    }
     let progress = |_, _| ControlFlow::Continue(());
     if let Some(directory) = &request.out {
         fs::create_dir_all(directory)
             .and_then(|()| clear(directory))
             .map_err(AnalysisError::Sink)?;
     }
-    let checked = |mut analysis: Analysis| {
-        clocks::look_again(&mut analysis, captures, &readings, &options, jobs)
-            .or_hint(Exit::Usage)?;
+    let checked = |analysis: Analysis| {
         request.matching.check_order(&analysis.summary).or_hint(Exit::Usage).map(|()| analysis)
     };
     if let (Some(directory), true) = (&request.out, request.by_minute) {

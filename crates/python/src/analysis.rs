@@ -11,8 +11,8 @@ use std::io;
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
+use tailtrim_reading::analysis;
 use tailtrim_reading::source::{self, Extent, Reading};
-use tailtrim_reading::{analysis, clocks};
 use tailtrim_tables::{SampleSink, batches, write_lost, write_tables};
 use tailtrim_tail::analysis::{Analysis, AnalysisError, Departures, Options, Sample};
 use tailtrim_tail::capture::{InterfaceDirection, Only, StampSource};
@@ -199,7 +199,7 @@ pub(crate) fn sides(reading: &Reading, named: (Option<String>, Option<String>)) 
 /// Matches two captures, on all cores or at most on `jobs` of them. `progress` is called now and then with the share done (0 to 1) or `None` where
 /// it cannot be known. Samples are streamed to `sample.parquet` in `directory` where one is given, and
 /// kept in memory with `keep_samples`. `keep_lost` is the number of lost packets to find in the ingress capture, which is
-/// read again for it. With `clock_fit`, the clocks of the taps are corrected as [`clocks::fit`] finds.
+/// read again for it. With `clock_fit`, the clocks of the taps are corrected by what the fastest packets show.
 #[pyfunction]
 #[pyo3(signature = (ingress, egress, *, signature, masks, trim_ns, window_ns, quantiles, confidence,
     x552_trailer, nanoseconds, salvage, watched_to_the_end, directory, keep_samples, progress, stalled = Vec::new(),
@@ -250,7 +250,8 @@ pub(crate) fn analyze(
         in_order,
         direction,
     };
-    let (reading, mut options) = (asked.reading(), Options { lost: keep_lost, ..asked.options()? });
+    let options = Options { lost: keep_lost, fit_clocks: clock_fit, ..asked.options()? };
+    let reading = asked.reading();
     let mut sink = SampleSink::new(keep_samples, directory.as_deref())
         .map_err(|error| output_failed(directory.as_deref().unwrap_or(&ingress), &error))?;
     let mut raised = None;
@@ -259,9 +260,6 @@ pub(crate) fn analyze(
     let result = py.detach(|| {
         let captures = [path.as_path(), egress.as_path()];
         let jobs = jobs.unwrap_or_else(analysis::all_cores);
-        if clock_fit {
-            options.clock_fit = clocks::fit(captures, &readings, &options, jobs)?;
-        }
         let ingress = source::open(captures[0], readings[0].clone())?;
         let egress = source::open(captures[1], readings[1].clone())?;
         let extents = [ingress.extent.clone(), egress.extent.clone()];
@@ -275,8 +273,7 @@ pub(crate) fn analyze(
             |ingress_offset, egress_offset| told.tell([ingress_offset, egress_offset]),
         )
         .and_then(|analysis| sink.close().map(|()| analysis).map_err(AnalysisError::Sink))
-        .and_then(|mut analysis| {
-            clocks::look_again(&mut analysis, captures, &readings, &options, jobs)?;
+        .and_then(|analysis| {
             let lost = (keep_lost > 0)
                 .then(|| {
                     let signed = analysis.summary.signature.bytes;

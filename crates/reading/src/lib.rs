@@ -2,7 +2,6 @@
 #![forbid(unsafe_code)]
 
 pub mod analysis;
-pub mod clocks;
 mod cores;
 pub mod groups;
 pub mod source;

@@ -7,6 +7,7 @@
 //! same batches in the same order as on one core. A further thread takes the samples, unless the sink follows the
 //! decisions.
 
+mod clocks;
 mod coordinator;
 mod cuts;
 mod joining;
@@ -60,7 +61,7 @@ pub fn all_cores() -> NonZeroUsize {
 }
 
 /// Analyses two captures on at most so many cores. Otherwise as [`analysis::analyze`], with what
-/// [a second look](second_look) says of packets in no pair.
+/// [a second look](second_look) says of the clocks and of packets in no pair.
 ///
 /// # Errors
 /// Those of [`analysis::analyze`].
@@ -78,9 +79,17 @@ pub fn analyze<S: Sink + Send>(
         [ingress, egress] = sides;
         again = Some(way);
     }
+    let fitted;
+    let options = if options.fit_clocks {
+        let clock_fit = again.as_ref().ok_or(AnalysisError::Pipe)?.clock_fit(options, jobs)?;
+        fitted = Options { clock_fit, ..options.clone() };
+        &fitted
+    } else {
+        options
+    };
     let mut analysis = first_look(ingress, egress, jobs, options, sink, progress)?;
     if let Some(again) = again {
-        again.explain(&mut analysis, options);
+        again.explain(&mut analysis, options, jobs);
     }
     Ok(analysis)
 }

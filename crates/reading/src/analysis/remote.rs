@@ -135,7 +135,7 @@ pub fn analyze<H: Hosts>(
     let mut analysis =
         Coordinator { stretches: &stretches, others, options, progress }.analyze()?;
     if let Some(again) = again {
-        again.explain(&mut analysis, options);
+        again.explain(&mut analysis, options, super::all_cores());
     }
     Ok(analysis)
 }

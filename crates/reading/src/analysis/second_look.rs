@@ -2,6 +2,7 @@
 
 use crate::source::{self, CaptureInput, Reading};
 use std::collections::HashSet;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tailtrim_tail::analysis::{Analysis, AnalysisError, Options, Terms};
@@ -69,9 +70,9 @@ impl SecondLook {
         Ok(packets.directions())
     }
 
-    /// Adds to the warnings what explains packets in no pair, and negative latencies. Captures without any are not read
-    /// again.
-    pub(super) fn explain(&self, analysis: &mut Analysis, options: &Options) {
+    /// Adds to the warnings what explains packets in no pair, and negative latencies: one explanation ends the search.
+    /// Captures without any are not read again.
+    pub(super) fn explain(&self, analysis: &mut Analysis, options: &Options, jobs: NonZeroUsize) {
         if self.going.is_none()
             && unmatched::may_go_both_ways(&analysis.leftovers, &analysis.summary)
             && let Ok(Some(directions)) = self.directions(options)
@@ -79,11 +80,13 @@ impl SecondLook {
             unmatched::tell_directions(&directions, &mut analysis.summary);
             return;
         }
-        if !unmatched::is_worth_a_look(&analysis.leftovers, &analysis.summary) {
+        // They were read a moment ago. If another process has changed or removed one since, nothing more can be said.
+        if let Ok(true) = self.tell_clocks(analysis, options, jobs) {
             return;
         }
-        // They were read a moment ago. If another process has changed or removed one since, nothing more can be said.
-        if let Ok((kept, terms)) = self.kept(analysis, options) {
+        if unmatched::is_worth_a_look(&analysis.leftovers, &analysis.summary)
+            && let Ok((kept, terms)) = self.kept(analysis, options)
+        {
             unmatched::explain(kept, &terms, options, &mut analysis.summary);
         }
     }
@@ -97,7 +100,7 @@ impl SecondLook {
         Ok((Kept { lost, unmatched, first: [entered, left] }, terms))
     }
 
-    fn open(&self, side: usize) -> Result<CaptureInput, CaptureError> {
+    pub(super) fn open(&self, side: usize) -> Result<CaptureInput, CaptureError> {
         let (path, reading) = &self.sides[side];
         let input = source::open(path, reading.clone())?;
         let Some((direction, directions)) = self.going.clone() else { return Ok(input) };

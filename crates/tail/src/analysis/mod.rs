@@ -84,6 +84,8 @@ pub struct Options {
     /// Taken off each egress stamp, and so off each latency: what the cables between the taps and the device take,
     /// in ns. Negative where the way to the ingress tap is the longer one.
     pub correction_ns: i64,
+    /// Find how to correct the clocks of the taps before, of captures that can be read twice.
+    pub fit_clocks: bool,
     /// Corrects the clocks of the taps. Captures are then analysed in one piece.
     pub clock_fit: ClockFit,
 }
@@ -105,6 +107,7 @@ impl Default for Options {
             direction: None,
             in_order: false,
             correction_ns: 0,
+            fit_clocks: false,
             clock_fit: ClockFit::default(),
         }
     }
@@ -120,8 +123,11 @@ pub enum AnalysisError {
     /// The sink could not take a sample.
     #[error("samples cannot be kept: {0}")]
     Sink(#[source] std::io::Error),
-    /// A direction was asked for, and the captures cannot be read twice to tell which packets go that way.
-    #[error("a pipe cannot be read twice, which a direction takes: expected two files")]
+    /// What was asked for takes reading the captures more than once.
+    #[error(
+        "a pipe cannot be read twice, as a direction, a correction of clocks, groups and lost packets take: expected two \
+         files"
+    )]
     Pipe,
     /// A direction was asked for, but packets go one way only.
     #[error("all packets of these captures go one way, expected captures with both directions")]

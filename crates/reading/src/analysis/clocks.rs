@@ -1,0 +1,87 @@
+//! A second look for the clocks of the taps, whatever the time between the stamps of a packet.
+
+use super::second_look::SecondLook;
+use crate::source::CaptureInput;
+use std::num::NonZeroUsize;
+use std::thread;
+use tailtrim_tail::analysis::{Analysis, Options, Terms};
+use tailtrim_tail::capture::CaptureError;
+use tailtrim_tail::clock::{ClockFit, SampledSide, apart, clock_fit};
+use tailtrim_tail::summary::Summary;
+
+/// Packets of a hundred that both captures lack of each other, at least, where the captures are read again.
+const LACKED: u64 = 1;
+
+/// Fewest packets for which they are.
+const FEWEST: u64 = 10;
+
+/// Whether both captures have packets that the other one seems to lack.
+fn lack_packets(summary: &Summary) -> bool {
+    let Summary { ingress, egress, .. } = summary;
+    let not_left = ingress.lost + ingress.beyond_window + ingress.cut;
+    let not_entered = egress.unmatched + egress.cut;
+    let many = |lacking: u64, of: u64| lacking >= FEWEST && lacking * 100 >= of * LACKED;
+    many(not_left, ingress.packets) && many(not_entered, egress.packets)
+}
+
+impl SecondLook {
+    /// Adds warnings to an analysis if packets that seem lost have left, but with stamps too far apart to be matched, and
+    /// says whether they have.
+    pub(super) fn tell_clocks(
+        &self,
+        analysis: &mut Analysis,
+        options: &Options,
+        jobs: NonZeroUsize,
+    ) -> Result<bool, CaptureError> {
+        if !lack_packets(&analysis.summary) {
+            return Ok(false);
+        }
+        let [ingress, egress] = self.sampled(options, jobs)?;
+        let found = apart(&ingress, &egress, options.window);
+        let are_apart = !found.is_empty();
+        if are_apart {
+            let warnings = &mut analysis.summary.warnings;
+            // The others say why.
+            warnings
+                .retain(|warning| !["no_samples", "egress_ended_early"].contains(&warning.code));
+            warnings.splice(..0, found);
+        }
+        Ok(are_apart)
+    }
+
+    /// Finds how to correct the clocks.
+    pub(super) fn clock_fit(
+        &self,
+        options: &Options,
+        jobs: NonZeroUsize,
+    ) -> Result<ClockFit, CaptureError> {
+        let [ingress, egress] = self.sampled(options, jobs)?;
+        Ok(clock_fit(&ingress, &egress))
+    }
+
+    /// Some packets of both captures.
+    fn sampled(
+        &self,
+        options: &Options,
+        jobs: NonZeroUsize,
+    ) -> Result<[SampledSide; 2], CaptureError> {
+        let (mut ingress, mut egress) = (self.open(0)?, self.open(1)?);
+        let terms = Terms::of(&mut ingress.capture, &mut egress.capture, options)?;
+        let read = |mut input: CaptureInput, shift_ns: i64| {
+            SampledSide::read(&mut input.capture, terms.signer(), shift_ns)
+        };
+        if jobs.get() == 1 {
+            return Ok([read(ingress, 0)?, read(egress, terms.shift_ns())?]);
+        }
+        thread::scope(|scope| {
+            let ahead = thread::Builder::new().spawn_scoped(scope, || read(ingress, 0));
+            let left = read(egress, terms.shift_ns())?;
+            let entered = match ahead.map(thread::ScopedJoinHandle::join) {
+                Ok(Ok(entered)) => entered?,
+                Ok(Err(panic)) => std::panic::resume_unwind(panic),
+                Err(_) => read(self.open(0)?, 0)?,
+            };
+            Ok([entered, left])
+        })
+    }
+}
