@@ -83,30 +83,16 @@ class NativeLedger:
 def analyze(
     ingress: Path,
     egress: Path,
+    options: dict[str, Any],
     *,
-    signature: str | None,
-    masks: list[str],
-    trim_ns: int,
-    window_ns: int,
-    quantiles: list[str],
-    confidence: str,
-    x552_trailer: bool,
-    nanoseconds: bool,
-    salvage: bool,
-    watched_to_the_end: bool,
     directory: Path | None,
     keep_samples: bool,
     progress: Callable[[float | None], object] | None,
-    stalled: list[tuple[int, int]] = ...,
-    late: list[tuple[int, int]] = ...,
-    correction_ns: int = ...,
-    in_order: bool = ...,
-    direction: str | None = ...,
     jobs: int | None = ...,
-    keep_lost: int = ...,
     interfaces: tuple[str | None, str | None] = ...,
-    clock_fit: bool = ...,
 ) -> NativeAnalysis: ...
+def protocols() -> list[str]: ...
+def fields() -> list[str]: ...
 def survey(path: Path) -> list[tuple[str, str, int]]: ...
 def analyze_by(
     ingress: Path,

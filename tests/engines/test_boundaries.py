@@ -15,6 +15,7 @@ from tailtrim import _native
 from tailtrim.analysis import engines
 from tailtrim.analysis.decode import decode
 from tailtrim.analysis.engines.matching import Matching
+from tailtrim.analysis.options import native
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -147,24 +148,16 @@ def matched_alike(
         "quantiles": [],
         "confidence": "0.95",
         "watched_to_the_end": case.watched,
-        "keep_samples": False,
     }
-    native = _native.analyze(
-        *sides,
-        signature=None,
-        masks=[],
-        x552_trailer=False,
-        nanoseconds=False,
-        salvage=False,
-        directory=None,
-        progress=None,
-        **options,
+    expected = _native.analyze(
+        *sides, native({}) | options, directory=None, keep_samples=False, progress=None
     )
+    options["keep_samples"] = False
     decoded = decode(sides, folder / "decoded", buckets=2)
     found = Matching(engine, decoded, decoded.pair(), options, None).run()
-    texts = (found.summary_json(), native.summary_json())
+    texts = (found.summary_json(), expected.summary_json())
     assert without_second_look(texts[0]) == without_second_look(texts[1])
-    summary: dict[str, Any] = json.loads(native.summary_json())
+    summary: dict[str, Any] = json.loads(expected.summary_json())
     return summary
 
 

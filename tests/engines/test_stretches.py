@@ -27,6 +27,7 @@ pytest.importorskip("pyspark", reason="Spark needs pyspark")
 
 from tailtrim.analysis.engines import stretches
 from tailtrim.analysis.engines.spark import Spark
+from tailtrim.analysis.options import native
 
 pytestmark = pytest.mark.engines
 
@@ -59,30 +60,14 @@ def stretches_on(hosts: Here, packets: int = PACKETS) -> _native.NativeAnalysis 
 
 def on_one(paths: tuple[Path, Path]) -> _native.NativeAnalysis:
     return _native.analyze(
-        paths[0], paths[1], **OPTIONS, directory=None, keep_samples=False, progress=None, jobs=1
+        *paths, OPTIONS, directory=None, keep_samples=False, progress=None, jobs=1
     )
 
 
 #: Behind the first cut.
 STRETCHES = 6
 
-OPTIONS: dict[str, Any] = {
-    "signature": None,
-    "masks": [],
-    "trim_ns": 10**8,
-    "window_ns": 5 * 10**9,
-    "quantiles": ["0.9995"],
-    "confidence": "0.95",
-    "x552_trailer": False,
-    "nanoseconds": False,
-    "in_order": False,
-    "direction": None,
-    "salvage": False,
-    "watched_to_the_end": False,
-    "stalled": [],
-    "late": [],
-    "correction_ns": 0,
-}
+OPTIONS = native({"skip_s": "100ms", "quantiles": ["0.9995"]})
 
 
 def test_pipes_are_left_to_one_host(tmp_path: Path) -> None:

@@ -113,6 +113,8 @@ pub(crate) struct AnalysisArguments {
     correction_ns: i64,
     in_order: bool,
     direction: Option<String>,
+    lost: usize,
+    fit_clocks: bool,
 }
 
 impl AnalysisArguments {
@@ -127,6 +129,8 @@ impl AnalysisArguments {
             correction_ns: self.correction_ns,
             in_order: self.in_order,
             direction: self.direction.as_deref().map(direction).transpose()?,
+            lost: self.lost,
+            fit_clocks: self.fit_clocks,
             ..signing(self.signature.as_deref(), &self.masks)?
         })
     }
@@ -196,66 +200,27 @@ pub(crate) fn sides(reading: &Reading, named: (Option<String>, Option<String>)) 
     })
 }
 
-/// Matches two captures, on all cores or at most on `jobs` of them. `progress` is called now and then with the share done (0 to 1) or `None` where
-/// it cannot be known. Samples are streamed to `sample.parquet` in `directory` where one is given, and
-/// kept in memory with `keep_samples`. `keep_lost` is the number of lost packets to find in the ingress capture, which is
-/// read again for it. With `clock_fit`, the clocks of the taps are corrected by what the fastest packets show.
+/// Matches two captures, on all cores or at most on `jobs` of them. `progress` is called now and then with the share done
+/// (0 to 1) or `None` where it cannot be known. Samples are streamed to `sample.parquet` in `directory` where one is given,
+/// and kept in memory with `keep_samples`. The ingress capture is read again for the lost packets, if some are asked for.
 #[pyfunction]
-#[pyo3(signature = (ingress, egress, *, signature, masks, trim_ns, window_ns, quantiles, confidence,
-    x552_trailer, nanoseconds, salvage, watched_to_the_end, directory, keep_samples, progress, stalled = Vec::new(),
-    late = Vec::new(), correction_ns = 0, in_order = false, direction = None, jobs = None, keep_lost = 0,
-    clock_fit = false, interfaces = (None, None)))]
+#[pyo3(signature = (ingress, egress, options, *, directory, keep_samples, progress, jobs = None, interfaces = (None, None)))]
 #[allow(clippy::too_many_arguments, reason = "keyword-only, called by one typed wrapper")]
 pub(crate) fn analyze(
     py: Python<'_>,
     ingress: PathBuf,
     egress: PathBuf,
-    signature: Option<String>,
-    masks: Vec<String>,
-    trim_ns: i64,
-    window_ns: i64,
-    quantiles: Vec<String>,
-    confidence: String,
-    x552_trailer: bool,
-    nanoseconds: bool,
-    salvage: bool,
-    watched_to_the_end: bool,
+    options: AnalysisArguments,
     directory: Option<PathBuf>,
     keep_samples: bool,
     progress: Option<Py<PyAny>>,
-    stalled: Vec<(i64, i64)>,
-    late: Vec<(i64, i64)>,
-    correction_ns: i64,
-    in_order: bool,
-    direction: Option<String>,
     jobs: Option<NonZeroUsize>,
-    keep_lost: usize,
-    clock_fit: bool,
     interfaces: (Option<String>, Option<String>),
 ) -> PyResult<NativeAnalysis> {
-    let asked = AnalysisArguments {
-        signature,
-        masks,
-        trim_ns,
-        window_ns,
-        quantiles,
-        confidence,
-        x552_trailer,
-        nanoseconds,
-        salvage,
-        watched_to_the_end,
-        stalled,
-        late,
-        correction_ns,
-        in_order,
-        direction,
-    };
-    let options = Options { lost: keep_lost, fit_clocks: clock_fit, ..asked.options()? };
-    let reading = asked.reading();
+    let (readings, options) = (sides(&options.reading(), interfaces), options.options()?);
     let mut sink = SampleSink::new(keep_samples, directory.as_deref())
         .map_err(|error| output_failed(directory.as_deref().unwrap_or(&ingress), &error))?;
     let mut raised = None;
-    let readings = sides(&reading, interfaces);
     let path = ingress;
     let result = py.detach(|| {
         let captures = [path.as_path(), egress.as_path()];
@@ -274,7 +239,7 @@ pub(crate) fn analyze(
         )
         .and_then(|analysis| sink.close().map(|()| analysis).map_err(AnalysisError::Sink))
         .and_then(|analysis| {
-            let lost = (keep_lost > 0)
+            let lost = (options.lost > 0)
                 .then(|| {
                     let signed = analysis.summary.signature.bytes;
                     let mut again = source::open(&path, readings[0].clone())?.capture;

@@ -11,6 +11,12 @@ use tailtrim_tail::analysis::{AnalysisError, analyze};
 use tailtrim_tail::exchange::{Found, messages};
 use tailtrim_wire::exchange::{Part, Protocol};
 
+/// Protocols whose replies say which request they answer.
+#[pyfunction]
+pub(crate) fn protocols() -> [&'static str; Protocol::ALL.len()] {
+    Protocol::ALL.map(Protocol::name)
+}
+
 /// Counts the requests and replies of a capture: `(name, requests, replies)` for each protocol, the protocol of most
 /// exchanges, and the packets, those that repeat a TCP timestamp, those of no such protocol, and those without a stamp.
 #[pyfunction]

@@ -6,6 +6,13 @@ use pyo3::prelude::*;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use tailtrim_reading::{analysis, groups};
+use tailtrim_wire::flow::Field;
+
+/// Fields by which packets are grouped.
+#[pyfunction]
+pub(crate) fn fields() -> [&'static str; Field::ALL.len()] {
+    Field::ALL.map(|(_, name)| name)
+}
 
 /// Analyses the largest groups of ingress packets by a field, and the rest: `(value, summary as JSON)`, the value of the
 /// rest is `None`.

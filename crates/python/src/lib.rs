@@ -33,13 +33,13 @@ mod _native {
     use crate::errors::{CaptureError, OutputError, TailtrimError, TwoDirectionsError};
 
     #[pymodule_export]
-    use crate::exchange::{analyze_exchanges, count_exchanges};
+    use crate::exchange::{analyze_exchanges, count_exchanges, protocols};
 
     #[pymodule_export]
     use crate::explain::{explain_late, periodic_causes, phases_covered, simulate_interrupts};
 
     #[pymodule_export]
-    use crate::groups::analyze_by;
+    use crate::groups::{analyze_by, fields};
 
     #[pymodule_export]
     use crate::ledger::NativeLedger;

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tailtrim.analysis.options import MatchingOptions
 
 #: Protocols whose replies say which request they answer.
-PROTOCOLS = ("icmp", "udp-echo", "stamp", "dns", "tcp-handshake", "tcp-timestamp")
+PROTOCOLS = tuple(_native.protocols())
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tailtrim.results import RunDirectory
 
 #: Fields of the outermost packet in a frame; ``port`` is that of the receiver.
-FIELDS = ("vlan", "dscp", "flow", "source", "destination", "port", "protocol")
+FIELDS = tuple(_native.fields())
 SCHEMA = "tailtrim.groups/1"
 
 

@@ -10,7 +10,7 @@ Example:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from tailtrim import _native
 from tailtrim.analysis import groups
@@ -87,16 +87,22 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
     """
     chosen = (ingress_interface, egress_interface)
     paths = both_sides(ingress, egress, chosen)
-    options = native(matching, departures, correction_ns)
-    kept: dict[str, Any] = {"keep_samples": keep_samples, "clock_fit": clock_fit}
-    kept["keep_lost"] = MOST if keep_lost else 0
+    lost = MOST if keep_lost else 0
+    options = native(matching, departures, correction_ns, lost=lost, fit_clocks=clock_fit)
     if clock_fit or keep_lost:
         check_files(paths)
     found: list[Group] = []
 
     def run(directory: Path | None) -> _native.NativeAnalysis:
-        kept.update(directory=directory, jobs=cores(jobs), progress=progress, interfaces=chosen)
-        analysis = _native.analyze(paths[0], paths[1], **options, **kept)
+        analysis = _native.analyze(
+            *paths,
+            options,
+            directory=directory,
+            keep_samples=keep_samples,
+            progress=progress,
+            jobs=cores(jobs),
+            interfaces=chosen,
+        )
         check_found(analysis, paths, chosen)
         if not allow_negative:
             analysis.check_order()

@@ -91,9 +91,21 @@ class MatchingOptions(TypedDict, total=False):
 
 
 def native(
-    matching: MatchingOptions, departures: Departures = WELL, correction_ns: int = 0
+    matching: MatchingOptions,
+    departures: Departures = WELL,
+    correction_ns: int = 0,
+    *,
+    lost: int = 0,
+    fit_clocks: bool = False,
 ) -> dict[str, Any]:
     """Return options as the native matcher takes them.
+
+    Args:
+        matching: those of :func:`tailtrim.analyze`.
+        departures: when the load generator was not up to its schedule.
+        correction_ns: taken off each latency.
+        lost: how many lost packets to keep.
+        fit_clocks: whether the clocks of the taps are corrected.
 
     Raises:
         ValueError: one of them makes no sense.
@@ -114,6 +126,8 @@ def native(
         "correction_ns": correction_ns,
         "in_order": matching.get("in_order", False),
         "direction": matching.get("direction"),
+        "lost": lost,
+        "fit_clocks": fit_clocks,
     }
 
 

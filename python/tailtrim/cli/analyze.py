@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 import tailtrim
+from tailtrim._native import fields, protocols
 from tailtrim.cli import engine_options, options
 from tailtrim.cli.console import Progress, say, show, show_run
 from tailtrim.cli.engine_options import EngineName, Memory, Scratch, Server, is_decoded
@@ -28,17 +28,6 @@ Examples:
   tailtrim analyze ping.pcap --round-trip
   tailtrim analyze decoded --engine duckdb --memory 2GB
 """
-
-
-class RoundTripProtocol(StrEnum):
-    """Protocols whose replies say which request they answer."""
-
-    ICMP = "icmp"
-    UDP_ECHO = "udp-echo"
-    STAMP = "stamp"
-    DNS = "dns"
-    TCP_HANDSHAKE = "tcp-handshake"
-    TCP_TIMESTAMP = "tcp-timestamp"
 
 
 IngressCapture = Annotated[
@@ -153,8 +142,8 @@ By = Annotated[
     typer.Option(
         metavar="FIELD[:N]",
         help="Percentiles, loss and outcomes of the N largest groups of packets too (10), and of"
-        " the rest: by vlan, dscp, flow, source, destination, port (of the receiver) or protocol of"
-        " the ingress packet.",
+        f" the rest, by {', '.join(fields())} of the ingress packet; the port is that of the"
+        " receiver.",
     ),
 ]
 LostTo = Annotated[
@@ -183,11 +172,11 @@ RoundTrip = Annotated[
     ),
 ]
 Protocol = Annotated[
-    RoundTripProtocol | None,
+    str | None,
     typer.Option(
         metavar="NAME",
-        help="Protocol of the requests of --round-trip: icmp, udp-echo, stamp, dns, tcp-handshake"
-        " or tcp-timestamp. Default: that of most exchanges.",
+        help=f"Protocol of the requests of --round-trip, one of {', '.join(protocols())}. Default:"
+        " that of most exchanges.",
     ),
 ]
 RunDirectoryTo = Annotated[

@@ -95,8 +95,10 @@ impl SecondLook {
         let [mut ingress, mut egress] = [self.open(0)?, self.open(1)?];
         let terms = Terms::of(&mut ingress.capture, &mut egress.capture, options)?;
         let leftovers = &analysis.leftovers;
-        let (lost, entered) = read(ingress, &leftovers.lost, 0, &terms)?;
-        let (unmatched, left) = read(egress, &leftovers.unmatched, terms.shift_ns(), &terms)?;
+        let lost = leftovers.lost.iter().map(|packet| packet.ingress_ns).collect();
+        let unmatched = leftovers.unmatched.iter().copied().collect();
+        let (lost, entered) = read(ingress, &lost, 0, &terms)?;
+        let (unmatched, left) = read(egress, &unmatched, terms.shift_ns(), &terms)?;
         Ok((Kept { lost, unmatched, first: [entered, left] }, terms))
     }
 
@@ -117,12 +119,11 @@ impl SecondLook {
 /// The frames with these stamps, and the first ones. The stamps of the capture are `shift_ns` smaller.
 fn read(
     source: CaptureInput,
-    stamps_ns: &[i64],
+    wanted: &HashSet<i64>,
     shift_ns: i64,
     terms: &Terms,
 ) -> Result<(Vec<Frame>, Vec<Frame>), CaptureError> {
     let (mut capture, mut heads) = (source.capture, Heads::new(WHOLE));
-    let wanted: HashSet<i64> = stamps_ns.iter().copied().collect();
     let last_ns =
         wanted.iter().max().map_or(i64::MIN, |last_ns| last_ns.saturating_add(DISORDER_NS));
     let (mut found, mut first, mut batch) = (Vec::new(), Vec::new(), Vec::new());

@@ -29,8 +29,6 @@ pub(super) struct RunningCounts<'a> {
     /// Stamps of unmatched egress packets of the first window. Whether their ingress packets may have come
     /// before the first one shows only at the end.
     unmatched: Histogram,
-    /// Packets that may be lost, up to [`Options::lost`] of them.
-    lost: Vec<LostPacket>,
     leftovers: Leftovers,
     origin_ns: i64,
     /// Samples that are counted elsewhere.
@@ -48,7 +46,6 @@ impl<'a> RunningCounts<'a> {
             tally: Tally::default(),
             before_first: BTreeMap::new(),
             unmatched: Histogram::new(),
-            lost: Vec::new(),
             leftovers: Leftovers {
                 early: terms.early,
                 repeated: terms.repeated,
@@ -129,18 +126,15 @@ impl<'a> RunningCounts<'a> {
         decided: impl Iterator<Item = Decided>,
         bounds_ns: (i64, i64),
     ) {
-        for Decided { fate, stamp_ns, signature } in decided {
-            if fate == Fate::Lost && self.lost.len() < self.options.lost {
-                self.lost.push(LostPacket { ingress_ns: stamp_ns, signature });
-            }
-            self.count(fate, stamp_ns, bounds_ns);
+        for decided in decided {
+            self.leftovers.note(&decided, self.options.lost);
+            self.count(decided.fate, decided.stamp_ns, bounds_ns);
         }
     }
 
     /// A packet is given up no sooner than a packet that left a window later was read, unless the egress
     /// capture has ended: so where the captures end decides here as it does at the end.
     fn count(&mut self, fate: Fate, stamp_ns: i64, bounds_ns: (i64, i64)) {
-        self.leftovers.note(fate, stamp_ns);
         let since_ns = stamp_ns.saturating_sub(bounds_ns.0);
         if fate == Fate::Unmatched && since_ns < self.options.window.window_ns {
             self.unmatched.record(stamp_ns);
@@ -182,14 +176,15 @@ impl<'a> RunningCounts<'a> {
             let outcome = ends.outcome(Fate::Unmatched, stamp_ns);
             self.tally.add(outcome, ends.is_trimmed(stamp_ns), 0, packets);
         }
-        self.lost.retain(|packet| {
+        let leftovers = std::mem::take(&mut self.leftovers);
+        let is_lost = |packet: &&LostPacket| {
             let outcome = ends.outcome(Fate::Lost, packet.ingress_ns);
             outcome == Outcome::Lost && !ends.is_trimmed(packet.ingress_ns)
-        });
-        self.lost.sort_unstable_by_key(|packet| packet.ingress_ns);
+        };
+        let lost = leftovers.lost.iter().take(self.options.lost).filter(is_lost);
+        let mut lost: Vec<LostPacket> = lost.copied().collect();
+        lost.sort_unstable_by_key(|packet| packet.ingress_ns);
         let options = self.options;
-        let (lost, leftovers) =
-            (std::mem::take(&mut self.lost), std::mem::take(&mut self.leftovers));
         Analysis { lost, leftovers, ..self.findings(taps).analysis(options) }
     }
 

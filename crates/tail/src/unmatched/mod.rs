@@ -11,9 +11,9 @@ mod offload;
 mod pairing;
 mod repeated;
 
-use crate::analysis::{Options, Terms};
+use crate::analysis::{LostPacket, Options, Terms};
 use crate::directions::Directions;
-use crate::matching::Fate;
+use crate::matching::{Decided, Fate};
 use crate::signature::Signer;
 use crate::summary::{Summary, Warning, grouped};
 use pairing::signatures;
@@ -26,12 +26,12 @@ const MOST: usize = 100_000;
 /// Fewer packets than this explain nothing.
 const FEWEST: usize = 3;
 
-/// Stamps of the first packets that were lost and unmatched, in ns; those at egress on the clock of the ingress capture.
+/// The first packets that were lost and unmatched.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Leftovers {
-    /// Ingress packets that did not leave.
-    pub lost: Vec<i64>,
-    /// Egress packets that did not enter.
+    /// Ingress packets that did not leave, whether or not they count as lost.
+    pub lost: Vec<LostPacket>,
+    /// Stamps of egress packets that did not enter, in ns of the ingress capture's clock.
     pub unmatched: Vec<i64>,
     /// Among the first packets some left before they entered.
     pub early: bool,
@@ -40,15 +40,16 @@ pub struct Leftovers {
 }
 
 impl Leftovers {
+    /// Notes a packet, of the lost ones at least so many.
     #[inline]
-    pub(crate) fn note(&mut self, fate: Fate, stamp_ns: i64) {
-        let stamps = match fate {
-            Fate::Lost => &mut self.lost,
-            Fate::Unmatched => &mut self.unmatched,
-            Fate::Duplicate | Fate::BeyondWindow | Fate::Copy => return,
-        };
-        if stamps.len() < MOST {
-            stamps.push(stamp_ns);
+    pub(crate) fn note(&mut self, decided: &Decided, lost: usize) {
+        let &Decided { fate, stamp_ns, signature } = decided;
+        match fate {
+            Fate::Lost if self.lost.len() < lost.max(MOST) => {
+                self.lost.push(LostPacket { ingress_ns: stamp_ns, signature });
+            }
+            Fate::Unmatched if self.unmatched.len() < MOST => self.unmatched.push(stamp_ns),
+            _ => {}
         }
     }
 }
@@ -77,9 +78,9 @@ impl Frame {
 /// Frames that a second look has kept.
 #[derive(Debug, Default)]
 pub struct Kept {
-    /// [`Leftovers::lost`].
+    /// Those of [`Leftovers::lost`].
     pub lost: Vec<Frame>,
-    /// [`Leftovers::unmatched`].
+    /// Those of [`Leftovers::unmatched`].
     pub unmatched: Vec<Frame>,
     /// The first of each capture, ingress and egress, whatever became of them.
     pub first: [Vec<Frame>; 2],
