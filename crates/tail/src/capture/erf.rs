@@ -3,10 +3,10 @@
 //! Stamps are fixed point numbers, 32 bits of seconds and 32 of fractions, little endian; all else is big endian.
 //! Types and flags are those of Endace's "ERF types reference guide" (EDM11-01), as Wireshark reads them.
 
-use super::error::Damage;
+use super::block::{ByteOrder, Captured, NS_PER_S, Odd, decode_blocks};
 use super::keep::Keep;
 use super::side::Place;
-use super::{BATCH, Progress, Record};
+use super::{Progress, Record, StampSource};
 use crate::signature::Signer;
 use std::collections::BTreeMap;
 use tailtrim_wire::frame::Link;
@@ -35,7 +35,7 @@ const PADDING: u8 = 48;
 const META: u8 = 27;
 
 /// So far apart the first two stamps may be where ERF is recognised by content: a day.
-const NEAR_S: u64 = 86_400;
+const NEAR_S: u32 = 86_400;
 
 /// Names of the types that are not read.
 const TYPES: &[(u8, &str)] = &[
@@ -85,14 +85,13 @@ struct Parsed<'a> {
 impl Decoder {
     /// Whether the first bytes are records of this format; `None` where more bytes would tell.
     pub(super) fn recognises(window: &[u8]) -> Option<bool> {
-        let plausible = |bytes: &[u8]| -> Option<(u64, usize)> {
+        let plausible = |bytes: &[u8]| -> Option<(u32, usize)> {
             let header = bytes.first_chunk::<HEADER_LEN>()?;
             let (kind, flags) = (header[8] & !MORE, header[9]);
             let known = matches!(kind, ETHERNET | 11 | 16 | 20 | 22 | 23 | PADDING | META)
                 || TYPES.iter().any(|(known, _)| *known == kind);
-            let seconds =
-                u64::from(u32::from_le_bytes([header[4], header[5], header[6], header[7]]));
-            let length = usize::from(u16::from_be_bytes([header[10], header[11]]));
+            let seconds = ByteOrder::Little.word(header, 4);
+            let length = usize::from(ByteOrder::Big.short(header, 10));
             (known && flags & RESERVED == 0 && length >= HEADER_LEN).then_some((seconds, length))
         };
         if window.len() < HEADER_LEN {
@@ -110,7 +109,7 @@ impl Decoder {
     pub(super) fn is_one(window: &[u8]) -> bool {
         Self::recognises(window).is_none()
             && window.len() >= HEADER_LEN
-            && usize::from(u16::from_be_bytes([window[10], window[11]])) == window.len()
+            && usize::from(ByteOrder::Big.short(window, 10)) == window.len()
     }
 
     /// Packets that the card says it dropped.
@@ -125,23 +124,10 @@ impl Decoder {
         records: &mut Vec<Record>,
         keep: &mut impl Keep,
     ) -> Progress {
-        let mut rest = window;
-        let mut damage = None;
-        let end = records.len() + BATCH;
-        while records.len() < end {
-            match parse(rest) {
-                Ok(Some((record, next))) => {
-                    rest = next;
-                    records.extend(self.packet(&record, signer, keep));
-                }
-                Ok(None) => break,
-                Err(odd) => {
-                    damage = Some(Damage { at: window.len() - rest.len(), ..odd });
-                    break;
-                }
-            }
-        }
-        Progress { consumed: window.len() - rest.len(), damage }
+        decode_blocks(window, records, |bytes| {
+            let parsed = parse(bytes)?;
+            Ok(parsed.map(|(length, parsed)| (length, self.packet(&parsed, signer, keep))))
+        })
     }
 
     /// The packet in a record, if there is a wanted one.
@@ -176,20 +162,14 @@ impl Decoder {
             // Records are filled up to a multiple of eight bytes.
             _ => (&body[..body.len().min(length)], length),
         };
-        let (signature, signable) = signer.sign(link, frame);
-        // As in the pcap that a tap without a stamp writes.
-        let stamped = !super::write::stands_for_none(stamp_ns);
-        if stamped {
-            keep.frame(link, frame);
-        }
-        let cut = frame.len() < length;
-        Some(Record { stamp_ns, signature, length: length as u32, signable, cut, stamped })
+        let captured = Captured { link, frame, length: length as u32, stamp_ns: Some(stamp_ns) };
+        let sign = |link, frame: &[u8]| signer.sign(link, frame);
+        Some(captured.record(StampSource::Header, sign, keep))
     }
 
     /// Describes the partial record `rest` at the end of the capture.
     pub(super) fn truncated(rest: &[u8]) -> (String, String) {
-        let length =
-            rest.get(10..12).map_or(HEADER_LEN as u16, |at| u16::from_be_bytes([at[0], at[1]]));
+        let length = ByteOrder::Big.short(rest, 10);
         (
             format!("the capture ends {} bytes into a record", rest.len()),
             format!("{} bytes", usize::from(length).max(HEADER_LEN)),
@@ -201,12 +181,12 @@ impl Decoder {
 /// format do not, which an IP packet that would lose its end shows.
 fn without_fcs(bytes: &[u8], length: usize) -> (&[u8], usize) {
     let ip_end = match (Link::Ethernet.payload(bytes), length.checked_sub(FCS_LEN)) {
-        (Some((0x0800, at)), Some(_)) => bytes
-            .get(at + 2..at + 4)
-            .map(|total| at + usize::from(u16::from_be_bytes([total[0], total[1]]))),
-        (Some((0x86dd, at)), Some(_)) => bytes
-            .get(at + 4..at + 6)
-            .map(|payload| at + 40 + usize::from(u16::from_be_bytes([payload[0], payload[1]]))),
+        (Some((0x0800, at)), Some(_)) => {
+            ByteOrder::Big.number::<2>(bytes, at + 2).map(|total| at + total as usize)
+        }
+        (Some((0x86dd, at)), Some(_)) => {
+            ByteOrder::Big.number::<2>(bytes, at + 4).map(|payload| at + 40 + payload as usize)
+        }
         _ => None,
     };
     let without = length.saturating_sub(FCS_LEN);
@@ -215,41 +195,38 @@ fn without_fcs(bytes: &[u8], length: usize) -> (&[u8], usize) {
     (&bytes[..bytes.len().min(length)], length)
 }
 
-/// The record at the start of `bytes` and what follows it; `None` when it does not end there.
-fn parse(bytes: &[u8]) -> Result<Option<(Parsed<'_>, &[u8])>, Damage> {
+/// Length and parts of the record at the start of `bytes`; `None` when it does not end there.
+fn parse(bytes: &[u8]) -> Result<Option<(usize, Parsed<'_>)>, Odd> {
     let Some(header) = bytes.first_chunk::<HEADER_LEN>() else { return Ok(None) };
-    let big = |at: usize| usize::from(u16::from_be_bytes([header[at], header[at + 1]]));
+    let big = |at| usize::from(ByteOrder::Big.short(header, at));
     let (kind, flags, length) = (header[8], header[9], big(10));
     if length < HEADER_LEN || kind & !MORE == 0 {
         let found = format!("a record of type {} and {length} bytes", kind & !MORE);
-        return Err(Damage::of(found, "a type from 1 and at least 16 bytes".to_owned()));
+        return Err((found, "a type from 1 and at least 16 bytes".to_owned()));
     }
-    let Some((record, next)) = bytes.split_at_checked(length) else { return Ok(None) };
-    let mut body = &record[HEADER_LEN..];
+    let Some(mut body) = bytes.get(HEADER_LEN..length) else { return Ok(None) };
     let mut more = kind & MORE != 0;
     while more {
         let Some((extension, rest)) = body.split_first_chunk::<EXTENSION_LEN>() else {
             let found =
                 format!("a record of {length} bytes that ends within its extension headers");
-            return Err(Damage::of(found, "a frame behind them".to_owned()));
+            return Err((found, "a frame behind them".to_owned()));
         };
         more = extension[0] & MORE != 0;
         body = rest;
     }
-    let [fraction, seconds] = [0, 4].map(|at| {
-        u64::from(u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]))
-    });
+    let [fraction, seconds] = [0, 4].map(|at| i64::from(ByteOrder::Little.word(header, at)));
     // Rounded: a time in whole nanoseconds comes back as it was.
-    let fraction_ns = (fraction * 1_000_000_000 + (1 << 31)) >> 32;
+    let fraction_ns = (fraction * NS_PER_S + (1 << 31)) >> 32;
     let kind = kind & !MORE;
     let parsed = Parsed {
         kind,
         interface: u32::from(flags & INTERFACE),
-        stamp_ns: (seconds * 1_000_000_000 + fraction_ns).cast_signed(),
+        stamp_ns: seconds * NS_PER_S + fraction_ns,
         length: big(14),
         // In other types these bytes are a colour.
         drops: if kind == ETHERNET { big(12) as u64 } else { 0 },
         body,
     };
-    Ok(Some((parsed, next)))
+    Ok(Some((length, parsed)))
 }

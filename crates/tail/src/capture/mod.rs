@@ -3,6 +3,7 @@
 //! A [`CaptureReader`] turns an [`Input`] into batches of [`Record`]s. Decoding and signing happen in one pass
 //! over the bytes, because a frame is touched only once while it is in the first-level cache.
 
+mod block;
 mod erf;
 mod error;
 mod filter;

@@ -4,6 +4,7 @@
 //! follow back to back without padding. The modified pcap of Kuznetsov's patches to libpcap (Linux distributions of
 //! about 2000, some routers today) has longer record headers, which also tell interface and direction.
 
+use super::block::{ByteOrder, Captured, NS_PER_S};
 use super::error::Damage;
 use super::foreign::{FRAMES, link_type_name, what_else};
 use super::keep::Keep;
@@ -26,23 +27,18 @@ const MODIFIED_HEADER_LEN: usize = 24;
 /// a longer record is damage.
 pub(super) const LONGEST_FRAME: usize = 256 * 1024;
 
-/// Bytes that an X552 NIC appends to each frame.
-const X552_TRAILER_LEN: usize = 8;
-
-const NS_PER_S: i64 = 1_000_000_000;
-
 /// So near each other successive stamps of a variant are taken to be: a day.
 const NEAR_NS: u64 = 86_400_000_000_000;
 
 /// The only version that libpcap has written since 1998.
-const VERSION: (u32, u32) = (2, 4);
+const VERSION: (u16, u16) = (2, 4);
 
 /// Bits of the link type that stand for nothing: those between it and the FCS length with its flag.
 const LINK_RESERVED: u32 = 0x03ff_0000;
 
 #[derive(Debug, Clone)]
 pub(super) struct Decoder {
-    swapped: bool,
+    order: ByteOrder,
     /// Nanoseconds of one unit of the fraction field: 1000 or 1.
     resolution_ns: u64,
     longest: usize,
@@ -64,36 +60,25 @@ impl Decoder {
                 "at least 24 bytes of capture header (pcap, pcapng, ERF or mscap)",
             ));
         };
-        let word = |at: usize| [header[at], header[at + 1], header[at + 2], header[at + 3]];
-        let (swapped, resolution_ns, header_len) = match word(0) {
-            [0xd4, 0xc3, 0xb2, 0xa1] => (false, 1000, RECORD_HEADER_LEN),
-            [0x4d, 0x3c, 0xb2, 0xa1] => (false, 1, RECORD_HEADER_LEN),
-            [0xa1, 0xb2, 0xc3, 0xd4] => (true, 1000, RECORD_HEADER_LEN),
-            [0xa1, 0xb2, 0x3c, 0x4d] => (true, 1, RECORD_HEADER_LEN),
-            [0x34, 0xcd, 0xb2, 0xa1] => (false, 1000, MODIFIED_HEADER_LEN),
-            [0xa1, 0xb2, 0xcd, 0x34] => (true, 1000, MODIFIED_HEADER_LEN),
+        let order = if header[0] == 0xa1 { ByteOrder::Big } else { ByteOrder::Little };
+        let (resolution_ns, header_len) = match order.word(header, 0) {
+            0xa1b2_c3d4 => (1000, RECORD_HEADER_LEN),
+            0xa1b2_3c4d => (1, RECORD_HEADER_LEN),
+            0xa1b2_cd34 => (1000, MODIFIED_HEADER_LEN),
             _ => {
                 let (found, expected) = what_else(window);
                 return Err(damage(found, &expected));
             }
         };
         let resolution_ns = if stamps == StampSource::Nanoseconds { 1 } else { resolution_ns };
-        let read = |bytes: [u8; 4]| {
-            if swapped { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) }
-        };
-        let version = read(word(4));
-        let (major, minor) = if swapped {
-            (version >> 16, version & 0xffff)
-        } else {
-            (version & 0xffff, version >> 16)
-        };
+        let (major, minor) = (order.short(header, 4), order.short(header, 6));
         if (major, minor) != VERSION {
             return Err(damage(
                 format!("pcap of version {major}.{minor}"),
                 "version 2.4: convert it with editcap -F nsecpcap IN OUT, which tells what it is",
             ));
         }
-        let link = read(word(20));
+        let link = order.word(header, 20);
         // The upper bits carry the FCS length.
         let link_type = link & 0xffff;
         if link & LINK_RESERVED != 0 {
@@ -108,11 +93,11 @@ impl Decoder {
                 &format!("{}: {FRAMES}", Link::EXPECTED),
             )
         })?;
-        let longest = (read(word(16)) as usize).max(LONGEST_FRAME);
+        let longest = (order.word(header, 16) as usize).max(LONGEST_FRAME);
         // A snap length beyond 16 MiB is "no limit" in some writers, not a promise of such frames.
         let longest = if longest > 1 << 24 { LONGEST_FRAME } else { longest };
         let each = header_len != RECORD_HEADER_LEN;
-        Ok(Self { swapped, resolution_ns, longest, link, stamps, header_len, each })
+        Ok(Self { order, resolution_ns, longest, link, stamps, header_len, each })
     }
 
     /// Bytes of a record header where this is another variant of pcap, with the same magic number: Nokia's, or one of old
@@ -143,17 +128,12 @@ impl Decoder {
 
     /// Interface and direction of a record, of which these are the header and the frame.
     fn place(&self, header: &[u8], frame: &[u8]) -> Place<'static> {
-        let number = |bytes: &[u8], big: bool| {
-            let bytes = *bytes.first_chunk::<4>()?;
-            Some(if big { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) })
-        };
+        let number = |order: ByteOrder, bytes, at| Some(order.number::<4>(bytes, at)? as u32);
         let (index, kind) = match self.link {
             _ if self.header_len == MODIFIED_HEADER_LEN => {
-                (number(&header[16..], self.swapped), header.get(22).copied())
+                (number(self.order, header, 16), header.get(22).copied())
             }
-            Link::Cooked2 => {
-                (frame.get(4..).and_then(|rest| number(rest, true)), frame.get(10).copied())
-            }
+            Link::Cooked2 => (number(ByteOrder::Big, frame, 4), frame.get(10).copied()),
             Link::Cooked => (None, frame.get(1).copied()),
             _ => (None, None),
         };
@@ -173,10 +153,9 @@ impl Decoder {
         records: &mut Vec<Record>,
         keep: &mut impl Keep,
     ) -> Progress {
-        if self.swapped {
-            self.decode_as::<true, _>(window, signer, records, keep)
-        } else {
-            self.decode_as::<false, _>(window, signer, records, keep)
+        match self.order {
+            ByteOrder::Big => self.decode_as::<true, _>(window, signer, records, keep),
+            ByteOrder::Little => self.decode_as::<false, _>(window, signer, records, keep),
         }
     }
 
@@ -266,38 +245,18 @@ impl Decoder {
             if self.each && self.has_places() && !keep.takes(&self.place(header, frame), true) {
                 continue;
             }
-            let cut = captured < length as usize;
-            let record = if self.stamps == StampSource::X552Trailer {
-                self.with_trailer(frame, length, cut, signer)
-            } else {
-                let head = body.first_chunk().filter(|_| !self.each);
+            let stamp_ns = Some(i64::from(seconds) * NS_PER_S + fraction_ns.cast_signed());
+            let (link, stamps) = (self.link, self.stamps);
+            let sign = |link, frame: &[u8]| {
+                let head = body.first_chunk().filter(|_| self.is_plain());
                 let known = head.and_then(|head| {
-                    *shape = signer.shape(self.link, head, captured)?;
+                    *shape = signer.shape(link, head, captured)?;
                     Some((shape.sign(head), shape.signable))
                 });
-                let (signature, signable) = known.unwrap_or_else(|| signer.sign(self.link, frame));
-                let stamp_ns = i64::from(seconds) * NS_PER_S + fraction_ns.cast_signed();
-                let stamped = has_stamp(seconds, fraction_ns);
-                Record { stamp_ns, signature, length, signable, cut, stamped }
+                known.unwrap_or_else(|| signer.sign(link, frame))
             };
-            if record.stamped {
-                keep.frame(self.link, frame);
-            }
-            return Ok(Some(record));
-        }
-    }
-
-    /// A frame whose stamp is in its trailer.
-    fn with_trailer(&self, frame: &[u8], length: u32, cut: bool, signer: &Signer) -> Record {
-        let (stamp_ns, whole) = take_trailer(frame, cut);
-        let (signature, signable) = signer.sign(self.link, whole);
-        Record {
-            stamp_ns: stamp_ns.unwrap_or_default(),
-            signature,
-            length: length.saturating_sub((frame.len() - whole.len()) as u32),
-            signable,
-            cut,
-            stamped: stamp_ns.is_some(),
+            let captured = Captured { link, frame, length, stamp_ns };
+            return Ok(Some(captured.record(stamps, sign, keep)));
         }
     }
 
@@ -317,8 +276,7 @@ impl Decoder {
     /// they cannot be a header.
     pub(super) fn header(&self, bytes: &[u8]) -> Option<(Option<i64>, usize)> {
         let header = bytes.first_chunk::<RECORD_HEADER_LEN>()?;
-        let [seconds, fraction, captured, length] =
-            if self.swapped { words::<true>(header) } else { words::<false>(header) };
+        let [seconds, fraction, captured, length] = self.words(header);
         let fraction_ns = u64::from(fraction) * self.resolution_ns;
         let valid = captured as usize <= self.longest
             && captured <= length
@@ -333,6 +291,10 @@ impl Decoder {
         self.stamps != StampSource::X552Trailer && !self.each
     }
 
+    fn words(&self, header: &[u8; RECORD_HEADER_LEN]) -> [u32; 4] {
+        [0, 4, 8, 12].map(|at| self.order.word(header, at))
+    }
+
     /// Describes the partial record `rest` at the end of the capture.
     pub(super) fn truncated(&self, rest: &[u8]) -> (String, String) {
         let split = rest.split_at_checked(self.header_len);
@@ -343,25 +305,9 @@ impl Decoder {
                 format!("{} bytes", self.header_len),
             );
         };
-        let [_, _, captured, _] =
-            if self.swapped { words::<true>(header) } else { words::<false>(header) };
+        let [_, _, captured, _] = self.words(header);
         (format!("the capture ends {} bytes into a frame", body.len()), format!("{captured} bytes"))
     }
-}
-
-/// The stamp in the trailer of `frame`, and the frame without the trailer.
-pub(super) fn take_trailer(frame: &[u8], cut: bool) -> (Option<i64>, &[u8]) {
-    // A cut frame has lost its trailer: whatever bytes stand at its end are payload.
-    let Some((rest, trailer)) = frame.split_last_chunk::<X552_TRAILER_LEN>().filter(|_| !cut)
-    else {
-        return (None, frame);
-    };
-    let (nanoseconds, seconds) = trailer.split_at(4);
-    let [nanoseconds, seconds] = [nanoseconds, seconds]
-        .map(|bytes| bytes.iter().rev().fold(0_i64, |value, &byte| value << 8 | i64::from(byte)));
-    // The NIC leaves some frames without a stamp; their last bytes are payload.
-    let stamp_ns = (nanoseconds < NS_PER_S).then_some(seconds * NS_PER_S + nanoseconds);
-    (stamp_ns, rest)
 }
 
 static BLANK: [Record; BATCH] = [Record::BLANK; BATCH];

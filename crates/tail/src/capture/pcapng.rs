@@ -1,12 +1,11 @@
 //! pcapng (draft-ietf-opsawg-pcapng): blocks are parsed by pcap-parser; interfaces, resolutions and
 //! places of damage are ours.
 
-use super::error::Damage;
+use super::block::{ByteOrder, Captured, NS_PER_S, Odd, decode_blocks};
 use super::foreign::unread_link_type;
 use super::keep::Keep;
 use super::side::{InterfaceDirection, Place};
-use super::write::stands_for_none;
-use super::{BATCH, Progress, Record, StampSource};
+use super::{Progress, Record, StampSource};
 use crate::signature::Signer;
 use pcap_parser::nom;
 use pcap_parser::pcapng::{
@@ -27,8 +26,6 @@ const PACKET_FLAGS: OptionCode = OptionCode(2);
 
 /// A longer block is damage: no writer makes them, and the buffer must not grow with a garbage length.
 const LONGEST_BLOCK: usize = 16 << 20;
-
-const NS_PER_S: i128 = 1_000_000_000;
 
 pub(super) fn is_pcapng(window: &[u8]) -> bool {
     window.starts_with(&SECTION_HEADER)
@@ -60,7 +57,7 @@ struct Stamped<'a> {
 #[derive(Debug, Clone)]
 pub(super) struct Decoder {
     stamps: StampSource,
-    big_endian: bool,
+    order: ByteOrder,
     interfaces: Vec<Interface>,
     /// Frames dropped in the sections before.
     drops: u64,
@@ -78,7 +75,7 @@ impl Decoder {
     pub(super) fn new(stamps: StampSource) -> Self {
         Self {
             stamps,
-            big_endian: false,
+            order: ByteOrder::Little,
             interfaces: Vec::new(),
             drops: 0,
             unread: BTreeMap::new(),
@@ -100,43 +97,22 @@ impl Decoder {
         records: &mut Vec<Record>,
         keep: &mut impl Keep,
     ) -> Progress {
-        let mut rest = window;
-        let mut damage = None;
-        let end = records.len() + BATCH;
-        while records.len() < end {
-            let at = window.len() - rest.len();
-            match self.block(rest, signer, keep) {
-                Ok(Some((length, record))) => {
-                    rest = &rest[length..];
-                    records.extend(record);
-                }
-                Ok(None) => break,
-                Err((found, expected)) => {
-                    damage = Some(Damage { at, ..Damage::of(found, expected) });
-                    break;
-                }
-            }
-        }
-        Progress { consumed: window.len() - rest.len(), damage }
+        decode_blocks(window, records, |bytes| self.block(bytes, signer, keep))
     }
 
     /// Reads the block at the start of `bytes`: its length and the packet in it. `None` when `bytes`
     /// hold only a part of it.
-    #[allow(
-        clippy::type_complexity,
-        reason = "length and packet, or found and expected: one caller"
-    )]
     fn block(
         &mut self,
         bytes: &[u8],
         signer: &Signer,
         keep: &mut impl Keep,
-    ) -> Result<Option<(usize, Option<Record>)>, (String, String)> {
+    ) -> Result<Option<(usize, Option<Record>)>, Odd> {
         let Some(head) = bytes.first_chunk::<12>() else { return Ok(None) };
         if head[..4] == SECTION_HEADER {
-            self.big_endian = match head[8..] {
-                [0x1a, 0x2b, 0x3c, 0x4d] => true,
-                [0x4d, 0x3c, 0x2b, 0x1a] => false,
+            self.order = match head[8..] {
+                [0x1a, 0x2b, 0x3c, 0x4d] => ByteOrder::Big,
+                [0x4d, 0x3c, 0x2b, 0x1a] => ByteOrder::Little,
                 _ => return Err(("a section of unknown byte order".into(), "1a2b3c4d".into())),
             };
             self.check_version(bytes.get(12..16))?;
@@ -144,11 +120,7 @@ impl Decoder {
             self.drops = self.drops();
             self.interfaces.clear();
         }
-        let word = |at: usize| {
-            let bytes = [head[at], head[at + 1], head[at + 2], head[at + 3]];
-            if self.big_endian { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) }
-        };
-        let (kind, length) = (word(0), word(4) as usize);
+        let (kind, length) = (self.order.word(head, 0), self.order.word(head, 4) as usize);
         if !(12..=LONGEST_BLOCK).contains(&length) || !length.is_multiple_of(4) {
             return Err((
                 format!("a block of {length} bytes"),
@@ -169,7 +141,10 @@ impl Decoder {
             let packet = self.obsolete(bytes)?;
             return Ok(Some((length, self.stamped(&packet, signer, keep)?)));
         }
-        let parsed = if self.big_endian { parse_block_be(bytes) } else { parse_block_le(bytes) };
+        let parsed = match self.order {
+            ByteOrder::Big => parse_block_be(bytes),
+            ByteOrder::Little => parse_block_le(bytes),
+        };
         let block = match parsed {
             Ok((_, block)) => block,
             Err(nom::Err::Incomplete(_) | nom::Err::Error(_) | nom::Err::Failure(_)) => {
@@ -181,17 +156,17 @@ impl Decoder {
         };
         let record = match block {
             Block::InterfaceDescription(description) => {
-                self.interfaces.push(Interface::new(&description, self.big_endian)?);
+                self.interfaces.push(Interface::new(&description, self.order)?);
                 None
             }
             Block::EnhancedPacket(packet) => {
-                self.stamped(&enhanced(&packet, self.big_endian), signer, keep)?
+                self.stamped(&enhanced(&packet, self.order), signer, keep)?
             }
             Block::SimplePacket(packet) => self.simple(&packet, signer, keep)?,
             Block::InterfaceStatistics(statistics) => {
                 // The counters run from the start of the capture: the last statement holds.
                 if let Some(interface) = self.interfaces.get_mut(statistics.if_id as usize) {
-                    interface.drops = dropped(&statistics, self.big_endian);
+                    interface.drops = dropped(&statistics, self.order);
                 }
                 None
             }
@@ -201,10 +176,9 @@ impl Decoder {
     }
 
     /// Checks the version of a section, if its bytes are at hand.
-    fn check_version(&self, version: Option<&[u8]>) -> Result<(), (String, String)> {
-        let Some(&[a, b, c, d]) = version else { return Ok(()) };
-        let read = if self.big_endian { u16::from_be_bytes } else { u16::from_le_bytes };
-        match (read([a, b]), read([c, d])) {
+    fn check_version(&self, version: Option<&[u8]>) -> Result<(), Odd> {
+        let Some(version) = version else { return Ok(()) };
+        match (self.order.short(version, 0), self.order.short(version, 2)) {
             // 1.2 is what some writers call 1.0.
             (1, 0 | 2) => Ok(()),
             (major, minor) => Err((
@@ -220,7 +194,7 @@ impl Decoder {
         index: u32,
         direction: Option<InterfaceDirection>,
         keep: &mut impl Keep,
-    ) -> Result<Option<(&Interface, Link)>, (String, String)> {
+    ) -> Result<Option<(&Interface, Link)>, Odd> {
         let interface = self.interfaces.get(index as usize).ok_or_else(|| {
             (
                 format!("a packet of interface {index}"),
@@ -244,7 +218,7 @@ impl Decoder {
         packet: &Stamped<'_>,
         signer: &Signer,
         keep: &mut impl Keep,
-    ) -> Result<Option<Record>, (String, String)> {
+    ) -> Result<Option<Record>, Odd> {
         let &Stamped { ticks, captured, length, data, .. } = packet;
         let stamps = self.stamps;
         let found = self.interface(packet.interface, packet.direction, keep)?;
@@ -258,24 +232,8 @@ impl Decoder {
         let stamp_ns = interface.stamp_ns(ticks).ok_or_else(|| {
             (format!("a stamp of {ticks} units"), "a time within 146 years of 1970".to_owned())
         })?;
-        let cut = captured < length;
-        let (stamp_ns, whole) = match stamps {
-            StampSource::X552Trailer => super::pcap::take_trailer(frame, cut),
-            // As in the pcap that it was copied from.
-            _ => ((!stands_for_none(stamp_ns)).then_some(stamp_ns), frame),
-        };
-        let (signature, signable) = signer.sign(link, whole);
-        if stamp_ns.is_some() {
-            keep.frame(link, whole);
-        }
-        Ok(Some(Record {
-            stamp_ns: stamp_ns.unwrap_or_default(),
-            signature,
-            length: length.saturating_sub((frame.len() - whole.len()) as u32),
-            signable,
-            cut,
-            stamped: stamp_ns.is_some(),
-        }))
+        let captured = Captured { link, frame, length, stamp_ns: Some(stamp_ns) };
+        Ok(Some(captured.record(stamps, |link, frame| signer.sign(link, frame), keep)))
     }
 
     /// A simple packet block has no stamp; the packet is counted as such.
@@ -284,55 +242,33 @@ impl Decoder {
         packet: &SimplePacketBlock<'_>,
         signer: &Signer,
         keep: &mut impl Keep,
-    ) -> Result<Option<Record>, (String, String)> {
+    ) -> Result<Option<Record>, Odd> {
         let Some((_, link)) = self.interface(0, None, keep)? else { return Ok(None) };
         let frame = &packet.data[..packet.data.len().min(packet.origlen as usize)];
-        let (signature, signable) = signer.sign(link, frame);
-        Ok(Some(Record {
-            stamp_ns: 0,
-            signature,
-            length: packet.origlen,
-            signable,
-            cut: frame.len() < packet.origlen as usize,
-            stamped: false,
-        }))
+        let captured = Captured { link, frame, length: packet.origlen, stamp_ns: None };
+        let sign = |link, frame: &[u8]| signer.sign(link, frame);
+        Ok(Some(captured.record(StampSource::Header, sign, keep)))
     }
 
     /// The packet of an obsolete packet block.
-    fn obsolete<'a>(&self, block: &'a [u8]) -> Result<Stamped<'a>, (String, String)> {
-        let word = |at: usize| {
-            let bytes = block.get(at..)?.first_chunk::<4>()?;
-            Some(if self.big_endian {
-                u32::from_be_bytes(*bytes)
-            } else {
-                u32::from_le_bytes(*bytes)
-            })
-        };
-        let words = [8, 12, 16, 20, 24].map(word);
-        let data = block.get(OBSOLETE_HEAD..block.len() - 4);
-        let ([Some(first), Some(high), Some(low), Some(captured), Some(length)], Some(data)) =
-            (words, data)
-        else {
+    fn obsolete<'a>(&self, block: &'a [u8]) -> Result<Stamped<'a>, Odd> {
+        let [high, low, captured, length] = [12, 16, 20, 24].map(|at| self.order.word(block, at));
+        let Some(data) = block.get(OBSOLETE_HEAD..block.len() - 4) else {
             return Err((
                 "a packet block without room for its fields".to_owned(),
                 format!("at least {} bytes", OBSOLETE_HEAD + 4),
             ));
         };
-        // Two numbers of 16 bits, the second of which counts drops.
-        let interface = if self.big_endian { first >> 16 } else { first & 0xffff };
+        let interface = u32::from(self.order.short(block, 8));
         let ticks = u64::from(high) << 32 | u64::from(low);
         Ok(Stamped { interface, ticks, captured, length, data, direction: None })
     }
 }
 
 /// The packet of an enhanced packet block.
-fn enhanced<'a>(packet: &EnhancedPacketBlock<'a>, big_endian: bool) -> Stamped<'a> {
+fn enhanced<'a>(packet: &EnhancedPacketBlock<'a>, order: ByteOrder) -> Stamped<'a> {
     let flags = packet.options.iter().find(|option| option.code == PACKET_FLAGS);
-    let flags = flags.and_then(|option| option.value.first_chunk::<4>().copied());
-    let flags =
-        flags.map(
-            |flags| if big_endian { u32::from_be_bytes(flags) } else { u32::from_le_bytes(flags) },
-        );
+    let flags = flags.and_then(|option| order.number::<4>(&option.value, 0));
     Stamped {
         interface: packet.if_id,
         ticks: u64::from(packet.ts_high) << 32 | u64::from(packet.ts_low),
@@ -348,10 +284,7 @@ fn enhanced<'a>(packet: &EnhancedPacketBlock<'a>, big_endian: bool) -> Stamped<'
 }
 
 impl Interface {
-    fn new(
-        description: &InterfaceDescriptionBlock<'_>,
-        big_endian: bool,
-    ) -> Result<Self, (String, String)> {
+    fn new(description: &InterfaceDescriptionBlock<'_>, order: ByteOrder) -> Result<Self, Odd> {
         // pcap-parser 0.17 refuses powers of 2 and reads each offset as little endian.
         let exponent = u32::from(description.if_tsresol & 0x7f);
         let resolution = match description.if_tsresol >> 7 {
@@ -367,10 +300,8 @@ impl Interface {
         let link_type = description.linktype.0;
         let link = u32::try_from(link_type).ok().and_then(Link::from_link_type);
         let offset = description.options.iter().rfind(|o| o.code == OptionCode::IfTsoffset);
-        let offset = offset.and_then(|option| option.value.first_chunk::<8>().copied());
-        let offset_s = offset.map_or(0, |bytes| {
-            if big_endian { i64::from_be_bytes(bytes) } else { i64::from_le_bytes(bytes) }
-        });
+        let offset = offset.and_then(|option| order.number::<8>(&option.value, 0));
+        let offset_s = offset.map_or(0, u64::cast_signed);
         let named = |code: OptionCode| {
             let option = description.options.iter().find(|option| option.code == code)?;
             let text = String::from_utf8_lossy(option.as_bytes().ok()?);
@@ -382,21 +313,21 @@ impl Interface {
     }
 
     fn stamp_ns(&self, ticks: u64) -> Option<i64> {
-        let ns = i128::from(ticks) * NS_PER_S / i128::from(self.resolution)
-            + i128::from(self.offset_s) * NS_PER_S;
+        let a_second = i128::from(NS_PER_S);
+        let ns = i128::from(ticks) * a_second / i128::from(self.resolution)
+            + i128::from(self.offset_s) * a_second;
         // Half of what an i64 spans, so that no difference of two stamps overflows.
         i64::try_from(ns).ok().filter(|ns| ns.unsigned_abs() < 1 << 62)
     }
 }
 
 /// Frames dropped by the interface and by the capturing host, as the capturing program counted them.
-fn dropped(statistics: &InterfaceStatisticsBlock<'_>, big_endian: bool) -> u64 {
+fn dropped(statistics: &InterfaceStatisticsBlock<'_>, order: ByteOrder) -> u64 {
     let counted = [OptionCode::IsbIfDrop, OptionCode::IsbOsDrop];
     statistics
         .options
         .iter()
         .filter(|option| counted.contains(&option.code))
-        .filter_map(|option| option.as_bytes().ok()?.first_chunk::<8>().copied())
-        .map(|bytes| if big_endian { u64::from_be_bytes(bytes) } else { u64::from_le_bytes(bytes) })
+        .filter_map(|option| order.number::<8>(option.as_bytes().ok()?, 0))
         .fold(0, u64::saturating_add)
 }
