@@ -88,6 +88,7 @@ fn check(analysis: &Analysis, options: &Options, sunk: u64) {
         ingress.matched
             + undelivered
             + ingress.duplicate
+            + ingress.copy
             + ingress.cut
             + ingress.stalled
             + ingress.trimmed
@@ -112,7 +113,8 @@ fn check(analysis: &Analysis, options: &Options, sunk: u64) {
     let sum =
         |of: fn(&tailtrim_tail::analysis::Second) -> u64| -> u64 { seconds.iter().map(of).sum() };
     assert_eq!(sum(|second| second.samples), samples);
-    assert_eq!(sum(|second| second.ingress_packets), ingress.packets - ingress.unstamped);
+    let entered = ingress.packets - ingress.unstamped - ingress.copy;
+    assert_eq!(sum(|second| second.ingress_packets), entered);
     assert_eq!(sum(|second| second.egress_packets), egress.packets - egress.unstamped);
     assert!(seconds.is_sorted_by(|a, b| a.second < b.second));
     if let Some(bursts) = &analysis.bursts {

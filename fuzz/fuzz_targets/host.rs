@@ -43,7 +43,7 @@ fn audit(tree: &dyn Tree, how: u8) {
     };
     let checks: Vec<_> = all().collect();
     let report = run(tree, &intent, &checks);
-    assert_eq!(report.asked.len(), checks.len());
+    assert_eq!(report.results.len(), checks.len());
     let line = tree.text("/proc/cmdline").unwrap_or_default();
     let release = tree.text("/proc/sys/kernel/osrelease").ok().and_then(|text| text.parse().ok());
     let cpus =

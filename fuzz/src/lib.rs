@@ -4,7 +4,7 @@
 use std::io::{self, Read};
 use std::sync::OnceLock;
 use tailtrim_tail::capture::{
-    CaptureError, CaptureReader, Direction, Input, Only, Record, StampSource, Streamed, Whole,
+    CaptureError, CaptureReader, Input, InterfaceDirection, Only, Record, StampSource, Streamed, Whole,
 };
 use tailtrim_tail::signature::{Rewrites, Signer};
 use xxhash_rust::xxh3::xxh3_64;
@@ -183,7 +183,7 @@ pub fn read_one_interface(bytes: &[u8]) {
     let Ok(seen) = capture.survey() else { return };
     for one in seen {
         let Ok(mut capture) = open() else { panic!("opens as before") };
-        capture.take_only(Only::named(&one.choice, Direction::In)).unwrap();
+        capture.take_only(Only::named(&one.choice, InterfaceDirection::In)).unwrap();
         let (mut batch, mut count) = (Vec::new(), 0);
         while let Ok(true) = capture.read(&signers()[0], &mut batch) {
             count += batch.len() as u64;
