@@ -9,7 +9,7 @@ import struct
 import tomllib
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet
@@ -28,11 +28,12 @@ SCHEMA = Path(__file__).parents[2] / "schema"
 T0, APART_NS, COUNT = 1_700_000_000_000_000_000, 20_000, 3_000
 
 
-def frame(number: int, *, ttl: int = 64) -> bytes:
+def frame(number: int, *, ttl: int = 64, back: bool = False) -> bytes:
     """Return a datagram in a VLAN; VLAN, DSCP and ports follow from its number."""
     vlan, dscp, port = 10 + number % 3, (0, 46)[number % 5 == 0], 4_000 + number % 20
     payload = struct.pack(">HHHHQ", 1_000, port, 16 + 40, 0, number) + bytes(40)
-    addresses = bytes([10, 0, 0, 1, 10, 0, 1, number % 7])
+    ends = [bytes([10, 0, 0, 1]), bytes([10, 0, 1, number % 7])]
+    addresses = b"".join(reversed(ends) if back else ends)
     head = struct.pack(">BBHHHBBH", 0x45, dscp << 2, 20 + len(payload), 0, 0, ttl, 17, 0)
     tag = struct.pack(">HHH", 0x8100, vlan, 0x0800)
     return bytes(12) + tag + head + addresses + payload
@@ -120,6 +121,43 @@ def test_columns_of_lost_packets(pair: Pair) -> None:
     assert [(one.name, one.type, one.nullable) for one in schema] == columns
 
 
+@pytest.mark.parametrize("direction", ["forward", "reverse"])
+def test_groups_and_lost_packets_of_a_direction(direction: str, tmp_path: Path) -> None:
+    is_back = direction == "reverse"
+    lost = {False: (100, 101, 200), True: (50, 300, 301)}
+    # Side, stamp, number and whether it comes back, of each packet of both captures.
+    seen = [
+        (side, T0 + n * APART_NS + at_ns, n, back)
+        for n in range(COUNT)
+        for back, entered, entered_ns, left_ns in ((False, 0, 0, 5_000), (True, 1, 9_000, 16_000))
+        for side, at_ns in ((entered, entered_ns), (1 - entered, left_ns))
+        if side == entered or n not in lost[back]
+    ]
+    sides = [sorted((at, n, back) for one, at, n, back in seen if one == side) for side in (0, 1)]
+    paths = [
+        capture(tmp_path / name, [(at, frame(n, back=back)) for at, n, back in side])
+        for name, side in zip(("in.pcap", "out.pcap"), sides, strict=True)
+    ]
+    found = tailtrim.analyze(*paths, direction=direction, keep_lost=True, by="flow:3")
+    assert found.summary.samples == COUNT - 3
+    assert sum(group.summary.ingress.packets for group in found.groups) == COUNT
+    assert sum(group.summary.samples for group in found.groups) == COUNT - 3
+    # The numbers are those of the whole capture; packets of the other direction end no cluster.
+    entered = [(n, back) for _, n, back in sides[is_back]]
+    frames = [entered.index((n, is_back)) + 1 for n in lost[is_back]]
+    assert found.lost["frame"].to_pylist() == frames
+    assert [one.packets for one in clusters(found.lost)] == [2, 1]
+
+
+@pytest.mark.parametrize("asked", [{"by": "vlan"}, {"keep_lost": True}])
+@pytest.mark.parametrize("changed", [{"in_order": True}, {"clock_fit": True}])
+def test_groups_and_lost_packets_exclude(
+    pair: Pair, asked: dict[str, Any], changed: dict[str, Any]
+) -> None:
+    with pytest.raises(ValueError, match="by and keep_lost exclude clock_fit and in_order"):
+        tailtrim.analyze(pair.ingress, pair.egress, **asked, **changed)
+
+
 def test_the_command(pair: Pair, tmp_path: Path) -> None:
     run = CliRunner().invoke
     asked = ["analyze", str(pair.ingress), str(pair.egress), "--skip", "0"]
@@ -141,6 +179,9 @@ def test_the_command(pair: Pair, tmp_path: Path) -> None:
     assert "Clusters of lost packets" in html
     assert "By dscp" in html
     assert run(app, [*asked, "--by", "colour"]).exit_code == 2
+    refused = run(app, [*asked, "--lost", str(table), "--in-order"])
+    assert refused.exit_code == 2
+    assert "--lost excludes --in-order and --clock-fit" in refused.output
     assert run(app, [*asked, "--by", "dscp", "--engine", "duckdb"]).exit_code == 2
 
 

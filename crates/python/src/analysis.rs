@@ -13,11 +13,10 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use tailtrim_reading::analysis;
 use tailtrim_reading::source::{self, Extent, Reading};
-use tailtrim_tables::{SampleSink, batches, write_lost, write_tables};
+use tailtrim_tables::{SampleSink, batches, write_tables};
 use tailtrim_tail::analysis::{Analysis, AnalysisError, Departures, Options, Sample};
 use tailtrim_tail::capture::{InterfaceDirection, Only, StampSource};
 use tailtrim_tail::directions::Direction;
-use tailtrim_tail::lost::{self, LostFrame};
 use tailtrim_tail::matching::Window;
 use tailtrim_tail::signature::Rewrites;
 
@@ -26,14 +25,6 @@ use tailtrim_tail::signature::Rewrites;
 pub(crate) struct NativeAnalysis {
     pub(crate) analysis: Analysis,
     pub(crate) samples: Option<Vec<Sample>>,
-    /// The lost packets, if they were asked for.
-    lost: Option<Vec<LostFrame>>,
-}
-
-impl NativeAnalysis {
-    pub(crate) fn new(analysis: Analysis, samples: Option<Vec<Sample>>) -> Self {
-        Self { analysis, samples, lost: None }
-    }
 }
 
 #[pymethods]
@@ -50,7 +41,6 @@ impl NativeAnalysis {
             "sample" => {
                 self.samples.as_deref().map(batches::samples).transpose().map_err(failed)?
             }
-            "lost" => self.lost.as_deref().map(batches::lost).transpose().map_err(failed)?,
             _ => {
                 let tables = batches::all(&self.analysis).map_err(failed)?;
                 tables.into_iter().find(|(table, _)| *table == name).map(|(_, batch)| batch)
@@ -68,11 +58,8 @@ impl NativeAnalysis {
 
     /// Writes every table but the samples into a directory, that of lost packets if they were asked for.
     fn write_tables(&self, py: Python<'_>, directory: PathBuf) -> PyResult<()> {
-        let write = || {
-            write_tables(&directory, &self.analysis)?;
-            self.lost.as_deref().map_or(Ok(()), |lost| write_lost(&directory, lost))
-        };
-        py.detach(write).map_err(|error| output_failed(&directory, &error))
+        py.detach(|| write_tables(&directory, &self.analysis))
+            .map_err(|error| output_failed(&directory, &error))
     }
 }
 
@@ -221,12 +208,11 @@ pub(crate) fn analyze(
     let mut sink = SampleSink::new(keep_samples, directory.as_deref())
         .map_err(|error| output_failed(directory.as_deref().unwrap_or(&ingress), &error))?;
     let mut raised = None;
-    let path = ingress;
     let result = py.detach(|| {
-        let captures = [path.as_path(), egress.as_path()];
+        let [entering, leaving] = readings;
+        let (ingress, egress) =
+            (source::open(&ingress, entering)?, source::open(&egress, leaving)?);
         let jobs = jobs.unwrap_or_else(analysis::all_cores);
-        let ingress = source::open(captures[0], readings[0].clone())?;
-        let egress = source::open(captures[1], readings[1].clone())?;
         let extents = [ingress.extent.clone(), egress.extent.clone()];
         let mut told = PythonProgress { extents, progress: progress.as_ref(), raised: &mut raised };
         analysis::analyze(
@@ -238,20 +224,10 @@ pub(crate) fn analyze(
             |ingress_offset, egress_offset| told.tell([ingress_offset, egress_offset]),
         )
         .and_then(|analysis| sink.close().map(|()| analysis).map_err(AnalysisError::Sink))
-        .and_then(|analysis| {
-            let lost = (options.lost > 0)
-                .then(|| {
-                    let signed = analysis.summary.signature.bytes;
-                    let mut again = source::open(&path, readings[0].clone())?.capture;
-                    lost::find(&mut again, &analysis.lost, &options, signed)
-                })
-                .transpose()?;
-            Ok((analysis, lost))
-        })
     });
     match (result, raised) {
         (_, Some(error)) => Err(error),
-        (Ok((analysis, lost)), None) => Ok(NativeAnalysis { analysis, samples: sink.kept, lost }),
+        (Ok(analysis), None) => Ok(NativeAnalysis { analysis, samples: sink.kept }),
         (Err(error), None) => Err(raise(py, &error)),
     }
 }

@@ -73,7 +73,7 @@ pub(crate) fn analyze_exchanges(
     });
     match (result, raised) {
         (_, Some(error)) => Err(error),
-        (Ok(analysis), None) => Ok(NativeAnalysis::new(analysis, sink.kept)),
+        (Ok(analysis), None) => Ok(NativeAnalysis { analysis, samples: sink.kept }),
         (Err(error), None) => Err(raise(py, &error)),
     }
 }

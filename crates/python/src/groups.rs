@@ -5,6 +5,7 @@ use crate::errors::{OutputError, invalid, raise};
 use pyo3::prelude::*;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use tailtrim_reading::source::open;
 use tailtrim_reading::{analysis, groups};
 use tailtrim_wire::flow::Field;
 
@@ -32,10 +33,12 @@ pub(crate) fn analyze_by(
     let field = field.parse().map_err(invalid)?;
     let (readings, options) = (sides(&options.reading(), interfaces), options.options()?);
     let jobs = jobs.unwrap_or_else(analysis::all_cores);
-    let captures = [ingress.as_path(), egress.as_path()];
-    let found = py
-        .detach(|| groups::analyze_by(captures, &readings, field, groups, &options, jobs))
-        .map_err(|error| raise(py, &error))?;
+    let found = py.detach(|| {
+        let [entering, leaving] = readings;
+        let (ingress, egress) = (open(&ingress, entering)?, open(&egress, leaving)?);
+        groups::analyze_by(&ingress, &egress, field, groups, &options, jobs)
+    });
+    let found = found.map_err(|error| raise(py, &error))?;
     let json = |analysis: &tailtrim_tail::analysis::Analysis| {
         serde_json::to_string(&analysis.summary)
             .map_err(|error| OutputError::new_err(error.to_string()))

@@ -172,7 +172,7 @@ impl NativeLedger {
                 })?;
             }
         }
-        Ok(NativeAnalysis::new(analysis, self.sink().kept.take()))
+        Ok(NativeAnalysis { analysis, samples: self.sink().kept.take() })
     }
 
     /// Ingress packets after which one is forgotten.

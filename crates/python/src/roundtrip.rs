@@ -42,7 +42,7 @@ pub(crate) fn analyze_round_trips(
             .and_then(|analysis| sink.close().map(|()| analysis).map_err(AnalysisError::Sink))
     });
     match result {
-        Ok(analysis) => Ok(NativeAnalysis::new(analysis, None)),
+        Ok(analysis) => Ok(NativeAnalysis { analysis, samples: None }),
         Err(error) => Err(raise(py, &error)),
     }
 }

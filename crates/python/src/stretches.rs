@@ -80,7 +80,7 @@ pub(crate) fn analyze_stretches(
     });
     match (result, raised) {
         (_, Some(error)) | (Err(StretchError::Others(error)), None) => Err(error),
-        (Ok(analysis), None) => Ok(Some(NativeAnalysis::new(analysis, None))),
+        (Ok(analysis), None) => Ok(Some(NativeAnalysis { analysis, samples: None })),
         (Err(StretchError::OnePiece), None) => Ok(None),
         (Err(StretchError::Analysis(error)), None) => Err(raise(py, &error)),
         (Err(error @ StretchError::Answer(_)), None) => {

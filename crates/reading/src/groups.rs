@@ -1,10 +1,10 @@
 //! Ingress packets by a field: each group is matched with the whole egress capture.
 
-use crate::source::{CaptureInput, Reading, open};
+use crate::analysis::second_look::SecondLook;
+use crate::source::CaptureInput;
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::panic;
-use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread;
@@ -19,16 +19,17 @@ pub type Group = (Option<Value>, Analysis);
 /// `jobs` at the same time. Egress packets without a group are those of all others, and say nothing.
 ///
 /// # Errors
-/// The first error of a capture.
+/// The first error of a capture; [`AnalysisError::Pipe`] where one is a pipe.
 pub fn analyze_by(
-    captures: [&Path; 2],
-    readings: &[Reading; 2],
+    ingress: &CaptureInput,
+    egress: &CaptureInput,
     field: Field,
     groups: usize,
     options: &Options,
     jobs: NonZeroUsize,
 ) -> Result<Vec<Group>, AnalysisError> {
-    let values = largest(&mut open(captures[0], readings[0].clone())?.capture, field, groups)?;
+    let again = SecondLook::at(ingress, egress).ok_or(AnalysisError::Pipe)?.asked(options)?;
+    let values = largest(&mut again.open(0)?.capture, field, groups)?;
     let count = values.len() + 1;
     let next = AtomicUsize::new(0);
     let found: Mutex<Vec<(usize, Result<Group, AnalysisError>)>> = Mutex::default();
@@ -40,9 +41,8 @@ pub fn analyze_by(
             }
             let value = values.get(index).copied();
             let one = || {
-                let CaptureInput { capture, .. } = open(captures[0], readings[0].clone())?;
-                let mut egress = open(captures[1], readings[1].clone())?.capture;
-                let mut ingress = group(capture, field, &values, value);
+                let (ingress, mut egress) = (again.open(0)?.capture, again.open(1)?.capture);
+                let mut ingress = group(ingress, field, &values, value);
                 let go_on = |_, _| ControlFlow::Continue(());
                 let analysis = analyze(&mut ingress, &mut egress, options, &mut (), go_on)?;
                 Ok((value, analysis))

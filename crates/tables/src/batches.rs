@@ -189,12 +189,13 @@ pub fn packets(packets: &[Packet]) -> Result<RecordBatch, ArrowError> {
     ])
 }
 
-/// All tables of an analysis but the samples, by the name of their file in the run directory.
+/// All tables of an analysis but the samples, by the name of their file in the run directory: that of lost packets where they
+/// were asked for.
 ///
 /// # Errors
 /// Columns that do not fit together: a bug.
 pub fn all(analysis: &Analysis) -> Result<Vec<(&'static str, RecordBatch)>, ArrowError> {
-    Ok(vec![
+    let mut tables = vec![
         ("histogram", histogram("latency_ns", analysis.latencies.entries())?),
         ("quantile", quantiles(&analysis.curve)?),
         ("worst", worst(&analysis.worst)?),
@@ -202,7 +203,11 @@ pub fn all(analysis: &Analysis) -> Result<Vec<(&'static str, RecordBatch)>, Arro
         ("delay_variation", histogram("delay_variation_ns", &analysis.delay_variation.sorted())?),
         ("second", seconds(&analysis.seconds)?),
         ("burst", bursts(analysis.bursts.as_ref())?),
-    ])
+    ];
+    if let Some(frames) = &analysis.lost_frames {
+        tables.push(("lost", lost(frames)?));
+    }
+    Ok(tables)
 }
 
 fn integers(values: impl Iterator<Item = i64>) -> ArrayRef {

@@ -12,7 +12,6 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use tailtrim_tail::analysis::{Analysis, Sample, Sink};
-use tailtrim_tail::lost::LostFrame;
 
 /// Samples held before they are handed to the writer.
 const BATCH: usize = 64 * 1024;
@@ -53,14 +52,6 @@ fn said(error: ParquetError) -> io::Error {
 pub fn write_tables(directory: &Path, analysis: &Analysis) -> io::Result<()> {
     let tables = batches::all(analysis).map_err(io::Error::other)?;
     tables.iter().try_for_each(|(name, batch)| write(directory, name, batch))
-}
-
-/// Writes the table of lost packets into `directory`.
-///
-/// # Errors
-/// What the system says.
-pub fn write_lost(directory: &Path, lost: &[LostFrame]) -> io::Result<()> {
-    write(directory, "lost", &batches::lost(lost).map_err(io::Error::other)?)
 }
 
 fn write(directory: &Path, name: &str, batch: &RecordBatch) -> io::Result<()> {

@@ -7,4 +7,4 @@
 pub mod batches;
 mod files;
 
-pub use files::{SampleSink, write_lost, write_tables};
+pub use files::{SampleSink, write_tables};

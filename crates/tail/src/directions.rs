@@ -17,7 +17,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use tailtrim_wire::flow::Flow;
 use tailtrim_wire::frame::Link;
 
-/// Fewest packets of a direction, and its least part of all: what clocks and errors leave is no direction.
+/// Fewest packets of a direction, and its least part of all: clocks and errors leave fewer.
 const FEWEST: usize = 10;
 const LEAST: usize = 100;
 
@@ -51,7 +51,7 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// Those of a frame.
+    /// Marks of a frame.
     #[must_use]
     pub fn of(link: Link, frame: &[u8]) -> Self {
         let macs = if link == Link::Ethernet { frame.get(..12) } else { None }.unwrap_or_default();

@@ -29,7 +29,7 @@ impl Found {
     /// Counts the messages of a capture, to its end.
     ///
     /// # Errors
-    /// Those of [`CaptureReader::read`].
+    /// The errors of [`CaptureReader::read`].
     pub fn of(capture: &mut CaptureReader) -> Result<Self, CaptureError> {
         let (mut found, mut first) = (Self::default(), Firsts::default());
         let (signer, mut batch) = (Signer::new(Rewrites::default()), Vec::new());

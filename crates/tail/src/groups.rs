@@ -13,7 +13,7 @@ const MOST_VALUES: usize = 1 << 20;
 /// The values of a field that most packets of a capture have, largest group first.
 ///
 /// # Errors
-/// Those of [`CaptureReader::read`].
+/// The errors of [`CaptureReader::read`].
 pub fn largest(
     capture: &mut CaptureReader,
     field: Field,

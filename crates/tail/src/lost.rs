@@ -4,6 +4,7 @@ use crate::analysis::{LostPacket, Options, signer};
 use crate::capture::{CaptureError, CaptureReader};
 use std::collections::HashMap;
 use tailtrim_wire::flow::Flow;
+use tailtrim_wire::frame::Link;
 
 /// A frame of the ingress capture whose packet was lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,15 +22,16 @@ pub struct LostFrame {
 }
 
 /// Finds lost packets in the ingress capture, of which nothing was read. `signed` are the [bytes that took
-/// part](crate::summary::SignatureSettings::bytes).
+/// part](crate::summary::SignatureSettings::bytes); frames that are not `taken` are counted in the numbers, and nothing else.
 ///
 /// # Errors
-/// Those of [`CaptureReader::read`].
+/// The errors of [`CaptureReader::read`].
 pub fn find(
     capture: &mut CaptureReader,
     lost: &[LostPacket],
     options: &Options,
     signed: usize,
+    taken: impl Fn(Link, &[u8]) -> bool,
 ) -> Result<Vec<LostFrame>, CaptureError> {
     let signer = signer(options).limited_to(signed);
     let mut wanted: HashMap<LostPacket, u64> = HashMap::new();
@@ -42,7 +44,9 @@ pub fn find(
     while found.len() < lost.len() {
         flows.clear();
         // A flow costs more than a look at the table, which needs the record: both are made for each frame.
-        let show = |link, bytes: &[u8]| flows.push(Flow::of_frame(link, bytes));
+        let show = |link, bytes: &[u8]| {
+            flows.push(taken(link, bytes).then(|| Flow::of_frame(link, bytes)));
+        };
         if !capture.read_frames(&signer, &mut batch, show)? {
             break;
         }
@@ -52,7 +56,8 @@ pub fn find(
             if !record.stamped {
                 continue;
             }
-            let flow = flows.next().flatten();
+            // Of a capture without frames, all packets are taken.
+            let Some(flow) = flows.next().unwrap_or(Some(None)) else { continue };
             let packet = LostPacket { ingress_ns: record.stamp_ns, signature: record.signature };
             let is_lost = wanted.get_mut(&packet).is_some_and(|left| {
                 let is_left = *left > 0;

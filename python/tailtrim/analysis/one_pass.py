@@ -10,7 +10,7 @@ Example:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from tailtrim import _native
 from tailtrim.analysis import groups
@@ -91,18 +91,14 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
     options = native(matching, departures, correction_ns, lost=lost, fit_clocks=clock_fit)
     if clock_fit or keep_lost:
         check_files(paths)
+    changed = clock_fit or matching.get("in_order")
+    if changed and (by is not None or keep_lost):
+        raise ValueError("by and keep_lost exclude clock_fit and in_order: leave out one of them")
+    kept: dict[str, Any] = {"keep_samples": keep_samples, "progress": progress, "jobs": cores(jobs)}
     found: list[Group] = []
 
     def run(directory: Path | None) -> _native.NativeAnalysis:
-        analysis = _native.analyze(
-            *paths,
-            options,
-            directory=directory,
-            keep_samples=keep_samples,
-            progress=progress,
-            jobs=cores(jobs),
-            interfaces=chosen,
-        )
+        analysis = _native.analyze(*paths, options, directory=directory, interfaces=chosen, **kept)
         check_found(analysis, paths, chosen)
         if not allow_negative:
             analysis.check_order()

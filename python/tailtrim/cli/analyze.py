@@ -253,10 +253,11 @@ def command(  # noqa: PLR0913 - one parameter an option
         "salvage": salvage,
     }
     at: dict[str, Any] = {"engine": engine, "server": server, "memory": memory, "scratch": scratch}
-    interfaces = {"ingress_interface": ingress_interface, "egress_interface": egress_interface}
-    changed = {"in_order": in_order, "direction": direction, "clock_fit": clock_fit}
-    of_pairs = interfaces | changed | {"by": by, "lost": lost, "jobs": jobs}
-    _refuse(changed if by or lost else {}, "does not go with --by and --lost")
+    of_pairs: dict[str, Any] = {"ingress_interface": ingress_interface, "jobs": jobs}
+    of_pairs |= {"egress_interface": egress_interface, "direction": direction}
+    of_pairs |= {"in_order": in_order, "clock_fit": clock_fit, "by": by, "lost": lost}
+    if in_order or clock_fit:
+        _refuse({"by": by, "lost": lost}, "excludes --in-order and --clock-fit")
     if round_trip:
         of_pairs["allow-negative"] = allow_negative
         _refuse(of_pairs | decoding, "does not go with --round-trip")

@@ -14,7 +14,7 @@ mod joining;
 mod read_ahead;
 pub mod remote;
 mod sample_writer;
-mod second_look;
+pub(crate) mod second_look;
 mod stretch_queue;
 mod stretches;
 mod threads;
@@ -43,7 +43,7 @@ const CUT_FROM: usize = 4;
 /// match, so that further ones would only wait, each with the pairs of a stretch (21 MB).
 const FEEDING: NonZeroUsize = NonZeroUsize::new(8).unwrap();
 
-/// Where no pairs are kept, there are about so many stretches for each thread, so that all end at about the same time,
+/// If no pairs are kept, there are about so many stretches for each thread, so that all end at about the same time,
 /// but none is longer than eight of [`PACKETS`].
 const FOR_EACH: u64 = 4;
 const LONGEST: u64 = 8 * PACKETS;
@@ -64,7 +64,7 @@ pub fn all_cores() -> NonZeroUsize {
 /// [a second look](second_look) says of the clocks and of packets in no pair.
 ///
 /// # Errors
-/// Those of [`analysis::analyze`].
+/// The errors of [`analysis::analyze`].
 pub fn analyze<S: Sink + Send>(
     mut ingress: CaptureInput,
     mut egress: CaptureInput,
@@ -73,15 +73,17 @@ pub fn analyze<S: Sink + Send>(
     sink: &mut S,
     progress: impl FnMut(u64, u64) -> ControlFlow<()>,
 ) -> Result<Analysis, AnalysisError> {
-    let mut again = SecondLook::at(&ingress, &egress);
-    if let Some(direction) = options.direction {
-        let (way, sides) = again.ok_or(AnalysisError::Pipe)?.in_direction(direction, options)?;
-        [ingress, egress] = sides;
-        again = Some(way);
+    let again = SecondLook::at(&ingress, &egress).map(|again| again.asked(options)).transpose()?;
+    let twice = options.direction.is_some() || options.fit_clocks || options.lost > 0;
+    if twice && again.is_none() {
+        return Err(AnalysisError::Pipe);
+    }
+    if let (Some(again), Some(_)) = (&again, options.direction) {
+        [ingress, egress] = [again.open(0)?, again.open(1)?];
     }
     let fitted;
-    let options = if options.fit_clocks {
-        let clock_fit = again.as_ref().ok_or(AnalysisError::Pipe)?.clock_fit(options, jobs)?;
+    let options = if let (Some(again), true) = (&again, options.fit_clocks) {
+        let clock_fit = again.clock_fit(options, jobs)?;
         fitted = Options { clock_fit, ..options.clone() };
         &fitted
     } else {
@@ -90,6 +92,9 @@ pub fn analyze<S: Sink + Send>(
     let mut analysis = first_look(ingress, egress, jobs, options, sink, progress)?;
     if let Some(again) = again {
         again.explain(&mut analysis, options, jobs);
+        if options.lost > 0 {
+            analysis.lost_frames = Some(again.lost(&analysis, options)?);
+        }
     }
     Ok(analysis)
 }

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, TryRecvError, channel, sync_
 use std::thread::{Builder, JoinHandle};
 use std::{io, mem};
 use tailtrim_tail::analysis::Source;
-use tailtrim_tail::capture::{CaptureError, CaptureReader, Record, Unread};
+use tailtrim_tail::capture::{CaptureError, CaptureReader, NEXT_STAMPS, Record, Unread};
 use tailtrim_tail::signature::Signer;
 
 /// Batches that are handed over at a time: 32,768 records, a millisecond of work. Waking the other thread takes up to
@@ -219,7 +219,11 @@ impl Thread {
         }
         let batches = &self.block.batches[self.taken..self.block.filled];
         let records = batches.iter().flat_map(|batch| &batch.records);
-        records.filter(|record| record.stamped).map(|record| record.stamp_ns).take(2).collect()
+        records
+            .filter(|record| record.stamped)
+            .map(|record| record.stamp_ns)
+            .take(NEXT_STAMPS)
+            .collect()
     }
 
     /// Exchanges an empty batch for the next one. Returns `false` behind the last.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use tailtrim_tail::analysis::{Analysis, AnalysisError, Options, Terms};
 use tailtrim_tail::capture::{CaptureError, CaptureReader, Choice, Link, Record};
 use tailtrim_tail::directions::{Direction, Directions, FirstPackets, Keys, LOOKED_AT};
+use tailtrim_tail::lost::{self, LostFrame};
 use tailtrim_tail::matching::DISORDER_NS;
 use tailtrim_tail::signature::Signer;
 use tailtrim_tail::unmatched::{self, Frame, Kept};
@@ -24,7 +25,7 @@ const FIRST: usize = 4_096;
 const WHOLE: usize = 2_048;
 
 /// Two captures that can be opened again.
-pub(super) struct SecondLook {
+pub(crate) struct SecondLook {
     sides: [(PathBuf, Reading); 2],
     /// The direction whose packets count, if not all do.
     going: Option<(Direction, Arc<Directions>)>,
@@ -32,27 +33,24 @@ pub(super) struct SecondLook {
 
 impl SecondLook {
     /// `None` where one is a pipe.
-    pub(super) fn at(ingress: &CaptureInput, egress: &CaptureInput) -> Option<Self> {
+    pub(crate) fn at(ingress: &CaptureInput, egress: &CaptureInput) -> Option<Self> {
         let (ingress, egress) = ingress.again.clone().zip(egress.again.clone())?;
         Some(Self { sides: [ingress, egress], going: None })
     }
 
-    /// The captures as if they had only packets of one direction, those of the other way round with the sides exchanged.
+    /// The captures with the packets that count: of the direction that is asked for, if one is, those of the other way round
+    /// with the sides exchanged.
     ///
     /// # Errors
     /// They cannot be read, or have one direction only.
-    pub(super) fn in_direction(
-        mut self,
-        direction: Direction,
-        options: &Options,
-    ) -> Result<(Self, [CaptureInput; 2]), AnalysisError> {
+    pub(crate) fn asked(mut self, options: &Options) -> Result<Self, AnalysisError> {
+        let Some(direction) = options.direction else { return Ok(self) };
         let directions = self.directions(options)?.ok_or(AnalysisError::OneDirection)?;
         self.going = Some((direction, Arc::new(directions)));
         if direction == Direction::Reverse {
             self.sides.reverse();
         }
-        let sides = [self.open(0)?, self.open(1)?];
-        Ok((self, sides))
+        Ok(self)
     }
 
     /// The directions of the first packets, where there are two.
@@ -102,17 +100,45 @@ impl SecondLook {
         Ok((Kept { lost, unmatched, first: [entered, left] }, terms))
     }
 
-    pub(super) fn open(&self, side: usize) -> Result<CaptureInput, CaptureError> {
-        let (path, reading) = &self.sides[side];
-        let input = source::open(path, reading.clone())?;
-        let Some((direction, directions)) = self.going.clone() else { return Ok(input) };
-        // Those of the other way round have their sides exchanged.
-        let tap = if direction == Direction::Reverse { 1 - side } else { side };
+    /// Finds the frames of lost packets.
+    pub(super) fn lost(
+        &self,
+        analysis: &Analysis,
+        options: &Options,
+    ) -> Result<Vec<LostFrame>, CaptureError> {
+        let signed = analysis.summary.signature.bytes;
+        lost::find(&mut self.whole(0)?.capture, &analysis.lost, options, signed, self.taken(0))
+    }
+
+    /// A side with the packets that count.
+    pub(crate) fn open(&self, side: usize) -> Result<CaptureInput, CaptureError> {
+        let input = self.whole(side)?;
+        if self.going.is_none() {
+            return Ok(input);
+        }
+        let taken = self.taken(side);
         let choose = move |frame: Option<(Link, &[u8])>| match frame {
-            Some((link, frame)) if !directions.has(direction, tap, link, frame) => Choice::Leave,
+            Some((link, frame)) if !taken(link, frame) => Choice::Leave,
             _ => Choice::Take,
         };
         Ok(CaptureInput { capture: input.capture.choosing(choose), ..input })
+    }
+
+    fn whole(&self, side: usize) -> Result<CaptureInput, CaptureError> {
+        let (path, reading) = &self.sides[side];
+        source::open(path, reading.clone())
+    }
+
+    /// Whether a frame counts.
+    fn taken(&self, side: usize) -> impl Fn(Link, &[u8]) -> bool + Clone + Send + 'static {
+        let going = self.going.clone();
+        move |link, frame| {
+            going.as_ref().is_none_or(|(direction, directions)| {
+                // In reverse, the sides are exchanged.
+                let tap = if *direction == Direction::Reverse { 1 - side } else { side };
+                directions.has(*direction, tap, link, frame)
+            })
+        }
     }
 }
 
@@ -156,7 +182,7 @@ struct Heads {
     /// Most bytes of each frame.
     most: usize,
     bytes: Vec<u8>,
-    /// Where each ends.
+    /// Link and end of each.
     ends: Vec<(Link, usize)>,
 }
 

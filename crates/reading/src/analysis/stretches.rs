@@ -57,7 +57,7 @@ impl Stretches {
         leads(0) && leads(1)
     }
 
-    /// A stretch on its own; `None` where its end is no cut, or it is damaged.
+    /// A stretch on its own; `None` where it does not end at a cut, or is damaged.
     pub(super) fn matched(&self, index: usize, options: &Options, room: Room) -> Option<Stretch> {
         let [before, sources] = self.own(index);
         let stretch = Stretch::matched(before, sources, &self.terms, options, room).ok()?;

@@ -224,6 +224,31 @@ fn fragments_are_told_and_the_first_of_them_can_be_matched() {
     assert_eq!((found.ingress.matched, found.latency_ns.max), (400, Some(9 * US)));
 }
 
+#[test]
+fn fragments_of_ipv6_are_told() {
+    // With an extension header only fragments have an identification, and all behind it is elsewhere.
+    let frame = |limit: u8, next: u8, payload: &[u8]| {
+        let head = [0x60, 0, 0, 0, (payload.len() >> 8) as u8, payload.len() as u8, next, limit];
+        let ends = [[0xfd; 16], [0xfc; 16]].concat();
+        [&[2; 12], &[0x86, 0xdd][..], &head, &ends, payload].concat()
+    };
+    let mut taps = [Vec::new(), Vec::new()];
+    for number in 0..100 {
+        let whole = datagram([1, 2], &body(number, 1_392));
+        taps[0].push((entered_ns(number), frame(64, 17, &whole)));
+        let (first, second) = whole.split_at(1_000);
+        for (offset_and_more, part, at_ns) in [(1_u16, first, 9 * US), (1_000, second, 10 * US)] {
+            let [high, low] = offset_and_more.to_be_bytes();
+            let part = [&[17, 0, high, low, 0, 0, 0, number as u8], part].concat();
+            taps[1].push((entered_ns(number) + at_ns, frame(63, 44, &part)));
+        }
+    }
+    let found = summary(&taps, &options());
+    let text = &warning(&found, "fragments").text;
+    assert!(text.starts_with("200 egress packets are fragments of 100 ingress packets"), "{text}");
+    assert!(text.ends_with("raise the MTU"), "{text}");
+}
+
 /// Routers and hosts make no packet another one.
 #[test]
 fn padding_checksums_and_another_order_are_no_difference() {

@@ -1,9 +1,9 @@
 //! Stamps that are none: zero, or far from those of the other packets.
 //!
 //! A tap that has no stamp for a packet may write zero, and a clock that is set, or a driver's race, leaves a packet of
-//! another decade among its neighbours. Such a packet is no packet of that time, and not lost either: it has no stamp.
+//! another decade among its neighbours. Such a packet did not pass at that time, and is not lost either: it has no stamp.
 
-use crate::capture::Record;
+use crate::capture::{NEXT_STAMPS, Record};
 use crate::matching::DISORDER_NS;
 
 /// So far from the middle one of the first stamps a stamp may be: a year. No capture is that long, and clocks that were
@@ -61,11 +61,13 @@ impl Era {
             let Record { stamp_ns, stamped: true, .. } = batch[at] else { continue };
             let is_none = !self.holds(stamp_ns)
                 || (is_jump(last_ns, stamp_ns) && {
-                    let mut next: Vec<i64> = self.stamps(&batch[at + 1..]).take(2).collect();
-                    if next.len() < 2 {
+                    let mut next: Vec<i64> =
+                        self.stamps(&batch[at + 1..]).take(NEXT_STAMPS).collect();
+                    if next.len() < NEXT_STAMPS {
                         next.extend(behind().into_iter().filter(|&stamp_ns| self.holds(stamp_ns)));
+                        next.truncate(NEXT_STAMPS);
                     }
-                    is_glitch(last_ns, stamp_ns, [next.first().copied(), next.get(1).copied()])
+                    is_glitch(last_ns, stamp_ns, &next)
                 });
             if is_none {
                 batch[at].stamped = false;
@@ -89,21 +91,14 @@ fn is_jump(last_ns: Option<i64>, stamp_ns: i64) -> bool {
     last_ns.is_none_or(|last_ns| stamp_ns.abs_diff(last_ns) >= DISORDER_NS.unsigned_abs())
 }
 
-/// Whether a stamp after such a jump is none: without it, the stamps before and behind it are in order, and with it they
-/// are not. Stamps that ascend never are. `next` are the two behind it, as far as there are any.
-fn is_glitch(last_ns: Option<i64>, stamp_ns: i64, next: [Option<i64>; 2]) -> bool {
+/// Whether a stamp after such a jump is none: most of the `next` ones are in order with those before, and not with it. So up
+/// to three in a row may be odd. Stamps that ascend never are.
+fn is_glitch(last_ns: Option<i64>, stamp_ns: i64, next: &[i64]) -> bool {
     let before = |ns: i64, other_ns: i64| ns <= other_ns.saturating_sub(DISORDER_NS);
-    let [next_ns, second_ns] = next;
-    // Where the second one goes on from here, the next one is the odd one.
-    let goes_on = second_ns.is_some_and(|second_ns| !before(second_ns, stamp_ns));
-    let Some(last_ns) = last_ns else {
-        return next_ns.is_some_and(|next_ns| before(next_ns, stamp_ns))
-            && second_ns.is_some()
-            && !goes_on;
-    };
-    if before(stamp_ns, last_ns) {
-        return next_ns.is_none_or(|next_ns| !before(next_ns, last_ns));
+    let goes_on = |ns: i64| last_ns.is_none_or(|last_ns| !before(ns, last_ns));
+    if !goes_on(stamp_ns) {
+        return next.iter().filter(|ns| goes_on(**ns)).count() * 2 >= next.len();
     }
-    next_ns.is_some_and(|next_ns| before(next_ns, stamp_ns) && !before(next_ns, last_ns))
-        && !goes_on
+    let without = next.iter().filter(|ns| goes_on(**ns) && before(**ns, stamp_ns)).count();
+    without * 2 > next.len() && (last_ns.is_some() || without > 1)
 }

@@ -52,6 +52,7 @@ impl Findings {
             delay_variation: self.latencies.delay_variation,
             worst,
             lost: Vec::new(),
+            lost_frames: None,
             seconds: self.seconds,
             bursts: self.latencies.bursts,
             leftovers: Leftovers::default(),

@@ -46,6 +46,7 @@ pub(crate) use terms::signer;
 use crate::capture::CaptureError;
 use crate::clock::ClockFit;
 use crate::directions::Direction;
+use crate::lost::LostFrame;
 use crate::matching::Window;
 use crate::signature::{Rewrites, Selection, Signature};
 use crate::summary::{self, Summary};
@@ -123,7 +124,7 @@ pub enum AnalysisError {
     /// The sink could not take a sample.
     #[error("samples cannot be kept: {0}")]
     Sink(#[source] std::io::Error),
-    /// What was asked for takes reading the captures more than once.
+    /// Options take reading the captures more than once.
     #[error(
         "a pipe cannot be read twice, as a direction, a correction of clocks, groups and lost packets take: expected two \
          files"
@@ -173,6 +174,8 @@ pub struct Analysis {
     pub worst: Vec<WorstPacket>,
     /// The first lost packets, in the order in which they entered; as many as [`Options::lost`].
     pub lost: Vec<LostPacket>,
+    /// Their frames, once they were [found](crate::lost::find) in the ingress capture.
+    pub lost_frames: Option<Vec<LostFrame>>,
     /// Load and losses at the taps, by second.
     pub seconds: Vec<Second>,
     /// Latencies by position in the burst, where the traffic came in bursts.

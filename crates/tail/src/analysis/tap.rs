@@ -35,7 +35,7 @@ pub(super) struct Tap<C> {
     pub(super) unstamped: u64,
     era: Era,
     odd_stamp: Option<OddStamp>,
-    /// Those of the stamped records of the batch, by number, that are left out because of their stamps.
+    /// Numbers, among the stamped records of the batch, of those that are left out because of their stamps.
     left_out: Vec<usize>,
     pub(super) cut_frames: u64,
     pub(super) short_signatures: u64,
@@ -45,7 +45,7 @@ pub(super) struct Tap<C> {
     pub(super) gaps: Gaps,
     /// Copies of a mirror port, where this is known to have some.
     copies: Option<Copies>,
-    /// Where frames are matched in their order.
+    /// Numbers of frames that are matched in their order.
     numbering: Option<Numbering>,
     /// The unit of the stamps of sources before this one, in ps.
     unit_ps: u64,
@@ -356,7 +356,7 @@ impl<C: DerefMut<Target: Source>> Tap<C> {
         );
     }
 
-    /// Those of the records that the source gave with a stamp, by number, that were left out of [`ahead`](Self::ahead)
+    /// Numbers, among the records that the source gave with a stamp, of those left out of [`ahead`](Self::ahead)
     /// since the last [`refill`](Self::refill).
     pub(super) fn left_out(&self) -> &[usize] {
         &self.left_out

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 #[derive(Debug, Clone)]
 pub struct Terms {
     pub(super) signer: Signer,
-    /// Where the seconds begin to count.
+    /// Time from which seconds are counted.
     pub(super) origin_ns: i64,
     /// Added to each egress stamp.
     pub(super) shift_ns: i64,

@@ -13,7 +13,7 @@ pub(super) const NS_PER_S: i64 = 1_000_000_000;
 /// Bytes that an X552 NIC appends to each frame.
 const X552_TRAILER_LEN: usize = 8;
 
-/// What was found, and what was expected.
+/// Content that is damaged, and what was expected, in words.
 pub(super) type Odd = (String, String);
 
 /// Order of the bytes of a number.

@@ -47,7 +47,7 @@ pub enum CaptureError {
     Damaged {
         /// The capture, as the user named it.
         path: String,
-        /// Where in the (decompressed) capture the damaged record starts.
+        /// Place in the (decompressed) capture at which the damaged record starts.
         offset: u64,
         /// The content at that place, in words.
         found: String,

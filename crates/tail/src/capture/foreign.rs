@@ -10,7 +10,7 @@ pub(super) const FRAMES: &str = "record on the network interface itself";
 /// Advice on a capture format of another program.
 const CONVERT: &str = "convert it with editcap -F nsecpcap IN OUT (of Wireshark)";
 
-/// Advice on a file that is no capture.
+/// Advice on a file of another kind than a capture.
 const NO_CAPTURE: &str = "record with tcpdump -w or tailtrim-agent capture";
 
 /// Capture formats of other programs by their first bytes, most of which Wireshark converts.

@@ -1,6 +1,6 @@
 //! Formats of captures, and sources of their stamps.
 
-/// Where a frame's stamp is taken from.
+/// Source of a frame's stamp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum StampSource {
     /// The record header of the capture file.

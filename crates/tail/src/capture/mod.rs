@@ -27,7 +27,7 @@ pub use format::{Format, StampSource};
 pub use input::{Input, Streamed, Whole};
 pub use keep::Encapsulations;
 pub(crate) use mscap::WRAP_NS;
-pub use reader::CaptureReader;
+pub use reader::{CaptureReader, NEXT_STAMPS};
 pub use record::Record;
 pub use side::{InterfaceDirection, Only, Seen};
 pub use track::{CHAIN, Track};

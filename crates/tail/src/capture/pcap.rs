@@ -101,7 +101,7 @@ impl Decoder {
     }
 
     /// Bytes of a record header where this is another variant of pcap, with the same magic number: Nokia's, or one of old
-    /// Linux distributions. `rest` begins with what is no record behind the first one: there, as many bytes of that are
+    /// Linux distributions. `rest` are the bytes behind the first record, which make none: as many bytes of that are
     /// left as record headers are longer, and records follow.
     pub(super) fn variant(&self, rest: &[u8]) -> Option<usize> {
         [4, 8, 12].into_iter().find_map(|more| {

@@ -16,6 +16,9 @@ use tailtrim_wire::label::Label;
 /// Bytes that [`CaptureReader::peek`] looks at to learn what kind of traffic this is.
 const PEEK_BYTES: usize = 256 * 1024;
 
+/// Stamps behind a packet that tell whether its own is odd.
+pub const NEXT_STAMPS: usize = 5;
+
 /// A capture being read.
 pub struct CaptureReader {
     name: String,
@@ -27,7 +30,7 @@ pub struct CaptureReader {
     damage: Option<CaptureError>,
     /// Error of the source while peeking.
     failure: Option<std::io::Error>,
-    /// Those of the records that were read last, if they are wanted.
+    /// Labels of the records that were read last, if they are wanted.
     labels: Option<Labels>,
     /// The packets that are read, if not all are.
     filter: Option<Filter>,
@@ -109,7 +112,7 @@ impl CaptureReader {
     /// Reads the capture to its end and counts its packets by interface and direction.
     ///
     /// # Errors
-    /// Those of [`read`](Self::read), and [`CaptureError::NoPlaces`].
+    /// The errors of [`read`](Self::read), and [`CaptureError::NoPlaces`].
     pub fn survey(mut self) -> Result<Vec<Seen>, CaptureError> {
         self.look_at_places()?;
         let (signer, mut batch) = (Signer::new(Rewrites::default()), Vec::new());
@@ -142,8 +145,9 @@ impl CaptureReader {
         }
     }
 
-    /// Where the records of this capture begin, of which none was read yet; `None` where only reading it from its begin tells: other formats than
-    /// classic pcap, stamps that are not in the record headers, and captures of which [not all packets](Self::choosing) count.
+    /// The places at which the records of this capture begin, of which none was read yet; `None` where only reading it from
+    /// its begin tells: other formats than classic pcap, stamps that are not in the record headers, and captures of which
+    /// [not all packets](Self::choosing) count.
     #[must_use]
     pub fn track(&self) -> Option<Track> {
         match &self.decoder {
@@ -283,7 +287,7 @@ impl CaptureReader {
     /// The same, and shows the frame of each stamped record, in their order.
     ///
     /// # Errors
-    /// Those of [`peek`](Self::peek).
+    /// The errors of [`peek`](Self::peek).
     pub fn peek_frames(
         &mut self,
         signer: &Signer,
@@ -356,7 +360,8 @@ impl CaptureReader {
         }
     }
 
-    /// The stamps of the next two stamped records or more, without consuming them; fewer at the end of the capture.
+    /// The stamps of the next [`NEXT_STAMPS`] stamped records or more, without consuming them; fewer at the end of the
+    /// capture.
     pub fn next_stamps(&mut self, signer: &Signer) -> Vec<i64> {
         loop {
             let (window, mut records) = (self.input.window(), Vec::new());
@@ -371,7 +376,7 @@ impl CaptureReader {
                 .filter(|record| record.stamped)
                 .map(|record| record.stamp_ns)
                 .collect();
-            if stamps.len() >= 2 || enough || self.failure.is_some() {
+            if stamps.len() >= NEXT_STAMPS || enough || self.failure.is_some() {
                 return stamps;
             }
             match self.input.extend() {
@@ -399,7 +404,7 @@ impl CaptureReader {
     /// The same, and shows the frame of each stamped record, in their order. Records of formats without frames have none.
     ///
     /// # Errors
-    /// Those of [`read`](Self::read).
+    /// The errors of [`read`](Self::read).
     pub fn read_frames(
         &mut self,
         signer: &Signer,

@@ -56,7 +56,7 @@ impl SampledSide {
     /// Reads a source to its end. `shift_ns` is added to each stamp.
     ///
     /// # Errors
-    /// Those of [`Source::read`].
+    /// The errors of [`Source::read`].
     pub fn read(
         source: &mut impl Source,
         signer: &Signer,

@@ -21,7 +21,7 @@ struct Candidate {
     /// Options to type.
     typed: String,
     signer: Signer,
-    /// It signs so little that only numbers show that it is no chance.
+    /// It signs so little that only numbers tell it from chance.
     small: bool,
 }
 

@@ -78,9 +78,9 @@ impl Frame {
 /// Frames that a second look has kept.
 #[derive(Debug, Default)]
 pub struct Kept {
-    /// Those of [`Leftovers::lost`].
+    /// Frames of [`Leftovers::lost`].
     pub lost: Vec<Frame>,
-    /// Those of [`Leftovers::unmatched`].
+    /// Frames of [`Leftovers::unmatched`].
     pub unmatched: Vec<Frame>,
     /// The first of each capture, ingress and egress, whatever became of them.
     pub first: [Vec<Frame>; 2],
@@ -111,7 +111,7 @@ pub fn tell_directions(directions: &Directions, summary: &mut Summary) {
         "both captures have packets of two directions (of the first ones, {forward} from ingress to egress and {reverse} back), \
          which must be analysed one by one: --direction forward or --direction reverse"
     );
-    // They are no error of clocks.
+    // Packets that come back leave before they enter, whatever the clocks.
     summary.warnings.retain(|warning| warning.code != "not_positive");
     summary.warnings.push(warning("two_directions", directions.counts[1] as usize, text));
 }

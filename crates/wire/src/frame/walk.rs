@@ -14,9 +14,9 @@ pub struct Place {
     pub encapsulation: Option<Encapsulation>,
     /// Its ethertype.
     pub ethertype: u16,
-    /// Where it starts, at most the length of the frame.
+    /// Its first byte, at most the length of the frame.
     pub start: usize,
-    /// Where it ends at the latest, by the packets around it.
+    /// Its end at the latest, by the packets around it.
     pub end: usize,
     /// Its layers, if it is IP.
     pub layers: Option<Layers>,

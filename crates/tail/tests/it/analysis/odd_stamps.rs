@@ -49,6 +49,28 @@ fn one_packet_of_another_decade() {
 }
 
 #[test]
+fn some_odd_stamps_in_a_row() {
+    // At the begin, at the end, between, and across the end of a batch.
+    for (at, count) in [(0, 2), (150, 2), (150, 3), (254, 3), (255, 2), (298, 2)] {
+        for odd_ns in [0, NOW_NS + 5 * SECOND_NS, NOW_NS - 5 * SECOND_NS] {
+            let near = odd_ns != 0;
+            if near && (at == 298 || at == 0 && odd_ns < NOW_NS) {
+                continue;
+            }
+            let [mut ingress, egress] = today(300);
+            for (packet, more_ns) in ingress[at..at + count].iter_mut().zip(0..) {
+                packet.0 = odd_ns + more_ns;
+            }
+            let analysis = run(&pcap(&ingress), &pcap(&egress), &options());
+            let odd = count as u64;
+            let (samples, lost, [entered, _]) = counts(&analysis);
+            assert_eq!((samples, lost, entered), (300 - odd, 0, odd), "{at} {count} {odd_ns}");
+            assert_eq!(analysis.latencies.entries(), [(30 * US, 300 - odd)]);
+        }
+    }
+}
+
+#[test]
 fn the_warning_names_the_packet_and_its_time() {
     let [mut ingress, mut egress] = today(2_000);
     ingress[1_000].0 = FAR_NS;
