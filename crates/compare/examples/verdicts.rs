@@ -20,9 +20,8 @@ const MOST_RUNS: u64 = 60;
 
 /// The rows of p50 and p90 of a comparison.
 fn simulate(runs: usize, scale: f64, seed: u64) -> Vec<Row> {
-    let [a, b] = [1.0, scale].map(|scale| {
-        let seed = 2 * seed + u64::from(scale > 1.0);
-        repetitions(Process::Independent, runs, SAMPLES, scale, SPREAD, seed)
+    let [a, b] = [(1.0, 0), (scale, 1)].map(|(scale, side)| {
+        repetitions(Process::Independent, runs, SAMPLES, scale, SPREAD, 2 * seed + side)
     });
     let [a, b] = [a, b].map(|runs| runs.iter().map(|run| Repetition::of(run)).collect::<Vec<_>>());
     let quantiles = vec![Probability::P50, Probability::P90];
