@@ -9,7 +9,7 @@ mod processes;
 use processes::{Process, repetitions};
 use std::io::Write;
 use tailtrim_compare::{Options, Repetition, Row, Verdict, compare};
-use tailtrim_stats::Probability;
+use tailtrim_stats::{Probability, student};
 
 /// Relative standard deviation of the levels of runs.
 const SPREAD: f64 = 0.1;
@@ -27,6 +27,13 @@ fn simulate(runs: usize, scale: f64, seed: u64) -> Vec<Row> {
     let quantiles = vec![Probability::P50, Probability::P90];
     let options = Options { quantiles, draws: 999, seed, margin: 0.01, ..Options::default() };
     compare(&a, &b, &options).quantiles
+}
+
+/// The difference of which `tailtrim run PLAN --check` says that it is shown in four of five cases (`shown_from` in
+/// `python/tailtrim/verdict.py`).
+fn shown_from(runs: usize) -> f64 {
+    let reach = student::critical(0.025, 2.0 * (runs as f64 - 1.0)) + 0.841_621;
+    (reach * SPREAD.ln_1p() * (2.0 / runs as f64).sqrt()).exp()
 }
 
 #[derive(Default)]
@@ -53,10 +60,8 @@ fn main() -> std::io::Result<()> {
         "| runs a side | B is slower by | better | worse | no difference beyond X | X, median | wrong: farther apart than X \
          | not decided | runs needed, median | so many runs decide |\n|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|"
     )?;
-    for (runs, scale) in [3, 4, 5, 8, 16]
-        .into_iter()
-        .flat_map(|runs| [1.0, 1.1, 1.25, 2.0].map(|scale| (runs, scale)))
-    {
+    let scales = |runs| [1.0, 1.1, 1.25, shown_from(runs)].map(|scale| (runs, scale));
+    for (runs, scale) in [3, 4, 5, 8, 16].into_iter().flat_map(scales) {
         let mut tally = Tally::default();
         for seed in first..first + comparisons {
             // Two seeds a comparison, and no two comparisons share one.
