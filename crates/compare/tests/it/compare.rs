@@ -359,3 +359,34 @@ fn a_difference_that_one_run_has_is_not_decided() {
         rows.iter().all(|row| matches!(row.verdict, Verdict::NotDecided { needed: Some(4..) }))
     );
 }
+
+/// The quick version of `examples/verdicts.rs`; 200 comparisons know a rate of 5 % within 1.5 %.
+#[test]
+#[ignore = "simulation: make test-simulations runs it"]
+fn each_verdict_is_right_as_often_as_it_says() {
+    let verdict = |runs, scale, seed: u64| {
+        let [a, b] = [(1.0, 0), (scale, 1)].map(|(scale, s)| {
+            side(&repetitions(Process::Independent, runs, 1_000, scale, 0.1, 2 * seed + s))
+        });
+        compare(&a, &b, &options()).quantiles[0].verdict
+    };
+    let (mut wrong, mut decided, mut tried) = ([0; 3], 0, 0);
+    for seed in 0..200 {
+        wrong[0] += u32::from(verdict(5, 1.0, seed).differs());
+        for (place, scale) in [1.1, 1.2].into_iter().enumerate() {
+            match verdict(5, scale, 1_000 + seed) {
+                Verdict::NoDifference { beyond } => {
+                    wrong[1 + place] += u32::from(beyond < scale - 1.0);
+                }
+                Verdict::NotDecided { needed: Some(runs @ ..=40) } if tried < 60 => {
+                    let more = verdict(runs as usize, scale, 5_000 + seed);
+                    tried += 1;
+                    decided += u32::from(!matches!(more, Verdict::NotDecided { .. }));
+                }
+                _ => {}
+            }
+        }
+    }
+    assert!(wrong.iter().all(|count| *count <= 16), "{wrong:?} of 200");
+    assert!(tried >= 40 && decided * 10 >= tried * 7, "{decided} of {tried}");
+}
