@@ -41,7 +41,7 @@ class Verdict:
 
     @property
     def kind(self) -> str:
-        """How it looks in a table: as better, as worse, or as neither."""
+        """Look of its cell in a table: better, worse, or neither."""
         return self.verdict if self.differs else ""
 
     def told(self, units: str = "runs") -> str:

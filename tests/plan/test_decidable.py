@@ -1,4 +1,4 @@
-"""What a plan says beforehand that its runs can show."""
+"""Differences of which a plan says beforehand that its runs can show them."""
 
 from __future__ import annotations
 

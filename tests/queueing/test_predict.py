@@ -238,5 +238,5 @@ def test_a_model_that_other_runs_refute_predicts_nothing(traced: Path, tmp_path:
     told = run("predict", traced, tmp_path / "other")
     assert (told.exit_code, told.stdout) == (5, "")
     assert "error: other: not predicted" in told.stderr
-    # What would be is not refuted by what was.
+    # A change is not refuted by runs without it.
     assert run("predict", traced, tmp_path / "other", "--without", "tick").exit_code == 0

@@ -91,7 +91,7 @@ def test_percentiles_that_few_minutes_have_are_not_said_to_be_steady(
     _store(run, "minute.jsonl", told)
     write([run], tmp_path / "report")
     text = page_of(tmp_path / "report").text
-    for fact in ("p50: no difference beyond 1.", "p99.9: not decided: needs 20 minutes."):
+    for fact in ("p50: no difference beyond 1.0 %.", "p99.9: not decided: needs 20 minutes."):
         assert f"Step or drift of {fact}" in text
 
 

@@ -57,7 +57,7 @@ fn main() -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
     writeln!(
         out,
-        "| runs a side | B is slower by | better | worse | no difference beyond X | X, median | wrong: farther apart than X \
+        "| runs a side | B is slower by | better | worse | no difference beyond X | X, median | wrong: they are farther apart \
          | not decided | runs needed, median | so many runs decide |\n|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|"
     )?;
     let scales = |runs| [1.0, 1.1, 1.25, shown_from(runs)].map(|scale| (runs, scale));

@@ -130,9 +130,9 @@ def _finds(series: Series, places: Places, by: float) -> bool:
     half = np.arange(len(series)) >= len(series) / 2
     along = (places - places[0]) / (places[-1] - places[0])
     return all(
-        _step(series * (1 + by) ** (sign * half))[0] is not None
-        and _drift(series * (1 + by) ** (sign * along), places)[0] is not None
-        for sign in (1, -1)
+        _step(series * (1 + change * half))[0] is not None
+        and _drift(series * (1 + change * along), places)[0] is not None
+        for change in (by, 1 / (1 + by) - 1)
     )
 
 

@@ -17,11 +17,6 @@ from types import ModuleType
 from tailtrim.analysis.compare.comparison import (
     Comparison,
     Comparisons,
-    CurvePoint,
-    Losses,
-    Pairing,
-    Row,
-    SentRow,
     compare,
     compare_groups,
     compare_halves,
@@ -29,6 +24,7 @@ from tailtrim.analysis.compare.comparison import (
 from tailtrim.analysis.compare.configuration import Difference
 from tailtrim.analysis.compare.energy import Energy, EnergyRow, Price
 from tailtrim.analysis.compare.length import Length, plan_length
+from tailtrim.analysis.compare.rows import CurvePoint, Losses, Pairing, Row, SentRow
 from tailtrim.analysis.compare.sources import Group, Repetition
 from tailtrim.verdict import BETTER, NO_DIFFERENCE, NOT_DECIDED, WORSE, Verdict
 

@@ -1,4 +1,4 @@
-"""What the runs of a plan can decide, before any is done: :func:`told`."""
+"""Differences that the runs of a plan can show, before any is done: :func:`told`."""
 
 from __future__ import annotations
 

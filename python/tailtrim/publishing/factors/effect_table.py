@@ -88,7 +88,8 @@ def legend(effects: Effects) -> str:
         f"{measured}. Baseline: {first}. {effects.row}, with the percentile that changed most (of"
         " those that differ, if any does), and its change with a 95 % interval. The verdict holds"
         f" for all percentiles of the row together; changes below 1 % are none. With as many"
-        f" {effects.repeated} of a row as it needs, it is decided in four of five cases."
+        f" {effects.repeated} of a row as it needs, it is decided in four of five cases, or, where"
+        " it has no interval, gets one."
     )
     if effects.together:
         values = ", ".join(f"{name} {value}" for name, value in effects.together.items())

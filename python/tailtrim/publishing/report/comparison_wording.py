@@ -27,7 +27,8 @@ def legend(comparisons: Sequence[Comparison]) -> str:
         f"B / A above 1: B is slower. The interval is that of each percentile alone, with"
         f" {confidence} % confidence; the verdicts, better or worse{beyond}, hold for all"
         " percentiles together, and so does that there is no difference beyond what is told. With"
-        " as many runs a side as it needs, a row is decided in four of five cases."
+        " as many runs a side as it needs, a row is decided in four of five cases, or, where it"
+        " has no interval, gets one."
     )
 
 
