@@ -6,6 +6,7 @@
     ├── CaptureError         a capture cannot be read (says where, and what was expected there)
     ├── OutputError          a result cannot be written
     ├── RunDirectoryError    a run directory is missing, incomplete or of another version
+    │   └── NotPredictedError the model of a run misses what was measured
     ├── DecodedError         likewise a directory of decoded captures
     ├── EngineError          an engine is missing, cannot be reached, refuses or broke
     │   └── QueryError       the query is wrong: its SQL, a name in it, or its values
@@ -42,6 +43,7 @@ __all__ = [
     "ExitCode",
     "HostError",
     "MissingPackageError",
+    "NotPredictedError",
     "OutputError",
     "PicturesError",
     "PlanError",
@@ -95,6 +97,10 @@ def _filled(template: str, words: Mapping[str, str]) -> str:
 
 class RunDirectoryError(TailtrimError):
     """A run directory is missing, incomplete or of another version."""
+
+
+class NotPredictedError(RunDirectoryError):
+    """The model of a run misses what was measured, so that it predicts nothing."""
 
 
 class DecodedError(TailtrimError):
@@ -168,7 +174,7 @@ class ExitCode(IntEnum):
     INVALID = 2, "invalid arguments or input"
     IMPOSSIBLE = 3, "not possible on this host"
     FAILED = 4, "failed while running"
-    UNDECIDED = 5, "not decided (--assert)"
+    UNDECIDED = 5, "not decided (--assert), or not predicted"
     INTERRUPTED = 130, "interrupted"
 
 
@@ -179,6 +185,7 @@ EXIT_CODES: dict[type[BaseException], ExitCode] = {
     TwoDirectionsError: ExitCode.INVALID,
     OutputError: ExitCode.INVALID,
     RunDirectoryError: ExitCode.INVALID,
+    NotPredictedError: ExitCode.UNDECIDED,
     DecodedError: ExitCode.INVALID,
     EngineError: ExitCode.IMPOSSIBLE,
     QueryError: ExitCode.INVALID,

@@ -107,7 +107,7 @@ def test_the_prediction_stands_beside_what_was_found(
     # Without a trace the thefts of busy time alone are seen.
     assert r_max["value"] == pytest.approx(WORLD.r_max_pps, rel=0.05)
     notes = " ".join(capacity_wording.notes(told))
-    assert f"R_max: predicted {r_max['value'] / 1e3:.1f} (" in notes
+    assert f"R_max: predicted {r_max['value'] / 1e3:.1f} from run-001" in notes
     for fact in (
         "from run-001",
         "at 10.0 kpkt/s",

@@ -161,15 +161,38 @@ def test_bounds_are_measured_again_at_the_end_in_random_order() -> None:
     assert len(orders) > 1
 
 
-def test_a_device_that_has_changed_when_its_bounds_are_measured_again_is_told() -> None:
+def test_bounds_of_a_device_that_has_changed_when_they_are_measured_again_are_found_anew() -> None:
+    """A bound of which two trials of six were good was reported."""
     asked, device = search(NDR), a_server(4)
     while (trial := asked.next_trial(device.done)) is not None:
         # From then on it is a tenth slower.
-        device.served_pps = 9_000 if trial.purpose is Purpose.VERIFICATION else 10_000
+        if trial.purpose is Purpose.VERIFICATION:
+            device.served_pps = 9_000
         device.done.append(device.measure(trial))
     (ndr,) = goal_results(asked, device.done)
     assert ndr.lower is not None
-    assert ndr.lower.verified is False
+    assert ndr.upper is not None
+    assert ndr.lower.verified
+    assert ndr.lower.good_trials == ndr.lower.trials
+    # The buffer of the device takes 20 packets more within a trial.
+    assert ndr.lower.load <= 9_020 <= ndr.upper.load
+    assert (ndr.upper.good_trials, ndr.upper.verified) == (0, True)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_no_bound_is_reported_that_its_own_verification_contradicts(seed: int) -> None:
+    asked = search(NDR, PDR)
+    device = Server(np.random.default_rng(seed), buffer=20, noise=0.2)
+    for one in goal_results(asked, device.searched(asked)):
+        for bound, good in ((one.lower, True), (one.upper, False)):
+            again = [
+                goal.good(done)
+                for goal in asked.goals
+                if goal.name == one.goal and bound is not None
+                for done in device.done
+                if (done.trial.load, done.trial.purpose) == (bound.load, Purpose.VERIFICATION)
+            ]
+            assert set(again) <= {good}
 
 
 def test_an_invalid_trial_is_repeated_and_never_counted_as_loss() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
@@ -54,7 +55,10 @@ def experiment(place: Path, measured: Path, runs: list[dict[str, Any]], **plan: 
 
 def test_a_run_does_not_differ_from_itself(measured: Path) -> None:
     (found,) = compare(measured, measured)
-    assert found.verdict == "no_difference_shown"
+    # So unsteady a run could be another one the next time.
+    assert found.verdict == "not_decided"
+    assert all((row.verdict, row.beyond) == ("not_decided", None) for row in found.quantiles)
+    assert all((row.needed or 0) >= 4 for row in found.quantiles)
     assert {row.ratio for row in found.quantiles} == {1.0}
     assert found.differences == ()
     assert compare(measured, measured) != []
@@ -77,7 +81,7 @@ def test_the_halves_of_published_captures_show_no_difference(published: Path) ->
         post = pre.with_name(pre.name.replace("-pre-", "-post-"))
         # Some drift by up to 2 %, which is in the intervals; the margin is the command line's.
         (found,) = compare_halves(f"{pre},{post}", margin=0.01)
-        assert found.verdict == "no_difference_shown", (pre, found.quantiles)
+        assert not any(row.differs for row in found.quantiles), (pre, found.quantiles)
 
 
 @pytest.mark.published
@@ -248,7 +252,7 @@ def test_a_lost_packet_is_later_than_any(
     # The capture is so unsteady that its 25,000 packets support no verdict of p90, but one of p99.
     assert (by_p["0.99"].b_ns, by_p["0.99"].ratio, by_p["0.99"].verdict) == (None, None, "worse")
     delivered = {row.p: row.verdict for row in compared.quantiles}
-    assert delivered["0.99"] == "no_difference_shown"
+    assert delivered["0.99"] in {"no_difference", "not_decided"}
     (equal,) = compare(measured, measured)
     assert equal.sent == ()
     printed = run("compare", measured, tmp_path / "lossy")
@@ -336,11 +340,11 @@ def test_everything_is_printed_and_written(measured: Path, tmp_path: Path) -> No
     result = run("compare", measured, measured, "--html", page, "--figure", figure)
     assert result.exit_code == 0, result.output
     assert max(map(len, result.stdout.splitlines())) <= 80
-    assert "no difference shown" in result.stdout
+    assert re.search(r"not decided: needs \d+ runs", result.stdout)
     assert "<canvas" in page.read_text("utf-8")
     assert figure.read_bytes().startswith(b"<?xml")
     (told,) = json.loads(run("compare", measured, measured, "--json").stdout)["comparisons"]
-    assert told["schema"] == "tailtrim.comparison/1"
+    assert told["schema"] == "tailtrim.comparison/2"
     assert {"p", "ratio", "low", "high", "verdict", "worse_from"} <= set(told["quantiles"][0])
 
 

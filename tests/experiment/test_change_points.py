@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tailtrim.analysis.change_points import SHORTEST, Drift, Step, changes, pettitt
+from tailtrim.analysis.change_points import SHORTEST, Drift, Step, changes, pettitt, unchanged
 
 #: Series of each test: a share among them has a standard error of 3.5 % at most.
 _SERIES = 200
@@ -41,6 +41,26 @@ def test_a_drift_is_one_and_not_many_steps() -> None:
         assert isinstance(drift, Drift)
         assert drift.slope == pytest.approx(0.2, rel=0.35)
         assert len(others) <= 1
+
+
+@pytest.mark.parametrize("r", [0.0, 0.5])
+def test_what_a_series_says_that_it_would_show_is_shown(r: float) -> None:
+    """A step as large as that, in other noise of the same kind."""
+    told = [unchanged(one) for one in _series(120, r, seed=20)[:60]]
+    beyond = [one.beyond for one in told if one.beyond is not None]
+    assert len(beyond) >= 50
+    other = _series(120, r, seed=21)
+    half = np.arange(120) >= 60
+    shown = [bool(changes(one * (1 + by) ** half)) for by, one in zip(beyond, other, strict=False)]
+    assert sum(shown) > 0.7 * len(shown)
+
+
+def test_a_series_that_hides_a_quarter_is_not_decided() -> None:
+    random = np.random.default_rng(22)
+    verdict = unchanged(random.lognormal(0, 1, size=30))
+    assert (verdict.verdict, verdict.beyond) == ("not_decided", None)
+    assert (verdict.needed or 0) > 30
+    assert unchanged([1.0] * 5).needed == SHORTEST
 
 
 def test_a_step_without_noise_is_found() -> None:

@@ -81,7 +81,7 @@ def test_a_slower_kernel_is_told_and_a_boot_line_without_effect_is_not(tmp_path:
     verdicts = {case.name: case.median and case.median.verdict for case in found.cases}
     assert verdicts == {
         "baseline": None,
-        "bookworm/cloud isolcpus=1": "no_difference_shown",
+        "bookworm/cloud isolcpus=1": "no_difference",
         "trixie/rt isolcpus=1": "worse",
         "trixie/rt quiet": "worse",
         "bare": "better",
@@ -100,6 +100,16 @@ def test_two_boots_have_no_verdict(tmp_path: Path) -> None:
     found = factors.boots_of(experiment(tmp_path, 2))
     assert [case.runs for case in found.cases] == [2] * 5
     assert [case.median for case in found.cases] == [None] * 5
+    told = [case.verdict.told(found.repeated) for case in found.cases if case.factor]
+    assert told == ["not decided: needs 4 boots"] * 4
+
+
+def test_three_boots_do_not_show_that_a_line_has_no_effect(tmp_path: Path) -> None:
+    found = factors.boots_of(experiment(tmp_path, 3))
+    told = {case.name: case.verdict for case in found.cases if case.factor}
+    assert told["trixie/rt quiet"].verdict == "worse"
+    assert told["bookworm/cloud isolcpus=1"].verdict == "not_decided"
+    assert (told["bookworm/cloud isolcpus=1"].needed or 0) >= 4
 
 
 def test_the_report_says_that_latencies_are_not_those_of_hardware(tmp_path: Path) -> None:

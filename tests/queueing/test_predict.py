@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from simulated_queues import World, left_run, simulated
+from simulated_queues import ORIGIN_NS, World, left_run, simulated
 from typer.testing import CliRunner, Result
 
 from tailtrim.analysis.queueing import predicted
+from tailtrim.analysis.roundtrip import Series, write_run
 from tailtrim.cli.application import app
 from tailtrim.errors import RunDirectoryError
 
@@ -209,3 +211,32 @@ def test_a_wrong_option_is_named(traced: Path, option: tuple[str, str]) -> None:
     told = run("predict", traced, *option)
     assert told.exit_code == 2
     assert f"error: {option[0]} '{option[1]}': expected" in told.stderr
+
+
+def test_a_model_that_misses_its_own_run_predicts_nothing(tmp_path: Path) -> None:
+    """One packet in 30 is held for 3 ms elsewhere, which no queue of one CPU has."""
+    random = np.random.default_rng(11)
+    world = WORLD.at(0.4)
+    seen = simulated(world, random)
+    came = np.rint(seen.arrival_ns).astype(np.int64) + ORIGIN_NS
+    took = np.rint(seen.latency_ns).astype(np.int64)
+    took[random.random(took.size) < 1 / 30] += 3_000_000
+    write_run(tmp_path / "held", Series("held", came, np.ones(came.size, bool), took, 60))
+    told = run("predict", tmp_path / "held")
+    assert (told.exit_code, told.stdout) == (5, "")
+    assert re.search(
+        r"held: not predicted, .* 9\.9 kpkt/s: p90 predicted \S+ to \S+ µs, measured", told.stderr
+    )
+    assert re.search(
+        r"p99 predicted \S+ to \S+ µs, measured 3,\d+\.\d to 3,\d+\.\d µs", told.stderr
+    )
+
+
+def test_a_model_that_other_runs_refute_predicts_nothing(traced: Path, tmp_path: Path) -> None:
+    slower = replace(WORLD.at(0.4), mean_ns=70_000.0, seconds=2.0)
+    left_run(tmp_path / "other", slower, np.random.default_rng(2), traced=False)
+    told = run("predict", traced, tmp_path / "other")
+    assert (told.exit_code, told.stdout) == (5, "")
+    assert "error: other: not predicted" in told.stderr
+    # A change is not refuted by runs without it.
+    assert run("predict", traced, tmp_path / "other", "--without", "tick").exit_code == 0

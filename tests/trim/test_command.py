@@ -80,7 +80,7 @@ def test_a_search_ends_with_costs_and_a_page(invoke: Callable[..., Result], tmp_
     assert done.exit_code == 0, done.output
     told = " ".join(done.stdout.split())
     assert re.search(r"Change +Verdict +p99 +Throughput +CPUs taken", done.stdout)
-    assert re.search(r"polling +kept +-\d\d\.\d % +\+0\.00 %", done.stdout)
+    assert re.search(r"polling +better +-\d\d\.\d % +\+0\.00 %", done.stdout)
     assert "batch: gains at most" in told
     assert "Power: not known" in told
     page = tmp_path / "out" / "report" / "report.html"

@@ -16,7 +16,6 @@ from tailtrim.laboratory.trim import host, testbed_workload
 from tailtrim.laboratory.trim.loop import Loop
 from tailtrim.laboratory.trim.plan_request import PlanRequest
 from tailtrim.laboratory.trim.trial import Settings, Trial, TrialListener
-from tailtrim.laboratory.trim.verdict import Result, Verdict
 from tailtrim.results.experiments import Outcome
 
 if TYPE_CHECKING:
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
 
     from tailtrim.laboratory.experiment import Experiment
     from tailtrim.laboratory.plan import Boot, Run
+    from tailtrim.laboratory.trim.verdict import Result
 
 pytest.importorskip("pydoe", reason="needs tailtrim[trim]")
 
@@ -226,7 +226,7 @@ def test_boot_lines_are_tried_and_what_is_kept_is_left(
 
     assert result.kept == ("line",)
     more = next(one for one in result.found if one.name == "more")
-    assert more.verdict is Verdict.UNTRIED
+    assert not more.tried
     assert more.reason.endswith(": no boot")
     *lines, last = [" ".join(line.split()) for line in Booted.lines]
     assert lines[:3].count("quiet panics") == 1
@@ -320,7 +320,7 @@ def test_what_is_kept_is_applied_and_exported_and_the_rest_is_not(
     assert result.kept == ("vm.stat",)
     assert journal.read_text() == "vm.stat\n"
     assert (tmp_path / "out/export/tuned/names").read_text() == "vm.stat\n"
-    untried = {one.name: one.reason for one in result.found if one.verdict is Verdict.UNTRIED}
+    untried = {one.name: one.reason for one in result.found if not one.tried}
     assert untried.keys() == {"cpu.smt", "mm.ksm", "boot.tsc"}
     assert "takes away CPUs" in untried["cpu.smt"]
 
@@ -369,7 +369,7 @@ def test_a_change_that_the_host_refuses_is_taken_back_and_told(
     result = _search(PlanRequest(plan), tmp_path / "out", _settings())
 
     verdicts = {one.name: (one.verdict, one.reason) for one in result.found}
-    assert verdicts["vm.stat"][0] is Verdict.LIMIT
+    assert verdicts["vm.stat"][0] == "worse"
     assert "permission denied" in verdicts["vm.stat"][1]
     assert result.kept == ("irq.default",)
     assert journal.read_text() == "irq.default\n"

@@ -27,7 +27,7 @@ from tailtrim.laboratory.trim.recorded import is_search, recorded
 from tailtrim.laboratory.trim.search import Search
 from tailtrim.laboratory.trim.tree import tree
 from tailtrim.laboratory.trim.trial import Observation, Settings
-from tailtrim.laboratory.trim.verdict import Found, Verdict
+from tailtrim.laboratory.trim.verdict import Found
 from tailtrim.publishing.trim_report import findings, page
 from tailtrim.publishing.trim_report.costs import Processors, costs_of
 from tailtrim.publishing.trim_report.table import changes, notes, render
@@ -111,7 +111,9 @@ def test_the_table_has_each_change_with_its_effect_and_its_price(search: Path) -
 
     assert list(told) == ["polling", "neighbour", "batches", "all that is kept"]
     verdicts, effects, _, powers, cpus, reasons = zip(*told.values(), strict=True)
-    assert [cell.text for cell in verdicts] == ["kept", "kept", "nothing", ""]
+    assert [cell.text for cell in verdicts] == ["better", "better", told["batches"][0].text, ""]
+    assert re.fullmatch(r"no difference beyond \S+ %", verdicts[2].text)
+    assert [cell.below for cell in verdicts] == ["kept", "kept", "", ""]
     assert all(re.fullmatch(r"-.* to .* %", cell.below) for cell in effects)
     assert all(re.search(r"with \S+ % confidence", cell.text) for cell in reasons)
     assert powers[0].text.endswith(" W")
@@ -221,7 +223,7 @@ def test_a_search_that_has_not_ended_is_told_so(search: Path) -> None:
 
 def test_a_damaged_record_is_told(tmp_path: Path) -> None:
     assert not is_search(tmp_path)
-    (tmp_path / "trim.json").write_text('{"schema": "tailtrim.trim/1"}')
+    (tmp_path / "trim.json").write_text('{"schema": "tailtrim.trim/2"}')
 
     with pytest.raises(RunDirectoryError, match=r"trim\.json: not .*search"):
         recorded(tmp_path)
@@ -258,7 +260,7 @@ def test_each_step_between_is_measured_if_there_is_time() -> None:
 
 def test_a_dry_run_shows_each_set_that_may_be_tried() -> None:
     world = World({"cpu": ("a", "b"), "nic": ("c",), "mem": ("d", "e")}, {}, {})
-    impossible = [Found("f", "cpu", Verdict.UNTRIED, "is set already")]
+    impossible = [Found("f", "cpu", "is set already", tried=False)]
     told = list(tree(world.candidates, impossible, Settings(trials=240, seconds=1_200), 5.0))
     text = "\n".join(told)
 

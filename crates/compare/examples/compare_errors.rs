@@ -8,7 +8,7 @@ mod processes;
 
 use processes::{Process, repetitions};
 use std::io::Write;
-use tailtrim_compare::{Comparison, Conclusion, Options, Repetition, compare};
+use tailtrim_compare::{Comparison, Options, Repetition, Verdict, compare};
 use tailtrim_stats::Probability;
 
 struct Scenario {
@@ -106,7 +106,7 @@ fn main() -> std::io::Result<()> {
             if let Some(ratio) = found.quantiles[1].worse_from.filter(|_| seed % 8 == 0) {
                 let slower = simulate(&scenario, ratio, comparisons + seed);
                 tally.tried += 1;
-                tally.powerful += u64::from(slower.quantiles[1].verdict == Conclusion::Worse);
+                tally.powerful += u64::from(slower.quantiles[1].verdict == Verdict::Worse);
             }
         }
         writeln!(out, "| {} | {} |", scenario.name, tally.cells().join(" | "))?;
@@ -134,9 +134,8 @@ struct Tally {
 
 impl Tally {
     fn add(&mut self, found: &Comparison) {
-        let shown = |v: Conclusion| matches!(v, Conclusion::Better | Conclusion::Worse);
         self.comparisons += 1;
-        let any = found.quantiles.iter().any(|row| shown(row.verdict));
+        let any = found.quantiles.iter().any(|row| row.verdict.differs());
         self.any += u64::from(any);
         self.drifts.0 += u64::from(found.drifts);
         self.drifts.1 += u64::from(found.drifts && any);

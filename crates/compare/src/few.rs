@@ -91,6 +91,12 @@ impl Few {
         critical(alpha, self.freedom())
     }
 
+    /// The same of `runs` repetitions a side instead of `now`.
+    pub(super) fn critical_of(&self, alpha: f64, now: u64, runs: u64) -> f64 {
+        let each = (self.freedom() / (now as f64 - 1.0).max(0.5)).min(2.0);
+        critical(alpha, each * (runs as f64 - 1.0))
+    }
+
     /// The ratios within so many standard errors.
     pub(super) fn interval(&self, reach: f64) -> [f64; 2] {
         [-1.0, 1.0].map(|sign| libm::exp(self.apart() + sign * reach * self.error()))

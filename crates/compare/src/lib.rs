@@ -40,6 +40,7 @@ mod repetition;
 mod result;
 mod shares;
 mod side;
+mod verdict;
 
 use draws::{Draws, Statistic};
 use region::Region;
@@ -49,8 +50,9 @@ use tailtrim_stats::Probability;
 pub use length::{Length, LengthError, Pilot, length};
 pub use promise::{Observed, Promise, Promised, promised};
 pub use repetition::{LOST_NS, Repetition};
-pub use result::{Comparison, Conclusion, Curve, Group, Resampling, Row, SideOfRow};
+pub use result::{Comparison, Curve, Group, Resampling, Row, SideOfRow};
 pub use shares::{Counted, Losses, losses};
+pub use verdict::Verdict;
 
 /// Power of the smallest difference that is told: the chance of showing it if it is there. Four out
 /// of five is the usual convention (Cohen 1988, *Statistical Power Analysis*, section 2.4).
@@ -107,7 +109,7 @@ pub fn compare(a: &[Repetition], b: &[Repetition], options: &Options) -> Compari
     for &p in &options.quantiles {
         let region = Region::new(&sides, p, options.confidence);
         let row = described(&sides, p, options.confidence, &region);
-        if row.verdict != Conclusion::NotSupported {
+        if row.supported {
             tested.push((rows.len(), region));
         }
         rows.push(row);
@@ -144,6 +146,12 @@ fn described(
         SideOfRow { value_ns: sides[index].quantile(p), effective_samples: effective }
     });
     let supported = a.effective_samples >= needed[0] && b.effective_samples >= needed[1];
+    let times = [(&a, 0), (&b, 1)].map(|(side, index)| {
+        let effective = Some(side.effective_samples).filter(|samples| *samples > 0);
+        effective.map(|samples| sides[index].runs() as f64 * needed[index] as f64 / samples as f64)
+    });
+    let fewest = verdict::fewest_runs(confidence.complement_f64());
+    let runs = times[0].zip(times[1]).map(|(a, b)| (a.max(b).ceil() as u64).max(fewest));
     Row {
         p,
         ratio: ratio(a.value_ns, b.value_ns),
@@ -154,7 +162,8 @@ fn described(
         high: None,
         p_value: None,
         adjusted_p: None,
-        verdict: if supported { Conclusion::NoDifferenceShown } else { Conclusion::NotSupported },
+        supported,
+        verdict: Verdict::NotDecided { needed: runs },
         better_from: None,
         worse_from: None,
     }
@@ -182,14 +191,13 @@ fn judge(rows: &mut [Row], tested: &[(usize, Region)], sides: &[Side<'_>; 2], op
         row.adjusted_p = Some(adjusted[index]);
         let limit = 1.0 + options.margin;
         // The p-value is one pair of latencies', the interval that of the whole edge of the region.
-        row.verdict = if adjusted[index] > alpha {
-            Conclusion::NoDifferenceShown
-        } else if signed[index].0 > 0.0 && row.low.is_none_or(|low| low > limit) {
-            Conclusion::Worse
-        } else if signed[index].0 < 0.0 && row.high.is_none_or(|high| high < 1.0 / limit) {
-            Conclusion::Better
+        let shown = adjusted[index] <= alpha;
+        row.verdict = if shown && signed[index].0 > 0.0 && row.low.is_none_or(|low| low > limit) {
+            Verdict::Worse
+        } else if shown && signed[index].0 < 0.0 && row.high.is_none_or(|high| high < 1.0 / limit) {
+            Verdict::Better
         } else {
-            Conclusion::NoDifferenceShown
+            undecided(region, sides, together, options)
         };
         let (low, high) = region.interval(sides, region.critical(together) + POWER_DEVIATE);
         row.better_from =
@@ -197,6 +205,29 @@ fn judge(rows: &mut [Row], tested: &[(usize, Region)], sides: &[Side<'_>; 2], op
         row.worse_from =
             high.zip(row.ratio).map(|(high, ratio)| high / ratio * (1.0 + options.margin));
     }
+}
+
+/// The verdict where no difference is shown: none beyond what the interval of all quantiles together leaves possible, or
+/// as many runs as would decide.
+fn undecided(region: &Region, sides: &[Side<'_>; 2], together: f64, options: &Options) -> Verdict {
+    let alpha = options.confidence.complement_f64();
+    let fewest = verdict::fewest_runs(alpha);
+    let now = sides[0].runs().min(sides[1].runs());
+    // Blocks of a run are enough to be dealt; repetitions may be too few.
+    let told = region.few().is_none() || now >= fewest;
+    let (low, high) = region.interval(sides, region.critical(together));
+    let needed = || {
+        let limit = 1.0 + options.margin;
+        length::smallest(fewest.max(now + 1), |runs| {
+            let shrunk = (now as f64 / runs as f64).sqrt();
+            let reach = (region.critical_of(together, now, runs) + POWER_DEVIATE) * shrunk;
+            let (low, high) = region.interval(sides, reach);
+            low.is_some_and(|low| low > limit)
+                || high.is_some_and(|high| high < 1.0 / limit)
+                || verdict::beyond(low, high).is_some_and(|x| x <= verdict::telling(options.margin))
+        })
+    };
+    Verdict::within(low.filter(|_| told), high, options.margin, needed)
 }
 
 fn curve(sides: &[Side<'_>; 2], options: &Options) -> Vec<Curve> {

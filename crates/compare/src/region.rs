@@ -62,6 +62,13 @@ impl Region {
         self.few.as_ref().map_or_else(|| critical(alpha, self.freedom), |few| few.critical(alpha))
     }
 
+    /// The same of `runs` repetitions a side instead of `now`. One run does not show how much runs differ.
+    pub(super) fn critical_of(&self, alpha: f64, now: u64, runs: u64) -> f64 {
+        let freedom = 2.0 * (runs as f64 - 1.0);
+        let few = self.few.as_ref().map(|few| few.critical_of(alpha, now, runs));
+        few.unwrap_or_else(|| critical(alpha, freedom))
+    }
+
     /// p-value of so many standard errors by Student's law, which the interval uses, too. A verdict that its own
     /// interval contradicts would not be believed. Dealing blocks alone is not enough where the packets of one side
     /// depend on each other much more than those of the other, or its blocks are much smaller: its few clusters make

@@ -1,5 +1,6 @@
 //! Result of a comparison: its sides, its quantiles with verdicts, and its curve.
 
+use crate::verdict::Verdict;
 use serde::Serialize;
 use tailtrim_stats::Probability;
 
@@ -88,8 +89,11 @@ pub struct Row {
     pub p_value: Option<f64>,
     /// The same, corrected for the number of quantiles looked at.
     pub adjusted_p: Option<f64>,
+    /// Whether the samples of both sides bound the quantile. If not, there is no test.
+    pub supported: bool,
     /// Verdict of this quantile.
-    pub verdict: Conclusion,
+    #[serde(flatten)]
+    pub verdict: Verdict,
     /// If B / A were this (below one) or smaller, a verdict `Better` would have had a chance of
     /// `power` or more. `None` where no improvement could have been shown.
     pub better_from: Option<f64>,
@@ -110,18 +114,4 @@ pub struct Curve {
     pub high: Option<f64>,
     /// Whether both sides support this quantile.
     pub supported: bool,
-}
-
-/// Verdict on a difference, with the confidence that was asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Conclusion {
-    /// B is faster.
-    Better,
-    /// B is slower, or loses more.
-    Worse,
-    /// The data show none. There may be one smaller than they could have shown.
-    NoDifferenceShown,
-    /// The samples of a side do not bound this quantile.
-    NotSupported,
 }

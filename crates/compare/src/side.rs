@@ -118,6 +118,10 @@ impl<'a> Side<'a> {
         self.by
     }
 
+    pub(super) fn runs(&self) -> u64 {
+        self.repetitions.len() as u64
+    }
+
     pub(super) fn samples(&self) -> u64 {
         self.pooled.count()
     }

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tailtrim.verdict import BETTER, NO_DIFFERENCE, WORSE, Verdict
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -29,6 +31,11 @@ _LEVEL = 0.01
 SHORTEST = 20
 #: Smaller changes are not told; by default ``compare`` takes them for none, too.
 _MARGIN = 0.01
+#: A change by more than this is the largest that a series without one may hide: it has not seen
+#: enough otherwise. ``compare`` has the same (crates/compare/src/verdict.rs).
+_TELLING = 0.25
+#: Halvings of the range of changes that are planted: from 1 to 1,000 %, to 3 % of a change.
+_HALVINGS = 8
 #: Of more values, only so many are compared with each other; means of neighbours stand for them.
 _MOST = 1_500
 #: Digits of a value that are not rounding errors.
@@ -47,6 +54,11 @@ class Step:
     after: float
     by: float
 
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict on the values behind it, of which smaller ones are better."""
+        return Verdict(verdict=WORSE if self.by > 0 else BETTER)
+
 
 @dataclass(frozen=True, slots=True)
 class Drift:
@@ -55,6 +67,11 @@ class Drift:
     begin: int
     end: int
     slope: float
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict on what comes later, of which smaller values are better."""
+        return Verdict(verdict=WORSE if self.slope > 0 else BETTER)
 
 
 def pettitt(values: Values) -> tuple[int, float]:
@@ -83,6 +100,40 @@ def changes(values: Values) -> list[Step | Drift]:
     values = series[places]
     found = _changes(values, values, places)
     return sorted(found, key=lambda one: one.at if isinstance(one, Step) else one.begin)
+
+
+def unchanged(values: Values) -> Verdict:
+    """Return what a series in which no change was found could show.
+
+    A step in its middle, or a drift from its begin to its end, would have been found if it were
+    larger than ``beyond``: in these very values, both upwards and downwards.
+    """
+    series = np.asarray(values, dtype=float)
+    places = np.flatnonzero(~np.isnan(series))
+    series = series[places]
+    if len(series) < SHORTEST:
+        return Verdict(needed=SHORTEST)
+    low, high = math.log(_MARGIN), math.log(10.0)
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        found = _finds(series, places, math.exp(middle))
+        low, high = (low, middle) if found else (middle, high)
+    beyond = math.exp(high)
+    if beyond <= _TELLING:
+        return Verdict(verdict=NO_DIFFERENCE, beyond=beyond)
+    # Standard errors shrink with the square root of the number of values.
+    return Verdict(needed=math.ceil(len(series) * (beyond / _TELLING) ** 2))
+
+
+def _finds(series: Series, places: Places, by: float) -> bool:
+    """Whether changes of this size, planted in a series, are found."""
+    half = np.arange(len(series)) >= len(series) / 2
+    along = (places - places[0]) / (places[-1] - places[0])
+    return all(
+        _step(series * (1 + change * half))[0] is not None
+        and _drift(series * (1 + change * along), places)[0] is not None
+        for change in (by, 1 / (1 + by) - 1)
+    )
 
 
 def _changes(series: Series, seen: Series, places: Places) -> list[Step | Drift]:

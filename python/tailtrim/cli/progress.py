@@ -12,7 +12,7 @@ from tailtrim.cli.console import doing, say, warn
 from tailtrim.laboratory.experiment import Estimate, Listener
 from tailtrim.laboratory.experiment.estimate import Effort
 from tailtrim.laboratory.nodes.vm.machine import EMULATED_BOOT_S
-from tailtrim.laboratory.plan import LEAST_BOOTS, device_of, kept
+from tailtrim.laboratory.plan import device_of, kept
 
 if TYPE_CHECKING:
     from tailtrim.laboratory.experiment import Experiment
@@ -174,9 +174,6 @@ def tell_cost(plan: Plan, runs: list[Run]) -> None:
     say(expected.text(), err=True)
     if expected.accelerator == "tcg":
         warn("QEMU emulates the CPU (tcg): latencies are not those of hardware")
-    if plan.boots < LEAST_BOOTS:
-        few = f"boots: {plan.boots} is too few to tell kernels or boot lines apart"
-        warn(f"{few}, expected {LEAST_BOOTS} or more")
 
 
 def _expected_boot_s(plan: Plan, runs: list[Run]) -> float:

@@ -119,6 +119,7 @@ def _tell_runs(plan: Plan, runs: list[Run]) -> None:
         say(f"{run.folder}  {label}{'  (floor)' if run.floor else ''}")
     progress.tell_cost(plan, runs)
     _tell_coverage(runs)
+    _tell_decidable(plan)
 
 
 def _tell_dry_run(plan: Plan, runs: list[Run], *, json: bool) -> None:
@@ -161,6 +162,7 @@ def _tell_rest(experiment: Experiment) -> None:
         say(f"{done} of {len(experiment.runs)} runs are there", err=True)
     progress.tell_cost(experiment.plan, missing)
     _tell_coverage(missing)
+    _tell_decidable(experiment.plan)
 
 
 @contextmanager
@@ -184,6 +186,13 @@ def _tell_coverage(runs: list[Run]) -> None:
     if notes:
         more = f" (likewise {len(notes) - 1} more)" if len(notes) > 1 else ""
         say(f"note: {units.printable(notes[0])}{more}", err=True)
+
+
+def _tell_decidable(plan: Plan) -> None:
+    from tailtrim.laboratory.plan import decidable  # noqa: PLC0415 - the help does without
+
+    if (told := decidable.told(plan)) is not None:
+        say(f"note: {told}", err=True)
 
 
 def _finish(experiment: Experiment, objectives: list[Objective], *, json: bool) -> bool:

@@ -15,17 +15,8 @@ import sys
 from types import ModuleType
 
 from tailtrim.analysis.compare.comparison import (
-    BETTER,
-    NO_DIFFERENCE,
-    NOT_SUPPORTED,
-    WORSE,
     Comparison,
     Comparisons,
-    CurvePoint,
-    Losses,
-    Pairing,
-    Row,
-    SentRow,
     compare,
     compare_groups,
     compare_halves,
@@ -33,11 +24,13 @@ from tailtrim.analysis.compare.comparison import (
 from tailtrim.analysis.compare.configuration import Difference
 from tailtrim.analysis.compare.energy import Energy, EnergyRow, Price
 from tailtrim.analysis.compare.length import Length, plan_length
+from tailtrim.analysis.compare.rows import CurvePoint, Losses, Pairing, Row, SentRow
 from tailtrim.analysis.compare.sources import Group, Repetition
+from tailtrim.verdict import BETTER, NO_DIFFERENCE, NOT_DECIDED, WORSE, Verdict
 
 __all__ = [
     "BETTER",
-    "NOT_SUPPORTED",
+    "NOT_DECIDED",
     "NO_DIFFERENCE",
     "WORSE",
     "Comparison",
@@ -54,6 +47,7 @@ __all__ = [
     "Repetition",
     "Row",
     "SentRow",
+    "Verdict",
     "compare",
     "compare_groups",
     "compare_halves",

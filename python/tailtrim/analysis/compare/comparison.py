@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import asdict, dataclass, fields
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ from tailtrim import _native
 from tailtrim.analysis.compare.configuration import Difference, compared, differences
 from tailtrim.analysis.compare.energy import Energy, EnergyRow, Tail, energy_of
 from tailtrim.analysis.compare.energy import P as PRICED
+from tailtrim.analysis.compare.rows import CurvePoint, Losses, Pairing, Row, SentRow
 from tailtrim.analysis.compare.sources import (
     LOST_NS,
     Group,
@@ -21,6 +23,7 @@ from tailtrim.analysis.compare.sources import (
 )
 from tailtrim.results.summary import Ingress
 from tailtrim.results.tabular import Tabular, of_rows
+from tailtrim.verdict import BETTER, NO_DIFFERENCE, NOT_DECIDED, WORSE, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,98 +32,13 @@ if TYPE_CHECKING:
 
     from tailtrim.analysis.compare.sources import Source
 
-SCHEMA = "tailtrim.comparison/1"
-
-BETTER = "better"
-WORSE = "worse"
-NO_DIFFERENCE = "no_difference_shown"
-NOT_SUPPORTED = "not_supported"
+SCHEMA = "tailtrim.comparison/2"
 
 QUANTILES = ("0.5", "0.9", "0.99", "0.999", "0.9999", "0.99999", "0.999999")
 _OUTCOMES = tuple(field.name for field in fields(Ingress) if field.name != "packets")
 _TEN = Decimal(10)
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A quantile of both sides, and its verdict.
-
-    ``ratio`` is B / A: above one, B is slower. ``low`` and ``high`` are its interval for this
-    quantile alone; the verdict holds for all quantiles together. ``better_from`` and
-    ``worse_from`` are the smallest differences that would have been shown four times out of five;
-    ``None`` where no difference on that side would.
-    """
-
-    p: str
-    a_ns: int | None
-    b_ns: int | None
-    a_effective: int
-    b_effective: int
-    samples_needed: int
-    ratio: float | None
-    low: float | None
-    high: float | None
-    p_value: float | None
-    adjusted_p: float | None
-    verdict: str
-    better_from: float | None
-    worse_from: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class SentRow:
-    """A quantile of the packets sent; lost ones count as infinitely late.
-
-    ``None`` for ``a_ns`` or ``b_ns`` is that: the packet at this rank was lost. The verdicts
-    compare ranks, which know that infinitely late is later than any latency.
-    """
-
-    p: str
-    a_ns: int | None
-    b_ns: int | None
-    ratio: float | None
-    low: float | None
-    high: float | None
-    p_value: float | None
-    adjusted_p: float | None
-    verdict: str
-
-
-@dataclass(frozen=True, slots=True)
-class CurvePoint:
-    """The ratio at a quantile along the curve, without a verdict."""
-
-    p: str
-    ratio: float | None
-    low: float | None
-    high: float | None
-    supported: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Losses:
-    """Lost packets of both sides, of so many sent, in whole seconds behind the trim."""
-
-    a_lost: int
-    a_known: int
-    b_lost: int
-    b_known: int
-    p_value: float
-    verdict: str
-
-
-@dataclass(frozen=True, slots=True)
-class Pairing:
-    """One side: its runs, their sums, and why others do not count."""
-
-    name: str
-    runs: tuple[str, ...]
-    samples: int
-    units: int
-    min_ns: int | None
-    max_ns: int | None
-    outcomes: dict[str, int]
-    left_out: tuple[str, ...]
+#: Fewer packets of a run do not say where its quantile is.
+_BEYOND = 10
 
 
 @dataclass(frozen=True)
@@ -156,13 +74,33 @@ class Comparison(Tabular):
 
     @property
     def verdict(self) -> str:
-        """``worse`` where anything is, else ``better`` where anything is, else none."""
-        shown = [row.verdict for row in self.quantiles]
-        shown += [self.losses.verdict] if self.losses else []
-        for verdict in (WORSE, BETTER, NO_DIFFERENCE):
-            if verdict in shown:
-                return verdict
-        return NOT_SUPPORTED
+        """``worse`` where anything is, else ``better`` where anything is.
+
+        Otherwise ``not_decided`` where a supported quantile, or the loss, is not decided.
+        """
+        shown = [row.verdict for row in self.quantiles if row.supported]
+        if self.losses and self.losses.a_lost + self.losses.b_lost:
+            shown.append(self.losses.verdict)
+        every = (WORSE, BETTER, NOT_DECIDED, NO_DIFFERENCE)
+        return next((verdict for verdict in every if verdict in shown), NOT_DECIDED)
+
+    @property
+    def most_changed(self) -> Row | None:
+        """The quantile that changed most: of those with a difference that is shown, if any.
+
+        Beyond quantiles that are not supported there are ten packets in each run at least.
+        """
+        known = [
+            (abs(math.log(row.ratio)), row)
+            for row in self.quantiles
+            if row.ratio and (row.supported or self._reaches(row))
+        ]
+        shown = [one for one in known if one[1].differs]
+        return max(shown or known, key=lambda one: one[0], default=(0.0, None))[1]
+
+    def _reaches(self, row: Row) -> bool:
+        each = min(side.samples / max(len(side.runs), 1) for side in (self.a, self.b))
+        return each * (1 - float(row.p)) >= _BEYOND
 
     @property
     def tables(self) -> tuple[str, ...]:
@@ -358,7 +296,7 @@ def _tail(rows: Sequence[Row]) -> Tail | None:
     row = next((row for row in rows if row.p == PRICED), None)
     if row is None:
         return None
-    return Tail(row.a_ns, row.b_ns, row.low, row.high, row.verdict in (BETTER, WORSE))
+    return Tail(row.a_ns, row.b_ns, row.low, row.high, row.differs)
 
 
 def _sent_row(row: dict[str, Any]) -> SentRow:
@@ -386,4 +324,5 @@ def _losses(a: Group, b: Group, confidence: str) -> Losses | None:
         return None
     found = json.loads(_native.compare_losses(*counted, confidence=confidence))
     sides = {f"{side}_{name}": found[side][name] for side in "ab" for name in ("lost", "known")}
-    return Losses(**sides, p_value=found["p_value"], verdict=found["verdict"])
+    told = {field.name: found[field.name] for field in fields(Verdict) if field.name in found}
+    return Losses(**sides, p_value=found["p_value"], **told)

@@ -61,6 +61,16 @@ class Goal(Protocol):
     def good(self, one: TrialResult) -> bool:
         """Whether the ratios of a trial meet the goal."""
 
+    def contradicts(self, one: TrialResult, bound: Bound, pps: float) -> bool:
+        """Whether a trial alone says that a load is not this bound.
+
+        Args:
+            one: a valid trial at the load.
+            bound: what the load was found to be.
+            pps: packets per second at the load.
+
+        """
+
     def throughput_share(self, seen: Sequence[TrialResult]) -> float:
         """Return the share of the load that counts as conditional throughput."""
 
@@ -124,13 +134,16 @@ def _failed(trials: Sequence[TrialResult]) -> int:
 def bounds(goal: Goal, seen: Sequence[TrialResult], pps: Callable[[int], float]) -> Bounds:
     """Return what trials say of a goal.
 
+    A load that was measured again at the end is no bound if that trial contradicts it: it is given
+    up, and the search goes on beside it.
+
     Args:
         goal: which one.
         seen: all trials.
         pps: packets per second at a load.
 
     """
-    judged = {load: goal.judge(trials, pps(load)) for load, trials in valid(seen).items()}
+    judged = {load: _judged(goal, trials, pps(load)) for load, trials in valid(seen).items()}
     lower, upper = None, None
     for load, one in judged.items():
         if one.bound is Bound.UPPER:
@@ -139,3 +152,12 @@ def bounds(goal: Goal, seen: Sequence[TrialResult], pps: Callable[[int], float])
         if one.bound is Bound.LOWER:
             lower = load
     return Bounds(lower, upper, judged)
+
+
+def _judged(goal: Goal, trials: Sequence[TrialResult], pps: float) -> Judgement:
+    judgement = goal.judge(trials, pps)
+    bound = judgement.bound
+    again = [one for one in trials if one.trial.purpose is Purpose.VERIFICATION]
+    if bound is not None and any(goal.contradicts(one, bound, pps) for one in again):
+        return Judgement(None)
+    return judgement

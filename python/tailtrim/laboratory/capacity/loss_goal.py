@@ -34,6 +34,10 @@ class LossGoal:
         """Whether the loss ratio of a trial is at most that of the goal."""
         return one.counts[LOST].most_ratio <= self.loss_ratio
 
+    def contradicts(self, one: TrialResult, bound: Bound, pps: float) -> bool:  # noqa: ARG002 - a trial is good or bad
+        """Whether a trial is bad at a lower bound, or good at an upper one."""
+        return self._bad(one) if bound is Bound.LOWER else self.good(one)
+
     def _bad(self, one: TrialResult) -> bool:
         return one.counts[LOST].ratio > self.loss_ratio
 

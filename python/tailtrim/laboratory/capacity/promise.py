@@ -85,6 +85,10 @@ class Promise:
         """Whether the ratios of a trial are below those of all conditions."""
         return all(_share(one.counts[each.text]) < each.ratio for each in self.conditions)
 
+    def contradicts(self, one: TrialResult, bound: Bound, pps: float) -> bool:
+        """Whether a trial alone proves the contrary."""
+        return self.judge([one], pps).bound not in {None, bound}
+
     def judge(self, seen: Sequence[TrialResult], pps: float) -> Judgement:
         """Decide a load, or say how long the next trial has to be."""
         enough, missing_s = -math.log(1 - self.confidence), 0.0

@@ -36,7 +36,8 @@ class EndReason(StrEnum):
 class GoalBound:
     """A bound of a goal: its load, and the result of its trials.
 
-    ``verified`` is whether a trial at the end of the search agreed; ``None`` without one.
+    ``verified`` is whether it was measured again at the end of the search, which did not contradict
+    it; ``None`` if the budget had no time for that.
     """
 
     load: int
@@ -99,13 +100,9 @@ def _goal_result(search: Search, goal: Goal, seen: Sequence[TrialResult]) -> Goa
 
 def _bound(goal: Goal, load: int, seen: Sequence[TrialResult]) -> GoalBound:
     good = [goal.good(one) for one in seen]
-    again = [goal.good(one) for one in seen if one.trial.purpose is Purpose.VERIFICATION]
-    agreed = None
-    if again:
-        others = [goal.good(o) for o in seen if o.trial.purpose is not Purpose.VERIFICATION]
-        agreed = again[-1] == (2 * sum(others) > len(others))
+    again = any(one.trial.purpose is Purpose.VERIFICATION for one in seen)
     duration_s = math.fsum(one.trial.duration_s for one in seen)
-    return GoalBound(load, len(seen), sum(good), duration_s, agreed)
+    return GoalBound(load, len(seen), sum(good), duration_s, again or None)
 
 
 def _end_reason(

@@ -9,13 +9,14 @@ are then measured anew. So at most one of a group is removed at a look.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
 from tailtrim.laboratory.trim.alpha_spending import FEWEST, Holm, Looks
 from tailtrim.laboratory.trim.paired import Paired
 from tailtrim.laboratory.trim.schedule import BASELINE
-from tailtrim.laboratory.trim.verdict import Found, Gain, Verdict
+from tailtrim.laboratory.trim.verdict import Found, Gain
+from tailtrim.verdict import BETTER, WORSE, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -130,13 +131,13 @@ class Elimination:
         del self._undecided[standing.candidate.name]
         self._kept.add(standing.candidate.name)
         told = f"removing it costs: proven after {paired.count} rounds"
-        self._tell(standing, Verdict.KEPT, told, gain_of(paired, level))
+        self._tell(standing, Verdict(verdict=BETTER), told, gain_of(paired, level))
 
     def _drop(self, standing: _Standing, paired: Paired) -> None:
         gain = gain_of(paired, _MISSED)
         worse = gain.high < 0
         told = "the tail is shorter without it" if worse else f"gains at most {gain.high:.1%}"
-        self._remove(standing, Verdict.WORSE if worse else Verdict.NOTHING, told, gain)
+        self._remove(standing, gain.verdict, told, gain)
 
     def _remove(
         self, standing: _Standing, verdict: Verdict, reason: str, gain: Gain | None
@@ -156,14 +157,14 @@ class Elimination:
         reason = next(filter(None, reversed(self._broken)))
         for standing in list(self._undecided.values()):
             if not _mostly(standing.broken):
-                self._remove(standing, Verdict.LIMIT, f"with it {reason}", None)
+                self._remove(standing, Verdict(verdict=WORSE), f"with it {reason}", None)
                 return
         # No single change is the reason: nothing of the whole can stay.
         for standing in list(self._undecided.values()):
-            self._remove(standing, Verdict.LIMIT, f"together with others {reason}", None)
+            self._remove(standing, Verdict(), f"together with others {reason}", None)
         self.found = [
-            Found(one.name, one.group, Verdict.LIMIT, f"together with others {reason}", one.gain)
-            if one.verdict is Verdict.KEPT
+            Found(one.name, one.group, f"together with others {reason}", one.gain)
+            if one.verdict == BETTER
             else one
             for one in self.found
         ]
@@ -172,9 +173,9 @@ class Elimination:
     def _leave(self, level: float) -> None:
         """Leave the rest as not proven, and estimate the trials that it would have needed."""
         worth = -math.log1p(-self._schedule.settings.worth)
-        rounds = 0
+        rounds, each = 0, len(self._undecided) + 2
         for standing in list(self._undecided.values()):
-            gain = None
+            gain, more = None, 0
             if len(standing.differences) > 1:
                 paired = Paired.of(standing.differences)
                 gain = gain_of(paired, _MISSED)
@@ -185,15 +186,15 @@ class Elimination:
                     else paired.needed(_MISSED, worth - paired.mean)
                 ) - paired.count
                 rounds = max(rounds, more)
-            self._tell(standing, Verdict.UNDECIDED, "the budget ended first", gain)
+            needed = Verdict(needed=max(more, FEWEST) * each)
+            self._tell(standing, needed, "the budget ended first", gain)
         if self._undecided:
-            each = len(self._undecided) + 2
             self.needed_trials = max(rounds, FEWEST) * each
         self._undecided.clear()
 
     def _tell(self, standing: _Standing, verdict: Verdict, reason: str, gain: Gain | None) -> None:
         one = standing.candidate
-        self.found.append(Found(one.name, one.group, verdict, reason, gain))
+        self.found.append(Found(one.name, one.group, reason, gain, **asdict(verdict)))
 
 
 def sets_of(whole: frozenset[str], undecided: Iterable[str]) -> list[frozenset[str]]:

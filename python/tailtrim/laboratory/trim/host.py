@@ -16,7 +16,7 @@ from tailtrim.errors import HostError
 from tailtrim.laboratory.nodes.agent import program
 from tailtrim.laboratory.trim import state as records
 from tailtrim.laboratory.trim.trial import Candidate
-from tailtrim.laboratory.trim.verdict import Found, Verdict
+from tailtrim.laboratory.trim.verdict import Found
 from tailtrim.results.drafts import locked
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ class HostTuning:
             takes = str(change.get("takes") or "")
             self.candidates.append(Candidate(name, group, checks=tuple(checks), takes=takes))
         else:
-            self.impossible.append(Found(name, group, Verdict.UNTRIED, reason))
+            self.impossible.append(Found(name, group, reason, tried=False))
 
     def require_untuned(self) -> None:
         """Refuse a host on which changes of ``tailtrim tune`` are applied.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tailtrim.errors import RunDirectoryError
 from tailtrim.laboratory.trim.state import NAME, SCHEMA, candidate
 from tailtrim.laboratory.trim.trial import Limits, Observation, Seen, Settings, Trial
-from tailtrim.laboratory.trim.verdict import Found, Gain, Result, Verdict
+from tailtrim.laboratory.trim.verdict import Found, Gain, Result
 from tailtrim.results.experiments import is_experiment
 from tailtrim.results.experiments import recorded as recorded_experiment
 
@@ -108,7 +108,7 @@ def _result(told: dict[str, Any] | None) -> Result | None:
 
 
 def _found(told: dict[str, Any]) -> Found:
-    return Found(**{**told, "verdict": Verdict(told["verdict"]), "gain": _gain(told["gain"])})
+    return Found(**{**told, "gain": _gain(told["gain"])})
 
 
 def _gain(told: dict[str, Any] | None) -> Gain | None:

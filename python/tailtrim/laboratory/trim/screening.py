@@ -12,13 +12,14 @@ Screening keeps nothing, so it spends none of the error: what goes on is tested 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from tailtrim.laboratory.trim.schedule import BASELINE
-from tailtrim.laboratory.trim.verdict import Found, Gain, Verdict
+from tailtrim.laboratory.trim.verdict import Found, Gain
+from tailtrim.verdict import WORSE, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -152,17 +153,18 @@ def _parted(
         gain = gains.get(name)
         limit = _limit(schedule, rows, place) if len(members) == 1 else None
         if limit is not None:
-            verdict, reason = Verdict.LIMIT, limit
+            verdict, reason = Verdict(verdict=WORSE), limit
         elif gain is not None and _out(gain, members, schedule):
             worse = gain.high < 0
-            verdict = Verdict.WORSE if worse else Verdict.NOTHING
             less = f"gains less than {schedule.settings.worth:.0%} (screening)"
             reason = "makes the tail longer (screening)" if worse else less
+            verdict = gain.verdict
         else:
             going += members
             continue
         several = len(members) > 1
-        out += [Found(one.name, name, verdict, reason, gain, of_group=several) for one in members]
+        found = asdict(verdict) | {"of_group": several}
+        out += [Found(one.name, name, reason, gain, **found) for one in members]
     return Screened(going, out)
 
 

@@ -17,7 +17,8 @@ from tailtrim.laboratory.trim.ranking import by_causes
 from tailtrim.laboratory.trim.schedule import BASELINE, Schedule
 from tailtrim.laboratory.trim.screening import FEWEST_CANDIDATES, MOST_GROUPS, Screened, screen
 from tailtrim.laboratory.trim.trial import BOOT, EXPLAIN, PATH
-from tailtrim.laboratory.trim.verdict import Found, Result, Verdict, cumulative_steps
+from tailtrim.laboratory.trim.verdict import Found, Result, cumulative_steps
+from tailtrim.verdict import BETTER, NOT_DECIDED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,7 +59,7 @@ def affordable(
             tried.append(one)
             continue
         reason = "the budget is too small" if len(tried) >= most else "too many groups"
-        found.append(Found(one.name, one.group, Verdict.UNTRIED, reason))
+        found.append(Found(one.name, one.group, reason, tried=False))
     return tried, found
 
 
@@ -128,8 +129,8 @@ class Search:
             total, refused = yield from _confirm(schedule, elimination.kept, holm)
             if refused:
                 found = [
-                    replace(one, verdict=Verdict.UNDECIDED, reason=refused)
-                    if one.verdict is Verdict.KEPT
+                    replace(one, verdict=NOT_DECIDED, reason=refused)
+                    if one.verdict == BETTER
                     else one
                     for one in found
                 ]
@@ -153,7 +154,7 @@ class Search:
         _, *seen = yield from self._schedule.block(BOOT, sets)
         told = [(one, at.untried) for one, at in zip(booting, seen, strict=True)]
         return [
-            Found(one.name, one.group, Verdict.UNTRIED, f"it could not be tried: {why}")
+            Found(one.name, one.group, f"it could not be tried: {why}", tried=False)
             for one, why in told
             if why is not None
         ]

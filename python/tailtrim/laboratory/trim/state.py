@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tailtrim.laboratory.trim.trial import Seen
     from tailtrim.laboratory.trim.verdict import Result
 
-SCHEMA = "tailtrim.trim/1"
+SCHEMA = "tailtrim.trim/2"
 NAME = "trim.json"
 
 

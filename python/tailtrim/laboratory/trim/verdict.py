@@ -4,22 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass, field
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any
+
+from tailtrim.verdict import BETTER, NO_DIFFERENCE, WORSE, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-
-class Verdict(StrEnum):
-    """The verdict on a candidate."""
-
-    KEPT = "kept"
-    NOTHING = "nothing"
-    WORSE = "worse"
-    LIMIT = "beyond a limit"
-    UNDECIDED = "not proven"
-    UNTRIED = "not tried"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,18 +31,30 @@ class Gain:
         share, low, high = (-math.expm1(-one) for one in (mean, low, high))
         return cls(share, low, high, confidence)
 
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict on a change that is not worth it: worse, or no difference."""
+        if self.high < 0:
+            return Verdict(verdict=WORSE)
+        return Verdict(verdict=NO_DIFFERENCE, beyond=max(abs(self.low), self.high))
+
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A candidate with its verdict and the reason."""
+class Found(Verdict):
+    """A candidate with the verdict on its effect on the tail, and the reason.
+
+    Those that are better are kept. What breaks a limit is worse. ``needed`` are the further trials
+    that would decide.
+    """
 
     name: str
     group: str
-    verdict: Verdict
     reason: str
     gain: Gain | None = None
     #: In a group that was screened as a whole the gain is that of the group.
     of_group: bool = False
+    #: Whether there was a trial with it.
+    tried: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,7 @@ class Result:
     @property
     def kept(self) -> tuple[str, ...]:
         """The names of the changes that are kept."""
-        return tuple(one.name for one in self.found if one.verdict is Verdict.KEPT)
+        return tuple(one.name for one in self.found if one.verdict == BETTER)
 
     def as_json(self) -> dict[str, Any]:
         """Return the result as JSON data."""
@@ -80,6 +82,6 @@ class Result:
 
 def cumulative_steps(found: Sequence[Found]) -> list[frozenset[str]]:
     """Return the sets from no change to all that are kept; the largest gain comes first."""
-    kept = [one for one in found if one.verdict is Verdict.KEPT]
+    kept = [one for one in found if one.verdict == BETTER]
     kept.sort(key=lambda one: one.gain.share if one.gain else 0.0, reverse=True)
     return [frozenset(one.name for one in kept[:count]) for count in range(len(kept) + 1)]

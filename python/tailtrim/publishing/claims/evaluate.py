@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from tailtrim.analysis.compare import (
     BETTER,
-    NOT_SUPPORTED,
     WORSE,
     Group,
     Repetition,
@@ -208,7 +207,7 @@ def _compared(a: str, b: str, row: Row | SentRow, objective: Objective, confiden
         for ns, name in ((row.a_ns, a), (row.b_ns, b))
     ]
     text = f"{_quantity(objective)} is {values[0]} and {values[1]}"
-    if row.verdict == NOT_SUPPORTED or row.ratio is None:
+    if not row.supported or row.ratio is None:
         return f"{text}; the samples do not support a comparison"
     low, high = ("open" if end is None else f"{end:.3f}" for end in (row.low, row.high))
     return (

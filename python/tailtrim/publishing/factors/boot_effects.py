@@ -57,12 +57,13 @@ def boots_of(path: Path) -> Effects:
         cases=tuple(cases),
         slopes=(),
         kind="boots",
+        repeated="boots",
         measured="Latencies",
         caveat=_EMULATED if "tcg" in _accelerators(path) else "",
         each="kernel and boot line",
         row=(
             "Each row is another kernel and boot line, or the device without a virtual machine"
-            f" (bare); its change at p50 with a 95 % interval over {plan.boots} boots"
+            f" (bare), in {plan.boots} boots"
         ),
     )
 

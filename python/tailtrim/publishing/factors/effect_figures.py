@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tailtrim import units
-from tailtrim.analysis.compare import BETTER, WORSE
 from tailtrim.publishing.report.figures.figure import Axis, Bars, Figure, Line, Panel, Rule
 from tailtrim.publishing.report.figures.looks import Look
+from tailtrim.verdict import BETTER, WORSE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,8 +60,8 @@ def _cases(effects: Effects) -> Figure:
         title=f"{effects.measured} for each {effects.each}",
         caption=(
             "A bar reaches from the 25th to the 75th percentile. Its colour compares the median"
-            " with that of the baseline (dashed line): green is better, orange is worse, grey is no"
-            " difference shown."
+            " with that of the baseline (dashed line): green is better, orange is worse, grey is"
+            " neither."
         ),
         panels=tuple(_panel(effects.of(loop), loop, names, x) for loop in effects.loops),
         names=_NAMES,

@@ -25,10 +25,18 @@ if TYPE_CHECKING:
     from tailtrim.publishing.report.figures.figure import Figure
     from tailtrim.results.experiments import RecordedExperiment
 
-SCHEMA = "tailtrim.factors/1"
+SCHEMA = "tailtrim.factors/2"
 #: An experiment with boots has a report of its runs as well.
 _PAGES = {"factors": "report.html", "boots": "boots.html"}
-_CASES = ("loop", "case", "runs", "samples", *(f"p{percent(p)}_ns" for p in QUANTILES), "verdict")
+_CASES = (
+    "loop",
+    "case",
+    "runs",
+    "samples",
+    *(f"p{percent(p)}_ns" for p in QUANTILES),
+    "changed most",
+    "verdict",
+)
 _RULES = ("loop", "firewall", "rule", "median_ns")
 
 
@@ -74,8 +82,9 @@ def _cases(effects: Effects) -> Iterator[tuple[object, ...]]:
     for case in effects.cases:
         if case.quantiles_ns is not None:
             values = [case.quantiles_ns[p] for p in QUANTILES]
-            verdict = case.median.verdict if case.median else ""
-            yield case.loop, case.name, case.runs, case.samples, *values, verdict
+            verdict = case.verdict.told(effects.repeated) if case.factor else ""
+            most = f"p{percent(case.most.p)}" if case.most else ""
+            yield case.loop, case.name, case.runs, case.samples, *values, most, verdict
 
 
 def _rules(effects: Effects) -> Iterator[tuple[object, ...]]:
@@ -105,7 +114,6 @@ def _page(
         setting=setting([], experiment),
         tables=[effect_table.table(effects, loop) for loop in effects.loops],
         legend=effect_table.legend(effects),
-        tail=effect_table.TAIL,
         slopes=list(effect_table.slope_lines(effects)),
         skipped=list(effect_table.skipped(effects)),
         figures=figures,

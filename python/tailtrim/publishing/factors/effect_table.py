@@ -8,7 +8,6 @@ from rich.console import Group
 from rich.text import Text
 
 from tailtrim import units
-from tailtrim.publishing.report.comparison_wording import VERDICTS
 from tailtrim.publishing.report.table import Cell, Column, Row, Table
 
 if TYPE_CHECKING:
@@ -16,18 +15,15 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from tailtrim.publishing.factors.effects import Case, Effect, Effects
+    from tailtrim.publishing.factors.effects import Case, Effects
 
-#: The columns of the file, and of those what a terminal has room for.
-HEAD_80 = ("µs", "p50", "IQR", "p99", "change", "from", "to", "verdict")
-_SHORT = {VERDICTS["no_difference_shown"]: "none", VERDICTS["not_supported"]: ""}
-TAIL = "Tail: the highest percentile that both sides support."
-HEAD = ("", "p50 µs", "IQR", "p99", "max", "p50: change µs", "from", "to", "verdict", "tail")
+HEAD = ("", "p50 µs", "IQR", "p99", "max", "changed most", "by µs", "from", "to", "verdict")
 _COLUMNS = (
     Column("", page="Case", kind="left"),
-    *map(Column, HEAD[1:-2]),
+    *map(Column, HEAD[1:5]),
+    Column("changed most", kind="left"),
+    *map(Column, HEAD[6:9]),
     Column("verdict", kind="left"),
-    Column("tail", label="tail", kind="text"),
 )
 #: Runs that do not count, each with its reason.
 _LISTED = 3
@@ -39,13 +35,11 @@ def render(effects: Effects) -> Group:
     parts: list[RenderableType] = []
     for loop in effects.loops:
         found = table(effects, loop)
-        # Eighty columns: the maximum and the tail's verdict are in the file.
-        heads = zip(HEAD_80, (*found.columns[:4], *found.columns[5:9]), strict=True)
-        columns = [column._replace(head=head) for head, column in heads]
-        rows = [
-            row._replace(cells=(*row.cells[:3], *row.cells[4:7], _short(row.cells[7])))
-            for row in found.rows
-        ]
+        # Eighty columns: interquartile range and maximum are in the file.
+        kept = [place for place in range(1, len(HEAD)) if HEAD[place] not in {"IQR", "max"}]
+        columns = [found.columns[place] for place in (0, *kept)]
+        columns[3] = columns[3]._replace(head="most")
+        rows = [row._replace(cells=[row.cells[at - 1] for at in kept]) for row in found.rows]
         parts += [*([Text(loop, style="bold")] if loop else [])]
         parts += [Table(columns, rows).terminal(gap=1), Text()]
     parts += [Text(line) for line in (*slope_lines(effects), *skipped(effects))]
@@ -58,27 +52,21 @@ def table(effects: Effects, loop: str) -> Table:
     rows = []
     for case in effects.of(loop):
         if case.quantiles_ns is not None:
-            name, *cells = _cells(case)
-            kind = case.median.verdict if case.median else ""
-            rows.append(Row(name, [*cells[:7], Cell(cells[7], kind=kind), cells[8]]))
+            name, *cells, verdict = _cells(case, effects.repeated)
+            rows.append(Row(name, [*cells, Cell(verdict, kind=case.verdict.kind)]))
     return Table(_COLUMNS, rows, caption=loop)
-
-
-def _short(cell: str | Cell) -> str:
-    text = cell if isinstance(cell, str) else cell.text
-    return _SHORT.get(text, text)
 
 
 def markdown(effects: Effects) -> str:
     """Return the same as Markdown."""
     lines = [f"# {effects.kind.capitalize()} of {effects.name}", ""]
-    lines += [f"{legend(effects)} {TAIL}", ""]
+    lines += [legend(effects), ""]
     for loop in effects.loops:
         lines += [f"## {loop}", ""] if loop else []
         lines.append(f"| {' | '.join(HEAD)} |")
-        lines.append("|---" + "|--:" * (len(HEAD) - 3) + "|---|---|")
+        lines.append("|---" + "|--:" * 4 + "|---" + "|--:" * 3 + "|---|")
         lines += [
-            f"| {' | '.join(_cells(case))} |"
+            f"| {' | '.join(_cells(case, effects.repeated))} |"
             for case in effects.of(loop)
             if case.quantiles_ns is not None
         ]
@@ -97,8 +85,11 @@ def legend(effects: Effects) -> str:
     first = ", ".join(f"{name} {value}" for name, value in effects.baseline.items())
     measured = ", ".join(filter(None, (f"{effects.measured} in µs", effects.caveat)))
     text = (
-        f"{measured}. Baseline: {first}. {effects.row}; the verdict holds for all"
-        " percentiles of the row together, beyond 1 %."
+        f"{measured}. Baseline: {first}. {effects.row}, with the percentile that changed most (of"
+        " those that differ, if any does), and its change with a 95 % interval. The verdict holds"
+        f" for all percentiles of the row together; changes below 1 % are none. With as many"
+        f" {effects.repeated} of a row as it needs, it is decided in four of five cases, or, where"
+        " it has no interval, gets one."
     )
     if effects.together:
         values = ", ".join(f"{name} {value}" for name, value in effects.together.items())
@@ -106,27 +97,19 @@ def legend(effects: Effects) -> str:
     return text
 
 
-def _cells(case: Case) -> list[str]:
+def _cells(case: Case, repeated: str) -> list[str]:
     """Return a row."""
     known = case.quantiles_ns or {}
     micros = [
         units.microseconds(value)
         for value in (known["0.5"], case.iqr_ns or 0, known["0.99"], known["1"])
     ]
-    effect = case.median
-    if effect is None:
-        shown = ["", "", "", VERDICTS["not_supported"] if case.factor else ""]
-    else:
-        change, *bounds = map(_signed, effect.change_ns)
-        shown = [change, *bounds, VERDICTS[effect.verdict]]
     lost = f" ({units.count(case.lost)} lost)" if case.lost else ""
-    return [units.printable(case.name) + lost, *micros, *shown, _tail(case.tail)]
-
-
-def _tail(effect: Effect | None) -> str:
-    if effect is None:
-        return ""
-    return f"p{units.percent(effect.p)} ×{effect.ratio:.2f} {VERDICTS[effect.verdict]}"  # noqa: RUF001
+    most = case.most
+    change = ["", "", ""] if most is None else list(map(_signed, most.change_ns))
+    where = "" if most is None else f"p{units.percent(most.p)}"
+    verdict = case.verdict.told(repeated) if case.factor else ""
+    return [units.printable(case.name) + lost, *micros, where, *change, verdict]
 
 
 def _signed(ns: float | None) -> str:

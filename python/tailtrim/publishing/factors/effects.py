@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tailtrim.analysis.compare import NOT_SUPPORTED, compare_groups
+from tailtrim.analysis.compare import compare_groups
 from tailtrim.analysis.compare.sources import Group, Repetition
 from tailtrim.errors import RunDirectoryError
 from tailtrim.laboratory.devices.reflector import Reflector
@@ -16,12 +16,13 @@ from tailtrim.laboratory.plan import load
 from tailtrim.publishing.factors.slope import RulePosition, Slope, slopes
 from tailtrim.results import RunDirectory
 from tailtrim.results.typed_json import read_object
+from tailtrim.verdict import Verdict, fewest_runs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from tailtrim.analysis.compare import Comparison
+    from tailtrim.analysis.compare import Row
     from tailtrim.laboratory.plan import Run
 
     Integers = np.ndarray[Any, np.dtype[np.int64]]
@@ -32,14 +33,12 @@ if TYPE_CHECKING:
 
 #: As ``tailtrim compare`` on the command line: a smaller difference is drift.
 MARGIN = 0.01
-#: The tail is the highest of these that both sides have the samples for.
-_TAILS = ("0.999", "0.99", "0.9")
 #: Quantiles that are reported of each case; the largest is p1.
 QUANTILES = ("0.25", "0.5", "0.75", "0.9", "0.99", "0.999", "1")
 
 
 @dataclass(frozen=True, slots=True)
-class Effect:
+class Effect(Verdict):
     """A quantile of the baseline (``a``) and of a case: ``ratio`` above one is slower.
 
     ``low`` and ``high`` are the ratio's interval; the verdict holds for all quantiles of the case.
@@ -51,7 +50,6 @@ class Effect:
     ratio: float
     low: float | None
     high: float | None
-    verdict: str
 
     @property
     def change_ns(self) -> tuple[float, float | None, float | None]:
@@ -66,7 +64,8 @@ class Case:
 
     ``loop`` are the values of the loop variables. Latencies are those of all its runs; ``skipped``
     says why there are none, ``left_out`` what this host lacks of all together and which runs do
-    not count.
+    not count. ``most`` is the quantile that changed most, ``needed`` how many runs of a value are
+    the fewest to compare if these are fewer.
     """
 
     factor: str
@@ -77,7 +76,8 @@ class Case:
     lost: int = 0
     quantiles_ns: dict[str, int] | None = None
     median: Effect | None = None
-    tail: Effect | None = None
+    most: Effect | None = None
+    needed: int | None = None
     skipped: str | None = None
     left_out: tuple[str, ...] = ()
 
@@ -85,6 +85,11 @@ class Case:
     def name(self) -> str:
         """Name for a row of a table."""
         return f"{self.factor} {self.value}".strip() if self.factor else "baseline"
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict on the quantile that changed most."""
+        return self.most or Verdict(needed=self.needed)
 
     @property
     def iqr_ns(self) -> int | None:
@@ -98,8 +103,8 @@ class Effects:
     """All cases of an experiment, by loop variables, and the cost of a firewall rule.
 
     ``kind`` is what differs between cases, and the name of the files: factors or boots.
-    ``measured`` is what the latencies are, with a ``caveat`` where there is one; ``each`` is what a
-    case stands for, ``row`` says it of a row.
+    ``repeated`` are the repetitions of a case. ``measured`` is what the latencies are, with a
+    ``caveat`` where there is one; ``each`` is what a case stands for, ``row`` says it of a row.
     """
 
     name: str
@@ -108,10 +113,11 @@ class Effects:
     cases: tuple[Case, ...]
     slopes: tuple[Slope, ...]
     kind: str = "factors"
+    repeated: str = "runs"
     measured: str = "Round-trip times"
     caveat: str = ""
     each: str = "value of a factor"
-    row: str = "Each row has another value of one factor; its change at p50 with a 95 % interval"
+    row: str = "Each row has another value of one factor"
 
     @property
     def loops(self) -> list[str]:
@@ -213,9 +219,10 @@ def cases_of(
     cases = []
     for key, group in groups.items():
         baseline = groups.get((key[0], "", ""), nothing)
-        if min(len(side.repetitions) for side in (group, baseline)) < least:
-            baseline = nothing
-        cases.append(_case(key, group, baseline, [outcome for _, outcome in told[key] if outcome]))
+        few = min(len(side.repetitions) for side in (group, baseline)) < least
+        outcomes_of_key = [outcome for _, outcome in told[key] if outcome]
+        case = _case(key, group, nothing if few else baseline, outcomes_of_key)
+        cases.append(replace(case, needed=fewest_runs()) if few and key[1] else case)
     return cases
 
 
@@ -269,8 +276,8 @@ def _case(key: Key, group: Group, baseline: Group, outcomes: Sequence[dict[str, 
     if not factor or not baseline.repetitions or not latencies.size:
         return case
     compared = compare_groups(baseline, group, margin=MARGIN)
-    tail = next(filter(None, (_effect(compared, p) for p in _TAILS)), None)
-    return replace(case, median=_effect(compared, "0.5"), tail=tail)
+    median = next(row for row in compared.quantiles if row.p == "0.5")
+    return replace(case, median=_effect(median), most=_effect(compared.most_changed))
 
 
 def _latencies(run: Repetition) -> Integers:
@@ -284,12 +291,11 @@ def _quantile(ascending: Integers, p: str) -> int:
     return int(ascending[max(int(rank), 1) - 1]) if ascending.size else 0
 
 
-def _effect(compared: Comparison, p: str) -> Effect | None:
-    row = next(row for row in compared.quantiles if row.p == p)
-    supported = row.verdict != NOT_SUPPORTED
-    if not supported or row.a_ns is None or row.b_ns is None or row.ratio is None:
+def _effect(row: Row | None) -> Effect | None:
+    if row is None or row.a_ns is None or row.b_ns is None or row.ratio is None:
         return None
-    return Effect(p, row.a_ns, row.b_ns, row.ratio, row.low, row.high, row.verdict)
+    told = {field.name: getattr(row, field.name) for field in fields(Verdict)}
+    return Effect(row.p, row.a_ns, row.b_ns, row.ratio, row.low, row.high, **told)
 
 
 def _positions(path: Path, runs: Sequence[Run], outcomes: Outcomes) -> Iterator[RulePosition]:

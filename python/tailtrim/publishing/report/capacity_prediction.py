@@ -107,10 +107,10 @@ def sentences(capacity: Capacity) -> Iterator[str]:
             yield f"Predicted from {curve.run}, at {curve.rate_pps / 1e3:,.1f} kpkt/s."
         else:
             pdr = [one for one in capacity.goals if one.goal == _PDR]
-            r_max = curve.r_max_pps.scaled(factor)
-            value, low, high = (f"{one:,.1f}" for one in (r_max.value, r_max.low, r_max.high))
+            # One run does not say how much trials differ: its interval is not told here.
+            value = f"{curve.r_max_pps.value * factor:,.1f}"
             yield (
-                f"R_max: predicted {value} ({low} to {high}) from {curve.run} at"
+                f"R_max: predicted {value} from {curve.run} at"
                 f" {curve.rate_pps * factor:,.1f} {unit.name}, found {_found(pdr, unit)}"
                 f" {unit.name} ({_PDR})."
             )

@@ -111,12 +111,13 @@ def _notes(capacity: Capacity, one: GoalResult) -> Iterator[str]:
         yield (
             f"{one.goal}: loads between the bounds were measured and not decided"
             f" ({loads}{more} {unit.name}): the share of bad packets is too near to the limit,"
-            " or bad packets come in clusters, so that few tell little."
+            " bad packets come in clusters, so that few tell little, or the load was a bound until"
+            " it was measured again at the end."
         )
     for bound, which in ((one.lower, "lower"), (one.upper, "upper")):
-        if bound is not None and bound.verified is False:
+        if bound is not None and not bound.verified:
             load = f"{unit.text(bound.load)} {unit.name}"
-            yield f"{one.goal}: measured again at the end, the {which} bound {load} was different."
+            yield f"{one.goal}: the {which} bound {load} was not measured again: the budget ended."
 
 
 def _trials(one: GoalResult) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tailtrim import units
-from tailtrim.analysis.compare import BETTER, NO_DIFFERENCE, NOT_SUPPORTED, WORSE, SentRow
+from tailtrim.analysis.compare import SentRow, Verdict
 from tailtrim.publishing.report.table import Cell, Column, Table
 from tailtrim.publishing.report.table import Row as TableRow
 
@@ -14,12 +14,6 @@ if TYPE_CHECKING:
 
     from tailtrim.analysis.compare import Comparison, CurvePoint, Difference, Row
 
-VERDICTS = {
-    BETTER: "better",
-    WORSE: "worse",
-    NO_DIFFERENCE: "no difference shown",
-    NOT_SUPPORTED: "not supported",
-}
 #: Percentages from here on are told without a decimal.
 _TENTHS_BELOW = 10
 
@@ -32,8 +26,9 @@ def legend(comparisons: Sequence[Comparison]) -> str:
     return (
         f"B / A above 1: B is slower. The interval is that of each percentile alone, with"
         f" {confidence} % confidence; the verdicts, better or worse{beyond}, hold for all"
-        " percentiles together. The last two columns are the minimum detectable effect: a larger"
-        " difference would have been shown in four of five such comparisons."
+        " percentiles together, and so does that there is no difference beyond what is told. With"
+        " as many runs a side as it needs, a row is decided in four of five cases, or, where it"
+        " has no interval, gets one."
     )
 
 
@@ -69,7 +64,7 @@ def _columns(group: str) -> list[Column]:
 def _row(row: Row | SentRow) -> TableRow:
     missing = "lost" if isinstance(row, SentRow) else units.NONE
     values = [missing if ns is None else units.microseconds(ns) for ns in (row.a_ns, row.b_ns)]
-    tested = row.verdict != NOT_SUPPORTED
+    tested = row.supported
     bounds = [
         units.NONE if not tested else "open" if bound is None else f"{bound:.3f}"
         for bound in (row.low, row.high)
@@ -79,10 +74,8 @@ def _row(row: Row | SentRow) -> TableRow:
         units.NONE if not tested else "none" if limit is None else _change(limit)
         for limit in (() if isinstance(row, SentRow) else (row.better_from, row.worse_from))
     ]
-    verdict = Cell(
-        VERDICTS[row.verdict], kind=row.verdict if row.verdict in {BETTER, WORSE} else ""
-    )
-    cells: list[str | Cell] = [*values, ratio, *bounds, verdict, *detectable]
+    cells: list[str | Cell] = [*values, ratio, *bounds, Cell(row.told(), kind=row.kind)]
+    cells += detectable
     return TableRow(units.percent(row.p), cells, "" if tested else "none")
 
 
@@ -132,13 +125,25 @@ def losses(comparison: Comparison) -> str:
         return ""
     text = "Packets " + "; ".join(parts) + "."
     if comparison.losses and (comparison.a.outcomes["lost"] or comparison.b.outcomes["lost"]):
-        text += f" Loss: {VERDICTS[comparison.losses.verdict]} (p {comparison.losses.p_value:.2g})."
+        text += f" Loss: {comparison.losses.told()} (p {comparison.losses.p_value:.2g})."
     return text
 
 
 def _share(count: int, outcomes: dict[str, int]) -> str:
     known = outcomes["matched"] + outcomes["lost"] + outcomes["beyond_window"]
     return f"{units.count(count)} ({units.loss(count, known)} %)" if count else "none"
+
+
+def verdict(comparison: Comparison) -> str:
+    """Return the verdict of a comparison, with the percentile that changed most."""
+    most = comparison.most_changed
+    words = Verdict(verdict=comparison.verdict).told()
+    if most is None or most.ratio is None:
+        return f"{words}."
+    bounds = ("open" if bound is None else f"{bound:.3f}" for bound in (most.low, most.high))
+    span = " to ".join(bounds) if most.supported else "without an interval"
+    told = f"p{units.percent(most.p)} changed most: B / A {most.ratio:.3f} ({span})"
+    return f"{words}. {told}, {most.told()}."
 
 
 def notes(comparison: Comparison) -> Iterator[str]:

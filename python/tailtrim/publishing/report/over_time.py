@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tailtrim import units
-from tailtrim.analysis.change_points import SHORTEST, Drift, Step, changes
+from tailtrim.analysis.change_points import SHORTEST, Drift, Step, changes, unchanged
+from tailtrim.verdict import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -51,34 +52,24 @@ def _series(minutes: Sequence[Minute]) -> dict[str, Floats]:
 
 def _changes(series: dict[str, Floats], begin_ns: int) -> Iterator[str]:
     if min(map(len, series.values())) < SHORTEST + 2:
-        yield f"Changes are looked for in runs of {SHORTEST + 2} minutes and more."
+        too_short = Verdict(needed=SHORTEST + 2)
+        yield f"Step or drift: {too_short.told('minutes')}."
         return
-    steady, few = [], []
     for name, values in series.items():
         # The first and the last one may be partial.
         values[[0, -1]] = np.nan
-        if np.count_nonzero(~np.isnan(values)) < SHORTEST:
-            few.append(name)
-            continue
         found = changes(values)
         if not found:
-            steady.append(name)
+            yield f"Step or drift of {name}: {unchanged(values).told('minutes')}."
         for one in found:
             yield _step(name, one, begin_ns) if isinstance(one, Step) else _drift(name, one)
-    if steady:
-        yield f"No step or drift of {', '.join(steady)} is significant."
-    if few:
-        yield (
-            f"Not looked at: {', '.join(few)}, since fewer than {SHORTEST} whole minutes have"
-            " enough samples."
-        )
 
 
 def _step(name: str, step: Step, begin_ns: int) -> str:
     told = (
         f"{name} changed at {_clock(begin_ns + step.at * _MINUTE_NS)} (minute"
         f" {_number(step.at)}): the median of its minutes was {_us(step.before)} before"
-        f" and {_us(step.after)} after."
+        f" and {_us(step.after)} after: {step.verdict.told()}."
     )
     if step.by == step.after - step.before:
         return told
@@ -90,7 +81,7 @@ def _drift(name: str, drift: Drift) -> str:
     way = "rose" if drift.slope > 0 else "fell"
     return (
         f"{name} {way} by {_us(abs(drift.slope) * 60)} an hour from minute"
-        f" {_number(drift.begin)} to minute {_number(drift.end)}."
+        f" {_number(drift.begin)} to minute {_number(drift.end)}: {drift.verdict.told()}."
     )
 
 

@@ -9,8 +9,8 @@ from rich.text import Text
 
 from tailtrim import units
 from tailtrim.laboratory.trim.tree import duration
-from tailtrim.laboratory.trim.verdict import Verdict
 from tailtrim.publishing.report.table import Cell, Column, Row, Table
+from tailtrim.verdict import BETTER, NO_DIFFERENCE, NOT_DECIDED, WORSE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,9 +74,9 @@ def _rows(found: Findings, *, measured: bool) -> list[Row]:
     taken = costs.processors.taken if costs.processors else {}
     rows = [
         _row(one, found.search, costs.each.get(one.name), taken.get(one.name, ""), measured)
-        for verdict in Verdict
-        for one in result.found
-        if one.verdict is verdict
+        for verdict in (BETTER, NO_DIFFERENCE, WORSE, NOT_DECIDED)
+        for one in sorted(result.found, key=lambda one: not one.tried)
+        if one.verdict == verdict
     ]
     if result.total is not None and costs.together is not None and costs.processors is not None:
         sure = f"compared with the baseline in new runs; interval with {_confidence(result.total)}"
@@ -115,12 +115,12 @@ def render(found: Findings) -> Group:
 def _row(one: Found, search: RecordedSearch, cost: Cost | None, cpus: str, measured: bool) -> Row:
     of_group = f" (all of {one.group} together)" if one.of_group else ""
     sure = f"; interval with {_confidence(one.gain)}" if one.gain else ""
-    kind = {Verdict.KEPT: "better", Verdict.WORSE: "worse"}.get(one.verdict, "")
+    kept = "kept" if one.verdict == BETTER else ""
     values = units.printable(" → ".join(search.values(one.name) or ()))
     return Row(
         Cell(units.printable(one.name), values),
         [
-            Cell(str(one.verdict), kind=kind),
+            Cell(one.told("more trials"), kept, one.kind),
             _gain(one.gain),
             *_costs(cost, measured),
             units.printable(cpus) or units.NONE,

@@ -8,9 +8,9 @@ from rich.console import Group
 from rich.text import Text
 
 from tailtrim import units
-from tailtrim.analysis.compare import BETTER, NO_DIFFERENCE, NOT_SUPPORTED, WORSE
 from tailtrim.publishing.report import comparison_wording as wording
 from tailtrim.publishing.report import energy_wording
+from tailtrim.publishing.report.table import Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
     from tailtrim.analysis.compare import Comparison, Length
 
-_STYLES = {BETTER: "green", WORSE: "bold red", NO_DIFFERENCE: "", NOT_SUPPORTED: "dim"}
+_STYLES = {"better": "green", "worse": "bold red"}
+#: Columns that a terminal has room for; those behind them are on the page.
+_COLUMNS = 7
 _HOUR = 3_600
 _MINUTES = 120
 #: Settings that are listed; the JSON has all.
@@ -41,7 +43,9 @@ def _parts(comparison: Comparison, all_in: str) -> Iterator[RenderableType]:
         runs = f"{len(one.runs)} run{'s' * (len(one.runs) > 1)}"
         text = f"{side}  {units.printable(one.name)} ({units.count(one.samples)} samples, {runs})"
         yield Text(text, style="bold")
-    yield wording.quantiles(comparison).terminal()
+    shown = wording.quantiles(comparison)
+    rows = [row._replace(cells=row.cells[: _COLUMNS - 1]) for row in shown.rows]
+    yield Table(shown.columns[:_COLUMNS], rows).terminal()
     if text := wording.extremes(comparison):
         yield Text(text)
     yield Text(wording.maxima(comparison))
@@ -49,7 +53,7 @@ def _parts(comparison: Comparison, all_in: str) -> Iterator[RenderableType]:
         yield Text("Of all packets sent, lost ones infinitely late:")
         yield wording.sent(comparison).terminal()
     if text := wording.losses(comparison):
-        yield Text(text, style=_STYLES[comparison.losses.verdict] if comparison.losses else "")
+        yield Text(text, style=_STYLES.get(comparison.losses.kind, "") if comparison.losses else "")
     for node, table in energy_wording.tables(comparison.energy):
         yield Text(f"Power and energy of {units.printable(node)}:")
         yield table.terminal()
