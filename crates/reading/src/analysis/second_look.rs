@@ -6,7 +6,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tailtrim_tail::analysis::{Analysis, AnalysisError, Options, Terms};
-use tailtrim_tail::capture::{CaptureError, CaptureReader, Choice, Link, Record};
+use tailtrim_tail::capture::{CaptureError, Choice, Link, Record};
 use tailtrim_tail::directions::{Direction, Directions, FirstPackets, Keys, LOOKED_AT};
 use tailtrim_tail::lost::{self, LostFrame};
 use tailtrim_tail::matching::DISORDER_NS;
@@ -58,12 +58,18 @@ impl SecondLook {
         let [mut ingress, mut egress] = [self.open(0)?, self.open(1)?];
         let terms = Terms::of(&mut ingress.capture, &mut egress.capture, options)?;
         let mut packets = FirstPackets::default();
-        each(ingress, LOOKED_AT, terms.signer(), |record, link, head| {
+        let mut seen = 0;
+        each(ingress, HEAD, terms.signer(), |record, link, head| {
             packets.enters(record.signature, record.stamp_ns, Keys::of(link, head));
+            seen += 1;
+            seen < LOOKED_AT
         })?;
-        each(egress, 2 * LOOKED_AT, terms.signer(), |record, link, head| {
+        seen = 0;
+        each(egress, HEAD, terms.signer(), |record, link, head| {
             let stamp_ns = record.stamp_ns.saturating_add(terms.shift_ns());
             packets.leaves(record.signature, stamp_ns, Keys::of(link, head), options.window);
+            seen += 1;
+            seen < 2 * LOOKED_AT
         })?;
         Ok(packets.directions())
     }
@@ -149,84 +155,49 @@ fn read(
     shift_ns: i64,
     terms: &Terms,
 ) -> Result<(Vec<Frame>, Vec<Frame>), CaptureError> {
-    let (mut capture, mut heads) = (source.capture, Heads::new(WHOLE));
     let last_ns =
         wanted.iter().max().map_or(i64::MIN, |last_ns| last_ns.saturating_add(DISORDER_NS));
-    let (mut found, mut first, mut batch) = (Vec::new(), Vec::new(), Vec::new());
-    let mut read_ns = i64::MIN;
-    while (read_ns <= last_ns || first.len() < FIRST)
-        && heads.read(&mut capture, terms.signer(), &mut batch)?
-    {
-        let stamped = batch.iter().filter(|record| record.stamped);
-        for (Record { stamp_ns, length, .. }, (link, bytes)) in stamped.zip(heads.iter()) {
-            let stamp_ns = stamp_ns.saturating_add(shift_ns);
-            read_ns = read_ns.max(stamp_ns);
-            let frame = |most: usize| {
-                let head = bytes[..bytes.len().min(most)].into();
-                Frame { stamp_ns, length: *length, link, head }
-            };
-            if first.len() < FIRST {
-                first.push(frame(WHOLE));
-            }
-            // Others may have the same stamps.
-            if found.len() < MOST && wanted.contains(&stamp_ns) {
-                found.push(frame(HEAD));
-            }
+    let (mut found, mut first, mut read_ns) = (Vec::new(), Vec::new(), i64::MIN);
+    each(source, WHOLE, terms.signer(), |record, link, bytes| {
+        let (stamp_ns, length) = (record.stamp_ns.saturating_add(shift_ns), record.length);
+        read_ns = read_ns.max(stamp_ns);
+        let frame = |most: usize| {
+            let head = bytes[..bytes.len().min(most)].into();
+            Frame { stamp_ns, length, link, head }
+        };
+        if first.len() < FIRST {
+            first.push(frame(WHOLE));
         }
-    }
+        // Others may have the same stamps.
+        if found.len() < MOST && wanted.contains(&stamp_ns) {
+            found.push(frame(HEAD));
+        }
+        read_ns <= last_ns || first.len() < FIRST
+    })?;
     Ok((found, first))
 }
 
-/// First bytes of the stamped frames that were read last, and the link of each.
-struct Heads {
-    /// Most bytes of each frame.
-    most: usize,
-    bytes: Vec<u8>,
-    /// Link and end of each.
-    ends: Vec<(Link, usize)>,
-}
-
-impl Heads {
-    fn new(most: usize) -> Self {
-        Self { most, bytes: Vec::new(), ends: Vec::new() }
-    }
-
-    fn read(
-        &mut self,
-        capture: &mut CaptureReader,
-        signer: &Signer,
-        batch: &mut Vec<Record>,
-    ) -> Result<bool, CaptureError> {
-        let Self { most, bytes, ends } = self;
-        bytes.clear();
-        ends.clear();
-        capture.read_frames(signer, batch, |link, frame| {
-            bytes.extend_from_slice(&frame[..frame.len().min(*most)]);
-            ends.push((link, bytes.len()));
-        })
-    }
-
-    /// The heads, in the order of their frames.
-    fn iter(&self) -> impl Iterator<Item = (Link, &[u8])> {
-        let begins = std::iter::once(0).chain(self.ends.iter().map(|(_, end)| *end));
-        begins.zip(&self.ends).map(|(begin, &(link, end))| (link, &self.bytes[begin..end]))
-    }
-}
-
-/// Shows the first stamped packets of a capture with the first bytes of their frames.
+/// Shows the stamped packets of a capture with the first bytes of their frames, to the end of a batch for which `show` says
+/// that it is enough.
 fn each(
     source: CaptureInput,
-    count: usize,
+    most_bytes: usize,
     signer: &Signer,
-    mut show: impl FnMut(&Record, Link, &[u8]),
+    mut show: impl FnMut(&Record, Link, &[u8]) -> bool,
 ) -> Result<(), CaptureError> {
-    let (mut capture, mut heads) = (source.capture, Heads::new(HEAD));
-    let (mut shown, mut batch) = (0, Vec::new());
-    while shown < count && heads.read(&mut capture, signer, &mut batch)? {
-        let stamped = batch.iter().filter(|record| record.stamped);
-        for (record, (link, head)) in stamped.zip(heads.iter()) {
-            show(record, link, head);
-            shown += 1;
+    let (mut capture, mut batch) = (source.capture, Vec::new());
+    let (mut bytes, mut ends, mut goes_on) = (Vec::new(), Vec::new(), true);
+    while goes_on {
+        bytes.clear();
+        ends.clear();
+        goes_on = capture.read_frames(signer, &mut batch, |link, frame| {
+            bytes.extend_from_slice(&frame[..frame.len().min(most_bytes)]);
+            ends.push((link, bytes.len()));
+        })?;
+        let mut begin = 0;
+        for (record, &(link, end)) in batch.iter().filter(|one| one.stamped).zip(&ends) {
+            goes_on &= show(record, link, &bytes[begin..end]);
+            begin = end;
         }
     }
     Ok(())
