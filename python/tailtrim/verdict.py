@@ -14,6 +14,9 @@ NO_DIFFERENCE = "no_difference"
 NOT_DECIDED = "not_decided"
 
 _WORDS = {NO_DIFFERENCE: "no difference", NOT_DECIDED: "not decided"}
+#: A larger difference may not hide in "no difference": what cannot tell a quarter more from nothing
+#: has seen too little. The native module has the same (crates/compare/src/verdict.rs).
+TELLING = 0.25
 #: Larger numbers of runs are not told: nobody does so many.
 _MOST = 1_000
 #: The standard normal deviate of four cases out of five.

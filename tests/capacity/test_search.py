@@ -179,20 +179,47 @@ def test_bounds_of_a_device_that_has_changed_when_they_are_measured_again_are_fo
     assert (ndr.upper.good_trials, ndr.upper.verified) == (0, True)
 
 
-@pytest.mark.parametrize("seed", range(12))
-def test_no_bound_is_reported_that_its_own_verification_contradicts(seed: int) -> None:
+#: Loads at which half of 101 trials of the noisier server meet a goal.
+NOISY_PPS = {"NDR": 9_993.5, "PDR": 10_068.5}
+
+
+def contradicted(seed: int) -> tuple[int, int]:
+    """Search on a noisier server.
+
+    Returns:
+        how many bounds their verifications contradict, and how many goals have their capacity
+        between their bounds.
+
+    """
     asked = search(NDR, PDR)
     device = Server(np.random.default_rng(seed), buffer=20, noise=0.2)
-    for one in goal_results(asked, device.searched(asked)):
+    wrong, right = 0, 0
+    for goal, one in zip((NDR, PDR), goal_results(asked, device.searched(asked)), strict=True):
+        assert one.lower is not None
+        assert one.upper is not None
+        right += one.lower.load <= NOISY_PPS[goal.name] <= one.upper.load
         for bound, good in ((one.lower, True), (one.upper, False)):
             again = [
                 goal.good(done)
-                for goal in asked.goals
-                if goal.name == one.goal and bound is not None
                 for done in device.done
                 if (done.trial.load, done.trial.purpose) == (bound.load, Purpose.VERIFICATION)
             ]
-            assert set(again) <= {good}
+            assert again
+            wrong += any(one is not good for one in again)
+    return wrong, right
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_no_bound_is_reported_that_its_own_verification_contradicts(seed: int) -> None:
+    assert contradicted(seed)[0] == 0
+
+
+@pytest.mark.simulations
+def test_bounds_that_were_measured_again_hold_the_capacity_of_a_noisier_server() -> None:
+    """Without a second look at contradictions, 107 of 120 did, and 7 of 240 were contradicted."""
+    found = [contradicted(seed) for seed in range(20_261_200, 20_261_260)]
+    assert sum(wrong for wrong, _ in found) == 0
+    assert sum(right for _, right in found) >= 108
 
 
 def test_an_invalid_trial_is_repeated_and_never_counted_as_loss() -> None:

@@ -103,14 +103,17 @@ def test_watts_and_joules_of_both_sides_differ(slow: Path, fast: Path) -> None:
     # Three blocks a side with 0.3 W between them: type A is 0.17 W each, 0.24 W of the difference,
     # whose factor for two degrees of freedom is 4.53; steps of 0.1 W add little.
     assert loaded.high - loaded.low == pytest.approx(2 * 4.53 * 0.245, rel=0.1)
-    assert loaded.verdict == "more"
+    assert loaded.verdict == "worse"
     ready = rows["ready"]
-    assert ready.verdict == "not_resolved"
+    assert ready.verdict == "no_difference"
     assert ready.low is not None
+    assert ready.high is not None
+    # The interval reaches so far from 42 W.
+    assert ready.beyond == pytest.approx(max(-ready.low, ready.high) / 42, rel=0.01)
     assert ready.low < 0
     # Drift from block to block is not in the power above ready.
     assert rows["above_ready"].difference == pytest.approx(10 / _RATE)
-    assert rows["above_ready"].verdict == "more"
+    assert rows["above_ready"].verdict == "worse"
     assert rows["whole"].a_value == pytest.approx(45 / _RATE)
 
 
@@ -134,7 +137,7 @@ def test_what_is_below_the_resolution_has_no_price(slow: Path, tmp_path: Path) -
     b = side(tmp_path / "b", 3, loaded_w=45.2)
     (found,) = compare(slow, b)
     loaded = rows_of(found)["loaded"]
-    assert loaded.verdict == "not_resolved"
+    assert loaded.verdict == "no_difference"
     assert re.search(r"\d blocks a side", loaded.why or "")
     (price,) = found.energy.prices
     assert price.us_per_watt is None
@@ -161,7 +164,7 @@ def test_nothing_is_traded_where_one_side_is_better_in_both(fast: Path, tmp_path
 def test_one_run_a_side_says_what_is_missing(slow: Path, fast: Path) -> None:
     (found,) = compare(slow / "run-000", fast / "run-000")
     loaded = rows_of(found)["loaded"]
-    assert (loaded.difference, loaded.verdict) == (None, "not_known")
+    assert (loaded.difference, loaded.verdict) == (None, "not_decided")
     for told, name in zip((loaded.why or "").split("; "), "AB", strict=True):
         assert told.startswith(f"{name}: 1 block, expected 2")
         assert "repeat" in told
@@ -196,7 +199,7 @@ def test_energy_is_on_the_terminal_in_json_and_on_the_page(slow: Path, fast: Pat
     for fact in ("energy of dut:", "of p99.9 a watt"):
         assert fact in page
     table = found.to_arrow("energy").to_pydict()
-    assert table["verdict"] == ["not_resolved", "more", "more", "more"]
+    assert table["verdict"] == ["no_difference", "worse", "worse", "worse"]
 
 
 def test_energy_that_was_not_recorded_as_such_is_refused(slow: Path, tmp_path: Path) -> None:

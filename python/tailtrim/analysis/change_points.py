@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tailtrim.verdict import BETTER, NO_DIFFERENCE, WORSE, Verdict
+from tailtrim.verdict import BETTER, NO_DIFFERENCE, TELLING, WORSE, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,9 +31,6 @@ _LEVEL = 0.01
 SHORTEST = 20
 #: Smaller changes are not told; by default ``compare`` takes them for none, too.
 _MARGIN = 0.01
-#: A change by more than this is the largest that a series without one may hide: it has not seen
-#: enough otherwise. ``compare`` has the same (crates/compare/src/verdict.rs).
-_TELLING = 0.25
 #: Halvings of the range of changes that are planted: from 1 to 1,000 %, to 3 % of a change.
 _HALVINGS = 8
 #: Of more values, only so many are compared with each other; means of neighbours stand for them.
@@ -119,10 +116,10 @@ def unchanged(values: Values) -> Verdict:
         found = _finds(series, places, math.exp(middle))
         low, high = (low, middle) if found else (middle, high)
     beyond = math.exp(high)
-    if beyond <= _TELLING:
+    if beyond <= TELLING:
         return Verdict(verdict=NO_DIFFERENCE, beyond=beyond)
     # Standard errors shrink with the square root of the number of values.
-    return Verdict(needed=math.ceil(len(series) * (beyond / _TELLING) ** 2))
+    return Verdict(needed=math.ceil(len(series) * (beyond / TELLING) ** 2))
 
 
 def _finds(series: Series, places: Places, by: float) -> bool:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from tailtrim.analysis.energy import IDLE, LOADED, READY, costs, measured
+from tailtrim.verdict import BETTER, NO_DIFFERENCE, TELLING, WORSE, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -14,19 +15,18 @@ if TYPE_CHECKING:
     from tailtrim.analysis.compare.sources import Group
     from tailtrim.analysis.energy import Cost, Estimate
 
-MORE, LESS, NOT_RESOLVED, NOT_KNOWN = "more", "less", "not_resolved", "not_known"
 ABOVE_READY, WHOLE = "above_ready", "whole"
 #: The quantile whose price in watts is told.
 P = "0.999"
 
 
 @dataclass(frozen=True, slots=True)
-class EnergyRow:
+class EnergyRow(Verdict):
     """A power, or an energy a packet, of both sides: ``what`` is a state, or a kind of energy.
 
     Both values have expanded uncertainties (k = 2); ``difference`` is B - A with its own interval,
-    ``low`` to ``high``. ``verdict`` is ``more`` or ``less`` where 0 lies outside of it,
-    otherwise ``not_resolved``; ``why`` says what would resolve it, or what is ``not_known``.
+    ``low`` to ``high``. More is worse, and less is better, where 0 lies outside of it. Otherwise
+    ``why`` says what would resolve the difference, or what is not known; ``needed`` are blocks.
     """
 
     node: str
@@ -39,7 +39,6 @@ class EnergyRow:
     difference: float | None
     low: float | None
     high: float | None
-    verdict: str
     why: str | None
 
 
@@ -150,15 +149,20 @@ def _row(
     wide = [None if one is None else one.expanded for one in sides]
     shown = values[0], wide[0], values[1], wide[1]
     if a is None or b is None:
-        told = [f"{name}: {why}" for name, why in zip("AB", refused, strict=True) if why]
-        return EnergyRow(*of, *shown, None, None, None, NOT_KNOWN, "; ".join(told))
+        reasons = [f"{name}: {why}" for name, why in zip("AB", refused, strict=True) if why]
+        return EnergyRow(*of, *shown, None, None, None, "; ".join(reasons))
     more = b.minus(a)
     interval = more.value - more.expanded, more.value + more.expanded
     if abs(more.value) > more.expanded:
-        verdict = MORE if more.value > 0 else LESS
-        return EnergyRow(*of, *shown, more.value, *interval, verdict, None)
+        verdict = WORSE if more.value > 0 else BETTER
+        return EnergyRow(*of, *shown, more.value, *interval, None, verdict=verdict)
     why = _unresolved(more, of[2])
-    return EnergyRow(*of, *shown, more.value, *interval, NOT_RESOLVED, why)
+    beyond = (abs(more.value) + more.expanded) / abs(a.value) if a.value else math.inf
+    if beyond <= TELLING:
+        told = Verdict(verdict=NO_DIFFERENCE, beyond=beyond)
+    else:
+        told = Verdict(needed=more.blocks_for(abs(more.value)))
+    return EnergyRow(*of, *shown, more.value, *interval, why, **asdict(told))
 
 
 def _unresolved(more: Estimate, unit: str) -> str:

@@ -6,9 +6,9 @@ import math
 from typing import TYPE_CHECKING
 
 from tailtrim import units
-from tailtrim.analysis.compare.energy import ABOVE_READY, LESS, MORE, NOT_KNOWN, NOT_RESOLVED, WHOLE
+from tailtrim.analysis.compare.energy import ABOVE_READY, WHOLE
 from tailtrim.analysis.energy import IDLE, LOADED, READY
-from tailtrim.publishing.report.table import Column, Row, Table
+from tailtrim.publishing.report.table import Cell, Column, Row, Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,11 +27,10 @@ _COSTS = (
     *map(Column, ("Node", "Blocks", "kpkt/s", "Idle\nW", "Ready\nW", "Loaded\nW")),
     *map(Column, ("Above ready\na packet", "Whole\na packet", "p99.9\nµs")),
 )
-VERDICTS = {MORE: "more", LESS: "less", NOT_RESOLVED: "not resolved", NOT_KNOWN: "not known"}
 LEGEND = (
     "Above ready and whole are joules a packet, the others watts; ± is the expanded uncertainty"
-    " (k = 2, 95 %): blocks, resolution and accuracy of the meter. More and less hold for each line"
-    " alone."
+    " (k = 2, 95 %): blocks, resolution and accuracy of the meter. Better (less) and worse (more)"
+    " hold for each line alone."
 )
 _KINDS = {ABOVE_READY: "above ready", WHOLE: "whole"}
 _PREFIXES = ((1.0, "J"), (1e-3, "mJ"), (1e-6, "µJ"), (1e-9, "nJ"))
@@ -63,7 +62,7 @@ def _row(row: EnergyRow) -> Row:
     ]
     what = f"{_KINDS.get(row.what, row.what)}, {unit}"
     told = [one.replace("-", "\N{MINUS SIGN}") for one in change]
-    return Row(what, [*sides, *told, VERDICTS[row.verdict]])
+    return Row(what, [*sides, *told, Cell(row.told("blocks"), kind=row.kind)])
 
 
 def energy_notes(energy: Energy) -> Iterator[str]:
@@ -73,7 +72,7 @@ def energy_notes(energy: Energy) -> Iterator[str]:
     for row in energy.rows:
         if row.why is not None:
             what = _KINDS.get(row.what, row.what)
-            yield f"{row.node}, {what}: {VERDICTS[row.verdict]} ({row.why})"
+            yield f"{row.node}, {what}: {row.told('blocks')} ({row.why})"
     yield from energy.remarks
 
 
