@@ -23,4 +23,5 @@ pub mod lost;
 pub mod matching;
 pub mod signature;
 pub mod summary;
+pub mod times;
 pub mod unmatched;

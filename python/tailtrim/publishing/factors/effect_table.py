@@ -12,17 +12,17 @@ from tailtrim.publishing.report.comparison_wording import VERDICTS
 from tailtrim.publishing.report.table import Cell, Column, Row, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from rich.console import RenderableType
 
     from tailtrim.publishing.factors.effects import Case, Effect, Effects
 
 #: The columns of the file, and of those what a terminal has room for.
-HEAD_80 = ("µs", "p50", "IQR", "p99", "change", "from", "to", "verdict")
+HEAD_80 = ("", "p50", "IQR", "p99", "change", "from", "to", "verdict")
 _SHORT = {VERDICTS["no_difference_shown"]: "none", VERDICTS["not_supported"]: ""}
 TAIL = "Tail: the highest percentile that both sides support."
-HEAD = ("", "p50 µs", "IQR", "p99", "max", "p50: change µs", "from", "to", "verdict", "tail")
+HEAD = ("", "p50", "IQR", "p99", "max", "p50: change", "from", "to", "verdict", "tail")
 _COLUMNS = (
     Column("", page="Case", kind="left"),
     *map(Column, HEAD[1:-2]),
@@ -31,7 +31,6 @@ _COLUMNS = (
 )
 #: Runs that do not count, each with its reason.
 _LISTED = 3
-_MINUS = "\N{MINUS SIGN}"
 
 
 def render(effects: Effects) -> Group:
@@ -42,6 +41,7 @@ def render(effects: Effects) -> Group:
         # Eighty columns: the maximum and the tail's verdict are in the file.
         heads = zip(HEAD_80, (*found.columns[:4], *found.columns[5:9]), strict=True)
         columns = [column._replace(head=head) for head, column in heads]
+        columns[0] = columns[0]._replace(head=_style(effects, loop).unit)
         rows = [
             row._replace(cells=(*row.cells[:3], *row.cells[4:7], _short(row.cells[7])))
             for row in found.rows
@@ -56,12 +56,22 @@ def render(effects: Effects) -> Group:
 def table(effects: Effects, loop: str) -> Table:
     """Return the table of the cases with a value of the loop variables."""
     rows = []
+    style = _style(effects, loop)
     for case in effects.of(loop):
         if case.quantiles_ns is not None:
-            name, *cells = _cells(case)
+            name, *cells = _cells(case, style)
             kind = case.median.verdict if case.median else ""
             rows.append(Row(name, [*cells[:7], Cell(cells[7], kind=kind), cells[8]]))
-    return Table(_COLUMNS, rows, caption=loop)
+    return Table(_COLUMNS, rows, caption=f"{loop} in {style.unit}".strip())
+
+
+def _style(effects: Effects, loop: str) -> units.Times:
+    """Return how the times of a table are printed."""
+    groups: list[Iterable[float | None]] = []
+    for case in effects.of(loop):
+        groups += [[ns] for ns in (case.quantiles_ns or {}).values()]
+        groups += [case.median.change_ns] if case.median else []
+    return units.Times.of(groups)
 
 
 def _short(cell: str | Cell) -> str:
@@ -74,11 +84,13 @@ def markdown(effects: Effects) -> str:
     lines = [f"# {effects.kind.capitalize()} of {effects.name}", ""]
     lines += [f"{legend(effects)} {TAIL}", ""]
     for loop in effects.loops:
+        style = _style(effects, loop)
         lines += [f"## {loop}", ""] if loop else []
+        lines += [f"Times in {style.unit}.", ""]
         lines.append(f"| {' | '.join(HEAD)} |")
         lines.append("|---" + "|--:" * (len(HEAD) - 3) + "|---|---|")
         lines += [
-            f"| {' | '.join(_cells(case))} |"
+            f"| {' | '.join(_cells(case, style))} |"
             for case in effects.of(loop)
             if case.quantiles_ns is not None
         ]
@@ -95,42 +107,38 @@ def markdown(effects: Effects) -> str:
 def legend(effects: Effects) -> str:
     """Say what is compared with what."""
     first = ", ".join(f"{name} {value}" for name, value in effects.baseline.items())
-    measured = ", ".join(filter(None, (f"{effects.measured} in µs", effects.caveat)))
+    measured = ", ".join(filter(None, (effects.measured, effects.caveat)))
     text = (
         f"{measured}. Baseline: {first}. {effects.row}; the verdict holds for all"
         " percentiles of the row together, beyond 1 %."
     )
+    bounds = (ns for case in effects.cases if case.median for ns in case.median.change_ns)
+    if any(ns is None for ns in bounds):
+        text += f" {units.UNSUPPORTED_LEGEND}"
     if effects.together:
         values = ", ".join(f"{name} {value}" for name, value in effects.together.items())
         text += f" Together: {values}."
     return text
 
 
-def _cells(case: Case) -> list[str]:
+def _cells(case: Case, style: units.Times) -> list[str]:
     """Return a row."""
     known = case.quantiles_ns or {}
-    micros = [
-        units.microseconds(value)
-        for value in (known["0.5"], case.iqr_ns or 0, known["0.99"], known["1"])
-    ]
+    times = [*map(style.number, (known["0.5"], case.iqr_ns or 0, known["0.99"], known["1"]))]
     effect = case.median
     if effect is None:
         shown = ["", "", "", VERDICTS["not_supported"] if case.factor else ""]
     else:
-        change, *bounds = map(_signed, effect.change_ns)
+        change, *bounds = map(style.change, effect.change_ns)
         shown = [change, *bounds, VERDICTS[effect.verdict]]
     lost = f" ({units.count(case.lost)} lost)" if case.lost else ""
-    return [units.printable(case.name) + lost, *micros, *shown, _tail(case.tail)]
+    return [units.printable(case.name) + lost, *times, *shown, _tail(case.tail)]
 
 
 def _tail(effect: Effect | None) -> str:
     if effect is None:
         return ""
     return f"p{units.percent(effect.p)} ×{effect.ratio:.2f} {VERDICTS[effect.verdict]}"  # noqa: RUF001
-
-
-def _signed(ns: float | None) -> str:
-    return "open" if ns is None else f"{ns / 1000:+,.1f}".replace("-", _MINUS)
 
 
 def slope_lines(effects: Effects) -> Iterator[str]:
