@@ -226,7 +226,7 @@ def test_without_a_trace_there_are_no_lanes(run: RunDirectory, tmp_path: Path) -
 def test_the_worst_packets_of_distinct_busy_periods_are_zoomed_into(run: RunDirectory) -> None:
     figures = list(busy_period.packets(explained(run), 3))
     titles = [figure.title.removeprefix("A packet that took ") for figure in figures]
-    assert titles == ["350.0 µs", "120.0 µs", "90.0 µs"]
+    assert titles == ["350 µs", "120 µs", "90.0 µs"]
     assert [figure.key for figure in figures] == [f"packet-1-{n}" for n in (1, 2, 3)]
     queue = figures[0].panels[0].lines[0]
     # All four packets wait until the device is back, and leave 5 µs apart.
@@ -237,7 +237,7 @@ def test_the_worst_packets_of_distinct_busy_periods_are_zoomed_into(run: RunDire
     bars = lanes(figures[0])
     assert bars["this packet"] == [pytest.approx((0, 350))]
     assert bars["thief/pid 9"] == [pytest.approx((0, 340))]
-    assert "344.0 µs thief/pid 9" in figures[0].caption
+    assert "344 µs thief/pid 9" in figures[0].caption
     assert "unknown" in figures[2].caption
 
 

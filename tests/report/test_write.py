@@ -149,7 +149,7 @@ def test_a_percentile_without_a_column_is_explained_once(
     assert "p99.999 is not supported" not in text
     assert "p99.9999 is not supported" not in text
     assert "p99.99 is not supported" in text
-    assert "† No upper bound" in text
+    assert units.UNSUPPORTED_LEGEND in text
 
 
 def test_foreign_text_stays_text(make_run: Callable[..., RunDirectory], tmp_path: Path) -> None:

@@ -164,7 +164,10 @@ def interval(quantile: Quantile, style: units.Times) -> str:
     low, high = quantile.low, quantile.high
     if low is None:
         return units.UNSUPPORTED if high is None else f"at most {style.text(high)}"
-    return f"at least {style.text(low)}" if high is None else style.span(low, high)
+    if high is None:
+        return f"at least {style.text(low)}"
+    same = style.number(low) == style.number(high)
+    return "to the resolution of the stamps" if same else style.span(low, high)
 
 
 def unsupported(summary: Summary) -> tuple[tuple[str, str], ...]:
