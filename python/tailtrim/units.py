@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_UP, Decimal
-from itertools import pairwise
+from itertools import chain, pairwise
 from math import isfinite, isinf
 from typing import TYPE_CHECKING
 from unicodedata import category
@@ -75,15 +75,11 @@ class Times:
             least = max(least, MICROSECOND)
         unit = next(name for name, size in _UNITS.items() if size <= least)
         finest = cls(unit, _ALL, resolution_ps)
-        pairs = [
-            (low, high)
-            for group in map(sorted, known)
-            for low, high in pairwise(group)
-            if finest.number(low) != finest.number(high)
-        ]
         style = replace(finest, digits=_FEWEST)
-        while any(style.number(low) == style.number(high) for low, high in pairs):
-            style = replace(style, digits=style.digits + 1)
+        for low, high in chain.from_iterable(map(pairwise, map(sorted, known))):
+            alike = finest.number(low) == finest.number(high)
+            while not alike and style.number(low) == style.number(high):
+                style = replace(style, digits=style.digits + 1)
         return style
 
     @staticmethod

@@ -6,7 +6,7 @@ use crate::summary::grouped;
 /// In place of a bound that the samples do not give, and behind a value that they do not support.
 pub const UNSUPPORTED: &str = "*";
 
-/// What the mark means, below a table that has it.
+/// Explanation of the mark, below a table that has it.
 pub const UNSUPPORTED_LEGEND: &str = "*: not supported, too few independent samples to bound it.";
 
 const UNITS: [(&str, u64); 4] = [("s", 1_000_000_000), ("ms", 1_000_000), ("µs", 1_000), ("ns", 1)];
@@ -27,9 +27,16 @@ pub struct Times {
 impl Times {
     /// The style of times in ns whose stamps have this resolution; those of a group are told apart.
     #[must_use]
-    pub fn of(groups: &[&[Option<i64>]], resolution_ps: u64) -> Self {
-        let known = groups.iter().flat_map(|group| group.iter().flatten());
-        let sizes = || known.clone().map(|ns| ns.unsigned_abs()).filter(|ns| *ns > 0);
+    pub fn of<const N: usize>(
+        groups: impl IntoIterator<Item = [Option<i64>; N]>,
+        resolution_ps: u64,
+    ) -> Self {
+        let known = groups.into_iter().map(|mut group| {
+            group.sort_unstable();
+            group.into_iter().flatten().collect()
+        });
+        let known: Vec<Vec<i64>> = known.collect();
+        let sizes = || known.iter().flatten().map(|ns| ns.unsigned_abs()).filter(|ns| *ns > 0);
         let mut least = sizes().min().unwrap_or(1_000).max(resolution_ps / 1_000);
         if sizes().max() >= Some(1_000) {
             least = least.max(1_000);
@@ -40,16 +47,12 @@ impl Times {
         };
         let places = (0..ALL).find(is_fine).unwrap_or(0);
         let finest = Self { unit, per_ns, digits: ALL, places };
-        let mut pairs = Vec::new();
-        for group in groups {
-            let mut known: Vec<i64> = group.iter().flatten().copied().collect();
-            known.sort_unstable();
-            let apart = |pair: &&[i64]| finest.number(pair[0]) != finest.number(pair[1]);
-            pairs.extend(known.windows(2).filter(apart).map(|pair| (pair[0], pair[1])));
-        }
+        let alike = |style: Self, pair: &[i64]| style.number(pair[0]) == style.number(pair[1]);
         let mut style = Self { digits: FEWEST, ..finest };
-        while pairs.iter().any(|(low, high)| style.number(*low) == style.number(*high)) {
-            style.digits += 1;
+        for pair in known.iter().flat_map(|group| group.windows(2)) {
+            while alike(style, pair) && !alike(finest, pair) {
+                style.digits += 1;
+            }
         }
         style
     }
@@ -97,15 +100,13 @@ impl Times {
 /// A time that stands alone, number and unit.
 #[must_use]
 pub fn text(ns: i64) -> String {
-    Times::of(&[&[Some(ns)]], 1_000).text(ns)
+    Times::of([[Some(ns)]], 1_000).text(ns)
 }
 
 /// Named times in one unit: p50 3.14, p99 18.3 µs.
 #[must_use]
 pub fn listed(named: &[(&str, i64)]) -> String {
-    let times: Vec<[Option<i64>; 1]> = named.iter().map(|(_, ns)| [Some(*ns)]).collect();
-    let groups: Vec<&[Option<i64>]> = times.iter().map(<[_; 1]>::as_slice).collect();
-    let style = Times::of(&groups, 1_000);
+    let style = Times::of(named.iter().map(|(_, ns)| [Some(*ns)]), 1_000);
     let told: Vec<String> =
         named.iter().map(|(name, ns)| format!("{name} {}", style.number(*ns))).collect();
     format!("{} {}", told.join(", "), style.unit)
@@ -138,12 +139,12 @@ mod tests {
 
     #[test]
     fn digits_tell_values_from_bounds_as_far_as_the_stamps_do() {
-        let groups: [&[Option<i64>]; 3] = [
-            &[Some(18_212), Some(18_200), Some(18_225)],
-            &[Some(18_262), Some(18_250), None],
-            &[Some(1_000_012), Some(1_000_000), Some(1_000_025)],
+        let groups = [
+            [Some(18_212), Some(18_200), Some(18_225)],
+            [Some(18_262), Some(18_250), None],
+            [Some(1_000_012), Some(1_000_000), Some(1_000_025)],
         ];
-        let style = Times::of(&groups, 12_500);
+        let style = Times::of(groups, 12_500);
         let told: Vec<String> =
             groups.iter().filter_map(|group| group[0]).map(|ns| style.number(ns)).collect();
         assert_eq!(told, ["18.21", "18.26", "1,000.01"]);
@@ -152,7 +153,7 @@ mod tests {
 
     #[test]
     fn a_longer_time_never_looks_shorter() {
-        let style = Times::of(&[&[Some(18_262), Some(18_270)], &[Some(1_673_450)]], 1_000);
+        let style = Times::of([[Some(18_262), Some(18_270)], [Some(1_673_450), None]], 1_000);
         let told = |ns: i64| style.number(ns).replace(',', "").parse::<f64>().unwrap();
         assert!((0..2_000_000).step_by(7).all(|ns| told(ns) <= told(ns + 7)));
     }

@@ -112,7 +112,7 @@ fn of_cpu(text: &mut String, report: &NoiseReport, cpu: &OfCpu) {
 /// Number and lengths; `bound` marks lengths that are not exact.
 pub(super) fn numbers(of: &Distribution, seconds: Option<f64>, bound: &str) -> String {
     let quantiles = [of.p50_ns, of.p99_ns, of.p999_ns, of.longest_ns];
-    let style = Times::of(&quantiles.each_ref().map(std::slice::from_ref), 1_000);
+    let style = Times::of(quantiles.map(|ns| [ns]), 1_000);
     let us = |ns: Option<i64>| {
         ns.map_or_else(|| "unknown".to_owned(), |ns| format!("{bound}{}", style.text(ns)))
     };

@@ -159,15 +159,9 @@ fn quantiles(text: &mut String, pinged: &Pinged, stream: &StreamResult) {
     let shown = unsupported.map_or(latency.quantiles.len(), |at| at + 1);
     let shown = &latency.quantiles[..shown.min(latency.quantiles.len())];
     let level = format!("{:?}", pinged.level).to_lowercase();
-    let ends = [latency.min, latency.max, latency.iqr];
-    let bounded: Vec<[Option<i64>; 3]> =
-        shown.iter().map(|quantile| [quantile.value, quantile.low, quantile.high]).collect();
-    let groups: Vec<&[Option<i64>]> = ends
-        .iter()
-        .map(std::slice::from_ref)
-        .chain(bounded.iter().map(<[_; 3]>::as_slice))
-        .collect();
-    let style = Times::of(&groups, stream.summary.resolution_ps);
+    let ends = [latency.min, latency.max, latency.iqr].map(|ns| [ns, None, None]);
+    let bounded = shown.iter().map(|quantile| [quantile.value, quantile.low, quantile.high]);
+    let style = Times::of(bounded.chain(ends), stream.summary.resolution_ps);
     let cell = |ns: Option<i64>| cell(style, ns);
     let mut rows = vec![
         vec![format!("  round trip, {} ({level})", style.unit), "min".to_owned()],
@@ -216,9 +210,7 @@ fn parts(text: &mut String, parts: &Parts) {
     let times = known.iter().flat_map(|(_, Part { ns, .. })| {
         [ns.p50, ns.p99, ns.p999, ns.max, ns.iqr].map(|time| [time])
     });
-    let times: Vec<[Option<i64>; 1]> = times.collect();
-    let groups: Vec<&[Option<i64>]> = times.iter().map(<[_; 1]>::as_slice).collect();
-    let style = Times::of(&groups, 1_000);
+    let style = Times::of(times, 1_000);
     let cell = |ns: Option<i64>| cell(style, ns);
     let head = format!("  part, {}", style.unit);
     let mut rows =
