@@ -1,31 +1,40 @@
 """Numbers as text, rounded half up from exact integers.
 
-Times follow the papers this project grew from: one decimal in µs where all of a row stays below a
-millisecond ("7.7 µs", "13.6 µs"); where it does not, two digits suffice beside milliseconds
-("69 µs", "107 µs", "1.7 ms"). Below a microsecond nanoseconds are printed as they are.
+Times of a table have one unit, and as many digits as tell each value from its bounds: at least
+three, and no decimal finer than the stamps. They are significant digits, so that of two times the
+longer one never looks shorter.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from decimal import Decimal
+from dataclasses import dataclass, replace
+from decimal import ROUND_HALF_UP, Decimal
+from itertools import chain, pairwise
+from math import isfinite, isinf
 from typing import TYPE_CHECKING
 from unicodedata import category
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 MICROSECOND = 1_000
 MILLISECOND = 1_000_000
 SECOND = 1_000_000_000
 
-# From here on a digit after the point says nothing beside milliseconds.
-_TEN_MICROSECONDS = 10 * MICROSECOND
+_UNITS = {"s": SECOND, "ms": MILLISECOND, "µs": MICROSECOND, "ns": 1}
+_FEWEST = 3
+# An integer of 64 bit has no more.
+_ALL = 19
 _WHOLE = 1_000
 # From here on two digits are those of 100, which would be written 1e+02.
 _NEARLY_ALL = 0.995
 
 NONE = "\N{EN DASH}"
+INFINITE = "\N{INFINITY}"
+#: Behind what the samples do not support, and in place of a bound that they do not give.
+UNSUPPORTED = "*"
+#: The explanation below a table that has the mark.
+UNSUPPORTED_LEGEND = f"{UNSUPPORTED}: not supported, too few independent samples to bound it."
 
 
 def fixed(value: int, divisor: int, places: int) -> str:
@@ -43,79 +52,129 @@ def fixed(value: int, divisor: int, places: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """Format of the times of one row; ``coarse`` where some reach milliseconds."""
+    """Unit and number of digits of the times of a table, whose stamps have this resolution."""
 
-    coarse: bool = False
+    unit: str = "µs"
+    digits: int = _FEWEST
+    resolution_ps: int = 1_000
 
     @classmethod
-    def of(cls, values: Iterable[int | None]) -> Times:
-        """Choose by the largest of ``values`` (ns)."""
-        return cls(any(value is not None and abs(value) >= MILLISECOND for value in values))
+    def of(cls, groups: Iterable[Iterable[float | None]], resolution_ps: int = 1_000) -> Times:
+        """Choose for times in ns; those of a group, such as a value and its bounds, are told apart.
 
-    def split(self, ns: int) -> tuple[str, str]:
+        The unit is the largest one in which none is below 1, and ns only where all are.
+
+        >>> Times.of([[18_262, 18_254, 18_270], [1_673_450]]).text(18_262)
+        '18.26 µs'
+
+        """
+        known = [[ns for ns in of if ns is not None and isfinite(ns)] for of in groups]
+        sizes = [abs(ns) for group in known for ns in group if round(ns)]
+        least = max(min(sizes, default=MICROSECOND), resolution_ps / 1_000)
+        if max(sizes, default=0) >= MICROSECOND:
+            least = max(least, MICROSECOND)
+        unit = next(name for name, size in _UNITS.items() if size <= least)
+        finest = cls(unit, _ALL, resolution_ps)
+        style = replace(finest, digits=_FEWEST)
+        for low, high in chain.from_iterable(map(pairwise, map(sorted, known))):
+            alike = finest.number(low) == finest.number(high)
+            while not alike and style.number(low) == style.number(high):
+                style = replace(style, digits=style.digits + 1)
+        return style
+
+    @staticmethod
+    def alike(styles: Sequence[Times]) -> list[Times]:
+        """Return those of several runs in one unit, with as many digits as one of them needs."""
+        unit = min((style.unit for style in styles), key=_UNITS.__getitem__, default="µs")
+        digits = max((style.digits for style in styles), default=_FEWEST)
+        return [replace(style, unit=unit, digits=digits) for style in styles]
+
+    def number(self, ns: float | None) -> str:
+        """Return the time without its unit, thousands apart; of one that is not known, a dash.
+
+        That of a lost packet is infinite.
+
+        >>> Times().number(30_609_512), Times(resolution_ps=12_500).number(3_137)
+        ('30,610', '3.14')
+
+        """
+        if ns is None:
+            return NONE
+        if isinf(ns):
+            return INFINITE
+        time = Decimal(round(ns)) / _UNITS[self.unit]
+        rounded = self._rounded(time, time)
+        # 9.996 has become 10.00, which is a digit too many.
+        rounded = self._rounded(time, rounded)
+        return f"{rounded:,f}".replace("-", "\N{MINUS SIGN}") if rounded else "0"
+
+    def _rounded(self, time: Decimal, size: Decimal) -> Decimal:
+        places = max(0, min(self.digits - 1 - size.adjusted(), self._places))
+        return time.quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP)
+
+    @property
+    def _places(self) -> int:
+        """Fewest decimals of which the last one is no coarser than the resolution."""
+        unit_ps = 1_000 * _UNITS[self.unit]
+        return next(places for places in range(_ALL) if unit_ps <= self.resolution_ps * 10**places)
+
+    def bound(self, ns: float | None) -> str:
+        """Return the number of a bound, or the mark where there is none."""
+        return UNSUPPORTED if ns is None else self.number(ns)
+
+    def change(self, ns: float | None) -> str:
+        """Return the number of a difference, with its sign."""
+        return f"+{self.number(ns)}" if ns is not None and ns > 0 else self.bound(ns)
+
+    def text(self, ns: float) -> str:
         """Return number and unit.
 
-        >>> Times().split(13550)
-        ('13.6', 'µs')
-        >>> Times(coarse=True).split(68937)
-        ('69', 'µs')
+        >>> Times().text(13_550)
+        '13.6 µs'
 
         """
-        size = abs(ns)
-        if size < MICROSECOND:
-            return str(ns), "ns"
-        if not self.coarse:
-            return fixed(ns, MICROSECOND, 1), "µs"
-        places = 1 if size < _TEN_MICROSECONDS else 0
-        text = fixed(ns, MICROSECOND, places)
-        if abs(Decimal(text)) < _WHOLE:
-            return text, "µs"
-        text = fixed(ns, MILLISECOND, 1)
-        if abs(Decimal(text)) < _WHOLE:
-            return text, "ms"
-        return fixed(ns, SECOND, 1), "s"
+        return f"{self.number(ns)} {self.unit}"
 
-    def text(self, ns: int) -> str:
-        """Return number and unit in one.
-
-        >>> Times.of([1673450]).text(1673450)
-        '1.7 ms'
-
-        """
-        return " ".join(self.split(ns))
-
-    def span(self, low: int, high: int) -> str:
+    def span(self, low: float, high: float) -> str:
         """Return an interval.
 
-        >>> Times().span(11700, 12700)
+        >>> Times().span(11_700, 12_700)
         '11.7 to 12.7 µs'
 
         """
-        (first, first_unit), (last, last_unit) = self.split(low), self.split(high)
-        if first_unit == last_unit:
-            return f"{first} to {last} {last_unit}"
-        return f"{first} {first_unit} to {last} {last_unit}"
+        return f"{self.number(low)} to {self.text(high)}"
+
+    def bounded(self, value: float, low: float | None, high: float | None) -> str:
+        """Return a value with its interval, unless that is within the resolution.
+
+        >>> Times().bounded(12_100, 11_700, 12_700)
+        '12.1 µs (11.7 to 12.7)'
+
+        """
+        ends = [self.bound(low), self.bound(high)]
+        return self.text(value) + ("" if ends[0] == ends[1] else f" ({' to '.join(ends)})")
 
 
-def time(ns: int) -> str:
-    """Return a time that stands alone, number and unit."""
-    return Times.of((ns,)).text(ns)
+def listed(named: dict[str, int], resolution_ps: int = 1_000) -> str:
+    """Return named times in one unit.
 
-
-def microseconds(ns: int | None, *, places: int = 1) -> str:
-    """Return µs, with one decimal unless told otherwise, thousands apart as in :func:`count`.
-
-    Of a time that is not known, return a dash.
-
-    >>> microseconds(30609512)
-    '30,609.5'
+    >>> listed({"p50": 3_137, "p99": 18_262})
+    'p50 3.14, p99 18.3 µs'
 
     """
-    if ns is None:
-        return NONE
-    whole, _, rest = fixed(abs(ns), MICROSECOND, places).partition(".")
-    sign = "\N{MINUS SIGN}" if ns < 0 and (whole + rest).strip("0") else ""
-    return f"{sign}{int(whole):,}.{rest}"
+    style = Times.of([[ns] for ns in named.values()], resolution_ps)
+    told = ", ".join(f"{name} {style.number(ns)}" for name, ns in named.items())
+    return f"{told} {style.unit}" if named else ""
+
+
+def time(ns: float) -> str:
+    """Return a time that stands alone, number and unit.
+
+    >>> time(1_673_450), time(950)
+    ('1.67 ms', '950 ns')
+
+    """
+    return Times.of([[round(ns)]]).text(ns)
 
 
 def percent(share: str) -> str:

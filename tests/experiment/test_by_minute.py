@@ -104,5 +104,5 @@ def test_stalls_of_the_generator_are_told_since_they_are_not_set_aside(
     ((_, outcome, _),) = conducted(made)
     assert (outcome.failed, outcome.invalid) == (None, ())
     (told,) = made.notices
-    for fact in ("run-000: the generator", "once in the middle", "90 µs at most", "by_minute"):
+    for fact in ("run-000: the generator", "once in the middle", "90.0 µs at most", "by_minute"):
         assert fact in told

@@ -54,7 +54,7 @@ def test_claims_that_fail_or_are_open_are_told_with_the_value(
     assert level.told == "1 of 3 claims hold"
     (wrong,), (undecided,) = level.wrong, level.undecided
     assert wrong.startswith("It takes no time: ")
-    assert "below 0.001 µs" in wrong
+    assert "below 1 ns" in wrong
     assert undecided.startswith("The tail is short: ")
 
 

@@ -187,7 +187,7 @@ def test_both_panels_of_late_packets_zoom_and_have_a_legend_of_their_own(
     acted.write_text(html.replace("</body>", ACT_ON_CAUSES + "</body>"), "utf-8")
     (title,) = re.findall(r"<title>(.*)</title>", dom(acted))
     assert '"zooms":[true,true],"resets":[true,true],"hides":[true,true],"alone":true' in title
-    assert re.search(r'"readout":"[\d.]+&nbsp;s: thief/pid 9 340.0&nbsp;µs', title)
+    assert re.search(r'"readout":"[\d.]+&nbsp;s: thief/pid 9 340&nbsp;µs', title)
     assert '"names":["other causes","thief/pid 9","tick by stress (812)","unknown"]' in title
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from swept_experiment import RATES, latencies, swept
 
-from tailtrim import RunDirectory
+from tailtrim import RunDirectory, units
 from tailtrim.analysis.slo import objectives
 from tailtrim.publishing.report import write
 from tailtrim.publishing.report.figures.looks import distinct, looks_of
@@ -209,7 +209,7 @@ def test_many_runs_have_no_cards_and_their_shortages_are_told_once(
 ) -> None:
     text = text_of(html_of(reported_experiment))
     assert "is not supported by" not in text
-    assert text.count("No upper bound") == 1
+    assert text.count(units.UNSUPPORTED_LEGEND) == 1
 
 
 def test_a_narrow_screen_names_each_percentile_in_each_row(reported_experiment: Path) -> None:

@@ -114,7 +114,7 @@ def test_a_drift_is_told_an_hour_also_where_minutes_have_no_samples(
     _store(run, "minute.jsonl", [_minute(at, 5_000 + 10 * at) for at in range(0, 121, 2)])
     write([run], tmp_path / "report")
     text = page_of(tmp_path / "report").text
-    assert re.search("p50 rose by 0.60 µs an hour .*minute 3 to minute 119: worse", text)
+    assert re.search("p50 rose by 600 ns an hour .*minute 3 to minute 119: worse", text)
 
 
 def test_a_step_beside_a_drift_is_told_with_medians_of_its_minutes(
@@ -126,7 +126,7 @@ def test_a_step_beside_a_drift_is_told_with_medians_of_its_minutes(
     write([run], tmp_path / "report")
     text = page_of(tmp_path / "report").text
     before, after = (np.median(part) / 1e3 for part in (values[1:21], values[21:121]))
-    medians = rf"\(minute 22\): the median .*{before:.2f} µs before .*{after:.2f} µs after"
+    medians = rf"\(minute 22\): the median .*{before:.2f} before .*{after:.2f} µs after"
     assert re.search(f"{medians}.*Without its drift, it fell by ", text)
 
 

@@ -92,11 +92,11 @@ def test_the_page_tells_each_cause_and_what_is_left(run: RunDirectory, tmp_path:
     thief, tick, queue, unknown, whole = rows_of(page)
     assert thief[0] == "thief/pid 9"
     assert tick[:4] == ["tick by stress (812)", "it ticks", "1,234", "2"]
-    assert tick[6:] == ["6.0", "121.0", "122.0", "ISO-003 ISO-004"]
+    assert tick[6:] == ["6.00", "121", "122", "ISO-003 ISO-004"]
     assert [queue[0], unknown[0]] == ["Queueing behind packets", "Unknown"]
-    assert whole[6:9] == ["65.0", "255.0", "350.0"]
+    assert whole[6:9] == ["65.0", "255", "350"]
     excess = [float(row[4].replace(",", "")) for row in (thief, tick, queue, unknown, whole)]
-    assert sum(excess[:4]) == pytest.approx(excess[4])
+    assert sum(excess[:4]) == pytest.approx(excess[4], abs=1)
     shares = [float(row[5].removesuffix(" %")) for row in (thief, tick, queue, unknown, whole)]
     assert sum(shares[:4]) == pytest.approx(100, abs=0.3)
     assert shares[4] == 100
@@ -111,7 +111,7 @@ def test_small_causes_share_a_row(run: RunDirectory, tmp_path: Path) -> None:
         verdict["late"][0]["causes"].append([3 + n, 100])
     store(run, told, None)
     rows = rows_of(write([run], tmp_path / "out")[0])
-    assert rows[2][:6] == ["3 other causes", "", "3,702", "1", "0.3", "0.0 %"]
+    assert rows[2][:6] == ["3 other causes", "", "3,702", "1", "0.300", "0.0 %"]
 
 
 def test_runs_without_an_explanation_are_as_ever(run: RunDirectory, tmp_path: Path) -> None:
@@ -226,7 +226,7 @@ def test_without_a_trace_there_are_no_lanes(run: RunDirectory, tmp_path: Path) -
 def test_the_worst_packets_of_distinct_busy_periods_are_zoomed_into(run: RunDirectory) -> None:
     figures = list(busy_period.packets(explained(run), 3))
     titles = [figure.title.removeprefix("A packet that took ") for figure in figures]
-    assert titles == ["350.0 µs", "120.0 µs", "90.0 µs"]
+    assert titles == ["350 µs", "120 µs", "90.0 µs"]
     assert [figure.key for figure in figures] == [f"packet-1-{n}" for n in (1, 2, 3)]
     queue = figures[0].panels[0].lines[0]
     # All four packets wait until the device is back, and leave 5 µs apart.
@@ -237,7 +237,7 @@ def test_the_worst_packets_of_distinct_busy_periods_are_zoomed_into(run: RunDire
     bars = lanes(figures[0])
     assert bars["this packet"] == [pytest.approx((0, 350))]
     assert bars["thief/pid 9"] == [pytest.approx((0, 340))]
-    assert "344.0 µs thief/pid 9" in figures[0].caption
+    assert "344 µs thief/pid 9" in figures[0].caption
     assert "unknown" in figures[2].caption
 
 
@@ -277,7 +277,7 @@ def test_quantiles_may_be_others_than_those_of_old(run: RunDirectory) -> None:
     store(run, told, None)
     (only,) = cause_section.sections([ReportedRun(0, "run", run)])
     # Behind what it is, events, packets, excess and share.
-    assert list(only.table.rows[0].cells[5:8]) == ["", "8.0", ""]
+    assert list(only.table.rows[0].cells[5:8]) == ["", "8.00", ""]
 
 
 def test_two_causes_of_one_name_differ(run: RunDirectory) -> None:

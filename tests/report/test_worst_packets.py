@@ -82,7 +82,7 @@ def test_each_packet_has_its_causes(
 ) -> None:
     text = page(packets=[packet(host)])
     assert "The worst packets" in text
-    assert re.search(f"2026-11-18 11:06:40.000001 UTC: 2.0 ms, {told}", text)
+    assert re.search(f"2026-11-18 11:06:40.000001 UTC: 2.00 ms, {told}", text)
 
 
 def test_a_time_that_is_not_whole_is_told(page: Callable[..., str]) -> None:

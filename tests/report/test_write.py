@@ -10,7 +10,7 @@ import pytest
 from report_page import Page, page_of
 
 from tailtrim import OutputError, RunDirectoryError, units
-from tailtrim.publishing.report import ReportError, names_of, write
+from tailtrim.publishing.report import ReportError, names_of, wording, write
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,15 +56,15 @@ def test_the_numbers_are_those_of_the_summary(testpmd: RunDirectory, report: Pat
     rows = [[" ".join(cell.split()) for cell in row] for row in page.rows]
     latency = next(row for row in rows if row[0] == "testpmd" and len(row) > 3)
     quantiles = testpmd.summary.latency_ns.quantiles
+    style = wording.times(testpmd.summary)
     for cell, quantile in zip(latency[5:-1], quantiles, strict=False):
         assert quantile.value is not None
         value, *interval = cell.split(" ", 1)
-        assert value == units.microseconds(quantile.value) + "†" * (not quantile.supported)
-        if quantile.low is not None and quantile.high is not None:
-            low, high = units.microseconds(quantile.low), units.microseconds(quantile.high)
-            assert interval == [f"{low} {units.NONE} {high}"]
+        assert value == style.number(quantile.value) + "*" * (not quantile.supported)
+        low, high = style.bound(quantile.low), style.bound(quantile.high)
+        assert interval == [f"{low} {units.NONE} {high}"]
     assert testpmd.summary.latency_ns.max is not None
-    assert latency[-1] == units.microseconds(testpmd.summary.latency_ns.max)
+    assert latency[-1] == style.number(testpmd.summary.latency_ns.max)
     counts = [row for row in rows if row and row[-1] == f"{testpmd.summary.ingress.packets:,}"]
     assert len(counts) == 2
     for row in counts:
@@ -149,7 +149,7 @@ def test_a_percentile_without_a_column_is_explained_once(
     assert "p99.999 is not supported" not in text
     assert "p99.9999 is not supported" not in text
     assert "p99.99 is not supported" in text
-    assert "† No upper bound" in text
+    assert units.UNSUPPORTED_LEGEND in text
 
 
 def test_foreign_text_stays_text(make_run: Callable[..., RunDirectory], tmp_path: Path) -> None:

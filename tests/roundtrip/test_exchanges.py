@@ -172,7 +172,7 @@ def test_the_command(tmp_path: Path) -> None:
     shown = run(app, ["analyze", path, "--round-trip", "--skip", "0", "--out", out])
     assert shown.exit_code == 0
     assert "icmp: 50 requests, 50 replies" in shown.output
-    assert "7.0 µs" in shown.output
+    assert "7.00 µs" in shown.output
     wrong = run(app, ["analyze", path, path, "--round-trip"])
     assert "within one capture" in wrong.output
     assert "of --round-trip" in run(app, ["analyze", path, "--protocol", "icmp"]).output

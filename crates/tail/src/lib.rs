@@ -22,4 +22,5 @@ pub mod lost;
 pub mod matching;
 pub mod signature;
 pub mod summary;
+pub mod times;
 pub mod unmatched;

@@ -27,6 +27,8 @@ pub struct Summary {
     /// Taken off each egress stamp, and so off each latency, for the cables between the taps and the device.
     #[serde(skip_serializing_if = "is_zero")]
     pub correction_ns: i64,
+    /// The coarser of the steps of the stamps at both taps, in ps: finer differences of latency say nothing.
+    pub resolution_ps: u64,
     /// Correction of the clocks of the taps, where one was asked for and needed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clock_fit: Option<ClockFit>,

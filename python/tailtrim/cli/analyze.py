@@ -378,6 +378,8 @@ def _print_more(analysis: tailtrim.Analysis, *, by: str | None, lost: Path | Non
 
     if by is not None:
         say("")
-        show(by_group(by, analysis.groups).terminal())
+        table = by_group(by, analysis.groups)
+        show(table.terminal())
+        say(table.caption)
     if lost is not None:
         say(f"\n{lost}: {of_lost(analysis.lost)}")

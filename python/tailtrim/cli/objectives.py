@@ -5,7 +5,6 @@ Most calls have none: :mod:`tailtrim.analysis.slo` is loaded by those that have.
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 import typer
@@ -13,7 +12,7 @@ import typer
 from tailtrim import units
 from tailtrim.cli.console import say
 from tailtrim.errors import ExitCode
-from tailtrim.publishing.report import write_files
+from tailtrim.publishing.report import wording, write_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -189,23 +188,13 @@ def told(verdict: Verdict) -> str:
     >>> from tailtrim.analysis.slo import Decision, Verdict, objectives
     >>> (objective,) = objectives("max < 2ms")
     >>> told(Verdict(objective, Decision.PASSED, 1e6, 1e6, 1e6, "the largest of this run"))
-    'max < 2ms: 1.0 ms (the largest of this run)'
+    'max < 2ms: 1.00 ms, the largest of this run'
 
     """
-    value = verdict.value
-    if value is None or verdict.objective.promise is not None:
-        return f"{verdict.objective}: {verdict.why}"
-    shown = _shown(verdict, value)
-    if verdict.low != verdict.high:
-        low = "open" if verdict.low is None else _shown(verdict, verdict.low)
-        high = "open" if verdict.high is None else _shown(verdict, verdict.high)
-        shown += f", between {low} and {high}"
-    return f"{verdict.objective}: {shown} ({verdict.why})"
-
-
-def _shown(verdict: Verdict, value: float) -> str:
-    if math.isinf(value):
-        return "\N{INFINITY}"
-    if verdict.objective.what == "loss":
-        return f"{units.about(value)} %"
-    return units.time(round(value))
+    objective, value = verdict.objective, verdict.value
+    if value is None or objective.promise is not None:
+        return f"{objective}: {verdict.why}"
+    shown = wording.with_interval(
+        objective, value, verdict.low, verdict.high, verdict.resolution_ps
+    )
+    return f"{objective}: {shown}, {verdict.why}"

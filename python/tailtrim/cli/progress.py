@@ -149,11 +149,9 @@ def _became(experiment: Experiment, outcome: Outcome) -> str:
 
     summary = RunDirectory(experiment.path / outcome.run).summary
     values = {q.p: q.value for q in summary.latency_ns.quantiles}
-    shown = ", ".join(
-        f"{name} {units.microseconds(value)} µs"
-        for name, p in (("p50", "0.5"), ("p99", "0.99"), ("p99.9", "0.999"))
-        if (value := values.get(p)) is not None
-    )
+    named = (("p50", "0.5"), ("p99", "0.99"), ("p99.9", "0.999"))
+    known = {name: ns for name, p in named if (ns := values.get(p)) is not None}
+    shown = units.listed(known, summary.resolution_ps)
     lost = f", {summary.ingress.lost:,} lost" if summary.ingress.lost else ""
     copies = f", {summary.egress.copy:,} copies" if summary.egress.copy else ""
     invalid = f" (invalid: {'; '.join(outcome.invalid)})" if outcome.invalid else ""

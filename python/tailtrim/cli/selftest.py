@@ -14,12 +14,17 @@ from tailtrim.cli import options
 from tailtrim.cli.console import say, say_json, show, tell, warn
 from tailtrim.cli.signals import ending_orderly
 from tailtrim.errors import ExitCode
-from tailtrim.units import NONE
+from tailtrim.units import NONE, Times, time
 
 if TYPE_CHECKING:
     from tailtrim.laboratory.experiment import Experiment
     from tailtrim.laboratory.selftest.attribution import AttributionScore
-    from tailtrim.laboratory.selftest.known_delays import Reason, Selftest
+    from tailtrim.laboratory.selftest.known_delays import (
+        MeasuredQuantile,
+        Reason,
+        RecoveredQuantile,
+        Selftest,
+    )
 
 #: The plans that causes are checked with.
 ATTRIBUTION = ("attribution", "attribution-slow")
@@ -133,24 +138,27 @@ def _share(share: float | None) -> str:
 def _print(result: Selftest) -> None:
     from rich.table import Table  # noqa: PLC0415 - not for --json
 
+    truths = [found for check in result.checks for found in check.truth]
+    rows = [_of_floor(one) for one in (*result.floor_ns, *result.device_ns)]
+    style = Times.of([[ns] for row in (*rows, *map(_of_truth, truths)) for ns in row])
     table = Table(box=None, pad_edge=False, header_style="")
     for name in ("delay", "p", "true", "floor", "measured", "error", "bound", ""):
         table.add_column(name, justify="left" if name in {"delay", ""} else "right", no_wrap=True)
     for name, floor in (("floor: wire", result.floor_ns), ("floor: device", result.device_ns)):
         for quantile in floor:
-            times = (quantile.true, quantile.error_ns, quantile.measured)
-            table.add_row(name, quantile.p, *map(_us, times), "", "", "")
+            table.add_row(name, quantile.p, *map(style.number, _of_floor(quantile)), "", "", "")
     reasons = []
     for check in result.checks:
         for found in check.truth:
             within = "" if found.recovered else "beyond"
-            all_times = (found.true, found.floor_ns, found.measured, found.error_ns, found.bound_ns)
-            table.add_row(check.delay, found.p, *map(_us, all_times), within)
+            table.add_row(check.delay, found.p, *map(style.number, _of_truth(found)), within)
             if found.reason is not None:
                 reasons.append(f"{check.delay}, p {found.p}: {_why(found.reason)}")
     show(table)
     recovered = [check.delay for check in result.checks if check.recovered]
-    bounds = "\nTimes in µs. Within max(1 µs, 1 %) of the true delay plus the device's floor"
+    bounds = (
+        f"\nTimes in {style.unit}. Within max(1 µs, 1 %) of the true delay plus the device's floor"
+    )
     show(f"{bounds}: {', '.join(recovered) or 'none'}")
     for reason in reasons:
         say(f"Beyond: {reason}")
@@ -162,8 +170,12 @@ def _print(result: Selftest) -> None:
 def _why(reason: Reason) -> str:
     from tailtrim.laboratory.selftest.known_delays import PARTS  # noqa: PLC0415 - the help does without
 
-    return f"{PARTS[reason.part]} {_us(reason.ns)} µs, with no delay {_us(reason.floor_ns)} µs"
+    return f"{PARTS[reason.part]} {time(reason.ns)}, with no delay {time(reason.floor_ns)}"
 
 
-def _us(ns: int) -> str:
-    return f"{ns / 1e3:,.2f}"
+def _of_floor(one: MeasuredQuantile) -> tuple[int, ...]:
+    return one.true, one.error_ns, one.measured
+
+
+def _of_truth(one: RecoveredQuantile) -> tuple[int, ...]:
+    return one.true, one.floor_ns, one.measured, one.error_ns, one.bound_ns

@@ -229,7 +229,10 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The result of an analysis in numbers."""
+    """The result of an analysis in numbers.
+
+    ``resolution_ps`` is the coarser of the steps of the stamps at both taps.
+    """
 
     ingress: Ingress
     egress: Egress
@@ -250,6 +253,8 @@ class Summary:
     warnings: tuple[Notice, ...]
     text: str
     correction_ns: int = 0
+    # That of ns, of results before it was kept.
+    resolution_ps: int = 1_000
     clock_fit: ClockFit | None = None
 
     @property

@@ -21,6 +21,7 @@ use tailtrim_stats::{Histogram, Probability, Ranked};
 use tailtrim_tables::SampleSink;
 use tailtrim_tail::analysis::{Analysis, AnalysisError, Options, Sample, Sink, Tally, analyze};
 use tailtrim_tail::summary::{Summary, grouped};
+use tailtrim_tail::times;
 
 /// The taps of the device.
 const TAPS: [&str; 2] = ["ingress", "egress"];
@@ -243,12 +244,12 @@ impl Line {
             );
         }
         let _ = write!(text, " {} lost; last second", grouped(self.lost));
-        for name in ["p50", "p99", "p99.9", "max"] {
-            let ns = self.latency_ns.get(name);
-            let told = ns.map_or_else(|| "–".to_owned(), |ns| format!("{:.1}", *ns as f64 / 1e3));
-            let _ = write!(text, " {name} {told}");
-        }
-        text + " µs\n"
+        let known = ["p50", "p99", "p99.9", "max"]
+            .into_iter()
+            .filter_map(|name| Some((name, *self.latency_ns.get(name)?)));
+        let known: Vec<(&str, i64)> = known.collect();
+        let told = if known.is_empty() { "–".to_owned() } else { times::listed(&known) };
+        text + " " + &told + "\n"
     }
 }
 
@@ -258,20 +259,25 @@ pub(super) fn ended(report: &CaptureReport) -> String {
     if let Some(analysis) = &report.analysis {
         let _ = write!(
             text,
-            "{} entered, {} left, {} matched, {} lost, {} samples. Latency",
+            "{} entered, {} left, {} matched, {} lost, {} samples.",
             grouped(analysis.ingress.packets),
             grouped(analysis.egress.packets),
             grouped(analysis.ingress.matched),
             grouped(analysis.ingress.lost),
             grouped(analysis.samples),
         );
-        for quantile in &analysis.latency_ns.quantiles {
-            if let Some(ns) = quantile.value {
-                let _ = write!(text, " p = {}: {:.1},", quantile.p, ns as f64 / 1e3);
-            }
-        }
-        text.truncate(text.trim_end_matches(',').len());
-        let _ = writeln!(text, " µs.");
+        let quantiles = &analysis.latency_ns.quantiles;
+        let names: Vec<String> =
+            quantiles.iter().map(|quantile| format!("p{}", quantile.p.percent_text())).collect();
+        let named = names.iter().zip(quantiles);
+        let known: Vec<(&str, i64)> =
+            named.filter_map(|(name, quantile)| Some((name.as_str(), quantile.value?))).collect();
+        let told = if known.is_empty() {
+            String::new()
+        } else {
+            format!(" Latency {}.", times::listed(&known))
+        };
+        let _ = writeln!(text, "{told}");
     }
     for (name, tapped) in &report.taps {
         if tapped.dropped > 0 {

@@ -1,6 +1,6 @@
 //! Results of other tools, in the same words and numbers.
 
-use super::table::{micros, numbers, steps};
+use super::table::{numbers, steps};
 use super::{Noise, write_hgrm};
 use crate::events;
 use crate::exit::{Exit, Failure, Outcome};
@@ -11,6 +11,7 @@ use std::fs;
 use std::path::Path;
 use tailtrim_stats::Histogram;
 use tailtrim_tail::summary::grouped;
+use tailtrim_tail::times;
 use tailtrim_trace::noise::{self, Column, Distribution, Findings};
 
 /// Larger than any of these files.
@@ -135,7 +136,7 @@ fn text(report: &HistogramReport<'_>) -> String {
     }
     for of_cpu in &report.cpus {
         let what = match (of_cpu.counted_from_ns, of_cpu.what) {
-            (Some(from_ns), _) => format!("gaps from {} µs", micros(from_ns)),
+            (Some(from_ns), _) => format!("gaps from {}", times::text(from_ns)),
             (None, "interrupt") => "timers, interrupt late by".to_owned(),
             (None, "program") => "timers, program late by".to_owned(),
             (None, _) => "timers, late by".to_owned(),
@@ -148,10 +149,10 @@ fn text(report: &HistogramReport<'_>) -> String {
         {
             let _ = writeln!(
                 text,
-                "  {} of them beyond the table of {tool}: unknown, from {} µs to at most {} µs",
+                "  {} of them beyond the table of {tool}: unknown, from {} to at most {}",
                 grouped(beyond.gaps),
-                micros(beyond.from_ns),
-                micros(longest_ns)
+                times::text(beyond.from_ns),
+                times::text(longest_ns)
             );
         }
     }

@@ -3,6 +3,7 @@
 use super::report::{NoiseReport, OfCpu};
 use std::fmt::Write as _;
 use tailtrim_tail::summary::grouped;
+use tailtrim_tail::times::{self, Times};
 use tailtrim_trace::blame::GapCause;
 use tailtrim_trace::lines::Source;
 use tailtrim_trace::noise::Distribution;
@@ -58,10 +59,9 @@ pub(super) fn text(report: &NoiseReport) -> String {
 
 fn of_cpu(text: &mut String, report: &NoiseReport, cpu: &OfCpu) {
     let what = if report.mode == "poll" {
-        let threshold = micros(report.threshold_ns.unwrap_or(0));
-        format!("gaps from {threshold} µs")
+        format!("gaps from {}", times::text(report.threshold_ns.unwrap_or(0)))
     } else {
-        format!("timers every {} µs, late by", micros(report.interval_ns.unwrap_or(0)))
+        format!("timers every {}, late by", times::text(report.interval_ns.unwrap_or(0)))
     };
     let share = 100.0 * cpu.total_ns as f64 / (report.seconds * 1e9).max(1.0);
     let _ = writeln!(
@@ -80,9 +80,9 @@ fn of_cpu(text: &mut String, report: &NoiseReport, cpu: &OfCpu) {
         .map(|(name, count)| format!("{name} {}", grouped(**count)))
         .collect();
     let _ = writeln!(text, "  interrupts: {}", list.join(", "));
-    let waited = cpu.waited_ns.map_or_else(String::new, |ns| {
-        format!(", waited {} ms", micros((ns / 1_000).cast_signed()))
-    });
+    let waited = cpu
+        .waited_ns
+        .map_or_else(String::new, |ns| format!(", waited {}", times::text(ns.cast_signed())));
     let counted = |number: Option<u64>, unit: &str| {
         number.map_or_else(|| "unknown".to_owned(), |n| grouped(n) + unit)
     };
@@ -111,8 +111,10 @@ fn of_cpu(text: &mut String, report: &NoiseReport, cpu: &OfCpu) {
 
 /// Number and lengths; `bound` marks lengths that are not exact.
 pub(super) fn numbers(of: &Distribution, seconds: Option<f64>, bound: &str) -> String {
+    let quantiles = [of.p50_ns, of.p99_ns, of.p999_ns, of.longest_ns];
+    let style = Times::of(quantiles.map(|ns| [ns]), 1_000);
     let us = |ns: Option<i64>| {
-        ns.map_or_else(|| "unknown".to_owned(), |ns| format!("{bound}{} µs", micros(ns)))
+        ns.map_or_else(|| "unknown".to_owned(), |ns| format!("{bound}{}", style.text(ns)))
     };
     let quantile = |ns: Option<i64>| match of.beyond {
         Some(beyond) if ns > Some(beyond.from_ns) => format!("unknown ({})", us(ns)),
@@ -158,12 +160,12 @@ fn causes(text: &mut String, cpu: &OfCpu) {
     let _ = writeln!(
         text,
         "  {:>7}  {:>10}  {:>12}  {:>8}  cause",
-        "share", "gaps", "longest µs", "traced"
+        "share", "gaps", "longest", "traced"
     );
     let mut row = |gaps: u64, longest_ns: i64, of_ns: i64, covered_ns: i64, name: &str| {
         let share = 100.0 * of_ns as f64 / total_ns as f64;
         let covered = 100.0 * covered_ns as f64 / of_ns.max(1) as f64;
-        let (gaps, longest) = (grouped(gaps), micros(longest_ns));
+        let (gaps, longest) = (grouped(gaps), times::text(longest_ns));
         let _ =
             writeln!(text, "  {share:>5.1} %  {gaps:>10}  {longest:>12}  {covered:>6.0} %  {name}");
     };
@@ -201,10 +203,4 @@ fn named(cause: &GapCause) -> String {
         return "unknown: hypervisor, firmware or hardware (not visible to the kernel)".to_owned();
     }
     format!("{kind}{}{detail}{sender}", cause.name)
-}
-
-/// ns as µs with one decimal place.
-pub(super) fn micros(ns: i64) -> String {
-    let tenths = (ns + 50).max(0).cast_unsigned() / 100;
-    format!("{}.{}", grouped(tenths / 10), tenths % 10)
 }

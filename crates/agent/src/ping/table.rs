@@ -6,22 +6,27 @@ use tailtrim_roundtrip::{Counts, FollowUps, LostWays, Part, Parts};
 use tailtrim_stats::Probability;
 use tailtrim_sys::placement::Placement;
 use tailtrim_tail::summary::{Quantile, grouped};
+use tailtrim_tail::times::{self, Times, UNSUPPORTED, UNSUPPORTED_LEGEND};
 
 /// The line that is written again each second.
 pub(super) fn live(mut live: Live) -> String {
-    let times = &mut live.round_trips_ns;
-    times.sort_unstable();
-    let at = |index: usize| times.get(index).map_or_else(|| "-".to_owned(), |ns| micros(*ns));
-    let last = times.len().saturating_sub(1);
+    live.round_trips_ns.sort_unstable();
+    let round_trips = live.round_trips_ns;
+    let last = round_trips.len().saturating_sub(1);
+    let known = [("min", 0), ("median", last / 2), ("max", last)];
+    let known = known.map(|(name, at)| round_trips.get(at).map(|ns| (name, *ns)));
+    let known: Vec<(&str, i64)> = known.into_iter().flatten().collect();
     format!(
-        "{} s: {} sent, {} answered, {} not; last second {} / {} / {} µs (min, median, max)",
+        "{} s: {} sent, {} answered, {} not{}",
         live.seconds,
         grouped(live.sent),
         grouped(live.answered),
         grouped(live.unanswered),
-        at(0),
-        at(last / 2),
-        at(last),
+        if known.is_empty() {
+            String::new()
+        } else {
+            format!("; last second {}", times::listed(&known))
+        },
     )
 }
 
@@ -36,9 +41,9 @@ pub(super) fn text(pinged: &Pinged, placement: &Placement) -> String {
     let p99 = lateness.quantiles.iter().find(|quantile| quantile.p == Probability::P99);
     let _ = writeln!(
         text,
-        "Departure lateness: {} µs at p99, {} µs at most.",
-        cell(p99.and_then(|quantile| quantile.value)),
-        cell(lateness.max),
+        "Departure lateness: {} at p99, {} at most.",
+        time(p99.and_then(|quantile| quantile.value)),
+        time(lateness.max),
     );
     for refused in &placement.refused {
         let _ = writeln!(text, "Refused: {refused}.");
@@ -46,8 +51,8 @@ pub(super) fn text(pinged: &Pinged, placement: &Placement) -> String {
     if pinged.clock_stepped_ns.abs() > 1_000_000 {
         let _ = writeln!(
             text,
-            "The clock stepped by {} µs during the measurement: round trips at that moment are wrong.",
-            micros(pinged.clock_stepped_ns),
+            "The clock stepped by {} during the measurement: round trips at that moment are wrong.",
+            times::text(pinged.clock_stepped_ns),
         );
     }
     text
@@ -64,13 +69,13 @@ fn of_stream(text: &mut String, pinged: &Pinged, stream: &StreamResult) {
     quantiles(text, pinged, stream);
     parts(text, &stream.parts);
     if let Some(one_way) = &stream.one_way {
-        let row = |part: &Part| format!("p50 {}, p99 {}", cell(part.ns.p50), cell(part.ns.p99));
+        let row = |part: &Part| format!("p50 {}, p99 {}", time(part.ns.p50), time(part.ns.p99));
         let _ = writeln!(
             text,
-            "  one way, µs: there {}; back {}; each ± {} for the clocks",
+            "  one way: there {}; back {}; each ± {} for the clocks",
             row(&one_way.forward),
             row(&one_way.backward),
-            micros(i64::try_from(one_way.clock_bound_ns).unwrap_or(i64::MAX)),
+            times::text(i64::try_from(one_way.clock_bound_ns).unwrap_or(i64::MAX)),
         );
     }
     for warning in &stream.summary.warnings {
@@ -154,18 +159,21 @@ fn quantiles(text: &mut String, pinged: &Pinged, stream: &StreamResult) {
     let shown = unsupported.map_or(latency.quantiles.len(), |at| at + 1);
     let shown = &latency.quantiles[..shown.min(latency.quantiles.len())];
     let level = format!("{:?}", pinged.level).to_lowercase();
+    let ends = [latency.min, latency.max, latency.iqr].map(|ns| [ns, None, None]);
+    let bounded = shown.iter().map(|quantile| [quantile.value, quantile.low, quantile.high]);
+    let style = Times::of(bounded.chain(ends), stream.summary.resolution_ps);
+    let cell = |ns: Option<i64>| cell(style, ns);
     let mut rows = vec![
-        vec![format!("  round trip, µs ({level})"), "min".to_owned()],
+        vec![format!("  round trip, {} ({level})", style.unit), "min".to_owned()],
         vec![String::new(), cell(latency.min)],
         vec![format!("  {} % from", latency.confidence.percent_text()), String::new()],
         vec!["  to".to_owned(), String::new()],
     ];
-    let bound = |value: Option<i64>| value.map_or_else(|| "open".to_owned(), micros);
     for Quantile { p, value, low, high, supported, .. } in shown {
         rows[0].push(format!("p{}", p.percent_text()));
-        rows[1].push(cell(*value) + if *supported { "" } else { "*" });
-        rows[2].push(bound(*low));
-        rows[3].push(bound(*high));
+        rows[1].push(cell(*value) + if *supported { "" } else { UNSUPPORTED });
+        rows[2].push(style.bound(*low));
+        rows[3].push(style.bound(*high));
     }
     for (row, value) in rows.iter_mut().zip(["max", "", "", ""]) {
         row.push(value.to_owned());
@@ -180,7 +188,7 @@ fn quantiles(text: &mut String, pinged: &Pinged, stream: &StreamResult) {
     if let Some(quantile) = shown.iter().find(|quantile| !quantile.supported) {
         let _ = writeln!(
             text,
-            "  * not bounded from above: {} independent samples are needed, the effective sample size is {}",
+            "  {UNSUPPORTED_LEGEND} {} are needed, the effective sample size is {}.",
             grouped(quantile.samples_needed),
             grouped(quantile.effective_samples),
         );
@@ -198,10 +206,16 @@ fn parts(text: &mut String, parts: &Parts) {
         ("whole, software", &parts.software),
         ("whole, hardware", &parts.hardware),
     ];
-    let mut rows = vec![
-        ["  part, µs", "p50", "p99", "p99.9", "max", "IQR", "missing"].map(str::to_owned).to_vec(),
-    ];
-    for (name, part) in all.into_iter().filter(|(_, part)| part.samples > 0) {
+    let known: Vec<_> = all.into_iter().filter(|(_, part)| part.samples > 0).collect();
+    let times = known.iter().flat_map(|(_, Part { ns, .. })| {
+        [ns.p50, ns.p99, ns.p999, ns.max, ns.iqr].map(|time| [time])
+    });
+    let style = Times::of(times, 1_000);
+    let cell = |ns: Option<i64>| cell(style, ns);
+    let head = format!("  part, {}", style.unit);
+    let mut rows =
+        vec![[&head, "p50", "p99", "p99.9", "max", "IQR", "missing"].map(str::to_owned).to_vec()];
+    for (name, part) in known {
         rows.push(vec![
             format!("  {name}"),
             cell(part.ns.p50),
@@ -238,21 +252,12 @@ fn lay_out(text: &mut String, rows: &[Vec<String>]) {
     }
 }
 
-fn cell(ns: Option<i64>) -> String {
-    ns.map_or_else(|| "-".to_owned(), micros)
+fn cell(style: Times, ns: Option<i64>) -> String {
+    ns.map_or_else(|| "-".to_owned(), |ns| style.number(ns))
 }
 
-/// Nanoseconds as microseconds, with as many decimals as four digits leave.
-fn micros(ns: i64) -> String {
-    match ns.unsigned_abs() {
-        0..10_000 => format!("{:.3}", ns as f64 / 1e3),
-        10_000..100_000 => format!("{:.2}", ns as f64 / 1e3),
-        100_000..1_000_000 => format!("{:.1}", ns as f64 / 1e3),
-        _ => {
-            let whole = grouped((ns.unsigned_abs() + 500) / 1_000);
-            if ns < 0 { format!("-{whole}") } else { whole }
-        }
-    }
+fn time(ns: Option<i64>) -> String {
+    ns.map_or_else(|| "-".to_owned(), times::text)
 }
 
 #[cfg(test)]
@@ -280,19 +285,5 @@ mod tests {
         );
         assert!(!told(unknown, None, "udp").contains("unknown"));
         assert!(!told(LostWays::default(), None, "stamp").contains("unknown"));
-    }
-
-    #[test]
-    fn times_have_four_digits_or_more() {
-        for (ns, text) in [
-            (0, "0.000"),
-            (999, "0.999"),
-            (12_345, "12.35"),
-            (123_456, "123.5"),
-            (1_234_567, "1,235"),
-            (-1_234_567_890, "-1,234,568"),
-        ] {
-            assert_eq!(micros(ns), text);
-        }
     }
 }

@@ -22,11 +22,11 @@ fn read(text: &str, options: &[&str]) -> (String, String) {
 #[test]
 fn percentiles_beyond_a_table_are_unknown_and_bounded() {
     let (told, _) = read(HISTOGRAM, &[]);
-    let expected = "thread 0: cyclictest: timers, late by: 1,000; p50 ≤ 3.0 µs, p99 ≤ 4.0 µs, p99.9 \
-        unknown (≤ 501.0 µs), longest ≤ 501.0 µs\n";
+    let expected = "thread 0: cyclictest: timers, late by: 1,000; p50 ≤ 3.00 µs, p99 ≤ 4.00 µs, p99.9 \
+        unknown (≤ 501 µs), longest ≤ 501 µs\n";
     assert!(told.starts_with(expected), "{told}");
     let beyond =
-        "10 of them beyond the table of cyclictest: unknown, from 4.0 µs to at most 501.0 µs";
+        "10 of them beyond the table of cyclictest: unknown, from 4.00 µs to at most 501 µs";
     assert!(told.contains(beyond) && told.contains("values are taken for µs"), "{told}");
 
     let (told, _) = read(HISTOGRAM, &["--json"]);

@@ -2,6 +2,7 @@
 
 use super::latencies::Latencies;
 use super::{Analysis, Options, Second, WorstPacket, report};
+use crate::clock::stamps;
 use crate::summary;
 use crate::unmatched::Leftovers;
 use tailtrim_stats::{Histogram, Ranked, SlotCounts, Worst};
@@ -61,6 +62,13 @@ impl Findings {
 }
 
 impl Findings {
+    /// The steps of the stamps at ingress and at egress, in ps.
+    pub(super) fn resolutions_ps(&self) -> [u64; 2] {
+        let sides =
+            [(&self.ingress_gaps, &self.taps.ingress), (&self.egress_gaps, &self.taps.egress)];
+        sides.map(|(gaps, tap)| stamps::resolution_ps(&Ranked::new(gaps), tap.unit_ps))
+    }
+
     /// Takes packets whose other half has no stamp from the lost and the unmatched: they are in no pair for that reason.
     ///
     /// By number, since a packet without a stamp has no place among the others. So where packets were lost, too, the

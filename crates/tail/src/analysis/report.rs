@@ -32,6 +32,7 @@ pub(super) fn summarize(
         trim_ns: options.trim_ns,
         window_ns: options.window.window_ns,
         correction_ns: options.correction_ns,
+        resolution_ps: run.resolutions_ps().into_iter().fold(1_000, u64::max),
         clock_fit: Some(&options.clock_fit).filter(|fit| fit.corrects()).cloned(),
         signature: run.signature.clone(),
         taps: run.taps.clone(),

@@ -4,6 +4,7 @@ use super::Options;
 use super::findings::Findings;
 use crate::clock::{ClockFit, faults::faults, stamps, told};
 use crate::summary::{Tap, Taps, Warning, grouped, utc};
+use crate::times;
 use tailtrim_stats::{Probability, Ranked};
 use tailtrim_wire::traffic::phases;
 
@@ -251,9 +252,9 @@ impl Warnings {
             "phases_not_met",
             count,
             format!(
-                "packets every {:.3} µs meet few phases of some clocks ({}): what the device does at the others, no \
+                "packets every {} meet few phases of some clocks ({}): what the device does at the others, no \
              interval shows; send with schedule golden, or compare with another rate",
-                interval_ns / 1e3,
+                times::text(interval_ns.round() as i64),
                 missed.join(", "),
             ),
         );
@@ -262,13 +263,8 @@ impl Warnings {
     /// Warns of stamps that are coarse, or taken in batches.
     fn add_stamps(&mut self, run: &Findings, latencies: &Ranked) {
         let Some(median_ns) = latencies.quantile(Probability::P50) else { return };
-        let Taps { ingress, egress } = &run.taps;
+        self.0.extend(told::coarse(run.resolutions_ps(), median_ns, latencies.count()));
         let gaps = [&run.ingress_gaps, &run.egress_gaps].map(Ranked::new);
-        let units = [ingress, egress].map(|tap| tap.unit_ps);
-        let fine_ns = told::fine_ns(median_ns);
-        let resolutions =
-            [0, 1].map(|side| stamps::resolution_ps(&gaps[side], units[side], fine_ns));
-        self.0.extend(told::coarse(resolutions, median_ns, latencies.count()));
         for (side, other) in [(0, 1), (1, 0)] {
             let found = stamps::batches(&gaps[side], &gaps[other]);
             self.0.extend(found.map(|found| told::batched(side, &found, latencies.count())));

@@ -44,9 +44,8 @@ const LOOKED_AT: usize = 4_096;
 /// Part of the gaps that are multiples of a step.
 const MOST: f64 = 0.99;
 
-/// The step of the stamps of a tap with these gaps, in ps; at least the unit of the capture. Steps finer than `fine_ns` are
-/// not looked for.
-pub(crate) fn resolution_ps(gaps: &Ranked, unit_ps: u64, fine_ns: f64) -> u64 {
+/// The step of the stamps of a tap with these gaps, in ps; at least the unit of the capture.
+pub(crate) fn resolution_ps(gaps: &Ranked, unit_ps: u64) -> u64 {
     let entries = gaps.entries();
     let short = entries.iter().filter(|(gap_ns, _)| *gap_ns > 0).take(LOOKED_AT);
     let all: u64 = short.clone().map(|(_, count)| count).sum();
@@ -60,7 +59,7 @@ pub(crate) fn resolution_ps(gaps: &Ranked, unit_ps: u64, fine_ns: f64) -> u64 {
         let held: u64 = multiples.clone().map(|(_, count)| count).sum();
         multiples.count() >= FEWEST && held as f64 >= MOST * all as f64
     };
-    let mut steps = STEPS_NS.into_iter().filter(|step| *step > fine_ns.max(unit_ps as f64 / 1e3));
+    let mut steps = STEPS_NS.into_iter().filter(|step| *step > unit_ps as f64 / 1e3);
     steps.find(|step| is_step(*step)).map_or(unit_ps, |step| (step * 1e3).round() as u64)
 }
 
@@ -126,12 +125,12 @@ mod tests {
         for (step, ps) in
             [(1_000.0, 1_000_000), (12.5, 12_500), (1e9 / 1_048_576.0, 953_674), (8.0, 8_000)]
         {
-            assert_eq!(resolution_ps(&gaps(&stamps(step)), 1_000, 1.0), ps, "{step}");
+            assert_eq!(resolution_ps(&gaps(&stamps(step)), 1_000), ps, "{step}");
         }
-        assert_eq!(resolution_ps(&gaps(&stamps(1.0)), 1_000, 1.0), 1_000);
+        assert_eq!(resolution_ps(&gaps(&stamps(1.0)), 1_000), 1_000);
         // Packets at a constant rate say nothing of the clock.
         let even: Vec<i64> = (0..1_000).map(|n| n * 100_000).collect();
-        assert_eq!(resolution_ps(&gaps(&even), 1_000_000, 1.0), 1_000_000);
+        assert_eq!(resolution_ps(&gaps(&even), 1_000_000), 1_000_000);
     }
 
     #[test]

@@ -128,13 +128,8 @@ pub(crate) fn corrected(fit: &ClockFit, samples: u64) -> Warning {
     Warning { code: "clock_fit", count: samples, text, invalidates: false }
 }
 
-/// Part of the median latency that stamps may be coarse by.
+/// Part of the median latency below which the step of stamps does not matter.
 const FINE: f64 = 0.01;
-
-/// Steps of stamps that do not matter for latencies of this median.
-pub(crate) fn fine_ns(median_ns: i64) -> f64 {
-    FINE * median_ns.unsigned_abs() as f64
-}
 
 /// Sides in the order in which packets pass them.
 const SIDES: [&str; 2] = ["ingress", "egress"];
@@ -142,7 +137,7 @@ const SIDES: [&str; 2] = ["ingress", "egress"];
 /// Warning of stamps in steps that matter for latencies of this median.
 pub(crate) fn coarse(steps_ps: [u64; 2], median_ns: i64, samples: u64) -> Option<Warning> {
     let coarsest_ps = steps_ps[0].max(steps_ps[1]);
-    if coarsest_ps <= 1_000 || coarsest_ps as f64 / 1e3 <= fine_ns(median_ns) {
+    if coarsest_ps <= 1_000 || coarsest_ps as f64 / 1e3 <= FINE * median_ns.unsigned_abs() as f64 {
         return None;
     }
     // A stamp that is cut is early by less than a step: at ingress the latency is too long, at egress too short.

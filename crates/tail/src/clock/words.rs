@@ -1,5 +1,7 @@
 //! Times and sizes as people read them.
 
+use crate::times;
+
 const SECOND_NS: i64 = 1_000_000_000;
 
 /// Stamps before this, 1980, count from another moment than 1970.
@@ -8,16 +10,9 @@ const DATED_FROM_NS: i64 = 315_532_800 * SECOND_NS;
 /// TAI − UTC since 2017, in s.
 const TAI_AHEAD_S: i64 = 37;
 
-/// A time in the unit that fits it, without a sign: 37.000 s, 400.0 ms, 1.5 µs.
+/// A time without its sign: 37.0 s, 400 ms, 1.50 µs.
 pub(crate) fn size(ns: i64) -> String {
-    let ns = ns.unsigned_abs() as f64;
-    let (unit, per, digits) = match ns {
-        1e9.. => ("s", 1e9, 3),
-        1e6.. => ("ms", 1e6, 3),
-        1e3.. => ("µs", 1e3, 1),
-        _ => ("ns", 1.0, 0),
-    };
-    format!("{:.digits$} {unit}", ns / per)
+    times::text(ns.saturating_abs())
 }
 
 /// Name of a difference that clocks often have.
@@ -73,7 +68,7 @@ mod tests {
         assert_eq!(said, "2023-11-14 22:13:25.000 UTC, 5.000 s after the first packet");
         assert_eq!(date(11_016), [2000, 2, 29]);
         assert_eq!(date(11_017), [2000, 3, 1]);
-        assert_eq!(size(-400_000_000), "400.000 ms");
+        assert_eq!(size(-400_000_000), "400 ms");
         assert_eq!(known(-37 * SECOND_NS - 200_000), " (TAI − UTC)");
         assert_eq!(known(3_600 * SECOND_NS), " (another time zone)");
     }

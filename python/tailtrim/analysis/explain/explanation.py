@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tailtrim import _native
+from tailtrim import _native, units
 from tailtrim.analysis.explain.interrupts import InterruptRate, read_interrupts
 from tailtrim.analysis.explain.traced import Host, traced
 from tailtrim.errors import RunDirectoryError
@@ -144,7 +144,7 @@ class Explanation(Tabular):
                 f"{cause.frequency_hz:.2f} Hz: {_beat(cause)}" for cause in undersampled
             )
             warnings.append(
-                f"the packets, {self.schedule.interval_ns / 1000:,.1f} µs apart, undersample what"
+                f"the packets, {units.time(self.schedule.interval_ns)} apart, undersample what"
                 f" is shorter than that ({beats}); a Poisson schedule, or another rate, samples it"
                 " evenly"
             )

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tailtrim import units
+
 if TYPE_CHECKING:
     from tailtrim.analysis.queueing.fifo import Floats
 
@@ -73,8 +75,8 @@ def highest_rate(stolen_ns_per_s: Estimate, t_cpu_ns: Estimate) -> Estimate:
     free = Estimate(_S - stolen_ns_per_s.value, _S - stolen_ns_per_s.high, _S - stolen_ns_per_s.low)
     if free.value <= 0 or t_cpu_ns.value <= 0:
         raise ValueError(
-            f"R_max: no time is left for packets ({stolen_ns_per_s.value / 1e6:,.1f} ms of each"
-            f" second are stolen, a packet takes {t_cpu_ns.value / 1e3:,.1f} µs)"
+            f"R_max: no time is left for packets ({units.time(stolen_ns_per_s.value)} of each"
+            f" second are stolen, a packet takes {units.time(t_cpu_ns.value)})"
         )
     found = difference(_log(free), _log(t_cpu_ns))
     return Estimate(free.value / t_cpu_ns.value, math.exp(found.low), math.exp(found.high))

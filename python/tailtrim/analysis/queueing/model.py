@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from tailtrim import units
 from tailtrim.analysis.explain.traced import traced
 from tailtrim.analysis.queueing.estimate import (
     Estimate,
@@ -177,7 +178,7 @@ def _above_floor(
     t_cpu_ns = difference(_median(run), least)
     if t_cpu_ns.value <= 0:
         raise RunDirectoryError(
-            f"{floor.path}: the floor's median latency, {least.value / 1e3:,.1f} µs, is not below"
+            f"{floor.path}: the floor's median latency, {units.time(least.value)}, is not below"
             " that of the run: expected the run of a forwarder that does nothing"
         )
     traced = causes is not None

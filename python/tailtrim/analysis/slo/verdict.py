@@ -61,7 +61,8 @@ class Verdict:
     """An objective and the verdict of a run.
 
     ``low`` and ``high`` are the interval in the objective's unit; ``None`` where it has no such
-    bound. ``value`` is infinite where the quantile lies among lost packets.
+    bound. ``value`` is infinite where the quantile lies among lost packets. ``resolution_ps`` is
+    that of the stamps.
     """
 
     objective: Objective
@@ -70,6 +71,7 @@ class Verdict:
     low: float | None
     high: float | None
     why: str
+    resolution_ps: int = 1_000
 
     @property
     def word(self) -> str:
@@ -93,7 +95,7 @@ def _verdict(summary: Summary, objective: Objective) -> Verdict:
         decision = Decision.FAILED
     else:
         decision = Decision.UNDECIDED
-    return Verdict(objective, decision, value, low, high, why)
+    return Verdict(objective, decision, value, low, high, why, summary.resolution_ps)
 
 
 _Known = tuple[float | None, float | None, float | None, str]

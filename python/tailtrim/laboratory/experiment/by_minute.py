@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tailtrim import units
 from tailtrim.analysis.options import nanoseconds
 from tailtrim.errors import HostError, TailtrimError
 from tailtrim.laboratory.experiment import failed_runs
@@ -141,7 +142,7 @@ def stalled(run: str, generator: dict[str, Any]) -> list[str]:
     times = "once" if sending["count"] == 1 else f"{sending['count']:,} times"
     told = (
         f"{run}: the generator stood still {times} in the middle of sending, for"
-        f" {sending['longest_ns'] / 1e3:,.0f} µs at most; by_minute does not set the packets behind"
+        f" {units.time(sending['longest_ns'])} at most; by_minute does not set the packets behind"
         " it aside, so the highest percentiles, the maximum and around/ may show the generator"
     )
     return [told]

@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tailtrim import units
 from tailtrim.errors import HostError
 from tailtrim.laboratory.devices.reflector import RunningReflector
 from tailtrim.laboratory.experiment.validity import clock_doubts
@@ -100,7 +101,7 @@ def ping_doubts(limits: Limits, pinged: dict[str, Any]) -> list[str]:
     doubts = []
     late = {q["p"]: q["value"] for q in pinged["lateness_ns"]["quantiles"]}["0.99"]
     if late is not None and late > limits.lateness_p99_us * 1e3:
-        doubts.append(f"the client was late: p99 {late / 1e3:,.0f} µs")
+        doubts.append(f"the client was late: p99 {units.time(late)}")
     (stream,) = pinged["streams"]
     probes = stream["probes"]
     if probes["due"] - probes["refused"] < limits.sent_share * probes["due"]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tailtrim import units
 from tailtrim.laboratory.nodes.clocks import BY_NIC, Difference, Discipline, difference, discipline
 from tailtrim.results import RunDirectory
 
@@ -69,8 +70,8 @@ class TapClocks:
         median = next((q.value for q in summary.latency_ns.quantiles if q.p == "0.5"), None)
         if median is not None and abs(median) <= apart.ns:
             # Not even its sign is known then.
-            bound = f"their clocks may be {apart.ns / 1e3:,.1f} µs apart ({apart.why})"
-            return [f"{told}, {bound}, and the median is {median / 1e3:,.1f} µs"]
+            bound = f"their clocks may be {units.time(apart.ns)} apart ({apart.why})"
+            return [f"{told}, {bound}, and the median is {units.time(median)}"]
         return []
 
     def record(self) -> dict[str, Any]:

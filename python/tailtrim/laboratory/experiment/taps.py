@@ -12,6 +12,7 @@ import math
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Self
 
+from tailtrim import units
 from tailtrim.errors import RunError
 from tailtrim.laboratory.nodes.agent import Agent
 
@@ -137,13 +138,10 @@ def live(matched: dict[str, Any]) -> str:
         matched: a line of ``tailtrim capture --live``.
 
     """
-    tail = ", ".join(
-        f"{name} {matched['latency_ns'][name] / 1e3:,.1f}"
-        for name in ("p50", "p99", "p99.9", "max")
-        if name in matched["latency_ns"]
-    )
     told = f"{matched['packets']['ingress']:,} packets, {matched['lost']:,} lost"
-    return f"{told}; last second {tail} µs" if tail else told
+    known = matched["latency_ns"]
+    shown = {name: known[name] for name in ("p50", "p99", "p99.9", "max") if name in known}
+    return f"{told}; last second {units.listed(shown)}" if shown else told
 
 
 def capturing(

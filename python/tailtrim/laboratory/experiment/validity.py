@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tailtrim import units
+
 if TYPE_CHECKING:
     from tailtrim.laboratory.nodes.node import Clocks
     from tailtrim.laboratory.plan import Limits
@@ -31,7 +33,7 @@ def load_doubts(limits: Limits, generator: dict[str, Any], *, logged: bool = Tru
     doubts = []
     late = {q["p"]: q["value"] for q in generator["lateness_ns"]["quantiles"]}["0.99"]
     if late is not None and late > limits.lateness_p99_us * 1e3:
-        doubts.append(f"the generator was late: p99 {late / 1e3:,.0f} µs")
+        doubts.append(f"the generator was late: p99 {units.time(late)}")
     if generator["sent"] < limits.sent_share * generator["due"]:
         doubts.append(f"the generator's port refused {generator['refused']:,} packets")
     if logged and (not_kept := generator["stalls"]["not_kept"]):
@@ -60,7 +62,7 @@ def tap_doubts(capture: dict[str, Any], generator: dict[str, Any], summary: Summ
         )
     if any(tap["stamps"] != "hardware" for tap in capture["taps"].values()):
         doubts += (
-            f"the clock of the taps was set by {step['by_ns'] / 1e6:+,.3f} ms"
+            f"the clock of the taps was set by {units.time(step['by_ns'])}"
             for step in capture.get("clock_steps", ())
         )
     doubts += _port_doubts(capture, summary)
@@ -97,12 +99,12 @@ def clock_doubts(before: Clocks, after: Clocks) -> list[str]:
     >>> clock_doubts((100.0, 10.0), (105.0, 15.0))
     []
     >>> clock_doubts((100.0, 10.0), (105.25, 15.0))
-    ['the clock stepped by 250.0 ms']
+    ['the clock stepped by 250 ms']
     >>> clock_doubts((100.0, 10.0), (400.003, 310.0))
-    ['the clock stepped by 3.0 ms']
+    ['the clock stepped by 3.00 ms']
 
     """
     apart = (after[0] - before[0]) - (after[1] - before[1])
     if abs(apart) > _STEP_S:
-        return [f"the clock stepped by {apart * 1e3:.1f} ms"]
+        return [f"the clock stepped by {units.time(apart * 1e9)}"]
     return []

@@ -8,6 +8,7 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from tailtrim import units
 from tailtrim.analysis.compare import (
     BETTER,
     WORSE,
@@ -15,9 +16,9 @@ from tailtrim.analysis.compare import (
     Repetition,
     compare_groups,
 )
-from tailtrim.publishing.claims.pooled import known, sentence, told
+from tailtrim.publishing.claims.pooled import known, sentence
 from tailtrim.publishing.claims.statement import Near, Threshold
-from tailtrim.publishing.report.wording import undelivered
+from tailtrim.publishing.report.wording import undelivered, with_interval
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -127,7 +128,8 @@ def _bound(name: str, runs: Sequence[RunDirectory], bound: Threshold, confidence
         verdict = Conclusion.FAILS if bound.above else Conclusion.HOLDS
     elif one.decisive and one.low is not None and one.low >= limit:
         verdict = Conclusion.HOLDS if bound.above else Conclusion.FAILS
-    expected = f"{'above' if bound.above else 'below'} {told(limit, objective)} is expected"
+    at = with_interval(objective, limit, limit, limit)
+    expected = f"{'above' if bound.above else 'below'} {at} is expected"
     text = sentence(name, _quantity(objective), one, objective)
     return Part(verdict, f"{text}; {expected}")
 
@@ -202,14 +204,15 @@ def _row(compared: Comparison, objective: Objective, p: str) -> Row | SentRow:
 
 
 def _compared(a: str, b: str, row: Row | SentRow, objective: Objective, confidence: float) -> str:
+    style = units.Times.of([[row.a_ns, row.b_ns]])
     values = [
-        f"{'unknown' if ns is None else told(ns, objective)} ({name})"
+        f"{'unknown' if ns is None else style.text(ns)} ({name})"
         for ns, name in ((row.a_ns, a), (row.b_ns, b))
     ]
     text = f"{_quantity(objective)} is {values[0]} and {values[1]}"
     if not row.supported or row.ratio is None:
         return f"{text}; the samples do not support a comparison"
-    low, high = ("open" if end is None else f"{end:.3f}" for end in (row.low, row.high))
+    low, high = (units.UNSUPPORTED if end is None else f"{end:.3f}" for end in (row.low, row.high))
     return (
         f"{text}: B / A is {row.ratio:.3f}, between {low} and {high}"
         f" ({confidence * 100:g} % confidence)"

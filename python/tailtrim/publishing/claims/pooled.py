@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from tailtrim import units
 from tailtrim.analysis import slo
+from tailtrim.publishing.report.wording import with_interval
 from tailtrim.student_t import interval
 
 if TYPE_CHECKING:
@@ -84,28 +84,11 @@ def _pooled(summaries: Sequence[Summary]) -> Summary:
     return replace(first, ingress=replace(first.ingress, **counts))
 
 
-def told(value: float, objective: Objective) -> str:
-    """Return a value of a quantity with its unit, times to the nanosecond.
-
-    >>> from tailtrim.analysis.slo import objectives
-    >>> told(104137, objectives("p99 < 1s")[0])
-    '104.137 µs'
-
-    """
-    if math.isinf(value):
-        return "\N{INFINITY}"
-    if objective.what == "loss":
-        return f"{value * 100:.4g} %"
-    return f"{units.microseconds(round(value), places=3)} µs"
-
-
 def sentence(name: str, quantity: str, one: Known, objective: Objective) -> str:
     """Return what is known as the beginning of a sentence."""
     if one.value is None:
         return f"{quantity} of {name} is not known ({one.why})"
-    value = told(one.value, objective)
-    if one.low == one.high:
-        # Without an interval, or with one of no width: the largest latency, latencies that tie.
-        return f"{quantity} of {name} is {value} ({one.why})"
-    low, high = ("open" if end is None else told(end, objective) for end in (one.low, one.high))
-    return f"{quantity} of {name} is {value}, between {low} and {high} ({one.why})"
+    return (
+        f"{quantity} of {name} is {with_interval(objective, one.value, one.low, one.high)},"
+        f" {one.why}"
+    )

@@ -11,13 +11,13 @@ from tailtrim import units
 from tailtrim.publishing.report.table import Cell, Column, Row, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from rich.console import RenderableType
 
     from tailtrim.publishing.factors.effects import Case, Effects
 
-HEAD = ("", "p50 µs", "IQR", "p99", "max", "changed most", "by µs", "from", "to", "verdict")
+HEAD = ("", "p50", "IQR", "p99", "max", "changed most", "change", "from", "to", "verdict")
 _COLUMNS = (
     Column("", page="Case", kind="left"),
     *map(Column, HEAD[1:5]),
@@ -27,7 +27,6 @@ _COLUMNS = (
 )
 #: Runs that do not count, each with its reason.
 _LISTED = 3
-_MINUS = "\N{MINUS SIGN}"
 
 
 def render(effects: Effects) -> Group:
@@ -38,6 +37,7 @@ def render(effects: Effects) -> Group:
         # Eighty columns: interquartile range and maximum are in the file.
         kept = [place for place in range(1, len(HEAD)) if HEAD[place] not in {"IQR", "max"}]
         columns = [found.columns[place] for place in (0, *kept)]
+        columns[0] = columns[0]._replace(head=_style(effects, loop).unit)
         columns[3] = columns[3]._replace(head="most")
         rows = [row._replace(cells=[row.cells[at - 1] for at in kept]) for row in found.rows]
         parts += [*([Text(loop, style="bold")] if loop else [])]
@@ -50,11 +50,21 @@ def render(effects: Effects) -> Group:
 def table(effects: Effects, loop: str) -> Table:
     """Return the table of the cases with a value of the loop variables."""
     rows = []
+    style = _style(effects, loop)
     for case in effects.of(loop):
         if case.quantiles_ns is not None:
-            name, *cells, verdict = _cells(case, effects.repeated)
+            name, *cells, verdict = _cells(case, effects.repeated, style)
             rows.append(Row(name, [*cells, Cell(verdict, kind=case.verdict.kind)]))
-    return Table(_COLUMNS, rows, caption=loop)
+    return Table(_COLUMNS, rows, caption=f"{loop} in {style.unit}".strip())
+
+
+def _style(effects: Effects, loop: str) -> units.Times:
+    """Return how the times of a table are printed."""
+    groups: list[Iterable[float | None]] = []
+    for case in effects.of(loop):
+        groups += [[ns] for ns in (case.quantiles_ns or {}).values()]
+        groups += [case.most.change_ns] if case.most else []
+    return units.Times.of(groups)
 
 
 def markdown(effects: Effects) -> str:
@@ -62,11 +72,13 @@ def markdown(effects: Effects) -> str:
     lines = [f"# {effects.kind.capitalize()} of {effects.name}", ""]
     lines += [legend(effects), ""]
     for loop in effects.loops:
+        style = _style(effects, loop)
         lines += [f"## {loop}", ""] if loop else []
+        lines += [f"Times in {style.unit}.", ""]
         lines.append(f"| {' | '.join(HEAD)} |")
         lines.append("|---" + "|--:" * 4 + "|---" + "|--:" * 3 + "|---|")
         lines += [
-            f"| {' | '.join(_cells(case, effects.repeated))} |"
+            f"| {' | '.join(_cells(case, effects.repeated, style))} |"
             for case in effects.of(loop)
             if case.quantiles_ns is not None
         ]
@@ -83,7 +95,7 @@ def markdown(effects: Effects) -> str:
 def legend(effects: Effects) -> str:
     """Say what is compared with what."""
     first = ", ".join(f"{name} {value}" for name, value in effects.baseline.items())
-    measured = ", ".join(filter(None, (f"{effects.measured} in µs", effects.caveat)))
+    measured = ", ".join(filter(None, (effects.measured, effects.caveat)))
     text = (
         f"{measured}. Baseline: {first}. {effects.row}, with the percentile that changed most (of"
         " those that differ, if any does), and its change with a 95 % interval. The verdict holds"
@@ -91,29 +103,25 @@ def legend(effects: Effects) -> str:
         f" {effects.repeated} of a row as it needs, it is decided in four of five cases, or, where"
         " it has no interval, gets one."
     )
+    bounds = (ns for case in effects.cases if case.most for ns in case.most.change_ns)
+    if any(ns is None for ns in bounds):
+        text += f" {units.UNSUPPORTED_LEGEND}"
     if effects.together:
         values = ", ".join(f"{name} {value}" for name, value in effects.together.items())
         text += f" Together: {values}."
     return text
 
 
-def _cells(case: Case, repeated: str) -> list[str]:
+def _cells(case: Case, repeated: str, style: units.Times) -> list[str]:
     """Return a row."""
     known = case.quantiles_ns or {}
-    micros = [
-        units.microseconds(value)
-        for value in (known["0.5"], case.iqr_ns or 0, known["0.99"], known["1"])
-    ]
+    times = [*map(style.number, (known["0.5"], case.iqr_ns or 0, known["0.99"], known["1"]))]
     lost = f" ({units.count(case.lost)} lost)" if case.lost else ""
     most = case.most
-    change = ["", "", ""] if most is None else list(map(_signed, most.change_ns))
+    change = ["", "", ""] if most is None else list(map(style.change, most.change_ns))
     where = "" if most is None else f"p{units.percent(most.p)}"
     verdict = case.verdict.told(repeated) if case.factor else ""
-    return [units.printable(case.name) + lost, *micros, where, *change, verdict]
-
-
-def _signed(ns: float | None) -> str:
-    return "open" if ns is None else f"{ns / 1000:+,.1f}".replace("-", _MINUS)
+    return [units.printable(case.name) + lost, *times, where, *change, verdict]
 
 
 def slope_lines(effects: Effects) -> Iterator[str]:

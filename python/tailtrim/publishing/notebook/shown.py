@@ -131,20 +131,20 @@ def _of_runs(summaries: Sequence[Summary], names: Sequence[str]) -> str:
     head = ["", "kpkt/s", "loss %", *(f"{p} %" for p in table.columns), "max"]
     rows = []
     for row in table.rows:
-        style = wording.times(row.summary)
-        largest = units.NONE if row.max_ns is None else style.text(row.max_ns)
-        cells = [_cell(quantile, style) for quantile in row.quantiles]
-        rows.append(Row(row.name, [row.rate, row.loss, *cells, largest]))
+        cells = [_cell(quantile, row.style) for quantile in row.quantiles]
+        rows.append(Row(row.name, [row.rate, row.loss, *cells, row.style.number(row.max_ns)]))
     warnings = [notice.text for summary in summaries for notice in summary.warnings]
     shown = _table(Table(list(map(Column, head)), rows))
-    return "".join(verdicts) + shown + _listed(warnings)
+    stamps = wording.resolution(summaries)
+    legend = wording.legend(f"Percentiles of latency in {table.unit} ({stamps}).", rows)
+    return "".join(verdicts) + shown + f"<p>{escape(legend)}</p>" + _listed(warnings)
 
 
 def _cell(quantile: Quantile | None, style: units.Times) -> Cell:
     """Return a latency and its interval below it."""
     if quantile is None or quantile.value is None:
         return Cell(units.NONE)
-    return Cell(style.text(quantile.value), wording.interval(quantile, style))
+    return Cell(wording.quantile(quantile, style), wording.bounds(quantile, style))
 
 
 def _table(table: Table) -> str:

@@ -157,8 +157,10 @@ def _own(capacity: Capacity) -> Iterator[str]:
     ]
     if counted:
         least, most = min(counted), max(counted)
+        taken = [units.SECOND / pps for pps in (most, least)]
+        style = units.Times.of([taken])
         yield (
-            f"By its own count a packet took the device {1e6 / most:,.2f} to {1e6 / least:,.2f} µs"
+            f"By its own count a packet took the device {style.span(*taken)}"
             f" in the trials there ({len(counted)}): it was able to forward {least / 1e3:,.1f} to"
             f" {most / 1e3:,.1f} kpkt/s."
         )

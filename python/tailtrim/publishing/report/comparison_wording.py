@@ -23,12 +23,18 @@ def legend(comparisons: Sequence[Comparison]) -> str:
     confidence = units.percent(comparisons[0].confidence) if comparisons else "95"
     margin = comparisons[0].margin if comparisons else 0.0
     beyond = f" by more than {100 * margin:g} %" if margin else ""
+    rows: list[Row | SentRow] = []
+    for found in comparisons:
+        rows += [*found.quantiles, *found.sent]
+    tested = [one for one in rows if one.supported]
+    marked = any(end is None for one in tested for end in (one.low, one.high))
+    explained = f" {units.UNSUPPORTED_LEGEND}" if marked else ""
     return (
         f"B / A above 1: B is slower. The interval is that of each percentile alone, with"
         f" {confidence} % confidence; the verdicts, better or worse{beyond}, hold for all"
         " percentiles together, and so does that there is no difference beyond what is told. With"
         " as many runs a side as it needs, a row is decided in four of five cases, or, where it"
-        " has no interval, gets one."
+        f" has no interval, gets one.{explained}"
     )
 
 
@@ -36,24 +42,31 @@ def quantiles(comparison: Comparison) -> Table:
     """Return the table of quantiles, with the minimum detectable effects."""
     interval = f"{units.percent(comparison.confidence)} % interval"
     detectable = "Minimum detectable"
+    style = _style(comparison.quantiles)
     columns = [
-        *_columns(interval),
+        *_columns(interval, style.unit),
         Column("\N{MINUS SIGN}", "better", "Detectable: better", group=detectable),
         Column("+", "worse", "Detectable: worse", group=detectable),
     ]
-    return Table(columns, [_row(row) for row in comparison.quantiles])
+    return Table(columns, [_row(row, style) for row in comparison.quantiles])
 
 
 def sent(comparison: Comparison) -> Table:
     """Return the table of quantiles of all packets sent, lost ones infinitely late."""
-    return Table(_columns(""), [_row(row) for row in comparison.sent])
+    style = _style(comparison.sent)
+    return Table(_columns("", style.unit), [_row(row, style) for row in comparison.sent])
 
 
-def _columns(group: str) -> list[Column]:
+def _style(rows: Sequence[Row | SentRow]) -> units.Times:
+    """Return how the latencies of a table are printed, those of both sides told apart."""
+    return units.Times.of([[row.a_ns, row.b_ns] for row in rows])
+
+
+def _columns(group: str, unit: str) -> list[Column]:
     return [
         Column("%", "Percentile"),
-        Column("A µs"),
-        Column("B µs"),
+        Column(f"A {unit}"),
+        Column(f"B {unit}"),
         Column("B / A"),
         Column("from", label="B / A from", group=group),
         Column("to", label="B / A to", group=group),
@@ -61,14 +74,11 @@ def _columns(group: str) -> list[Column]:
     ]
 
 
-def _row(row: Row | SentRow) -> TableRow:
+def _row(row: Row | SentRow, style: units.Times) -> TableRow:
     missing = "lost" if isinstance(row, SentRow) else units.NONE
-    values = [missing if ns is None else units.microseconds(ns) for ns in (row.a_ns, row.b_ns)]
+    values = [missing if ns is None else style.number(ns) for ns in (row.a_ns, row.b_ns)]
     tested = row.supported
-    bounds = [
-        units.NONE if not tested else "open" if bound is None else f"{bound:.3f}"
-        for bound in (row.low, row.high)
-    ]
+    bounds = [_bound(bound) if tested else units.NONE for bound in (row.low, row.high)]
     ratio = units.NONE if row.ratio is None else f"{row.ratio:.3f}"
     detectable = [
         units.NONE if not tested else "none" if limit is None else _change(limit)
@@ -77,6 +87,10 @@ def _row(row: Row | SentRow) -> TableRow:
     cells: list[str | Cell] = [*values, ratio, *bounds, Cell(row.told(), kind=row.kind)]
     cells += detectable
     return TableRow(units.percent(row.p), cells, "" if tested else "none")
+
+
+def _bound(ratio: float | None) -> str:
+    return units.UNSUPPORTED if ratio is None else f"{ratio:.3f}"
 
 
 def _change(ratio: float) -> str:
@@ -91,8 +105,9 @@ def maxima(comparison: Comparison) -> str:
     if a is None or b is None:
         return "One side has no samples."
     change = f" ({_change(b / a)})" if a > 0 and b > 0 else ""
+    style = units.Times.of([[a, b]])
     return (
-        f"Max: {units.microseconds(a)} and {units.microseconds(b)} µs{change}. Maxima are not"
+        f"Max: {style.number(a)} and {style.text(b)}{change}. Maxima are not"
         " tested: they grow with the number of samples."
     )
 
@@ -107,7 +122,7 @@ def extremes(comparison: Comparison) -> str:
 
 
 def _point(point: CurvePoint) -> str:
-    low, high = ("open" if bound is None else f"{bound:.3f}" for bound in (point.low, point.high))
+    low, high = map(_bound, (point.low, point.high))
     return f"p{units.percent(point.p)}, B / A {point.ratio:.3f} ({low} to {high})"
 
 
@@ -140,7 +155,7 @@ def verdict(comparison: Comparison) -> str:
     words = Verdict(verdict=comparison.verdict).told()
     if most is None or most.ratio is None:
         return f"{words}."
-    bounds = ("open" if bound is None else f"{bound:.3f}" for bound in (most.low, most.high))
+    bounds = map(_bound, (most.low, most.high))
     span = " to ".join(bounds) if most.supported else "without an interval"
     told = f"p{units.percent(most.p)} changed most: B / A {most.ratio:.3f} ({span})"
     return f"{words}. {told}, {most.told()}."

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from tailtrim.analysis.groups import Group
     from tailtrim.results import RunDirectory, Summary
 
-_SHOWN = ("0.5", "0.99", "0.999", "0.9999")
 #: Clusters of losses on a page.
 _MOST = 10
 
@@ -36,36 +35,26 @@ def tables_of(run: RunDirectory) -> Iterator[tuple[str, Table]]:
 
 def by_group(field: str, groups: Sequence[Group]) -> Table:
     """Return packets, loss and percentiles of each group, the rest last."""
-    percentiles = [Column(units.percent(p), label=f"p{units.percent(p)}") for p in _SHOWN]
+    shown = [one for one in groups if one.value is not None or one.summary.ingress.packets]
+    styles = units.Times.alike([wording.times(one.summary) for one in shown])
+    unit = styles[0].unit if styles else ""
+    rows = [
+        _group("others" if one.value is None else one.value, one.summary, style)
+        for one, style in zip(shown, styles, strict=True)
+    ]
     columns = [
         Column(split(field)[0], kind="left"),
         Column("packets"),
         Column("loss %"),
-        *percentiles,
+        *(Column(units.percent(p), label=f"p{units.percent(p)}") for p in wording.SHOWN),
+        Column("Max"),
     ]
-    return Table(
-        [*columns, Column("Max")],
-        [
-            _group("others" if group.value is None else group.value, group.summary)
-            for group in groups
-            if group.value is not None or group.summary.ingress.packets
-        ],
-    )
+    return Table(columns, rows, wording.legend(f"Percentiles of latency in {unit}.", rows))
 
 
-def _group(name: str, summary: Summary) -> Row:
-    style = wording.times(summary)
-    values = {q.p: q for q in summary.latency_ns.quantiles}
-    cells = [
-        units.NONE
-        if (q := values.get(p)) is None or q.value is None
-        else style.text(q.value) + ("" if q.supported else "*")
-        for p in _SHOWN
-    ]
+def _group(name: str, summary: Summary, style: units.Times) -> Row:
     loss = units.NONE if summary.loss is None else f"{100 * summary.loss:.3g}"
-    largest = summary.latency_ns.max
-    last = units.NONE if largest is None else style.text(largest)
-    return Row(name, [units.count(summary.ingress.packets), loss, *cells, last])
+    return Row(name, [units.count(summary.ingress.packets), loss, *wording.cells(summary, style)])
 
 
 def of_lost(lost: pa.Table) -> str:

@@ -21,6 +21,7 @@ class LatencyRow:
 
     name: str
     summary: Summary
+    style: units.Times
     rate: str
     loss: str
     #: Further copies of packets that the device sent.
@@ -43,6 +44,17 @@ class LatencyTable:
     beyond: tuple[str, ...]
     needed: tuple[tuple[str, int], ...]
     rows: tuple[LatencyRow, ...]
+
+    @property
+    def unit(self) -> str:
+        """The unit of its latencies."""
+        return self.rows[0].style.unit
+
+    @property
+    def marked(self) -> bool:
+        """True where a quantile or a bound is not supported."""
+        shown = (q for row in self.rows for of in (row.quantiles, row.adjusted or ()) for q in of)
+        return any(not q.supported or q.low is None for q in shown if q is not None)
 
     @property
     def duplicated(self) -> bool:
@@ -69,21 +81,24 @@ class LatencyTable:
             for quantile in summary.latency_ns.quantiles
             if not quantile.supported
         }
+        styles = units.Times.alike([*map(wording.times, summaries)])
         return cls(
             tuple(map(units.percent, shown)),
             tuple(units.percent(p) for p in ordered if p not in shown),
             tuple((units.percent(p), needed[p]) for p in shown if p in needed),
             tuple(
-                _row(summary, name, shown) for summary, name in zip(summaries, names, strict=True)
+                _row(summary, name, style, shown)
+                for summary, name, style in zip(summaries, names, styles, strict=True)
             ),
         )
 
 
-def _row(summary: Summary, name: str, shown: Sequence[str]) -> LatencyRow:
+def _row(summary: Summary, name: str, style: units.Times, shown: Sequence[str]) -> LatencyRow:
     missing, known = wording.undelivered(summary)
     return LatencyRow(
         name=name,
         summary=summary,
+        style=style,
         rate=units.rate(summary.rate_pps),
         loss=units.loss(missing, known),
         copies=summary.egress.copy,

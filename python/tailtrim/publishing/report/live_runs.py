@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tailtrim import units
@@ -14,9 +15,9 @@ if TYPE_CHECKING:
 
 _COLUMNS = (
     Column("\nDepartures", page="Run", kind="left"),
-    Column("Late\n50", label="Late p50, µs"),
-    Column("\n99", label="Late p99, µs"),
-    Column("\nMax", label="Late max, µs"),
+    Column("Late\n50", label="Late p50"),
+    Column("\n99", label="Late p99"),
+    Column("\nMax", label="Late max"),
     Column("Sent\nlate, %"),
     Column("Latency\nof all"),
     Column("\non time", label="Latency, on time"),
@@ -38,28 +39,29 @@ class Departures(NamedTuple):
 
 def departures(runs: Sequence[tuple[str, RunDirectory]]) -> Departures | None:
     """Return a row for each run whose generator told how late it sent; ``None`` without any."""
-    rows, notes = [], []
+    told = []
     for name, run in runs:
-        generator = run.generator()
-        try:
-            cells, note = _cells(generator, run.summary)
-        except (KeyError, TypeError):
-            continue
-        rows.append(Row(name, cells))
-        notes += [f"{name}: {note}."] if note else []
-    if not rows:
+        with suppress(KeyError, TypeError):
+            told.append((name, run.summary, *_departed(run.generator())))
+    if not told:
         return None
+    groups = [[ns] for _, summary, late, _, _ in told for ns in (*late, *_changed(summary)[1])]
+    style = units.Times.of(groups)
+    rows = [
+        Row(name, _cells(summary, late, share, style)) for name, summary, late, share, _ in told
+    ]
+    notes = [f"{name}: {note}." for name, _, _, _, note in told if note]
     legend = (
-        "How late packets were sent in µs; sent late: by more than 20 µs. Latency: of all samples,"
-        " and of those sent on time."
+        f"How late packets were sent in {style.unit}; sent late: by more than 20 µs. Latency: of"
+        " all samples, and of those sent on time."
     )
     if any(row.cells[-1] != "0" for row in rows):
         legend += " Set aside: the generator stood still while it sent them."
     return Departures(Table(_COLUMNS, rows), legend, notes)
 
 
-def _cells(generator: dict[str, Any], summary: Summary) -> tuple[list[str], str | None]:
-    """Return the cells of a row, and a note.
+def _departed(generator: dict[str, Any]) -> tuple[list[int | None], str, str | None]:
+    """Return p50, p99 and maximum of the lateness, the share sent late, and a note.
 
     Raises:
         KeyError, TypeError: the record of the generator has none of this.
@@ -72,21 +74,31 @@ def _cells(generator: dict[str, Any], summary: Summary) -> tuple[list[str], str 
     if stalls is not None:
         share = units.loss(stalls["departed_late"], generator["sent"])
         note = _note(stalls, shared=generator.get("shares_cpu", False))
-    changed = (units.NONE, units.NONE)
+    return times, share, note
+
+
+def _changed(summary: Summary) -> tuple[str, list[int | None]]:
+    """Return the highest supported percentile, of all samples and of those sent on time."""
     known = {quantile.p: quantile for quantile in summary.latency_ns.quantiles}
     supported = [p for p in _SHOWN if p in known and known[p].supported]
-    if supported and summary.departed_late is not None:
-        p = supported[0]
-        changed = (
-            f"p{units.percent(p)} {units.microseconds(known[p].value)}",
-            units.microseconds(summary.departed_late.without_ns.get(p)),
-        )
+    if not supported or summary.departed_late is None:
+        return "", [None, None]
+    p = supported[0]
+    return f"p{units.percent(p)} ", [known[p].value, summary.departed_late.without_ns.get(p)]
+
+
+def _cells(
+    summary: Summary, late: Sequence[int | None], share: str, style: units.Times
+) -> list[str]:
+    p, changed = _changed(summary)
+    first, second = map(style.number, changed)
     return [
-        *map(units.microseconds, times),
+        *map(style.number, late),
         share,
-        *changed,
+        p + first,
+        second,
         units.count(summary.ingress.stalled),
-    ], note
+    ]
 
 
 def _note(stalls: dict[str, dict[str, int]], *, shared: bool) -> str | None:
@@ -130,8 +142,7 @@ def _words(warmed: dict[str, Any]) -> str:
             if first[key] is not None
         ]
         changed += [
-            f"{name} {units.microseconds(first[key])} \N{RIGHTWARDS ARROW}"
-            f" {units.microseconds(last[key])} µs"
+            f"{name} {units.time(first[key])} \N{RIGHTWARDS ARROW} {units.time(last[key])}"
             for key, name in _LATENCIES.items()
             if first[key] is not None and last[key] is not None
         ]

@@ -66,21 +66,22 @@ def _changes(series: dict[str, Floats], begin_ns: int) -> Iterator[str]:
 
 
 def _step(name: str, step: Step, begin_ns: int) -> str:
+    style = units.Times.of([[step.before, step.after]])
     told = (
         f"{name} changed at {_clock(begin_ns + step.at * _MINUTE_NS)} (minute"
-        f" {_number(step.at)}): the median of its minutes was {_us(step.before)} before"
-        f" and {_us(step.after)} after: {step.verdict.told()}."
+        f" {_number(step.at)}): the median of its minutes was {style.number(step.before)} before"
+        f" and {style.text(step.after)} after: {step.verdict.told()}."
     )
     if step.by == step.after - step.before:
         return told
     way = "rose" if step.by > 0 else "fell"
-    return f"{told} Without its drift, it {way} by {_us(abs(step.by))}."
+    return f"{told} Without its drift, it {way} by {units.time(abs(step.by))}."
 
 
 def _drift(name: str, drift: Drift) -> str:
     way = "rose" if drift.slope > 0 else "fell"
     return (
-        f"{name} {way} by {_us(abs(drift.slope) * 60)} an hour from minute"
+        f"{name} {way} by {units.time(abs(drift.slope) * 60)} an hour from minute"
         f" {_number(drift.begin)} to minute {_number(drift.end)}: {drift.verdict.told()}."
     )
 
@@ -107,7 +108,3 @@ def _counted(counted: Sequence[Counted]) -> Iterator[str]:
 
 def _clock(ns: int) -> str:
     return datetime.fromtimestamp(ns // 10**9, UTC).strftime("%Y-%m-%d %H:%M UTC")
-
-
-def _us(ns: float) -> str:
-    return f"{ns / 1e3:,.2f} µs"

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from tailtrim import units
 
 if TYPE_CHECKING:
-    from tailtrim.analysis.slo import Verdict
-    from tailtrim.results.summary import Egress, Ingress, Quantile, Summary
+    from collections.abc import Iterable
+
+    from tailtrim.analysis.slo import Objective, Verdict
+    from tailtrim.publishing.report.table import Row
+    from tailtrim.results.summary import Egress, Ingress, Mean, Quantile, Summary
 
 INGRESS = {
     "matched": "matched",
@@ -32,6 +34,9 @@ EGRESS = {
     "unstamped": "without a stamp",
     "stalled": "behind a stall of the generator",
 }
+
+#: Quantiles that tables of many runs have; those in between are in the report.
+SHOWN = ("0.5", "0.99", "0.999", "0.9999")
 
 # With so many, intervals hold as often as they say (docs/intervals.md).
 _ENOUGH_EPISODES = 30
@@ -59,7 +64,45 @@ def undelivered(summary: Summary) -> tuple[int, int]:
 def times(summary: Summary) -> units.Times:
     """Return how the latencies of a run are printed, in one way for all of them."""
     latency = summary.latency_ns
-    return units.Times.of([latency.max, *(quantile.value for quantile in latency.quantiles)])
+    bounded: list[Quantile | Mean] = [*latency.quantiles, *summary.delivery_adjusted_ns]
+    bounded += [latency.mean] if latency.mean is not None else []
+    groups = [(one.value, one.low, one.high) for one in bounded]
+    return units.Times.of([*groups, (latency.min,), (latency.max,)], summary.resolution_ps)
+
+
+def quantile(one: Quantile | None, style: units.Times) -> str:
+    """Return the number of a quantile, marked where the samples do not support it."""
+    if one is None:
+        return units.NONE
+    text = units.INFINITE if one.value is None else style.number(one.value)
+    return text if one.supported else text + units.UNSUPPORTED
+
+
+def bounds(of: Quantile | Mean, style: units.Times) -> str:
+    """Return the interval of a quantile or a mean as the cell of a table."""
+    return f"{style.bound(of.low)} {units.NONE} {style.bound(of.high)}"
+
+
+def cells(summary: Summary, style: units.Times) -> list[str]:
+    """Return the quantiles of a table of many runs, and the largest latency."""
+    known = {one.p: one for one in summary.latency_ns.quantiles if one.value is not None}
+    return [
+        *(quantile(known.get(p), style) for p in SHOWN),
+        style.number(summary.latency_ns.max),
+    ]
+
+
+def legend(text: str, rows: Iterable[Row]) -> str:
+    """Return the line below a table, with what the mark means where a row has it."""
+    marked = any(units.UNSUPPORTED in str(cell) for row in rows for cell in row.cells)
+    return f"{text} {units.UNSUPPORTED_LEGEND}" if marked else text
+
+
+def resolution(summaries: Iterable[Summary]) -> str:
+    """Return the steps of the stamps of measured runs: ``stamps in steps of 12.5 ns``."""
+    steps = {one.resolution_ps for one in summaries if one.samples and not one.unordered}
+    told = (f"{ps / 10**6:g} µs" if ps >= 10**6 else f"{ps / 1000:g} ns" for ps in sorted(steps))
+    return f"stamps in steps of {' and '.join(told)}" if steps else "stamps unknown"
 
 
 def verdict(summary: Summary) -> str:
@@ -120,8 +163,11 @@ def interval(quantile: Quantile, style: units.Times) -> str:
     """Return the interval of a quantile in words, with missing bounds named."""
     low, high = quantile.low, quantile.high
     if low is None:
-        return "not bounded" if high is None else f"at most {style.text(high)}"
-    return f"at least {style.text(low)}" if high is None else style.span(low, high)
+        return units.UNSUPPORTED if high is None else f"at most {style.text(high)}"
+    if high is None:
+        return f"at least {style.text(low)}"
+    same = style.number(low) == style.number(high)
+    return "to the resolution of the stamps" if same else style.span(low, high)
 
 
 def unsupported(summary: Summary) -> tuple[tuple[str, str], ...]:
@@ -156,10 +202,8 @@ def body(summary: Summary) -> str | None:
         return None
     parts = [f"minimum {style.text(latency.min)}"]
     if (mean := latency.mean) is not None:
-        parts.append(f"mean {style.text(mean.value)}")
-        if mean.low is not None and mean.high is not None:
-            parts[-1] += f" ({style.span(mean.low, mean.high)})"
-    return ", ".join([*parts, f"interquartile range {units.time(latency.iqr)}"])
+        parts.append(f"mean {style.bounded(mean.value, mean.low, mean.high)}")
+    return ", ".join([*parts, f"interquartile range {style.text(latency.iqr)}"])
 
 
 def clusters(summary: Summary) -> str | None:
@@ -167,7 +211,7 @@ def clusters(summary: Summary) -> str | None:
     worst = summary.worst
     if not worst.count:
         return None
-    since = "" if worst.from_ns is None else f" ({units.time(worst.from_ns)} and more)"
+    since = "" if worst.from_ns is None else f" ({times(summary).text(worst.from_ns)} and more)"
     noun = "cluster" if worst.clusters == 1 else "clusters"
     return (
         f"the {units.count(worst.count)} worst packets{since} form "
@@ -180,12 +224,29 @@ def known_of(verdict: Verdict) -> str:
     objective = verdict.objective
     if verdict.value is None or objective.what == "loss" or objective.promise is not None:
         return verdict.why
-    bounds = verdict.low, verdict.high
-    value, low, high = (
-        "open" if one is None else "∞" if math.isinf(one) else units.time(round(one))
-        for one in (verdict.value, *bounds)
-    )
-    return value if bounds[0] == bounds[1] else f"{value} ({low} to {high})"
+    ends = verdict.low, verdict.high
+    return with_interval(objective, verdict.value, *ends, verdict.resolution_ps)
+
+
+def with_interval(
+    objective: Objective,
+    value: float,
+    low: float | None,
+    high: float | None,
+    resolution_ps: int = 1_000,
+) -> str:
+    """Return the value of an objective and its interval, told apart from each other and the limit.
+
+    >>> from tailtrim.analysis.slo import objectives
+    >>> with_interval(objectives("p99 < 50us")[0], 49_980, 49_970, None)
+    '49.98 µs (49.97 to *)'
+
+    """
+    if objective.what != "loss":
+        style = units.Times.of([[value, low, high, float(objective.limit)]], resolution_ps)
+        return style.bounded(value, low, high)
+    ends = [units.UNSUPPORTED if end is None else f"{units.about(end)} %" for end in (low, high)]
+    return f"{units.about(value)} %" + ("" if low == high else f" ({' to '.join(ends)})")
 
 
 def _best(quantiles: tuple[Quantile, ...]) -> Quantile | None:

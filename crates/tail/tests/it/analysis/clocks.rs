@@ -126,13 +126,13 @@ fn a_clock_that_is_set_is_told_with_time_and_size() {
         let facts = &["shorter from about 1.00", "s after", "samples before it"];
         told(&world(right, set(by_ns)), "clock_step", true, facts);
     }
-    told(&world(set(400 * MS), right), "clock_step", true, &["400.000 ms shorter"]);
-    told(&world(right, set(400 * MS)), "clock_step", true, &["400.000 ms longer"]);
+    told(&world(set(400 * MS), right), "clock_step", true, &["400 ms shorter"]);
+    told(&world(right, set(400 * MS)), "clock_step", true, &["400 ms longer"]);
 }
 
 #[test]
 fn a_device_that_gets_slower_is_no_clock_that_is_set() {
-    told(&world(right, set(100 * US)), "clock_step", false, &["100.0 µs longer", "or the way"]);
+    told(&world(right, set(100 * US)), "clock_step", false, &["100 µs longer", "or the way"]);
 }
 
 #[test]
@@ -195,10 +195,10 @@ fn captures_too_far_apart_to_match_are_told_with_their_offset() {
     let [offset] = &found[..] else { panic!("{found:?}") };
     assert_eq!((offset.code, offset.count), ("clock_offset", u64::from(PACKETS)));
     assert!(offset.invalidates);
-    assert!(says(&offset.text, &["3600.000 s ahead of", "another time zone", "2,000 packets"]));
+    assert!(says(&offset.text, &["3,600 s ahead of", "another time zone", "2,000 packets"]));
     let [ingress, egress] = sides(&world(right, |_| -1_000 * SECOND_NS));
     let found = apart(&ingress, &egress, wide().window);
-    let facts = &["1000.000 s behind", "do not overlap in time, are of two runs"];
+    let facts = &["1,000 s behind", "do not overlap in time, are of two runs"];
     assert!(says(&found[0].text, facts), "{found:?}");
     let (fitted, fit) = fitted(&world(right, hour));
     assert!(!fit.level_kept);
@@ -212,10 +212,10 @@ fn captures_too_far_apart_to_match_are_told_with_their_offset() {
 #[test]
 fn a_step_beyond_the_window_is_told_with_the_packets_that_are_not_lost() {
     for (world, clock) in [
-        (world(right, set(37 * SECOND_NS)), "egress clock is set forward by 37.000 s (TAI"),
-        (world(right, set(-37 * SECOND_NS)), "egress clock is set back by 37.000 s (TAI"),
-        (world(set(37 * SECOND_NS), right), "ingress clock is set forward by 37.000 s (TAI"),
-        (world(set(-37 * SECOND_NS), right), "ingress clock is set back by 37.000 s (TAI"),
+        (world(right, set(37 * SECOND_NS)), "egress clock is set forward by 37.0 s (TAI"),
+        (world(right, set(-37 * SECOND_NS)), "egress clock is set back by 37.0 s (TAI"),
+        (world(set(37 * SECOND_NS), right), "ingress clock is set forward by 37.0 s (TAI"),
+        (world(set(-37 * SECOND_NS), right), "ingress clock is set back by 37.0 s (TAI"),
     ] {
         let [ingress, egress] = sides(&world);
         let found = apart(&ingress, &egress, wide().window);

@@ -67,5 +67,5 @@ fn a_constant_rate_that_keeps_to_a_clock_is_told() {
 fn the_interval_of_a_constant_rate_is_not_longer_for_what_is_trimmed() {
     let found = trimmed(Departures::default(), 20 * MS);
     let told = found.warnings.iter().find(|warning| warning.code == "phases_not_met").unwrap();
-    assert!(told.text.starts_with("packets every 1000.000 µs meet"), "{}", told.text);
+    assert!(told.text.starts_with("packets every 1.00 ms meet"), "{}", told.text);
 }

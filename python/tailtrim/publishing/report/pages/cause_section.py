@@ -120,32 +120,33 @@ def _table(explained: HostExplanation) -> Table:
     shown = sum(cause.share_ppm >= _LEAST_PPM for _, cause in costly[:_MOST_ROWS])
     # A row that stands for one cause had better be that cause's own.
     shown += len(costly) - shown == 1
-    rows = [_cause(explained, name, cause) for name, cause in costly[:shown]]
+    style = _style(explained)
+    rows = [_cause(explained, name, cause, style) for name, cause in costly[:shown]]
     if rest := [cause for _, cause in costly[shown:]]:
         places = {place for place, cause in enumerate(verdict.causes) if cause in rest}
         touched = sum(any(place in places for place, _ in late.causes) for late in verdict.late)
         name = f"{len(rest)} other cause{'s' if len(rest) > 1 else ''}"
         events = units.count(sum(cause.events for cause in rest))
         part_ns = sum(cause.excess_ns for cause in rest)
-        rows.append(_row(verdict, name, "", events, touched, part_ns))
+        rows.append(_row(verdict, style, name, "", events, touched, part_ns))
     queued = sum(late.queue_ns > 0 for late in verdict.late)
     unknown = sum(late.unknown_ns > 0 for late in verdict.late)
     for name, what, packets, part_ns in (
         ("Queueing behind packets", "the load's own queue", queued, verdict.queue_ns),
         ("Unknown", "nothing in the trace accounts for it", unknown, verdict.unknown_ns),
     ):
-        rows.append(_row(verdict, name, what, "", packets, part_ns))
+        rows.append(_row(verdict, style, name, what, "", packets, part_ns))
     since = f"from {units.time(verdict.late_from_ns)} on; percentiles as measured"
     every = len(verdict.late), verdict.excess_ns
     measured = explained, verdict.quantiles_ns
-    rows.append(_row(verdict, "All late packets", since, "", *every, measured, kind="whole"))
-    group = "Without it, percentiles in µs"
+    rows.append(_row(verdict, style, "All late packets", since, "", *every, measured, kind="whole"))
+    group = f"Without it, percentiles in {style.unit}"
     columns = [
         Column("Cause", kind="left"),
         Column("What it is", kind="text"),
         Column("Events"),
         Column("Late\npackets"),
-        Column("Excess\nµs", label="Excess, µs"),
+        Column(f"Excess\n{style.unit}", label=f"Excess, {style.unit}"),
         Column("Share"),
         *(
             Column(units.percent(p), label=f"p{units.percent(p)} without", group=group)
@@ -156,9 +157,18 @@ def _table(explained: HostExplanation) -> Table:
     return Table(columns, rows, kind="causes")
 
 
-def _cause(explained: HostExplanation, name: str, cause: HostCause) -> Row:
+def _style(explained: HostExplanation) -> units.Times:
+    """Return how the times of the table are printed."""
+    verdict = explained.verdict
+    measured = [verdict.quantiles_ns, *(cause.without_ns for cause in verdict.causes)]
+    known = [[explained.at(p, of)] for of in measured for p in QUANTILES]
+    return units.Times.of([*known, [verdict.excess_ns]])
+
+
+def _cause(explained: HostExplanation, name: str, cause: HostCause, style: units.Times) -> Row:
     return _row(
         explained.verdict,
+        style,
         name,
         cause.signature.what if cause.signature else _kind(cause.kind),
         units.count(cause.events),
@@ -171,6 +181,7 @@ def _cause(explained: HostExplanation, name: str, cause: HostCause) -> Row:
 
 def _row(  # noqa: PLR0913, PLR0917 - the cells of a row
     verdict: HostVerdict,
+    style: units.Times,
     name: str,
     what: str,
     events: str,
@@ -187,9 +198,9 @@ def _row(  # noqa: PLR0913, PLR0917 - the cells of a row
             what,
             events,
             units.count(packets),
-            units.microseconds(part_ns),
+            style.number(part_ns),
             cause_wording.share(verdict.ppm(part_ns)),
-            *("" if ns is None else units.microseconds(ns) for ns in known),
+            *("" if ns is None else style.number(ns) for ns in known),
             Cell(Markup(" ").join(_WORD.format(check) for check in checks)),
         ],
         kind,

@@ -10,7 +10,7 @@ from tailtrim.publishing.report import wording
 from tailtrim.publishing.report.table import Cell, Column, Row, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from tailtrim.publishing.report.inputs.run_tables import ReportedRun
     from tailtrim.publishing.report.latency_table import LatencyRow, LatencyTable
@@ -62,14 +62,15 @@ def _verdicts(rows: Sequence[tuple[str, list[slo.Verdict]]]) -> Table:
 def latency(table: LatencyTable) -> Table:
     """Return the table of percentiles with their intervals."""
     confidence = ", ".join(sorted({wording.confidence(row.summary) for row in table.rows}))
-    group = f"Percentiles in µs, each with its {confidence} confidence interval"
+    unit = table.unit
+    group = f"Percentiles in {unit}, each with its {confidence} confidence interval"
     columns = [
         _RUN,
         Column("Rate\nkpkt/s", label="Rate, kpkt/s"),
         Column("Loss\n%", label="Loss, %"),
         *([Column("Copies")] if table.duplicated else []),
-        Column("Min\nµs", label="Min"),
-        Column("Mean\nµs", label="Mean"),
+        Column(f"Min\n{unit}", label=f"Min, {unit}"),
+        Column(f"Mean\n{unit}", label=f"Mean, {unit}"),
         *(Column(p, label=f"p{p}", group=group) for p in table.columns),
         Column("Max", group=group),
     ]
@@ -77,44 +78,38 @@ def latency(table: LatencyTable) -> Table:
 
 
 def _latencies(row: LatencyRow, table: LatencyTable) -> Iterator[Row]:
-    found = row.summary.latency_ns
+    found, style = row.summary.latency_ns, row.style
     copies = [units.count(row.copies)] if table.duplicated else []
-    ends = units.microseconds(found.min), _mean(found.mean)
-    quantiles = map(_quantile, row.quantiles)
-    yield Row(
-        row.name, [row.rate, row.loss, *copies, *ends, *quantiles, units.microseconds(row.max_ns)]
-    )
+    ends = style.number(found.min), _mean(found.mean, style)
+    quantiles = (_quantile(one, style) for one in row.quantiles)
+    yield Row(row.name, [row.rate, row.loss, *copies, *ends, *quantiles, style.number(row.max_ns)])
     if row.adjusted is not None:
         empty = [""] * (4 + len(copies))
-        yield Row("delivery-adjusted", [*empty, *map(_quantile, row.adjusted), "∞"], "part")
+        adjusted = (_quantile(one, style) for one in row.adjusted)
+        yield Row("delivery-adjusted", [*empty, *adjusted, "∞"], "part")
 
 
-def _quantile(of: Quantile | None) -> Cell:
+def _quantile(of: Quantile | None, style: units.Times) -> Cell:
     if of is None:
         return Cell(units.NONE, kind="none")
-    text = "∞" if of.value is None else units.microseconds(of.value)
-    return Cell(text, _bounds(of)) if of.supported else Cell(f"{text}†", _bounds(of), "unsupported")
+    kind = "" if of.supported else "unsupported"
+    return Cell(wording.quantile(of, style), wording.bounds(of, style), kind)
 
 
-def _mean(of: Mean | None) -> Cell:
-    bounds = "" if of is None or of.low is None else _bounds(of)
-    return Cell(units.microseconds(of.value if of else None), bounds, "" if of else "none")
-
-
-def _bounds(of: Quantile | Mean) -> str:
-    low, high = (None if end is None else units.microseconds(end) for end in (of.low, of.high))
-    if low is None:
-        return "open" if high is None else f"≤ {high}"
-    return f"≥ {low}" if high is None else f"{low} {units.NONE} {high}"
+def _mean(of: Mean | None, style: units.Times) -> Cell:
+    bounds = "" if of is None or of.low is None else wording.bounds(of, style)
+    return Cell(style.number(of.value if of else None), bounds, "" if of else "none")
 
 
 def latency_notes(table: LatencyTable, *, told: bool) -> Iterator[str]:
     """Yield the notes below; ``told`` is whether each run has said what its samples support."""
-    if table.needed:
+    stamps = wording.resolution(row.summary for row in table.rows)
+    yield f"Digits follow the intervals and the resolution: {stamps}."
+    if table.marked:
         needed = ", ".join(f"p{p}: {units.count(samples)}" for p, samples in table.needed)
-        yield "† No upper bound: too few independent samples." + (
+        yield units.UNSUPPORTED_LEGEND + (
             ""
-            if told
+            if told or not needed
             else f" Needed for {needed}. Late packets that follow each other are not independent."
         )
     for row in table.rows:
@@ -141,31 +136,38 @@ def outcomes(runs: Sequence[ReportedRun], side: str, words: Mapping[str, str], t
 def jitter(runs: Sequence[ReportedRun]) -> Table:
     """Return the spread of latencies, of gaps at both taps, and of the delay variation."""
     rows = []
-    for run in runs:
-        summary = run.summary
-        spreads = {
-            "Latency": run.spread,
-            "Gaps at ingress": summary.ingress_gap_ns,
-            "Gaps at egress": summary.egress_gap_ns,
-            "Delay variation (RFC 3393)": summary.delay_variation_ns,
-        }
-        for name, spread in spreads.items():
+    styles = units.Times.alike([_style(_spreads(run).values(), run) for run in runs])
+    for run, style in zip(runs, styles, strict=True):
+        for name, spread in _spreads(run).items():
             first = name == "Latency"
-            cells = [name, *_spread(spread, 3)]
+            cells = [name, *_spread(spread, style)]
             rows.append(Row(run.name if first else "", cells, "" if first else "part"))
-    return Table([_RUN, Column("in µs", kind="left what"), *_spread_columns()], rows)
+    unit = styles[0].unit if styles else ""
+    return Table([_RUN, Column(f"in {unit}", kind="left what"), *_spread_columns()], rows)
+
+
+def _spreads(run: ReportedRun) -> dict[str, Spread]:
+    summary = run.summary
+    return {
+        "Latency": run.spread,
+        "Gaps at ingress": summary.ingress_gap_ns,
+        "Gaps at egress": summary.egress_gap_ns,
+        "Delay variation (RFC 3393)": summary.delay_variation_ns,
+    }
 
 
 def bursts(run: ReportedRun) -> Table | None:
     """Return the spread of latencies by position in the burst; ``None`` without bursts."""
     if run.summary.bursts is None:
         return None
+    positions = run.summary.bursts.positions
+    style = _style((one.latency_ns for one in positions), run)
     rows = [
-        Row(str(one.position), [units.count(one.samples), *_spread(one.latency_ns, 1)])
-        for one in run.summary.bursts.positions
+        Row(str(one.position), [units.count(one.samples), *_spread(one.latency_ns, style)])
+        for one in positions
     ]
     columns = [Column("Position", kind="left"), Column("Samples"), *_spread_columns()]
-    return Table(columns, rows)
+    return Table(columns, rows, f"in {style.unit}")
 
 
 def _spread_columns() -> Iterator[Column]:
@@ -173,5 +175,10 @@ def _spread_columns() -> Iterator[Column]:
         yield Column(head, label=f"p{head}" if head[0].isdigit() else head)
 
 
-def _spread(spread: Spread, places: int) -> list[str]:
-    return [units.microseconds(getattr(spread, field), places=places) for field in _SPREAD]
+def _style(spreads: Iterable[Spread], run: ReportedRun) -> units.Times:
+    times = ([getattr(one, field)] for one in spreads for field in _SPREAD)
+    return units.Times.of(times, run.summary.resolution_ps)
+
+
+def _spread(spread: Spread, style: units.Times) -> list[str]:
+    return [style.number(getattr(spread, field)) for field in _SPREAD]

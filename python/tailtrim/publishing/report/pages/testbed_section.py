@@ -102,8 +102,8 @@ def _clocks(taps: dict[str, Any]) -> str:
         return f"one: {each}"
     if taps["bound_ns"] is None:
         return f"two, and their difference is not known ({taps['why']}): {each}"
-    bound = units.microseconds(int(taps["bound_ns"]), places=3)
-    return f"two, at most {bound} µs apart ({taps['why']}), so each latency is sure to that: {each}"
+    bound = units.time(int(taps["bound_ns"]))
+    return f"two, at most {bound} apart ({taps['why']}), so each latency is sure to that: {each}"
 
 
 def _cables(correction: dict[str, Any]) -> str:

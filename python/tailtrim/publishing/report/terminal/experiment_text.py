@@ -27,10 +27,6 @@ if TYPE_CHECKING:
 
     Complete = tuple[Run, Outcome, RunDirectory]
 
-#: Quantiles that the table has; those in between are in the report.
-_SHOWN = ("0.5", "0.99", "0.999", "0.9999")
-_MARK = "*"
-
 
 def render(complete: Sequence[Complete]) -> Group:
     """Return what ``rich`` prints of the complete runs of an experiment.
@@ -40,6 +36,8 @@ def render(complete: Sequence[Complete]) -> Group:
     # A column that is empty mostly is there only where a device sent packets more than once.
     copies = any(result.summary.egress.copy for _, _, result in complete)
     heads = ("kpkt/s", "loss %", *(("copies",) if copies else ()))
+    styles = units.Times.alike([wording.times(one[2].summary) for one in complete])
+    style_of = {one[1].run: style for one, style in zip(complete, styles, strict=True)}
     groups: dict[str, list[Complete]] = {}
     for one in complete:
         groups.setdefault(_traffic(one[0]), []).append(one)
@@ -47,15 +45,15 @@ def render(complete: Sequence[Complete]) -> Group:
     for group in groups.values():
         variables = _variables(group)
         if len(groups) > 1 and variables:
-            rows.append(Row(variables, [""] * (len(heads) + len(_SHOWN) + 1), "none"))
+            rows.append(Row(variables, [""] * (len(heads) + len(wording.SHOWN) + 1), "none"))
         for run, outcome, result in sorted(group, key=_order):
             name = Cell(_name(run, outcome, variables), kind="none" * (run.dut.preset == "wire"))
-            rows.append(Row(name, _cells(result.summary, copies=copies)))
-    heads = (*heads, *(units.percent(p) for p in _SHOWN), "Max")
+            rows.append(Row(name, _cells(result.summary, style_of[outcome.run], copies=copies)))
+    heads = (*heads, *(units.percent(p) for p in wording.SHOWN), "Max")
     table = Table([Column("", kind="left"), *map(Column, heads)], rows)
-    legend = "Percentiles of latency in µs."
-    if any(str(cell).endswith(_MARK) for row in rows for cell in row.cells):
-        legend += f" {_MARK}: not supported by so few samples."
+    unit = styles[0].unit if styles else ""
+    stamps = wording.resolution(result.summary for _, _, result in complete)
+    legend = wording.legend(f"Percentiles of latency in {unit} ({stamps}).", rows)
     named = [(_name(run, outcome, ""), result) for run, outcome, result in complete]
     parts: list[RenderableType] = [table.terminal(), Text(legend, style="dim")]
     if (late := live_runs.departures(named)) is not None:
@@ -79,8 +77,11 @@ def _cost_of_tracing(complete: Sequence[Complete]) -> str | None:
         return None
     told = []
     for p in ("0.5", "0.99"):
-        added = [median(_values(pair[True], p)) - median(_values(pair[False], p)) for pair in both]
-        told.append(f"{median(added) / 1000:+,.2f} µs at p{units.percent(p)}")
+        added = median(
+            median(_values(pair[True], p)) - median(_values(pair[False], p)) for pair in both
+        )
+        style = units.Times.of([[added]])
+        told.append(f"{style.change(added)} {style.unit} at p{units.percent(p)}")
     return f"Tracing adds {', '.join(told)} (median of {len(both)} pairs of runs)."
 
 
@@ -127,16 +128,8 @@ def _name(run: Run, outcome: Outcome, variables: str) -> str:
     return units.printable(f"{name} (invalid)" if outcome.invalid else name)
 
 
-def _cells(summary: Summary, *, copies: bool) -> list[str]:
-    known = {quantile.p: quantile for quantile in summary.latency_ns.quantiles}
+def _cells(summary: Summary, style: units.Times, *, copies: bool) -> list[str]:
     cells = [units.rate(summary.rate_pps), units.loss(*wording.undelivered(summary))]
     if copies:
         cells.append(units.count(summary.egress.copy))
-    for p in _SHOWN:
-        quantile = known.get(p)
-        if quantile is None or quantile.value is None:
-            cells.append(units.NONE)
-        else:
-            mark = "" if quantile.supported else _MARK
-            cells.append(units.microseconds(quantile.value) + mark)
-    return [*cells, units.microseconds(summary.latency_ns.max)]
+    return [*cells, *wording.cells(summary, style)]

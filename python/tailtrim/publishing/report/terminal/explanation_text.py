@@ -71,10 +71,8 @@ def _of_source(causes: list[PeriodicCause]) -> Iterator[str]:
 
 
 def _interval(interval: Interval) -> str:
-    low, value, high = (
-        units.time(round(ns)) for ns in (interval.low_ns, interval.value_ns, interval.high_ns)
-    )
-    return f"{value} ({low} to {high})"
+    ends = interval.value_ns, interval.low_ns, interval.high_ns
+    return units.Times.of([ends]).bounded(*ends)
 
 
 def _unsure(cause: PeriodicCause) -> str:

@@ -12,13 +12,11 @@ from tailtrim.analysis.histograms.bucket_histogram import PERCENTILES
 from tailtrim.publishing.report.table import Column, Row, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from rich.console import RenderableType
 
     from tailtrim.analysis.histograms import BucketHistogram
-
-_COLUMNS = (Column("", kind="left"), Column("at least µs"), Column("at most µs"))
 
 
 def render(histograms: Sequence[BucketHistogram]) -> Group:
@@ -30,14 +28,16 @@ def render(histograms: Sequence[BucketHistogram]) -> Group:
         parts += [
             Text(f"{counted} in buckets", style="bold"),
             *([Text("  " + ", ".join(told))] if told else []),
-            Table(_COLUMNS, list(_rows(histogram))).terminal(),
+            _table(histogram).terminal(),
             *(Text(f"  {note}") for note in histogram.notes),
             Text(),
         ]
     return Group(*parts[:-1])
 
 
-def _rows(histogram: BucketHistogram) -> Iterator[Row]:
-    for name, share in PERCENTILES.items():
-        bounds_ns = histogram.quantile(share) or (None, None)
-        yield Row(f"  {name}", [units.microseconds(ns, places=3) for ns in bounds_ns])
+def _table(histogram: BucketHistogram) -> Table:
+    found = {name: histogram.quantile(share) or (None, None) for name, share in PERCENTILES.items()}
+    style = units.Times.of(found.values())
+    heads = (f"at least {style.unit}", f"at most {style.unit}")
+    rows = [Row(f"  {name}", [*map(style.number, bounds)]) for name, bounds in found.items()]
+    return Table([Column("", kind="left"), *map(Column, heads)], rows)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tailtrim import units
+from tailtrim.publishing.report import wording
 from tailtrim.publishing.report.table import Column, Row, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from tailtrim.analysis.queueing import Most, PredictedQuantile, Prediction, Promise
 
-_SHOWN = ("0.5", "0.99", "0.999", "0.9999")
 _RATE = Column("kpkt/s")
 # Causes that are listed in text; the JSON form has all.
 _CAUSES = 8
@@ -30,12 +30,11 @@ def lines(found: Prediction) -> Iterator[str]:
         yield ""
     r_max = found.r_max_pps.scaled(1e-3)
     yield f"R_max       {r_max.value:,.1f} kpkt/s ({r_max.low:,.1f} to {r_max.high:,.1f})"
-    t_cpu = found.t_cpu_ns.scaled(1e-3)
-    yield (
-        f"t_CPU       {t_cpu.value:,.2f} µs a packet ({t_cpu.low:,.2f} to {t_cpu.high:,.2f}),"
-        f" {_BASIS[found.basis]}"
-    )
-    yield f"transport   {found.transport_ns / 1e3:,.1f} µs"
+    t_cpu = found.t_cpu_ns
+    style = units.Times.of([[t_cpu.value, t_cpu.low, t_cpu.high]])
+    told = style.bounded(t_cpu.value, t_cpu.low, t_cpu.high)
+    yield f"t_CPU       {told} a packet, {_BASIS[found.basis]}"
+    yield f"transport   {units.time(found.transport_ns)}"
     stolen = found.stolen_us_per_s
     if found.stolen:
         yield f"stolen      {stolen.value:,.1f} µs/s ({stolen.low:,.1f} to {stolen.high:,.1f})"
@@ -67,56 +66,73 @@ def lines(found: Prediction) -> Iterator[str]:
 def _points(found: Prediction) -> Iterator[str]:
     burst = f" in bursts of {found.burst}" if found.burst > 1 else ""
     rows = []
+    every = [one for point in found.points for one in point.quantiles]
+    style = _style(every)
     for point in found.points:
         known = {one.p: one for one in point.quantiles}
         state = "" if point.state == "fits" else point.state
-        cells = [_quantile(known.get(p)) for p in _SHOWN]
-        shown = [*cells, state] if known else [state or "too few stalls", *[""] * len(_SHOWN)]
+        cells = [_quantile(known.get(p), style) for p in wording.SHOWN]
+        shown = (
+            [*cells, state] if known else [state or "too few stalls", *[""] * len(wording.SHOWN)]
+        )
         rows.append(Row(units.rate(point.rate_pps), shown))
-    heads = [*(f"{units.percent(p)} %" for p in _SHOWN), ""]
+    heads = [*(f"{units.percent(p)} %" for p in wording.SHOWN), ""]
     yield from Table([_RATE, *(Column(head, kind="left") for head in heads)], rows).lines()
-    yield f"Percentiles of latency in µs{burst}, with their 95 % bands."
+    yield f"Percentiles of latency in {style.unit}{burst}, with their 95 % bands."
 
 
-def _quantile(one: PredictedQuantile | None) -> str:
-    if one is None:
-        return units.NONE
-    return _span(*(round(ns) for ns in (one.value_ns, one.low_ns, one.high_ns)))
+def _style(found: Iterable[PredictedQuantile | None]) -> units.Times:
+    return units.Times.of([one.value_ns, one.low_ns, one.high_ns] for one in found if one)
 
 
-def _span(value_ns: int, low_ns: int | None, high_ns: int | None) -> str:
-    if low_ns is None or high_ns is None:
-        return units.microseconds(value_ns)
-    value, low, high = map(units.microseconds, (value_ns, low_ns, high_ns))
-    return f"{value} ({low} to {high})"
+def _quantile(one: PredictedQuantile | None, style: units.Times) -> str:
+    return units.NONE if one is None else _span(style, one.value_ns, one.low_ns, one.high_ns)
+
+
+def _span(style: units.Times, value: float, low: float | None, high: float | None) -> str:
+    return f"{style.number(value)} ({style.bound(low)} to {style.bound(high)})"
 
 
 def _positions(found: Prediction) -> Iterator[str]:
+    style = _style(of for one in found.positions for of in (one.p50, one.p99))
     rows = [
-        Row(units.rate(one.rate_pps), [str(one.position), _quantile(one.p50), _quantile(one.p99)])
+        Row(
+            units.rate(one.rate_pps),
+            [str(one.position), _quantile(one.p50, style), _quantile(one.p99, style)],
+        )
         for one in found.positions
     ]
     columns = [_RATE, Column("position"), *(Column(p, kind="left") for p in ("50 %", "99 %"))]
     yield from Table(columns, rows).lines()
-    yield "Latency by position in the burst in µs."
+    yield f"Latency by position in the burst in {style.unit}."
 
 
 def _compared(found: Prediction) -> Iterator[str]:
     as_it_was = " as it was" if found.changes else ""
+    shown = [one for one in found.compared if one.p in wording.SHOWN]
+    style = units.Times.of(
+        [
+            *([one.measured_ns, one.measured_low_ns, one.measured_high_ns] for one in shown),
+            *(
+                [one.predicted.value_ns, one.predicted.low_ns, one.predicted.high_ns]
+                for one in shown
+                if one.predicted
+            ),
+        ]
+    )
     rows = [
         Row(
             units.rate(one.rate_pps),
             [
                 units.NONE if one.loss is None else units.about(one.loss),
                 f"{units.percent(one.p)} %",
-                _quantile(one.predicted) if one.predicted else "overload or too few stalls",
-                _span(one.measured_ns, one.measured_low_ns, one.measured_high_ns),
+                _quantile(one.predicted, style) if one.predicted else "overload or too few stalls",
+                _span(style, one.measured_ns, one.measured_low_ns, one.measured_high_ns),
             ],
         )
-        for one in found.compared
-        if one.p in _SHOWN
+        for one in shown
     ]
-    heads = ("predicted", f"measured{as_it_was}")
+    heads = (f"predicted {style.unit}", f"measured{as_it_was}")
     columns = [_RATE, Column("loss %"), Column(""), *(Column(head, kind="left") for head in heads)]
     yield from Table(columns, rows).lines()
     low, high = found.found_pps

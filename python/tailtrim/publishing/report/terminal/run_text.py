@@ -22,10 +22,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 
-    from tailtrim.results.summary import Quantile, Summary
-
-_MARK = "*"
-_INFINITE = "\N{INFINITY}"
+    from tailtrim.results.summary import Summary
 
 
 def render(summaries: Sequence[Summary], names: Sequence[str]) -> TerminalReport:
@@ -89,9 +86,14 @@ def _aligned(table: Table) -> Table:
     """Return the table with room for the mark in those columns that have one."""
     heads = [column.head for column in table.columns]
     lines = [heads, *([row.title, *map(str, row.cells)] for row in table.rows)]
-    marked = {at for line in lines for at, cell in enumerate(line) if cell.endswith(_MARK)}
+    marked = {
+        at for line in lines for at, cell in enumerate(line) if cell.endswith(units.UNSUPPORTED)
+    }
     heads, *rows = (
-        [f"{cell} " if at in marked and not cell.endswith(_MARK) else cell for at, cell in of]
+        [
+            f"{cell} " if at in marked and not cell.endswith(units.UNSUPPORTED) else cell
+            for at, cell in of
+        ]
         for of in map(enumerate, lines)
     )
     return Table([*map(Column, heads)], [Row(name, cells) for name, *cells in rows])
@@ -99,21 +101,29 @@ def _aligned(table: Table) -> Table:
 
 def _across(row: LatencyRow, table: LatencyTable) -> Table:
     """Return the latencies of a run, their intervals, delivery-adjusted latencies."""
-    style = wording.times(row.summary)
+    style = row.style
     copies = [units.count(row.copies)] if table.duplicated else []
-    largest = units.NONE if row.max_ns is None else style.text(row.max_ns)
+    largest = style.number(row.max_ns)
     empty = [""] * (1 + len(copies))
     low, high = (
-        ["" if q is None else _bound(getattr(q, end), style) for q in row.quantiles]
+        ["" if q is None else style.bound(getattr(q, end)) for q in row.quantiles]
         for end in ("low", "high")
     )
     rows = [
-        Row(row.rate, [row.loss, *copies, *(_cell(q, style) for q in row.quantiles), largest]),
+        Row(
+            row.rate,
+            [row.loss, *copies, *(wording.quantile(q, style) for q in row.quantiles), largest],
+        ),
         Row("from", [*empty, *low, ""], "none"),
         Row("to", [*empty, *high, ""], "none"),
     ]
     if row.adjusted is not None:
-        rows.append(Row("adj.", [*empty, *(_cell(q, style) for q in row.adjusted), _INFINITE]))
+        rows.append(
+            Row(
+                "adj.",
+                [*empty, *(wording.quantile(q, style) for q in row.adjusted), units.INFINITE],
+            )
+        )
     heads = ("kpkt/s", "loss %", *(["copies"] if copies else []), *table.columns, "Max")
     return Table([Column(head) for head in heads], rows)
 
@@ -130,24 +140,17 @@ def _down(row: LatencyRow, across: Table) -> RenderableType:
     return Table([Column(head) for head in named], rows).terminal()
 
 
-def _cell(quantile: Quantile | None, style: units.Times) -> str:
-    if quantile is None:
-        return units.NONE
-    text = _INFINITE if quantile.value is None else style.text(quantile.value)
-    return text if quantile.supported else text + _MARK
-
-
-def _bound(bound: int | None, style: units.Times) -> str:
-    return "open" if bound is None else style.text(bound)
-
-
 def _legend(table: LatencyTable) -> Text:
     confidence = {wording.confidence(row.summary) for row in table.rows}
-    text = f"Percentiles of latency; from, to: {', '.join(sorted(confidence))} confidence."
+    stamps = wording.resolution(row.summary for row in table.rows)
+    text = (
+        f"Percentiles of latency in {table.unit} ({stamps});"
+        f" from, to: {', '.join(sorted(confidence))} confidence."
+    )
     if any(row.adjusted for row in table.rows):
         text += " adj.: delivery-adjusted, a lost packet is infinitely late."
-    if any(not q.supported for row in table.rows for q in row.quantiles if q is not None):
-        text += f" {_MARK}: not supported."
+    if table.marked:
+        text += f" {units.UNSUPPORTED_LEGEND}"
     if table.beyond:
         text += f" Too few samples to tell {', '.join(table.beyond)} from Max."
     return Text(text, style="dim")

@@ -31,9 +31,9 @@ const lanes = (() => {
   }
 
   function duration(ns) {
-    if (ns < 1e3) return `${Math.round(ns)}\u00a0ns`;
-    if (ns < 1e6) return `${(ns / 1e3).toFixed(1)}\u00a0µs`;
-    return ns < 1e9 ? `${(ns / 1e6).toFixed(2)}\u00a0ms` : `${(ns / 1e9).toFixed(2)}\u00a0s`;
+    const unit = Object.keys(NS).find((name) => ns >= NS[name]) ?? "ns";
+    const digits = { minimumSignificantDigits: unit === "ns" ? 1 : 3, maximumSignificantDigits: 3 };
+    return `${(ns / (NS[unit] ?? 1)).toLocaleString("en-US", digits)}\u00a0${unit}`;
   }
 
   // Who had the CPU at x: in each lane the bar there, or the nearest within reach.
