@@ -1,5 +1,6 @@
 //! A second look at two captures of which packets are in no pair: their frames say why.
 
+use super::clocks::lack_packets;
 use crate::source::{self, CaptureInput, Reading};
 use std::collections::HashSet;
 use std::num::NonZeroUsize;
@@ -7,11 +8,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tailtrim_tail::analysis::{Analysis, AnalysisError, Options, Terms};
 use tailtrim_tail::capture::{CaptureError, CaptureReader, Choice, Link, Record};
-use tailtrim_tail::directions::{Direction, Directions, FirstPackets, Keys, LOOKED_AT};
+use tailtrim_tail::clock::SampledSide;
+use tailtrim_tail::directions::{Direction, Directions, Keys};
 use tailtrim_tail::lost::{self, LostFrame};
 use tailtrim_tail::matching::DISORDER_NS;
 use tailtrim_tail::signature::Signer;
 use tailtrim_tail::unmatched::{self, Frame, Kept};
+
+/// Packets at the beginning of each capture that tell of two directions where nothing else makes them likely.
+const LIKELY: u64 = 1 << 14;
 
 /// Bytes of a frame in no pair that are kept: the headers of a tunnel, those of the packet in it, and some of its payload.
 const HEAD: usize = 256;
@@ -45,7 +50,7 @@ impl SecondLook {
     /// They cannot be read, or have one direction only.
     pub(crate) fn asked(mut self, options: &Options) -> Result<Self, AnalysisError> {
         let Some(direction) = options.direction else { return Ok(self) };
-        let directions = self.directions(options)?.ok_or(AnalysisError::OneDirection)?;
+        let directions = self.directions(options, u64::MAX)?.ok_or(AnalysisError::OneDirection)?;
         self.going = Some((direction, Arc::new(directions)));
         if direction == Direction::Reverse {
             self.sides.reverse();
@@ -54,39 +59,59 @@ impl SecondLook {
     }
 
     /// The directions of the first packets, where there are two.
-    fn directions(&self, options: &Options) -> Result<Option<Directions>, CaptureError> {
+    fn directions(
+        &self,
+        options: &Options,
+        first: u64,
+    ) -> Result<Option<Directions>, CaptureError> {
         let [mut ingress, mut egress] = [self.open(0)?, self.open(1)?];
         let terms = Terms::of(&mut ingress.capture, &mut egress.capture, options)?;
-        let mut packets = FirstPackets::default();
-        each(ingress, LOOKED_AT, terms.signer(), |record, link, head| {
-            packets.enters(record.signature, record.stamp_ns, Keys::of(link, head));
-        })?;
-        each(egress, 2 * LOOKED_AT, terms.signer(), |record, link, head| {
-            let stamp_ns = record.stamp_ns.saturating_add(terms.shift_ns());
-            packets.leaves(record.signature, stamp_ns, Keys::of(link, head), options.window);
-        })?;
-        Ok(packets.directions())
+        let read = |source, shift_ns| {
+            let mut side = SampledSide::new(shift_ns);
+            each(source, first, terms.signer(), |packet, record, link, head| {
+                side.add(record, packet, || Keys::of(link, head, record.length));
+            })?;
+            Ok::<_, CaptureError>(side)
+        };
+        Ok(Directions::of(&read(ingress, 0)?, &read(egress, terms.shift_ns())?))
     }
 
     /// Adds to the warnings what explains packets in no pair, and negative latencies: one explanation ends the search.
     /// Captures without any are not read again.
     pub(super) fn explain(&self, analysis: &mut Analysis, options: &Options, jobs: NonZeroUsize) {
+        // They were read a moment ago. If another process has changed or removed one since, nothing more can be said.
         if self.going.is_none()
-            && unmatched::may_go_both_ways(&analysis.leftovers, &analysis.summary)
-            && let Ok(Some(directions)) = self.directions(options)
+            && let Ok(Some(directions)) = self.unasked_directions(analysis, options)
         {
             unmatched::tell_directions(&directions, &mut analysis.summary);
             return;
         }
-        // They were read a moment ago. If another process has changed or removed one since, nothing more can be said.
         if let Ok(true) = self.tell_clocks(analysis, options, jobs) {
             return;
+        }
+        if let Some((direction, directions)) = &self.going
+            && !options.fit_clocks
+        {
+            unmatched::tell_clocks_of(*direction, directions, &mut analysis.summary);
         }
         if unmatched::is_worth_a_look(&analysis.leftovers, &analysis.summary)
             && let Ok((kept, terms)) = self.kept(analysis, options)
         {
             unmatched::explain(kept, &terms, options, &mut analysis.summary);
         }
+    }
+
+    /// The directions, if the first packets have two, or all where the result makes them likely.
+    fn unasked_directions(
+        &self,
+        analysis: &Analysis,
+        options: &Options,
+    ) -> Result<Option<Directions>, CaptureError> {
+        let found = self.directions(options, LIKELY)?;
+        let likely = unmatched::may_go_both_ways(&analysis.leftovers, &analysis.summary)
+            || lack_packets(&analysis.summary)
+            || options.fit_clocks;
+        if found.is_some() || !likely { Ok(found) } else { self.directions(options, u64::MAX) }
     }
 
     fn kept(&self, analysis: &Analysis, options: &Options) -> Result<(Kept, Terms), CaptureError> {
@@ -139,6 +164,28 @@ impl SecondLook {
                 directions.has(*direction, tap, link, frame)
             })
         }
+    }
+
+    /// Some packets of a side, also of those that come back if one direction counts: their clocks are the same. Numbers are
+    /// those of packets that count, or of the next one.
+    pub(super) fn sampled(
+        &self,
+        side: usize,
+        signer: &Signer,
+        shift_ns: i64,
+    ) -> Result<SampledSide, CaptureError> {
+        let mut whole = self.whole(side)?;
+        if self.going.is_none() {
+            return SampledSide::read(&mut whole.capture, signer, shift_ns);
+        }
+        let (taken, mut sampled, mut left) = (self.taken(side), SampledSide::new(shift_ns), 0);
+        each(whole, u64::MAX, signer, |packet, record, link, head| {
+            let counts = taken(link, head);
+            let direction = if counts { Direction::Forward } else { Direction::Reverse };
+            sampled.add(record, packet - left, || direction);
+            left += u64::from(!counts);
+        })?;
+        Ok(sampled)
     }
 }
 
@@ -213,21 +260,21 @@ impl Heads {
     }
 }
 
-/// Shows the first stamped packets of a capture with the first bytes of their frames.
+/// Shows those of the first packets of a capture that have a stamp, each with its number and the first bytes of its frame.
 fn each(
     source: CaptureInput,
-    count: usize,
+    count: u64,
     signer: &Signer,
-    mut show: impl FnMut(&Record, Link, &[u8]),
+    mut show: impl FnMut(u64, &Record, Link, &[u8]),
 ) -> Result<(), CaptureError> {
-    let (mut capture, mut heads) = (source.capture, Heads::new(HEAD));
-    let (mut shown, mut batch) = (0, Vec::new());
-    while shown < count && heads.read(&mut capture, signer, &mut batch)? {
-        let stamped = batch.iter().filter(|record| record.stamped);
-        for (record, (link, head)) in stamped.zip(heads.iter()) {
-            show(record, link, head);
-            shown += 1;
+    let (mut capture, mut heads) = (source.capture, Heads::new(WHOLE));
+    let (mut packets, mut batch) = (0, Vec::new());
+    while packets < count && heads.read(&mut capture, signer, &mut batch)? {
+        let stamped = (packets + 1..).zip(&batch).filter(|(_, record)| record.stamped);
+        for ((packet, record), (link, head)) in stamped.zip(heads.iter()) {
+            show(packet, record, link, head);
         }
+        packets += batch.len() as u64;
     }
     Ok(())
 }
