@@ -41,7 +41,7 @@ pub(crate) struct Matching {
     /// Match frames that nothing tells apart in their order: the n-th that leaves with the n-th that entered
     #[arg(long)]
     pub(crate) in_order: bool,
-    /// Accept captures in which most packets leave before they enter
+    /// Accept captures in which many packets leave before they enter
     #[arg(long)]
     pub(crate) allow_negative: bool,
 }

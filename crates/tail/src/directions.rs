@@ -54,7 +54,7 @@ pub struct Keys {
     marks: Marks,
     /// That of the receiver's address.
     destination: u64,
-    /// Hash of the flow and the length, which differs in the last bit only from that of a reply.
+    /// Hash of the addresses and the length, which differs in the last bit only from that of a reply.
     exchange: u64,
     /// 0 without IP.
     ttl: u8,
@@ -80,7 +80,8 @@ impl Keys {
         };
         let [macs, source, destination] = [hash(macs), hash(flow.source), hash(flow.destination)];
         let marks = [macs, source, hash([source, destination]), hash(flow)];
-        Self { marks, destination, exchange: exchange([flow, flow.reversed()], length), ttl }
+        let exchange = exchange([flow.source, flow.destination], length);
+        Self { marks, destination, exchange, ttl }
     }
 
     fn source(&self) -> u64 {
@@ -94,10 +95,10 @@ fn hash(of: impl Hash) -> u64 {
     hasher.finish()
 }
 
-fn exchange<T: Ord + Hash>([this, reply]: [T; 2], length: u32) -> u64 {
-    let first = this <= reply;
-    let both = if first { [this, reply] } else { [reply, this] };
-    hash((both, length)) & !1 | u64::from(first)
+fn exchange<T: Ord + Hash>([source, destination]: [T; 2], length: u32) -> u64 {
+    let ascend = source <= destination;
+    let ends = if ascend { [source, destination] } else { [destination, source] };
+    hash((ends, length)) & !1 | u64::from(ascend)
 }
 
 /// The directions of packets that are on both sides, in the order of the egress capture; `None` where it is not known.
@@ -226,25 +227,25 @@ impl Directions {
             Some(Passed { direction: direction?, keys, apart_ns })
         });
         let passed: Vec<Passed> = passed.collect();
-        let going =
-            |direction| passed.iter().filter(move |one: &&Passed| one.direction == direction);
-        let counts = [Direction::Forward, Direction::Reverse].map(|way| going(way).count());
-        let rarer = counts[0].min(counts[1]);
+        let going = |way| passed.iter().filter(move |one: &&Passed| one.direction == way);
+        let mut ways = [Direction::Forward, Direction::Reverse];
+        let counts = ways.map(|way| going(way).count());
+        ways.sort_by_key(|way| counts[*way as usize]);
+        let [rare, others] = ways;
+        let rarer = counts[rare as usize];
         if rarer < FEWEST {
             return None;
         }
         // Packets that come back go to where the others came from, or come from where they went.
         let answer = |side: usize| {
-            let keys = || going(Direction::Forward).map(move |one| one.keys[side]);
+            let keys = || going(others).map(move |one| one.keys[side]);
             let sources: HashSet<u64> = keys().map(|keys| keys.source()).collect();
             let goals: HashSet<u64> = keys().map(|keys| keys.destination).collect();
-            let back = going(Direction::Reverse).map(move |one| one.keys[side]);
-            back.filter(|keys| {
-                goals.contains(&keys.source()) || sources.contains(&keys.destination)
-            })
-            .count()
+            let answers =
+                |keys: &Keys| goals.contains(&keys.source()) || sources.contains(&keys.destination);
+            going(rare).filter(|one| answers(&one.keys[side])).count()
         };
-        if answer(0).max(answer(1)) * 2 < counts[1] {
+        if answer(0).max(answer(1)) * 2 < rarer {
             return None;
         }
         let ways = [Ways::at(&passed, 0, rarer)?, Ways::at(&passed, 1, rarer)?];

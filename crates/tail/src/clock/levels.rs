@@ -167,25 +167,9 @@ pub fn clock_fit(ingress: &SampledSide, egress: &SampledSide) -> ClockFit {
         Bin { least_ns, at_ns: last_ns, most_ns: least_ns, count: 1 }
     };
     let bins: Vec<Bin> = joined.iter().enumerate().map(bin).collect();
-    let (below, indices): (Vec<Bin>, Vec<usize>) = (0..joined.len())
-        .filter(|&index| forward(&joined[index]) == fitted)
-        .map(|index| (bins[index], index))
-        .unzip();
-    let (mut pieces, bound_ns) = lines(&below);
-    for piece in 0..pieces.len() {
-        let from = pieces[piece].from;
-        pieces[piece].from = indices[from];
-        if let Some(before) = piece.checked_sub(1) {
-            // Those that come back may tell that a clock was set before.
-            let off = |piece: &Line, index: usize| {
-                bins[index].least_ns.abs_diff(piece.at(bins[index].at_ns))
-            };
-            let [before, after] = [&pieces[before], &pieces[piece]];
-            let between = indices[from - 1] + 1..indices[from];
-            let set = between.rev().take_while(|&index| off(after, index) < off(before, index));
-            pieces[piece].from -= set.count();
-        }
-    }
+    let indices: Vec<usize> =
+        (0..joined.len()).filter(|&index| forward(&joined[index]) == fitted).collect();
+    let (pieces, bound_ns) = drawn(&bins, &indices);
     let line = |index: usize| {
         let line = pieces.iter().rev().find(|piece| piece.from <= index).unwrap_or(&pieces[0]);
         (line.at(bins[index].at_ns), line.slope)
@@ -227,6 +211,24 @@ pub fn clock_fit(ingress: &SampledSide, egress: &SampledSide) -> ClockFit {
     let corrections = corrections.skip_while(|piece| piece.offset_ns == 0 && piece.rate_ppt == 0);
     let (ingress, egress) = (set_back(ingress), corrections.collect());
     ClockFit { ingress, egress, bound_ns, level_kept, fastest_ns }
+}
+
+/// Lines below some of the bins, each from the packet on that it is closer to than the line before.
+fn drawn(bins: &[Bin], below: &[usize]) -> (Vec<Line>, i64) {
+    let (mut pieces, bound_ns) = lines(&below.iter().map(|&index| bins[index]).collect::<Vec<_>>());
+    let off = |piece: &Line, bin: &Bin| bin.least_ns.abs_diff(piece.at(bin.at_ns));
+    let mut before: Option<Line> = None;
+    for piece in &mut pieces {
+        let after = *piece;
+        piece.from = below[after.from];
+        if let Some(before) = before.replace(after) {
+            // Those of the other direction may tell that a clock was set before.
+            let between = &bins[below[after.from - 1] + 1..piece.from];
+            let set = between.iter().rev().take_while(|bin| off(&after, bin) < off(&before, bin));
+            piece.from -= set.count();
+        }
+    }
+    (pieces, bound_ns)
 }
 
 fn piece(back: &SetBack) -> CorrectionPiece {
