@@ -61,7 +61,7 @@ def marked(tmp_path: Path) -> tuple[str, str]:
 
 
 def write_both_ways(folder: Path, ahead_ns: int = 0) -> tuple[str, str]:
-    """Write captures of both sides of a firewall, of requests and replies; the outer clock is ahead."""
+    """Write captures of both sides of a firewall, the outer one by a clock that is ahead."""
     inside, outside = [], []
     for number in range(PACKETS):
         request, reply = frame(number), frame(10**6 + number, (SERVER, CLIENT))

@@ -151,6 +151,6 @@ pub(crate) fn join<M: Copy>(
             joined.push(Joined { entered, left, marks });
         }
     }
-    joined.sort_unstable_by_key(|packet| packet.left.0);
+    joined.sort_unstable_by_key(|packet| packet.left);
     (joined, 1 << bits)
 }
