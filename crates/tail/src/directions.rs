@@ -35,6 +35,9 @@ const EXCEPTIONS: usize = 20;
 /// them do not wait in a queue.
 const AROUND: usize = 4;
 
+/// Bytes of a frame that tell of its direction.
+pub const HEADERS: usize = 256;
+
 /// Direction of packets through the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Direction {
@@ -64,6 +67,7 @@ impl Keys {
     /// Those of a frame that was so long on the wire.
     #[must_use]
     pub fn of(link: Link, frame: &[u8], length: u32) -> Self {
+        let frame = frame.get(..HEADERS).unwrap_or(frame);
         let macs = if link == Link::Ethernet { frame.get(..12) } else { None }.unwrap_or_default();
         let (to, from) = macs.split_at(macs.len() / 2);
         let packets = Walk::new(link, frame)

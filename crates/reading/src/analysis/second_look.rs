@@ -9,14 +9,14 @@ use std::sync::Arc;
 use tailtrim_tail::analysis::{Analysis, AnalysisError, Options, Terms};
 use tailtrim_tail::capture::{CaptureError, CaptureReader, Choice, Link, Record};
 use tailtrim_tail::clock::SampledSide;
-use tailtrim_tail::directions::{Direction, Directions, Keys};
+use tailtrim_tail::directions::{Direction, Directions, HEADERS, Keys};
 use tailtrim_tail::lost::{self, LostFrame};
 use tailtrim_tail::matching::DISORDER_NS;
 use tailtrim_tail::signature::Signer;
 use tailtrim_tail::unmatched::{self, Frame, Kept};
 
 /// Packets at the beginning of each capture that tell of two directions where nothing else makes them likely.
-const LIKELY: u64 = 1 << 14;
+const LIKELY: u64 = 1 << 13;
 
 /// Bytes of a frame in no pair that are kept: the headers of a tunnel, those of the packet in it, and some of its payload.
 const HEAD: usize = 256;
@@ -267,7 +267,7 @@ fn each(
     signer: &Signer,
     mut show: impl FnMut(u64, &Record, Link, &[u8]),
 ) -> Result<(), CaptureError> {
-    let (mut capture, mut heads) = (source.capture, Heads::new(WHOLE));
+    let (mut capture, mut heads) = (source.capture, Heads::new(HEADERS));
     let (mut packets, mut batch) = (0, Vec::new());
     while packets < count && heads.read(&mut capture, signer, &mut batch)? {
         let stamped = (packets + 1..).zip(&batch).filter(|(_, record)| record.stamped);
