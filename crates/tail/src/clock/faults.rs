@@ -96,7 +96,7 @@ pub(crate) struct Line {
     pub(crate) from: usize,
     /// A time, and the latency on it then.
     at_ns: i64,
-    pub(crate) ns: f64,
+    ns: f64,
     pub(crate) slope: f64,
 }
 

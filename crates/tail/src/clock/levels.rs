@@ -177,7 +177,7 @@ pub fn clock_fit(ingress: &SampledSide, egress: &SampledSide) -> ClockFit {
     let others = (0..joined.len()).filter(|&index| forward(&joined[index]) != fitted);
     let both_ns = others.map(|index| line(index).0.saturating_sub(bins[index].least_ns)).min();
     // Where packets of both directions can take so long, nothing tells how the clocks are apart.
-    let kept_ns = pieces[0].ns as i64;
+    let kept_ns = line(0).0;
     let level_kept = (0..both_ns.unwrap_or(APART_NS)).contains(&kept_ns);
     let fastest_ns = both_ns.filter(|_| !level_kept).map(|ns| ns.max(0) / 2);
     let goal_ns = if level_kept { kept_ns } else { fastest_ns.unwrap_or(0) };
