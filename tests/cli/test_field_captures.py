@@ -60,9 +60,8 @@ def marked(tmp_path: Path) -> tuple[str, str]:
     return str(write(tmp_path / "in.pcap", entered)), str(write(tmp_path / "out.pcap", left))
 
 
-@pytest.fixture
-def both_ways(tmp_path: Path) -> tuple[str, str]:
-    """Return captures of both sides of a firewall, of requests and replies."""
+def write_both_ways(folder: Path, ahead_ns: int = 0) -> tuple[str, str]:
+    """Write captures of both sides of a firewall, the outer one by a clock that is ahead."""
     inside, outside = [], []
     for number in range(PACKETS):
         request, reply = frame(number), frame(10**6 + number, (SERVER, CLIENT))
@@ -70,7 +69,13 @@ def both_ways(tmp_path: Path) -> tuple[str, str]:
         outside.append((entered_ns(number) + latency_ns(number), request))
         outside.append((entered_ns(number) + 33_000, reply))
         inside.append((entered_ns(number) + 33_000 + latency_ns(number), reply))
-    return str(write(tmp_path / "in.pcap", inside)), str(write(tmp_path / "out.pcap", outside))
+    outside = [(stamp_ns + ahead_ns, content) for stamp_ns, content in outside]
+    return str(write(folder / "in.pcap", inside)), str(write(folder / "out.pcap", outside))
+
+
+@pytest.fixture
+def both_ways(tmp_path: Path) -> tuple[str, str]:
+    return write_both_ways(tmp_path)
 
 
 def analyze(*arguments: str) -> tuple[int, str]:
@@ -110,6 +115,21 @@ def test_both_directions_are_printed(both_ways: tuple[str, str]) -> None:
     assert told.startswith("forward: 99 % of packets within")
     assert told.count("800 = 800 matched + 0 lost") == 2
     assert "clocks" not in told.replace("some clocks", "")
+
+
+def test_clocks_that_are_apart_are_told_and_corrected_in_both_directions(tmp_path: Path) -> None:
+    pair = write_both_ways(tmp_path, ahead_ns=1_000_000)
+    code, told = analyze(*pair)
+    assert code == ExitCode.NEGATIVE
+    assert "the egress clock is 1.000 ms ahead of the ingress clock" in told
+    assert "the egress clock is 1.000 ms behind the ingress clock" in told
+    code, told = analyze(*pair, "--clock-fit")
+    assert (code, told.count("800 = 800 matched + 0 lost")) == (ExitCode.SUCCESS, 2)
+    for direction in ("forward", "reverse"):
+        summary = tailtrim.analyze(*pair, direction=direction, clock_fit=True).summary
+        assert summary.clock_fit is not None
+        assert summary.clock_fit.fastest_ns == pytest.approx(3_000, abs=100)
+        assert summary.latency_ns.min == pytest.approx(3_000, abs=200)
 
 
 def test_one_result_takes_a_direction(both_ways: tuple[str, str], tmp_path: Path) -> None:

@@ -119,7 +119,7 @@ fn summary(request: &Analyze, departures: Departures) -> Result<Summary, Failure
             .map_err(AnalysisError::Sink)?;
     }
     let checked = |analysis: Analysis| {
-        request.matching.check_order(&analysis.summary).or_hint(Exit::Usage).map(|()| analysis)
+        request.matching.check_order(&analysis).or_hint(Exit::Usage).map(|()| analysis)
     };
     if let (Some(directory), true) = (&request.out, request.by_minute) {
         let mut sink = Minutes::create(directory).map_err(AnalysisError::Sink)?;

@@ -31,7 +31,9 @@ impl Hint for IntentError {
 impl Hint for OrderError {
     fn hint(&self) -> Option<String> {
         Some(match self {
-            Self::Same { .. } => "use --allow-negative to analyse them as they are".to_owned(),
+            Self::Same { .. } | Self::Negative { median_ns: 1.., .. } => {
+                "use --allow-negative to analyse them as they are".to_owned()
+            }
             Self::TwoDirections { .. } => {
                 "use --direction forward or --direction reverse".to_owned()
             }

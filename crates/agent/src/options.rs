@@ -8,10 +8,9 @@ use std::path::Path;
 use tailtrim_ports::generate::Stop;
 use tailtrim_stats::Probability;
 use tailtrim_sys::placement::{Placement, PlacementError};
-use tailtrim_tail::analysis::{Options, OrderError};
+use tailtrim_tail::analysis::{Analysis, Options, OrderError};
 use tailtrim_tail::matching::Window;
 use tailtrim_tail::signature::{Rewrites, Selection};
-use tailtrim_tail::summary::Summary;
 use tailtrim_wire::Key;
 use tailtrim_wire::duration::{time_ns, time_or_number_ns};
 
@@ -42,7 +41,7 @@ pub(crate) struct Matching {
     /// Match frames that nothing tells apart in their order: the n-th that leaves with the n-th that entered
     #[arg(long)]
     pub(crate) in_order: bool,
-    /// Accept captures in which most packets leave before they enter
+    /// Accept captures in which many packets leave before they enter
     #[arg(long)]
     pub(crate) allow_negative: bool,
 }
@@ -68,8 +67,8 @@ impl Matching {
     }
 
     /// Refuses a result whose captures seem to be swapped or the same, unless that is accepted.
-    pub(crate) fn check_order(&self, summary: &Summary) -> Result<(), OrderError> {
-        if self.allow_negative { Ok(()) } else { summary.check_order() }
+    pub(crate) fn check_order(&self, analysis: &Analysis) -> Result<(), OrderError> {
+        if self.allow_negative { Ok(()) } else { analysis.check_order() }
     }
 }
 

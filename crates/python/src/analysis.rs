@@ -49,11 +49,9 @@ impl NativeAnalysis {
         batch.map(PyArrowType).ok_or_else(|| PyValueError::new_err(format!("no table {name:?}")))
     }
 
-    /// Raises where packets left before they entered, see [`Summary::check_order`].
-    ///
-    /// [`Summary::check_order`]: tailtrim_tail::summary::Summary::check_order
+    /// Raises where packets left before they entered, see [`Analysis::check_order`].
     fn check_order(&self, py: Python<'_>) -> PyResult<()> {
-        self.analysis.summary.check_order().map_err(|error| raise_order(py, &error))
+        self.analysis.check_order().map_err(|error| raise_order(py, &error))
     }
 
     /// Writes every table but the samples into a directory, that of lost packets if they were asked for.

@@ -55,7 +55,9 @@ pub(crate) fn raise_order(py: Python<'_>, error: &OrderError) -> PyErr {
                 Some(hint.to_owned()),
             );
         }
-        OrderError::Same { .. } => "use allow_negative=True to analyse them as they are",
+        OrderError::Same { .. } | OrderError::Negative { median_ns: 1.., .. } => {
+            "use allow_negative=True to analyse them as they are"
+        }
         OrderError::Negative { .. } => {
             "give the ingress capture first, or use allow_negative=True to analyse them as they are"
         }

@@ -1,34 +1,42 @@
 //! Two directions in each capture, as a program leaves them that captures on both sides of a device: packets that enter it,
 //! and packets that come back.
 //!
-//! A packet that comes back is in the egress capture first, so its latency is negative. Which way a packet went that is on
-//! one side only, since it was lost, shows in what it has in common with others: its addresses. So the first packets on
-//! both sides are matched, and addresses are looked for that go one way only: [`Keys`] from the coarsest on. Clocks that
-//! disagree shift packets of all addresses alike, and make no two directions.
+//! Latency is no sign of the direction: by clocks that are apart, packets of both directions may take long, or no time. But a
+//! packet that comes back went the other way than those whose reply it is, so two things tell them apart:
 //!
-//! The order of two addresses as numbers would do without this for two hosts, but of many some are smaller and some larger
-//! than their counterparts.
+//! * A router leaves a packet with a smaller TTL than it had.
+//! * By the clocks, a packet that goes forward takes the difference of the clocks and its latency, one that comes back the
+//!   difference *less* its latency. So the difference of the clocks lies between the two. Between packets of one direction no
+//!   point does: two draws from one distribution lie on both sides of a point with a chance of a half at most. Packets of
+//!   different lengths take differently long, so those of the same length are compared.
+//!
+//! Which way a packet went that is on one side only, since it was lost, shows in what it has in common with others: its
+//! addresses. So addresses are looked for that go one way only: [`Keys`] from the coarsest on. The order of two addresses as
+//! numbers would do without this for two hosts, but of many some are smaller and some larger than their counterparts.
 
-use crate::matching::Window;
-use crate::signature::Signature;
+use crate::clock::{Joined, SampledSide, join};
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use tailtrim_wire::flow::Flow;
-use tailtrim_wire::frame::Link;
+use tailtrim_wire::frame::{Link, Walk};
 
-/// Fewest packets of a direction, and its least part of all: clocks and errors leave fewer.
-const FEWEST: usize = 10;
-const LEAST: usize = 100;
+/// Fewest packets of a direction, and fewest replies that tell of the clocks.
+const FEWEST: usize = 3;
 
 /// Addresses of so many packets or more say whether they go one way.
 const OFTEN: u64 = 4;
 
-/// At most one in so many packets may go the other way than the others of its addresses.
-const EXCEPTIONS: u64 = 200;
+/// At most one in so many packets of the rarer direction may go the other way than the others of its addresses, and at
+/// most one in so many replies be on the same side of the clocks as the packet that it answers.
+const EXCEPTIONS: usize = 20;
 
-/// Packets of the ingress capture that are looked at, and twice as many of the egress capture.
-pub const LOOKED_AT: usize = 200_000;
+/// Replies before and behind a packet by which the difference of the clocks is known at that time: enough that half of
+/// them do not wait in a queue.
+const AROUND: usize = 4;
+
+/// Bytes of a frame that tell of its direction.
+pub const HEADERS: usize = 256;
 
 /// Direction of packets through the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,26 +51,41 @@ pub enum Direction {
 /// both addresses, the flow. Without IP the MAC addresses are all there is.
 type Marks = [u64; 4];
 
-/// Marks of a packet, and that of the receiver's address.
+/// Marks of a packet, of the innermost one in tunnels, and what else tells its direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Keys {
     marks: Marks,
+    /// That of the receiver's address.
     destination: u64,
+    /// Hash of the addresses and the length, which differs in the last bit only from that of a reply.
+    exchange: u64,
+    /// 0 without IP.
+    ttl: u8,
 }
 
 impl Keys {
-    /// Marks of a frame.
+    /// Those of a frame that was so long on the wire.
     #[must_use]
-    pub fn of(link: Link, frame: &[u8]) -> Self {
+    pub fn of(link: Link, frame: &[u8], length: u32) -> Self {
+        let frame = frame.get(..HEADERS).unwrap_or(frame);
         let macs = if link == Link::Ethernet { frame.get(..12) } else { None }.unwrap_or_default();
-        let flow = Flow::of_frame(link, frame);
         let (to, from) = macs.split_at(macs.len() / 2);
-        let [source, destination] = flow.map_or_else(
-            || [hash(from), hash(to)],
-            |flow| [hash(flow.source), hash(flow.destination)],
-        );
-        let [macs, both] = [hash(macs), hash([source, destination])];
-        Self { marks: [macs, source, both, flow.map_or(both, hash)], destination }
+        let packets = Walk::new(link, frame)
+            .filter_map(|place| Some((place.layers?, frame.get(place.start..place.end)?)));
+        let innermost = packets.last().and_then(|(layers, packet)| {
+            let ttl = packet.get(if layers.v6 { 7 } else { 8 })?;
+            Some((Flow::of_packet(&layers, packet)?, *ttl))
+        });
+        let Some((flow, ttl)) = innermost else {
+            let [macs, source, destination] = [hash(macs), hash(from), hash(to)];
+            let both = hash([source, destination]);
+            let exchange = exchange([from, to], length);
+            return Self { marks: [macs, source, both, both], destination, exchange, ttl: 0 };
+        };
+        let [macs, source, destination] = [hash(macs), hash(flow.source), hash(flow.destination)];
+        let marks = [macs, source, hash([source, destination]), hash(flow)];
+        let exchange = exchange([flow.source, flow.destination], length);
+        Self { marks, destination, exchange, ttl }
     }
 
     fn source(&self) -> u64 {
@@ -76,72 +99,75 @@ fn hash(of: impl Hash) -> u64 {
     hasher.finish()
 }
 
+fn exchange<T: Ord + Hash>([source, destination]: [T; 2], length: u32) -> u64 {
+    let ascend = source <= destination;
+    let ends = if ascend { [source, destination] } else { [destination, source] };
+    hash((ends, length)) & !1 | u64::from(ascend)
+}
+
+/// The directions of packets that are on both sides, in the order of the egress capture; `None` where it is not known.
+fn known(passed: &[Joined<Keys>]) -> Vec<Option<Direction>> {
+    let hops = |packet: &Joined<Keys>| {
+        let [before, after] = packet.marks.map(|keys| i16::from(keys.ttl));
+        before - after
+    };
+    let routed = passed.iter().filter(|packet| hops(packet) != 0).count() * 2 > passed.len();
+    let clocks = if routed { Vec::new() } else { clocks(passed) };
+    let direction = |(index, packet): (usize, &Joined<Keys>)| {
+        let forward = if routed {
+            i64::from(hops(packet))
+        } else {
+            packet.apart_ns().saturating_sub(clocks.get(index).copied().unwrap_or(0))
+        };
+        match forward.signum() {
+            1 => Some(Direction::Forward),
+            -1 => Some(Direction::Reverse),
+            _ => None,
+        }
+    };
+    passed.iter().enumerate().map(direction).collect()
+}
+
+/// The difference of the clocks when each packet passed, from packets and replies to them. None if these do not tell.
+fn clocks(passed: &[Joined<Keys>]) -> Vec<i64> {
+    // The last packet of an exchange that goes one way.
+    let mut last: HashMap<u64, i64> = HashMap::new();
+    let mut spans: Vec<(usize, [i64; 2])> = Vec::new();
+    for (index, packet) in passed.iter().enumerate() {
+        let (exchange, apart_ns) = (packet.marks[0].exchange, packet.apart_ns());
+        if let Some(&other_ns) = last.get(&(exchange ^ 1)) {
+            spans.push((index, [apart_ns.min(other_ns), apart_ns.max(other_ns)]));
+        }
+        last.insert(exchange, apart_ns);
+    }
+    let middle = |at: usize| {
+        let near = at.saturating_sub(AROUND)..(at + AROUND + 1).min(spans.len());
+        let middles = spans[near].iter().map(|(_, [low, high])| low.midpoint(*high));
+        let mut middles: Vec<i64> = middles.collect();
+        middles.sort_unstable();
+        middles[middles.len() / 2]
+    };
+    let middles: Vec<i64> = (0..spans.len()).map(middle).collect();
+    let outside = spans
+        .iter()
+        .zip(&middles)
+        .filter(|((_, [low, high]), middle)| !(low..=high).contains(middle) || low == high);
+    if spans.len() < FEWEST || outside.count() * EXCEPTIONS > spans.len() {
+        return Vec::new();
+    }
+    let at = |index: usize| {
+        let next = spans.partition_point(|(at, _)| *at < index);
+        middles[next.min(spans.len() - 1)]
+    };
+    (0..passed.len()).map(at).collect()
+}
+
 /// A packet that is on both sides.
 struct Passed {
     direction: Direction,
     /// At ingress and at egress.
     keys: [Keys; 2],
-}
-
-/// The first packets of two captures.
-#[derive(Default)]
-pub struct FirstPackets {
-    /// [`None`] of a signature that comes again.
-    entered: HashMap<Signature, Option<(i64, Keys)>>,
-    passed: Vec<Passed>,
-}
-
-impl FirstPackets {
-    /// A packet of the ingress capture. All of these come before those of the egress capture.
-    pub fn enters(&mut self, signature: Signature, stamp_ns: i64, keys: Keys) {
-        let entry = self.entered.entry(signature);
-        entry.and_modify(|known| *known = None).or_insert(Some((stamp_ns, keys)));
-    }
-
-    /// A packet of the egress capture.
-    pub fn leaves(&mut self, signature: Signature, stamp_ns: i64, keys: Keys, window: Window) {
-        let Some(known) = self.entered.get_mut(&signature) else { return };
-        let Some((entered_ns, before)) = known.take() else { return };
-        let latency_ns = stamp_ns.saturating_sub(entered_ns);
-        let direction = if latency_ns < 0 { Direction::Reverse } else { Direction::Forward };
-        // Packets that come back may take as long as others.
-        if window.matches(latency_ns.abs()) {
-            self.passed.push(Passed { direction, keys: [before, keys] });
-        }
-    }
-
-    /// The two directions, where there are two.
-    #[must_use]
-    pub fn directions(self) -> Option<Directions> {
-        let passed = self.passed;
-        let of = |direction| passed.iter().filter(move |one: &&Passed| one.direction == direction);
-        let counts = [of(Direction::Forward).count(), of(Direction::Reverse).count()];
-        if counts.iter().any(|count| *count < FEWEST || count * LEAST < passed.len()) {
-            return None;
-        }
-        // Packets that come back go to where the others came from, or come from where they went.
-        let ends = |side: usize| {
-            let sources: HashSet<u64> =
-                of(Direction::Forward).map(|one| one.keys[side].source()).collect();
-            let goals: HashSet<u64> =
-                of(Direction::Forward).map(|one| one.keys[side].destination).collect();
-            of(Direction::Reverse)
-                .filter(|one| {
-                    let keys = one.keys[side];
-                    goals.contains(&keys.source()) || sources.contains(&keys.destination)
-                })
-                .count()
-        };
-        if (ends(0).max(ends(1))) * 2 < counts[1] {
-            return None;
-        }
-        let levels = 0..Marks::default().len();
-        let ways = levels
-            .filter_map(|level| Some([Ways::of(&passed, 0, level)?, Ways::of(&passed, 1, level)?]));
-        ways.take(1)
-            .next()
-            .map(|ways| Directions { counts: counts.map(|count| count as u64), ways })
-    }
+    apart_ns: i64,
 }
 
 /// Directions of the packets at a tap, by marks of a level.
@@ -152,10 +178,14 @@ struct Ways {
 }
 
 impl Ways {
-    /// `None` where packets of the same marks go both ways.
-    fn of(passed: &[Passed], side: usize, level: usize) -> Option<Self> {
+    /// Those of the coarsest level at which packets of the same marks go one way.
+    fn at(passed: &[Passed], side: usize, rarer: usize) -> Option<Self> {
+        (0..Marks::default().len()).find_map(|level| Self::of(passed, side, level, rarer))
+    }
+
+    fn of(passed: &[Passed], side: usize, level: usize, rarer: usize) -> Option<Self> {
         let mut votes: HashMap<u64, [u64; 2]> = HashMap::new();
-        for Passed { direction, keys } in passed {
+        for Passed { direction, keys, .. } in passed {
             votes.entry(keys[side].marks[level]).or_default()[*direction as usize] += 1;
         }
         let exceptions: u64 = votes.values().map(|[forward, reverse]| forward.min(reverse)).sum();
@@ -164,8 +194,7 @@ impl Ways {
             .map(|[forward, reverse]| forward + reverse)
             .filter(|all| *all >= OFTEN)
             .sum();
-        let all = passed.len() as u64;
-        if exceptions * EXCEPTIONS > all || often * 2 < all {
+        if exceptions as usize * EXCEPTIONS > rarer || often as usize * 2 < passed.len() {
             return None;
         }
         let way = |[forward, reverse]: [u64; 2]| {
@@ -176,6 +205,10 @@ impl Ways {
             known: votes.into_iter().map(|(mark, votes)| (mark, way(votes))).collect(),
         })
     }
+
+    fn way(&self, keys: &Keys) -> Option<Direction> {
+        self.known.get(&keys.marks[self.level]).copied()
+    }
 }
 
 /// Two directions in each of two captures.
@@ -183,17 +216,60 @@ impl Ways {
 pub struct Directions {
     /// Packets that went forward and back, among those that were looked at.
     pub counts: [u64; 2],
+    /// The smallest latencies of both, by the clocks.
+    pub fastest_ns: [i64; 2],
     ways: [Ways; 2],
 }
 
 impl Directions {
+    /// The two directions of packets in the captures, where there are two.
+    #[must_use]
+    pub fn of(ingress: &SampledSide<Keys>, egress: &SampledSide<Keys>) -> Option<Self> {
+        let (joined, each) = join(ingress, egress);
+        let passed = joined.iter().zip(known(&joined)).filter_map(|(packet, direction)| {
+            let (keys, apart_ns) = (packet.marks, packet.apart_ns());
+            Some(Passed { direction: direction?, keys, apart_ns })
+        });
+        let passed: Vec<Passed> = passed.collect();
+        let going = |way| passed.iter().filter(move |one: &&Passed| one.direction == way);
+        let mut ways = [Direction::Forward, Direction::Reverse];
+        let counts = ways.map(|way| going(way).count());
+        ways.sort_by_key(|way| counts[*way as usize]);
+        let [rare, others] = ways;
+        let rarer = counts[rare as usize];
+        if rarer < FEWEST {
+            return None;
+        }
+        // Packets that come back go to where the others came from, or come from where they went.
+        let answer = |side: usize| {
+            let keys = || going(others).map(move |one| one.keys[side]);
+            let sources: HashSet<u64> = keys().map(|keys| keys.source()).collect();
+            let goals: HashSet<u64> = keys().map(|keys| keys.destination).collect();
+            let answers =
+                |keys: &Keys| goals.contains(&keys.source()) || sources.contains(&keys.destination);
+            going(rare).filter(|one| answers(&one.keys[side])).count()
+        };
+        if answer(0).max(answer(1)) * 2 < rarer {
+            return None;
+        }
+        let ways = [Ways::at(&passed, 0, rarer)?, Ways::at(&passed, 1, rarer)?];
+        let mut fastest_ns = [i64::MAX; 2];
+        for Passed { direction, keys, apart_ns } in &passed {
+            if [0, 1].iter().all(|&side| ways[side].way(&keys[side]) == Some(*direction)) {
+                let forward = *direction == Direction::Forward;
+                let latency_ns = if forward { *apart_ns } else { apart_ns.saturating_neg() };
+                let fastest_ns = &mut fastest_ns[*direction as usize];
+                *fastest_ns = latency_ns.min(*fastest_ns);
+            }
+        }
+        Some(Self { counts: counts.map(|count| count as u64 * each), fastest_ns, ways })
+    }
+
     /// Whether a frame of the ingress (0) or egress (1) capture goes that way. One of unknown addresses comes from the side
     /// on which it was seen: had it passed, it would be known.
     #[must_use]
     pub fn has(&self, direction: Direction, side: usize, link: Link, frame: &[u8]) -> bool {
-        let Ways { level, known } = &self.ways[side];
         let unknown = if side == 0 { Direction::Forward } else { Direction::Reverse };
-        let mark = Keys::of(link, frame).marks[*level];
-        known.get(&mark).copied().unwrap_or(unknown) == direction
+        self.ways[side].way(&Keys::of(link, frame, 0)).unwrap_or(unknown) == direction
     }
 }

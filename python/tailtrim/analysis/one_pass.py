@@ -64,7 +64,7 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
         x552_trailer: take stamps from the last eight bytes of each frame.
         nanoseconds: fractions of seconds are these although a pcap says microseconds.
         salvage: use what precedes damage instead of raising.
-        allow_negative: do not raise although most packets left before they entered.
+        allow_negative: do not raise although many packets left before they entered.
         in_order: match identical frames by their order; losses and reordering are not seen.
         direction: only packets that go ``"forward"`` or ``"reverse"``, of captures with both.
         out: where to leave a run directory.
@@ -79,7 +79,7 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
         progress: called about every million frames with the share done, ``None`` if unknown.
 
     Raises:
-        CaptureError: a capture cannot be read, or most packets left before they entered.
+        CaptureError: a capture cannot be read, or many packets left before they entered.
         TwoDirectionsError: packets go two ways.
         OutputError: ``out`` cannot be written.
         ValueError: an option makes no sense.

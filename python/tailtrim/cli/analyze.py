@@ -101,7 +101,7 @@ AllowNegative = Annotated[
     bool,
     typer.Option(
         "--allow-negative",
-        help="Accept captures in which most packets leave before they enter.",
+        help="Accept captures in which many packets leave before they enter.",
     ),
 ]
 InOrder = Annotated[

@@ -212,6 +212,7 @@ class ClockFit:
     egress: tuple[ClockPiece, ...]
     bound_ns: int
     level_kept: bool
+    fastest_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

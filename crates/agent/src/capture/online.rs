@@ -165,7 +165,7 @@ impl Matched {
     /// Writes the result, once all taps have ended as they should.
     pub(super) fn written(self, request: &Capture) -> Result<Analysed, Failure> {
         let Self { analysis, sink } = self;
-        request.matching.check_order(&analysis.summary).or_hint(Exit::Usage)?;
+        request.matching.check_order(&analysis).or_hint(Exit::Usage)?;
         let Some(folder) = &request.analyze else {
             return Ok(Analysed { summary: analysis.summary, around: None });
         };

@@ -1,7 +1,6 @@
 //! A second look for the clocks of the taps, whatever the time between the stamps of a packet.
 
 use super::second_look::SecondLook;
-use crate::source::CaptureInput;
 use std::num::NonZeroUsize;
 use std::thread;
 use tailtrim_tail::analysis::{Analysis, Options, Terms};
@@ -16,7 +15,7 @@ const LACKED: u64 = 1;
 const FEWEST: u64 = 10;
 
 /// Whether both captures have packets that the other one seems to lack.
-fn lack_packets(summary: &Summary) -> bool {
+pub(super) fn lack_packets(summary: &Summary) -> bool {
     let Summary { ingress, egress, .. } = summary;
     let not_left = ingress.lost + ingress.beyond_window + ingress.cut;
     let not_entered = egress.unmatched + egress.cut;
@@ -36,7 +35,7 @@ impl SecondLook {
         if !lack_packets(&analysis.summary) {
             return Ok(false);
         }
-        let [ingress, egress] = self.sampled(options, jobs)?;
+        let [ingress, egress] = self.both_sampled(options, jobs)?;
         let found = apart(&ingress, &egress, options.window);
         let are_apart = !found.is_empty();
         if are_apart {
@@ -55,31 +54,32 @@ impl SecondLook {
         options: &Options,
         jobs: NonZeroUsize,
     ) -> Result<ClockFit, CaptureError> {
-        let [ingress, egress] = self.sampled(options, jobs)?;
+        let [ingress, egress] = self.both_sampled(options, jobs)?;
         Ok(clock_fit(&ingress, &egress))
     }
 
     /// Some packets of both captures.
-    fn sampled(
+    fn both_sampled(
         &self,
         options: &Options,
         jobs: NonZeroUsize,
     ) -> Result<[SampledSide; 2], CaptureError> {
-        let (mut ingress, mut egress) = (self.open(0)?, self.open(1)?);
+        let [mut ingress, mut egress] = [self.open(0)?, self.open(1)?];
         let terms = Terms::of(&mut ingress.capture, &mut egress.capture, options)?;
-        let read = |mut input: CaptureInput, shift_ns: i64| {
-            SampledSide::read(&mut input.capture, terms.signer(), shift_ns)
+        let read = |side: usize| {
+            let shift_ns = if side == 0 { 0 } else { terms.shift_ns() };
+            self.sampled(side, terms.signer(), shift_ns)
         };
         if jobs.get() == 1 {
-            return Ok([read(ingress, 0)?, read(egress, terms.shift_ns())?]);
+            return Ok([read(0)?, read(1)?]);
         }
         thread::scope(|scope| {
-            let ahead = thread::Builder::new().spawn_scoped(scope, || read(ingress, 0));
-            let left = read(egress, terms.shift_ns())?;
+            let ahead = thread::Builder::new().spawn_scoped(scope, || read(0));
+            let left = read(1)?;
             let entered = match ahead.map(thread::ScopedJoinHandle::join) {
                 Ok(Ok(entered)) => entered?,
                 Ok(Err(panic)) => std::panic::resume_unwind(panic),
-                Err(_) => read(self.open(0)?, 0)?,
+                Err(_) => read(0)?,
             };
             Ok([entered, left])
         })

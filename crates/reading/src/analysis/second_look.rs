@@ -1,5 +1,6 @@
 //! A second look at two captures of which packets are in no pair: their frames say why.
 
+use super::clocks::lack_packets;
 use crate::source::{self, CaptureInput, Reading};
 use std::collections::HashSet;
 use std::num::NonZeroUsize;
@@ -7,11 +8,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tailtrim_tail::analysis::{Analysis, AnalysisError, Options, Terms};
 use tailtrim_tail::capture::{CaptureError, Choice, Link, Record};
-use tailtrim_tail::directions::{Direction, Directions, FirstPackets, Keys, LOOKED_AT};
+use tailtrim_tail::clock::SampledSide;
+use tailtrim_tail::directions::{Direction, Directions, HEADERS, Keys};
 use tailtrim_tail::lost::{self, LostFrame};
 use tailtrim_tail::matching::DISORDER_NS;
 use tailtrim_tail::signature::Signer;
 use tailtrim_tail::unmatched::{self, Frame, Kept};
+
+/// Packets at the beginning of each capture that tell of two directions where nothing else makes them likely.
+const LIKELY: u64 = 1 << 13;
 
 /// Bytes of a frame in no pair that are kept: the headers of a tunnel, those of the packet in it, and some of its payload.
 const HEAD: usize = 256;
@@ -45,7 +50,7 @@ impl SecondLook {
     /// They cannot be read, or have one direction only.
     pub(crate) fn asked(mut self, options: &Options) -> Result<Self, AnalysisError> {
         let Some(direction) = options.direction else { return Ok(self) };
-        let directions = self.directions(options)?.ok_or(AnalysisError::OneDirection)?;
+        let directions = self.directions(options, u64::MAX)?.ok_or(AnalysisError::OneDirection)?;
         self.going = Some((direction, Arc::new(directions)));
         if direction == Direction::Reverse {
             self.sides.reverse();
@@ -54,45 +59,60 @@ impl SecondLook {
     }
 
     /// The directions of the first packets, where there are two.
-    fn directions(&self, options: &Options) -> Result<Option<Directions>, CaptureError> {
+    fn directions(
+        &self,
+        options: &Options,
+        first: u64,
+    ) -> Result<Option<Directions>, CaptureError> {
         let [mut ingress, mut egress] = [self.open(0)?, self.open(1)?];
         let terms = Terms::of(&mut ingress.capture, &mut egress.capture, options)?;
-        let mut packets = FirstPackets::default();
-        let mut seen = 0;
-        each(ingress, HEAD, terms.signer(), |record, link, head| {
-            packets.enters(record.signature, record.stamp_ns, Keys::of(link, head));
-            seen += 1;
-            seen < LOOKED_AT
-        })?;
-        seen = 0;
-        each(egress, HEAD, terms.signer(), |record, link, head| {
-            let stamp_ns = record.stamp_ns.saturating_add(terms.shift_ns());
-            packets.leaves(record.signature, stamp_ns, Keys::of(link, head), options.window);
-            seen += 1;
-            seen < 2 * LOOKED_AT
-        })?;
-        Ok(packets.directions())
+        let read = |source, shift_ns| {
+            let mut side = SampledSide::new(shift_ns);
+            each(source, HEADERS, terms.signer(), |packet, record, link, head| {
+                side.add(record, packet, || Keys::of(link, head, record.length));
+                packet < first
+            })?;
+            Ok::<_, CaptureError>(side)
+        };
+        Ok(Directions::of(&read(ingress, 0)?, &read(egress, terms.shift_ns())?))
     }
 
     /// Adds to the warnings what explains packets in no pair, and negative latencies: one explanation ends the search.
     /// Captures without any are not read again.
     pub(super) fn explain(&self, analysis: &mut Analysis, options: &Options, jobs: NonZeroUsize) {
+        // They were read a moment ago. If another process has changed or removed one since, nothing more can be said.
         if self.going.is_none()
-            && unmatched::may_go_both_ways(&analysis.leftovers, &analysis.summary)
-            && let Ok(Some(directions)) = self.directions(options)
+            && let Ok(Some(directions)) = self.unasked_directions(analysis, options)
         {
             unmatched::tell_directions(&directions, &mut analysis.summary);
             return;
         }
-        // They were read a moment ago. If another process has changed or removed one since, nothing more can be said.
         if let Ok(true) = self.tell_clocks(analysis, options, jobs) {
             return;
+        }
+        if let Some((direction, directions)) = &self.going
+            && !options.fit_clocks
+        {
+            unmatched::tell_clocks_of(*direction, directions, &mut analysis.summary);
         }
         if unmatched::is_worth_a_look(&analysis.leftovers, &analysis.summary)
             && let Ok((kept, terms)) = self.kept(analysis, options)
         {
             unmatched::explain(kept, &terms, options, &mut analysis.summary);
         }
+    }
+
+    /// The directions, if the first packets have two, or all where the result makes them likely.
+    fn unasked_directions(
+        &self,
+        analysis: &Analysis,
+        options: &Options,
+    ) -> Result<Option<Directions>, CaptureError> {
+        let found = self.directions(options, LIKELY)?;
+        let likely = unmatched::may_go_both_ways(&analysis.leftovers, &analysis.summary)
+            || lack_packets(&analysis.summary)
+            || options.fit_clocks;
+        if found.is_some() || !likely { Ok(found) } else { self.directions(options, u64::MAX) }
     }
 
     fn kept(&self, analysis: &Analysis, options: &Options) -> Result<(Kept, Terms), CaptureError> {
@@ -146,6 +166,29 @@ impl SecondLook {
             })
         }
     }
+
+    /// Some packets of a side, also of those that come back if one direction counts: their clocks are the same. Numbers are
+    /// those of packets that count, or of the next one.
+    pub(super) fn sampled(
+        &self,
+        side: usize,
+        signer: &Signer,
+        shift_ns: i64,
+    ) -> Result<SampledSide, CaptureError> {
+        let mut whole = self.whole(side)?;
+        if self.going.is_none() {
+            return SampledSide::read(&mut whole.capture, signer, shift_ns);
+        }
+        let (taken, mut sampled, mut left) = (self.taken(side), SampledSide::new(shift_ns), 0);
+        each(whole, HEADERS, signer, |packet, record, link, head| {
+            let counts = taken(link, head);
+            let direction = if counts { Direction::Forward } else { Direction::Reverse };
+            sampled.add(record, packet - left, || direction);
+            left += u64::from(!counts);
+            true
+        })?;
+        Ok(sampled)
+    }
 }
 
 /// The frames with these stamps, and the first ones. The stamps of the capture are `shift_ns` smaller.
@@ -158,7 +201,7 @@ fn read(
     let last_ns =
         wanted.iter().max().map_or(i64::MIN, |last_ns| last_ns.saturating_add(DISORDER_NS));
     let (mut found, mut first, mut read_ns) = (Vec::new(), Vec::new(), i64::MIN);
-    each(source, WHOLE, terms.signer(), |record, link, bytes| {
+    each(source, WHOLE, terms.signer(), |_, record, link, bytes| {
         let (stamp_ns, length) = (record.stamp_ns.saturating_add(shift_ns), record.length);
         read_ns = read_ns.max(stamp_ns);
         let frame = |most: usize| {
@@ -177,16 +220,16 @@ fn read(
     Ok((found, first))
 }
 
-/// Shows the stamped packets of a capture with the first bytes of their frames, to the end of a batch for which `show` says
-/// that it is enough.
+/// Shows the stamped packets of a capture, each with its number and the first bytes of its frame, to the end of a batch for
+/// which `show` says that it is enough.
 fn each(
     source: CaptureInput,
     most_bytes: usize,
     signer: &Signer,
-    mut show: impl FnMut(&Record, Link, &[u8]) -> bool,
+    mut show: impl FnMut(u64, &Record, Link, &[u8]) -> bool,
 ) -> Result<(), CaptureError> {
     let (mut capture, mut batch) = (source.capture, Vec::new());
-    let (mut bytes, mut ends, mut goes_on) = (Vec::new(), Vec::new(), true);
+    let (mut bytes, mut ends, mut goes_on, mut packets) = (Vec::new(), Vec::new(), true, 0);
     while goes_on {
         bytes.clear();
         ends.clear();
@@ -195,10 +238,12 @@ fn each(
             ends.push((link, bytes.len()));
         })?;
         let mut begin = 0;
-        for (record, &(link, end)) in batch.iter().filter(|one| one.stamped).zip(&ends) {
-            goes_on &= show(record, link, &bytes[begin..end]);
+        let stamped = (packets + 1..).zip(&batch).filter(|(_, record)| record.stamped);
+        for ((packet, record), &(link, end)) in stamped.zip(&ends) {
+            goes_on &= show(packet, record, link, &bytes[begin..end]);
             begin = end;
         }
+        packets += batch.len() as u64;
     }
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use tailtrim_reading::analysis::analyze;
 use tailtrim_reading::source::{Reading, open};
-use tailtrim_tail::analysis::{AnalysisError, Options};
+use tailtrim_tail::analysis::{Analysis, AnalysisError, Options};
 use tailtrim_tail::summary::{Summary, Warning};
 use tempfile::TempDir;
 
@@ -137,27 +137,26 @@ pub(crate) fn options() -> Options {
 pub(crate) fn try_analyze(
     taps: &[Packets; 2],
     options: &Options,
-) -> Result<Summary, AnalysisError> {
+) -> Result<Analysis, AnalysisError> {
     let folder = TempDir::new().unwrap();
     let paths = ["in.pcap", "out.pcap"].map(|name| folder.path().join(name));
     for (path, packets) in paths.iter().zip(taps) {
         fs::write(path, pcap(packets)).unwrap();
     }
-    let mut summaries = [1, 2, 4].map(|jobs| {
+    let mut analyses = [1, 2, 4].map(|jobs| {
         let [ingress, egress] = [0, 1].map(|side| open(&paths[side], Reading::default()).unwrap());
         let jobs = NonZeroUsize::new(jobs).unwrap();
         analyze(ingress, egress, jobs, options, &mut (), |_, _| ControlFlow::Continue(()))
-            .map(|analysis| analysis.summary)
     });
-    let texts = summaries.each_ref().map(|summary| {
-        summary.as_ref().map(|summary| serde_json::to_string(summary).unwrap()).ok()
+    let texts = analyses.each_ref().map(|analysis| {
+        analysis.as_ref().map(|analysis| serde_json::to_string(&analysis.summary).unwrap()).ok()
     });
     assert!(texts.iter().all(|text| *text == texts[0]), "the same on any number of cores");
-    std::mem::replace(&mut summaries[0], Err(AnalysisError::Stopped))
+    std::mem::replace(&mut analyses[0], Err(AnalysisError::Stopped))
 }
 
 pub(crate) fn summary(taps: &[Packets; 2], options: &Options) -> Summary {
-    try_analyze(taps, options).unwrap()
+    try_analyze(taps, options).unwrap().summary
 }
 
 /// The warning of this code.

@@ -1,9 +1,10 @@
 //! Check of the order of captures: packets leave after they enter.
 
+use super::Analysis;
 use crate::summary::{Summary, grouped};
 use tailtrim_stats::Probability;
 
-/// Captures whose packets mostly left before, or when, they entered, or go two ways.
+/// Captures of which many packets left before, or when, they entered, or which go two ways.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OrderError {
     /// Every packet has the same stamp on both sides.
@@ -21,11 +22,11 @@ pub enum OrderError {
         /// The warning.
         text: String,
     },
-    /// Most packets left before they entered.
+    /// Many packets left before they entered.
     #[error(
-        "{} of {} packets left before they entered (median latency {median_ns} ns): ingress and egress are swapped, \
-         or the clocks of the taps disagree",
-        grouped(*not_positive), grouped(*samples)
+        "{} of {} packets left before they entered (median latency {median_ns} ns): {}the clocks of the taps disagree",
+        grouped(*not_positive), grouped(*samples),
+        if *median_ns > 0 { "" } else { "ingress and egress are swapped, or " }
     )]
     Negative {
         /// Packets whose latency is not positive.
@@ -37,13 +38,16 @@ pub enum OrderError {
     },
 }
 
-impl Summary {
-    /// Whether most packets left after they entered. A few that did not are the taps' clocks, and a warning.
+/// Packets of which one, or more, has a negative latency, where p99 is wrong too: the clocks make others late by as much.
+const MANY: u64 = 100;
+
+impl Analysis {
+    /// Whether packets left after they entered. A few that did not are the taps' clocks, and a warning.
     ///
     /// # Errors
-    /// [`OrderError`] where the median latency is not positive, or packets go two ways.
+    /// [`OrderError`] where many did not, the median latency is not positive, or packets go two ways.
     pub fn check_order(&self) -> Result<(), OrderError> {
-        let Self { samples, latency_ns, warnings, .. } = self;
+        let Summary { samples, latency_ns, warnings, clock_fit, .. } = &self.summary;
         if let Some(warning) = warnings.iter().find(|one| one.code == "two_directions") {
             return Err(OrderError::TwoDirections { text: warning.text.clone() });
         }
@@ -52,14 +56,14 @@ impl Summary {
         // The clocks are told as wrong already, unless no packet at all left after it entered. With a correction the
         // fastest packets may have no latency.
         let told = warnings.iter().any(|warning| warning.invalidates) && not_positive < *samples;
-        if self.clock_fit.is_some() || told {
+        if clock_fit.is_some() || told {
             return Ok(());
         }
-        let median = latency_ns.quantiles.iter().find(|quantile| quantile.p == Probability::P50);
-        let Some(median_ns) = median.and_then(|quantile| quantile.value).filter(|ns| *ns <= 0)
-        else {
+        let Some(median_ns) = self.latencies.quantile(Probability::P50) else { return Ok(()) };
+        let negative = samples - self.latencies.count_above(-1);
+        if median_ns > 0 && negative * MANY < *samples {
             return Ok(());
-        };
+        }
         if latency_ns.min == Some(0) && latency_ns.max == Some(0) {
             return Err(OrderError::Same { samples: *samples });
         }

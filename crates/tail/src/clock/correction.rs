@@ -36,8 +36,13 @@ pub struct ClockFit {
     pub egress: Vec<CorrectionPiece>,
     /// Latencies may be wrong by so much against that of the fastest packets.
     pub bound_ns: i64,
-    /// Whether the fastest packets keep the latency that they have at first; otherwise they have none.
+    /// Whether the fastest packets keep the latency that they have at first; otherwise they have none, or that of
+    /// [both directions](Self::fastest_ns).
     pub level_kept: bool,
+    /// Latency that the fastest packets of both directions are taken to have where they cannot have what they have at
+    /// first: half of what they take together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fastest_ns: Option<i64>,
 }
 
 impl ClockFit {

@@ -94,10 +94,17 @@ pub(crate) fn faults(envelope: &Envelope, median_ns: i64, variation: &Histogram)
 pub(crate) struct Line {
     /// The first of its packets.
     pub(crate) from: usize,
-    /// Latency on it at a time.
-    pub(crate) at_ns: i64,
-    pub(crate) ns: f64,
+    /// A time, and the latency on it then.
+    at_ns: i64,
+    ns: f64,
     pub(crate) slope: f64,
+}
+
+impl Line {
+    /// Latency on it at a time.
+    pub(crate) fn at(&self, at_ns: i64) -> i64 {
+        (self.ns + self.slope * at_ns.saturating_sub(self.at_ns) as f64) as i64
+    }
 }
 
 /// Lines below the latencies of packets, a bin each: one that is level unless several explain much more. They may be wrong

@@ -2,9 +2,10 @@
 
 use super::correction::{ClockFit, CorrectionPiece};
 use super::envelope::Bin;
-use super::faults::lines;
+use super::faults::{Line, lines};
 use super::sampled::{Joined, SampledSide, SetBack, join};
 use super::words::{known, moment, size};
+use crate::directions::Direction;
 use crate::matching::Window;
 use crate::summary::{Warning, grouped};
 
@@ -57,7 +58,8 @@ fn levels(joined: &[Joined]) -> Vec<Level> {
 /// Warnings of packets that both captures have, but too far apart to be matched.
 #[must_use]
 pub fn apart(ingress: &SampledSide, egress: &SampledSide, window: Window) -> Vec<Warning> {
-    let (joined, each) = join(ingress, egress);
+    let (mut joined, each) = join(ingress, egress);
+    joined.retain(|packet| packet.marks == [Direction::Forward; 2]);
     let levels = levels(&joined);
     let ends = levels.iter().skip(1).map(|level| level.from).chain([joined.len()]);
     let [matched_ns, beyond_ns, _] = window.bounds_ns();
@@ -132,10 +134,16 @@ fn stepped(joined: &[Joined], at: usize, step_ns: i64) -> String {
     format!("the {side} clock is set {forward} by {by}{} at {at} (its packet {packet})", known(ns))
 }
 
-/// Correction of the clocks so that the fastest packets take equally long all the time.
+/// Correction of the clocks so that the fastest packets take equally long all the time, and in both directions if there
+/// are two: to those that come back a clock that is ahead does the opposite.
 #[must_use]
 pub fn clock_fit(ingress: &SampledSide, egress: &SampledSide) -> ClockFit {
-    let (joined, _) = join(ingress, egress);
+    let (mut joined, _) = join(ingress, egress);
+    joined.retain(|packet| packet.marks[0] == packet.marks[1]);
+    let forward = |packet: &Joined| packet.marks[0] == Direction::Forward;
+    // Lines are drawn below those of which there are more.
+    let fitted = joined.iter().filter(|packet| forward(packet)).count() * 2 >= joined.len();
+    let sign = if fitted { 1 } else { -1 };
     let levels = levels(&joined);
     let set_back = |side: &SampledSide| side.set_back.iter().map(piece).collect::<Vec<_>>();
     let Some(first) = levels.first().copied() else {
@@ -149,7 +157,7 @@ pub fn clock_fit(ingress: &SampledSide, egress: &SampledSide) -> ClockFit {
     // Time as the egress clock has it, without what it was set by.
     let (mut last_ns, mut ahead_ns) = (i64::MIN, 0_i64);
     let bin = |(index, packet): (usize, &Joined)| {
-        let least_ns = packet.apart_ns().saturating_sub(level_at(index));
+        let least_ns = packet.apart_ns().saturating_sub(level_at(index)).saturating_mul(sign);
         let mut at_ns = packet.left.1.saturating_sub(level_at(index)).saturating_add(ahead_ns);
         let back_ns = last_ns.saturating_sub(at_ns);
         if last_ns != i64::MIN && back_ns >= BACK_NS {
@@ -159,10 +167,20 @@ pub fn clock_fit(ingress: &SampledSide, egress: &SampledSide) -> ClockFit {
         Bin { least_ns, at_ns: last_ns, most_ns: least_ns, count: 1 }
     };
     let bins: Vec<Bin> = joined.iter().enumerate().map(bin).collect();
-    let (pieces, bound_ns) = lines(&bins);
-    let kept_ns = pieces[0].ns as i64;
-    let level_kept = (0..APART_NS).contains(&kept_ns);
-    let goal_ns = if level_kept { kept_ns } else { 0 };
+    let indices: Vec<usize> =
+        (0..joined.len()).filter(|&index| forward(&joined[index]) == fitted).collect();
+    let (pieces, bound_ns) = drawn(&bins, &indices);
+    let line = |index: usize| {
+        let line = pieces.iter().rev().find(|piece| piece.from <= index).unwrap_or(&pieces[0]);
+        (line.at(bins[index].at_ns), line.slope)
+    };
+    let others = (0..joined.len()).filter(|&index| forward(&joined[index]) != fitted);
+    let both_ns = others.map(|index| line(index).0.saturating_sub(bins[index].least_ns)).min();
+    // Where packets of both directions can take so long, nothing tells how the clocks are apart.
+    let kept_ns = line(0).0;
+    let level_kept = (0..both_ns.unwrap_or(APART_NS)).contains(&kept_ns);
+    let fastest_ns = both_ns.filter(|_| !level_kept).map(|ns| ns.max(0) / 2);
+    let goal_ns = if level_kept { kept_ns } else { fastest_ns.unwrap_or(0) };
     let mut begins: Vec<(u64, usize)> = levels
         .iter()
         .map(|level| level.from)
@@ -178,24 +196,40 @@ pub fn clock_fit(ingress: &SampledSide, egress: &SampledSide) -> ClockFit {
     begins.dedup_by_key(|begin| begin.0);
     let corrections = begins.into_iter().filter(|(_, index)| *index < joined.len());
     let corrections = corrections.map(|(packet, index)| {
-        let line = pieces.iter().rev().find(|piece| piece.from <= index).unwrap_or(&pieces[0]);
+        let (line_ns, slope) = line(index);
         let add_ns = egress.set_back.iter().rev().find(|back| back.packet <= packet);
         let add_ns = add_ns.map_or(0, |back| back.add_ns);
         let Joined { left, .. } = joined[index];
-        let at_ns = bins[index].at_ns;
-        let over_ns = (line.ns + line.slope * at_ns.saturating_sub(line.at_ns) as f64) as i64;
         CorrectionPiece {
             packet,
             from_ns: left.1.saturating_sub(add_ns),
             offset_ns: level_at(index)
                 .saturating_sub(add_ns)
-                .saturating_add(over_ns)
-                .saturating_sub(goal_ns),
-            rate_ppt: (line.slope * 1e12) as i64,
+                .saturating_add(line_ns.saturating_sub(goal_ns).saturating_mul(sign)),
+            rate_ppt: (slope * 1e12) as i64 * sign,
         }
     });
     let corrections = corrections.skip_while(|piece| piece.offset_ns == 0 && piece.rate_ppt == 0);
-    ClockFit { ingress: set_back(ingress), egress: corrections.collect(), bound_ns, level_kept }
+    let (ingress, egress) = (set_back(ingress), corrections.collect());
+    ClockFit { ingress, egress, bound_ns, level_kept, fastest_ns }
+}
+
+/// Lines below some of the bins, each from the packet on that it is closer to than the line before.
+fn drawn(bins: &[Bin], below: &[usize]) -> (Vec<Line>, i64) {
+    let (mut pieces, bound_ns) = lines(&below.iter().map(|&index| bins[index]).collect::<Vec<_>>());
+    let off = |piece: &Line, bin: &Bin| bin.least_ns.abs_diff(piece.at(bin.at_ns));
+    let mut before: Option<Line> = None;
+    for piece in &mut pieces {
+        let after = *piece;
+        piece.from = below[after.from];
+        if let Some(before) = before.replace(after) {
+            // Those of the other direction may tell that a clock was set before.
+            let between = &bins[below[after.from - 1] + 1..piece.from];
+            let set = between.iter().rev().take_while(|bin| off(&after, bin) < off(&before, bin));
+            piece.from -= set.count();
+        }
+    }
+    (pieces, bound_ns)
 }
 
 fn piece(back: &SetBack) -> CorrectionPiece {

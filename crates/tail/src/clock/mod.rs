@@ -22,3 +22,5 @@ pub use correction::{ClockFit, CorrectionPiece};
 pub(crate) use fit::STEEPEST;
 pub use levels::{apart, clock_fit};
 pub use sampled::SampledSide;
+pub(crate) use sampled::{Joined, join};
+pub use told::of_directions;

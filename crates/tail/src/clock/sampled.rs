@@ -4,19 +4,21 @@
 //! signatures are the same on both sides, and few enough to be kept until both captures are read.
 
 use crate::analysis::Source;
-use crate::capture::CaptureError;
+use crate::capture::{CaptureError, Record};
+use crate::directions::Direction;
 use crate::matching::DISORDER_NS;
 use crate::signature::{Signature, Signer};
 
-/// Packets of a side that are kept at most: 16 MB.
-const MOST: usize = 1 << 19;
+/// Bytes of the packets of a side that are kept at most.
+const MOST: usize = 1 << 24;
 
 /// A packet that is kept.
 #[derive(Debug, Clone, Copy)]
-struct Kept {
+struct Kept<M> {
     signature: Signature,
     packet: u64,
     stamp_ns: i64,
+    mark: M,
 }
 
 /// A clock that was set back: stamps go on from an earlier time.
@@ -29,23 +31,30 @@ pub(crate) struct SetBack {
     pub(crate) add_ns: i64,
 }
 
-/// Some packets of a capture.
+/// Some packets of a capture, each with a mark: its direction from this side to the other one, or what tells of it.
 #[derive(Debug)]
-pub struct SampledSide {
+pub struct SampledSide<M = Direction> {
+    /// Added to each stamp.
+    shift_ns: i64,
     /// Of 2^bits packets one is kept.
     bits: u32,
-    kept: Vec<Kept>,
+    kept: Vec<Kept<M>>,
     pub(crate) set_back: Vec<SetBack>,
+    /// The largest stamp so far, as if the clock had never been set back, and how far it is behind the one before.
+    largest_ns: i64,
+    gap_ns: i64,
 }
 
 /// A packet on both sides, each with its number from 1 and its stamp as if the clocks had never been set back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Joined {
+pub(crate) struct Joined<M = Direction> {
     pub(crate) entered: (u64, i64),
     pub(crate) left: (u64, i64),
+    /// At ingress and at egress.
+    pub(crate) marks: [M; 2],
 }
 
-impl Joined {
+impl<M> Joined<M> {
     /// Time between the stamps.
     pub(crate) fn apart_ns(&self) -> i64 {
         self.left.1.saturating_sub(self.entered.1)
@@ -53,45 +62,55 @@ impl Joined {
 }
 
 impl SampledSide {
-    /// Reads a source to its end. `shift_ns` is added to each stamp.
+    /// Reads a source of one direction to its end. `shift_ns` is added to each stamp.
     ///
     /// # Errors
-    /// The errors of [`Source::read`].
+    /// Those of [`Source::read`].
     pub fn read(
         source: &mut impl Source,
         signer: &Signer,
         shift_ns: i64,
     ) -> Result<Self, CaptureError> {
-        let mut side = Self { bits: 0, kept: Vec::new(), set_back: Vec::new() };
+        let mut side = Self::new(shift_ns);
         let (mut batch, mut packet) = (Vec::new(), 0);
-        let (mut largest_ns, mut gap_ns, mut add_ns) = (i64::MIN, 0, 0);
         while source.read(signer, &mut batch)? {
             for record in &batch {
                 packet += 1;
-                if !record.stamped {
-                    continue;
+                if record.stamped {
+                    side.add(record, packet, || Direction::Forward);
                 }
-                let shifted_ns = record.stamp_ns.saturating_add(shift_ns);
-                let mut stamp_ns = shifted_ns.saturating_add(add_ns);
-                if largest_ns.saturating_sub(stamp_ns) >= DISORDER_NS {
-                    // As far behind the packet before as that was behind the one before it.
-                    add_ns = largest_ns.saturating_add(gap_ns).saturating_sub(shifted_ns);
-                    stamp_ns = shifted_ns.saturating_add(add_ns);
-                    side.set_back.push(SetBack { packet, stamp_ns: record.stamp_ns, add_ns });
-                } else if largest_ns != i64::MIN {
-                    gap_ns = stamp_ns.saturating_sub(largest_ns).max(0);
-                }
-                largest_ns = largest_ns.max(stamp_ns);
-                side.keep(Kept { signature: record.signature, packet, stamp_ns });
             }
         }
         Ok(side)
     }
+}
 
-    fn keep(&mut self, kept: Kept) {
-        if is_chosen(kept.signature, self.bits) {
-            self.kept.push(kept);
-            while self.kept.len() > MOST {
+impl<M: Copy> SampledSide<M> {
+    /// One without packets. `shift_ns` is added to each stamp.
+    #[must_use]
+    pub fn new(shift_ns: i64) -> Self {
+        let (kept, set_back) = (Vec::new(), Vec::new());
+        Self { shift_ns, bits: 0, kept, set_back, largest_ns: i64::MIN, gap_ns: 0 }
+    }
+
+    /// Adds the next stamped packet, with its number from 1.
+    pub fn add(&mut self, record: &Record, packet: u64, mark: impl FnOnce() -> M) {
+        let shifted_ns = record.stamp_ns.saturating_add(self.shift_ns);
+        let added_ns = self.set_back.last().map_or(0, |back| back.add_ns);
+        let mut stamp_ns = shifted_ns.saturating_add(added_ns);
+        if self.largest_ns.saturating_sub(stamp_ns) >= DISORDER_NS {
+            // As far behind the packet before as that was behind the one before it.
+            let add_ns = self.largest_ns.saturating_add(self.gap_ns).saturating_sub(shifted_ns);
+            stamp_ns = shifted_ns.saturating_add(add_ns);
+            self.set_back.push(SetBack { packet, stamp_ns: record.stamp_ns, add_ns });
+        } else if self.largest_ns != i64::MIN {
+            self.gap_ns = stamp_ns.saturating_sub(self.largest_ns).max(0);
+        }
+        self.largest_ns = self.largest_ns.max(stamp_ns);
+        if is_chosen(record.signature, self.bits) {
+            let signature = record.signature;
+            self.kept.push(Kept { signature, packet, stamp_ns, mark: mark() });
+            while self.kept.len() > MOST / size_of::<Kept<M>>() {
                 self.bits += 1;
                 let bits = self.bits;
                 self.kept.retain(|kept| is_chosen(kept.signature, bits));
@@ -100,7 +119,7 @@ impl SampledSide {
     }
 
     /// Those whose signature no other one has.
-    fn unique(&self, bits: u32) -> Vec<Kept> {
+    fn unique(&self, bits: u32) -> Vec<Kept<M>> {
         let mut kept = self.kept.clone();
         kept.retain(|kept| is_chosen(kept.signature, bits));
         kept.sort_unstable_by_key(|kept| (kept.signature, kept.packet));
@@ -115,7 +134,10 @@ fn is_chosen(signature: Signature, bits: u32) -> bool {
 }
 
 /// Packets on both sides, in the order of the egress capture, and how many packets each stands for.
-pub(crate) fn join(ingress: &SampledSide, egress: &SampledSide) -> (Vec<Joined>, u64) {
+pub(crate) fn join<M: Copy>(
+    ingress: &SampledSide<M>,
+    egress: &SampledSide<M>,
+) -> (Vec<Joined<M>>, u64) {
     let bits = ingress.bits.max(egress.bits);
     let (entered, left) = (ingress.unique(bits), egress.unique(bits));
     let mut left = left.into_iter().peekable();
@@ -123,11 +145,12 @@ pub(crate) fn join(ingress: &SampledSide, egress: &SampledSide) -> (Vec<Joined>,
     for entered in entered {
         while left.next_if(|left| left.signature < entered.signature).is_some() {}
         if let Some(left) = left.next_if(|left| left.signature == entered.signature) {
+            let marks = [entered.mark, left.mark];
             let (entered, left) =
                 ((entered.packet, entered.stamp_ns), (left.packet, left.stamp_ns));
-            joined.push(Joined { entered, left });
+            joined.push(Joined { entered, left, marks });
         }
     }
-    joined.sort_unstable_by_key(|packet| packet.left.0);
+    joined.sort_unstable_by_key(|packet| packet.left);
     (joined, 1 << bits)
 }

@@ -115,17 +115,46 @@ pub(crate) fn corrected(fit: &ClockFit, samples: u64) -> Warning {
             format!("the {side} clock is corrected {}{more}", told.join(", "))
         })
         .collect();
-    let fastest = if fit.level_kept {
-        "keep the latency that they have at first"
-    } else {
-        "are taken to have none"
+    let fastest = match fit.fastest_ns {
+        Some(ns) => format!(
+            "what the fastest packets take in both directions together is known: they are taken to need {} in each",
+            size(ns)
+        ),
+        None if fit.level_kept => only_beyond("keep the latency that they have at first"),
+        None => only_beyond("are taken to have none"),
     };
-    let text = format!(
-        "{}; this can be off by {}, and only latency beyond that of the fastest packets is known: these {fastest}",
-        told.join("; "),
-        size(fit.bound_ns),
-    );
+    let text =
+        format!("{}; this can be off by {}, and {fastest}", told.join("; "), size(fit.bound_ns),);
     Warning { code: "clock_fit", count: samples, text, invalidates: false }
+}
+
+fn only_beyond(fastest: &str) -> String {
+    format!("only latency beyond that of the fastest packets is known: these {fastest}")
+}
+
+/// Warning of clocks by which the fastest packets of one of two directions take no time, of latencies in that which counts
+/// and in the other one.
+#[must_use]
+pub fn of_directions([ours_ns, back_ns]: [i64; 2], samples: u64) -> Option<Warning> {
+    let both_ns = ours_ns.saturating_add(back_ns);
+    if both_ns <= 0 || ours_ns.min(back_ns) > 0 {
+        return None;
+    }
+    let by_ns = ours_ns.saturating_sub(back_ns) / 2;
+    let ahead = if by_ns > 0 { "ahead of" } else { "behind" };
+    let text = format!(
+        "the egress clock is {} {ahead} the ingress clock, within {}: by these clocks the fastest packets take {} in this \
+         direction and {} in the other; {CORRECTED}",
+        size(by_ns),
+        size(both_ns / 2),
+        signed(ours_ns),
+        signed(back_ns),
+    );
+    Some(Warning { code: "clock_offset", count: samples, text, invalidates: true })
+}
+
+fn signed(ns: i64) -> String {
+    format!("{}{}", if ns < 0 { "−" } else { "" }, size(ns))
 }
 
 /// Part of the median latency below which the step of stamps does not matter.

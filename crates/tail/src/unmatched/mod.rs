@@ -12,7 +12,8 @@ mod pairing;
 mod repeated;
 
 use crate::analysis::{LostPacket, Options, Terms};
-use crate::directions::Directions;
+use crate::clock::of_directions;
+use crate::directions::{Direction, Directions};
 use crate::matching::{Decided, Fate};
 use crate::signature::Signer;
 use crate::summary::{Summary, Warning, grouped};
@@ -108,12 +109,27 @@ pub fn may_go_both_ways(leftovers: &Leftovers, summary: &Summary) -> bool {
 pub fn tell_directions(directions: &Directions, summary: &mut Summary) {
     let [forward, reverse] = directions.counts.map(grouped);
     let text = format!(
-        "both captures have packets of two directions (of the first ones, {forward} from ingress to egress and {reverse} back), \
+        "both captures have packets of two directions (of those looked at, {forward} from ingress to egress and {reverse} back), \
          which must be analysed one by one: --direction forward or --direction reverse"
     );
-    // Packets that come back leave before they enter, whatever the clocks.
-    summary.warnings.retain(|warning| warning.code != "not_positive");
+    // Latencies of both at once tell nothing of the clocks.
+    summary
+        .warnings
+        .retain(|warning| warning.code != "not_positive" && !warning.code.starts_with("clock_"));
     summary.warnings.push(warning("two_directions", directions.counts[1] as usize, text));
+}
+
+/// Adds to the warnings of the summary of a direction that the clocks are apart, if they are by what both take.
+pub fn tell_clocks_of(direction: Direction, directions: &Directions, summary: &mut Summary) {
+    let [forward_ns, reverse_ns] = directions.fastest_ns;
+    let fastest_ns = match direction {
+        Direction::Forward => [forward_ns, reverse_ns],
+        Direction::Reverse => [reverse_ns, forward_ns],
+    };
+    if let Some(warning) = of_directions(fastest_ns, summary.samples) {
+        summary.warnings.retain(|warning| warning.code != "not_positive");
+        summary.warnings.insert(0, warning);
+    }
 }
 
 /// Adds to the warnings of a summary what explains its packets in no pair.

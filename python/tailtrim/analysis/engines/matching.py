@@ -59,7 +59,7 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
         The same as :func:`tailtrim.analyze` of the captures.
 
     Raises:
-        CaptureError: most packets left before they entered.
+        CaptureError: many packets left before they entered.
         EngineError: the engine broke.
         OutputError: ``out`` cannot be written.
 

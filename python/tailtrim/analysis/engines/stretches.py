@@ -58,7 +58,7 @@ def analyze_captures(  # noqa: PLR0913 - keyword-only options, each with a defau
         pcap files, or packets come again much later.
 
     Raises:
-        CaptureError: a capture cannot be read; or most packets left before they entered.
+        CaptureError: a capture cannot be read; or many packets left before they entered.
         EngineError: the cluster does not answer, or has no captures at these paths.
 
     """

@@ -98,16 +98,16 @@ fn late_positions_share_the_last_histogram() {
 fn swapped_captures_and_one_capture_twice_are_no_result() {
     let (ingress, egress) = steady(100);
     let (ingress, egress) = (pcap(&ingress), pcap(&egress));
-    assert_eq!(run(&ingress, &egress, &options()).summary.check_order(), Ok(()));
-    let swapped = run(&egress, &ingress, &options()).summary.check_order().unwrap_err();
+    assert_eq!(run(&ingress, &egress, &options()).check_order(), Ok(()));
+    let swapped = run(&egress, &ingress, &options()).check_order().unwrap_err();
     assert!(
         matches!(swapped, OrderError::Negative { not_positive: 100, samples: 100, median_ns: ..0 }),
         "{swapped:?}"
     );
-    let same = run(&ingress, &ingress, &options()).summary.check_order();
+    let same = run(&ingress, &ingress, &options()).check_order();
     assert_eq!(same, Err(OrderError::Same { samples: 100 }));
     // Without a match, nothing is known of the order.
-    assert_eq!(run(&ingress, &pcap(&[]), &options()).summary.check_order(), Ok(()));
+    assert_eq!(run(&ingress, &pcap(&[]), &options()).check_order(), Ok(()));
 }
 
 #[test]
