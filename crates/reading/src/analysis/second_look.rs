@@ -10,10 +10,7 @@ use tailtrim_tail::capture::{CaptureError, CaptureReader, Choice, Link, Record};
 use tailtrim_tail::directions::{Direction, Directions, FirstPackets, Keys, LOOKED_AT};
 use tailtrim_tail::matching::DISORDER_NS;
 use tailtrim_tail::signature::Signer;
-use tailtrim_tail::unmatched::{self, Frame, Kept};
-
-/// Bytes of a frame in no pair that are kept: the headers of a tunnel, those of the packet in it, and some of its payload.
-const HEAD: usize = 256;
+use tailtrim_tail::unmatched::{self, Frame, HEAD, Kept};
 
 /// Frames that are kept at most.
 const MOST: usize = 100_000;

@@ -3,7 +3,7 @@
 use crate::summary::{Summary, grouped};
 use tailtrim_stats::Probability;
 
-/// Captures whose packets mostly left before, or when, they entered, or go two ways.
+/// Captures whose packets mostly left before they entered, or all when they entered, or go two ways.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OrderError {
     /// Every packet has the same stamp on both sides.
@@ -28,7 +28,7 @@ pub enum OrderError {
         grouped(*not_positive), grouped(*samples)
     )]
     Negative {
-        /// Packets whose latency is not positive.
+        /// Packets whose latency is negative.
         not_positive: u64,
         /// Matched packets.
         samples: u64,
@@ -41,7 +41,7 @@ impl Summary {
     /// Whether most packets left after they entered. A few that did not are the taps' clocks, and a warning.
     ///
     /// # Errors
-    /// [`OrderError`] where the median latency is not positive, or packets go two ways.
+    /// [`OrderError`] where the median latency is negative, all are 0, or packets go two ways.
     pub fn check_order(&self) -> Result<(), OrderError> {
         let Self { samples, latency_ns, warnings, .. } = self;
         if let Some(warning) = warnings.iter().find(|one| one.code == "two_directions") {
@@ -56,13 +56,13 @@ impl Summary {
             return Ok(());
         }
         let median = latency_ns.quantiles.iter().find(|quantile| quantile.p == Probability::P50);
-        let Some(median_ns) = median.and_then(|quantile| quantile.value).filter(|ns| *ns <= 0)
-        else {
-            return Ok(());
-        };
         if latency_ns.min == Some(0) && latency_ns.max == Some(0) {
             return Err(OrderError::Same { samples: *samples });
         }
+        let Some(median_ns) = median.and_then(|quantile| quantile.value).filter(|ns| *ns < 0)
+        else {
+            return Ok(());
+        };
         Err(OrderError::Negative { not_positive, samples: *samples, median_ns })
     }
 }
