@@ -122,6 +122,7 @@ def test_packets_that_are_sent_again_while_late_decide_nothing(tmp_path: Path) -
         " whether they were late or lost is unknown. 90 % of packets within"
     )
     assert "not decided: p99 < 50us" in told
+    assert " 0\N{EN DASH}3.9 " in told
     assert "(32 duplicates are in no latency)" in told
     code, told = analyze(*paths, "--assert", "p50 < 50us", "--assert", "p50 < 1us")
     assert code == ExitCode.NEGATIVE
@@ -158,9 +159,15 @@ def test_a_clock_that_is_set_forward_and_back_is_told(tmp_path: Path) -> None:
     assert (code, "99 % of packets within 5.0 µs" in told) == (ExitCode.SUCCESS, True)
 
 
+def test_standard_input_is_one_capture() -> None:
+    code, told = analyze("-", "-")
+    assert code == ExitCode.INVALID
+    assert "standard input (-) is one capture, expected a file" in told
+
+
 def test_latencies_below_the_resolution_are_not_negative(tmp_path: Path) -> None:
     """Stamps of 1 µs make most latencies of 400 ns 0."""
-    stamps = [entered_ns(number) + latency_ns(number) for number in range(PACKETS)]
+    stamps = [entered_ns(number) + 10 * latency_ns(number) for number in range(PACKETS)]
     taps = (
         [(stamp_ns // 1_000 * 1_000, frame(number)) for number, stamp_ns in enumerate(taken)]
         for taken in (stamps, [stamp_ns + 400 for stamp_ns in stamps])

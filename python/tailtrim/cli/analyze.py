@@ -233,7 +233,7 @@ def command(  # noqa: PLR0913 - one parameter an option
 ) -> None:
     """Match an ingress and an egress capture and print the tail of the latency."""
     objectives = read_asserts(asserts, junit)
-    captures = [ingress] if egress is None else [ingress, egress]
+    captures = _captures(ingress, egress)
     if engine is None:
         engine = EngineName.DUCKDB if is_decoded(captures) else EngineName.NATIVE
     matching: dict[str, Any] = {
@@ -276,6 +276,13 @@ def command(  # noqa: PLR0913 - one parameter an option
     judge([JudgedRun(name, analysis)], objectives, junit)
     if analysis.summary.samples == 0 or analysis.summary.invalid:
         raise typer.Exit(ExitCode.NEGATIVE)
+
+
+def _captures(ingress: str, egress: str | None) -> list[str]:
+    captures = [ingress] if egress is None else [ingress, egress]
+    if captures.count("-") > 1:
+        raise ValueError("standard input (-) is one capture, expected a file or <(…) for the other")
+    return captures
 
 
 def _name(capture: str) -> str:

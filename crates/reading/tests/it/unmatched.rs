@@ -138,6 +138,33 @@ fn a_masking_is_told_although_the_clocks_are_apart() {
     assert_eq!(found.samples, u64::from(PACKETS));
 }
 
+/// A home router: no signature matches TCP and UDP at once, and the advice for one is not that for the other.
+#[test]
+fn packets_of_two_kinds_take_two_signatures() {
+    let enters = |number: u32| {
+        let data = body(number, 64);
+        match number % 3 {
+            0 => Packet::new(17, datagram([5_000, 6_000], &data)),
+            _ => Packet::new(6, segment(number * 64, &data)),
+        }
+    };
+    let taps = passed(19, enters, |number, packet| {
+        let payload = [&[0x9c, 0x40][..], &packet.payload[2..]].concat();
+        let ident = 40_000_u32.wrapping_add(number * 7_919) as u16;
+        Packet { source: [203, 0, 113, 5], ident, payload, ..packet }
+    });
+    let text = warning(&summary(&taps, &options()), "masked").text.clone();
+    let selection = text.split("--signature ").nth(1).unwrap().split(' ').next().unwrap();
+    let selection = Some(selection.parse().unwrap());
+    let found = summary(&taps, &Options { selection, ..options() });
+    assert_eq!(found.samples, 1_000);
+    let text = &warning(&found, "masked").text;
+    assert!(
+        text.starts_with("500 lost") && text.contains("not those that are matched now"),
+        "{text}"
+    );
+}
+
 #[test]
 fn a_wrong_signature_is_told() {
     let taps = passed(15, udp, |_, packet| packet);

@@ -133,10 +133,18 @@ pub fn explain(mut kept: Kept, terms: &Terms, options: &Options, summary: &mut S
     kept.leave_out_common(signer);
     let looked_at = Sides { lost: &kept.lost, unmatched: &kept.unmatched };
     let tried = looked_at.is_whole();
+    let first = &kept.first[0];
+    let apart = || looked_at.apart(first, signer, options).filter(|_| summary.samples == 0);
     let found = repeated::warning(&kept.first, signer, options, summary)
         .into_iter()
-        .chain(looked_at.explained(&kept.first[0], signer, options));
-    let found: Vec<Warning> = found.collect();
+        .chain(looked_at.explained(first, signer, options).or_else(apart));
+    let mut found: Vec<Warning> = found.collect();
+    // Packets of another kind than those that this signature matches: with one for them, those are lost.
+    let others = options.selection.is_some() && summary.samples > 0;
+    for masked in found.iter_mut().filter(|one| others && one.code == "masked") {
+        masked.text +=
+            ", but not those that are matched now: each kind takes an analysis of its own";
+    }
     if !found.is_empty() {
         // They say why.
         let repeated = found.iter().any(|found| matches!(found.code, "identical" | "unsigned"));
@@ -221,7 +229,6 @@ impl Sides<'_> {
             .or_else(|| offload::warning(*self))
             .or_else(|| trailers::warning(*self, options.window))
             .or_else(|| maskings::warning(*self, first, signer, options))
-            .or_else(|| self.apart(first, signer, options))
     }
 }
 

@@ -56,6 +56,16 @@ def undelivered(summary: Summary) -> tuple[int, int]:
     return missing, summary.ingress.matched + missing
 
 
+def loss(summary: Summary) -> str:
+    """Return the loss in percent, as a range where duplicates may have been lost."""
+    missing, known = undelivered(summary)
+    duplicates = summary.ingress.duplicate if known else 0
+    least, most = (
+        units.loss(count, known + duplicates) for count in (missing, missing + duplicates)
+    )
+    return least if least == most else f"{least}\N{EN DASH}{most}"
+
+
 def times(summary: Summary) -> units.Times:
     """Return how the latencies of a run are printed, in one way for all of them."""
     latency = summary.latency_ns
@@ -229,7 +239,7 @@ def _losses(summary: Summary, missing: int, known: int) -> str:
 
 def _shortage(quantile: Quantile, samples: int) -> str:
     if _is_doubtful(quantile):
-        return "not supported: as many packets or more are in no percentile"
+        return "not supported: too many packets are in no percentile"
     needed = units.count(quantile.samples_needed)
     if samples < quantile.samples_needed:
         return f"not supported by {units.count(samples)} samples, {needed} are needed"

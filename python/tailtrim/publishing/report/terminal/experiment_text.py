@@ -129,7 +129,7 @@ def _name(run: Run, outcome: Outcome, variables: str) -> str:
 
 def _cells(summary: Summary, *, copies: bool) -> list[str]:
     known = {quantile.p: quantile for quantile in summary.latency_ns.quantiles}
-    cells = [units.rate(summary.rate_pps), units.loss(*wording.undelivered(summary))]
+    cells = [units.rate(summary.rate_pps), wording.loss(summary)]
     if copies:
         cells.append(units.count(summary.egress.copy))
     for p in _SHOWN:
