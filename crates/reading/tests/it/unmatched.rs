@@ -149,7 +149,11 @@ fn packets_of_two_kinds_take_two_signatures() {
         }
     };
     let taps = passed(19, enters, |number, packet| {
-        let payload = [&[0x9c, 0x40][..], &packet.payload[2..]].concat();
+        let mut payload = [&[0x9c, 0x40][..], &packet.payload[2..]].concat();
+        if packet.protocol == 17 {
+            // The checksum, where TCP has its sequence number.
+            payload[6..8].copy_from_slice(&(number as u16 | 1).to_be_bytes());
+        }
         let ident = 40_000_u32.wrapping_add(number * 7_919) as u16;
         Packet { source: [203, 0, 113, 5], ident, payload, ..packet }
     });
