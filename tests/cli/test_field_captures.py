@@ -31,10 +31,10 @@ def frame(
     return bytes(range(12)) + tag + b"\x08\x00" + header + ends[0] + ends[1] + datagram
 
 
-def write(path: Path, packets: Iterable[tuple[int, bytes]]) -> Path:
+def write(path: Path, packets: Iterable[tuple[int, bytes]], *, in_order: bool = True) -> Path:
     with path.open("wb") as file:
         file.write(struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 65_535, 1))
-        for stamp_ns, content in sorted(packets):
+        for stamp_ns, content in sorted(packets) if in_order else packets:
             seconds, rest = divmod(stamp_ns, 10**9)
             file.write(struct.pack("<IIII", seconds, rest, len(content), len(content)) + content)
     return path
@@ -107,6 +107,83 @@ def test_copies_of_a_mirror_port_are_told_and_add_up(tmp_path: Path) -> None:
     summary = tailtrim.analyze(*paths, skip_s=0).summary
     assert summary.ingress.copy == PACKETS
     assert summary.rate_pps == pytest.approx(10**9 / 70_000, rel=0.01)
+
+
+def test_packets_that_are_sent_again_while_late_decide_nothing(tmp_path: Path) -> None:
+    """A sender that sends again what is late for so long makes duplicates of the late packets."""
+    entered, left = [], []
+    for number in range(PACKETS):
+        entered.append((entered_ns(number), frame(number)))
+        late_ns = 300_000_000 if number % 50 == 7 else 0
+        left.append((entered_ns(number) + latency_ns(number) + late_ns, frame(number)))
+        if late_ns:
+            entered.append((entered_ns(number) + 250_000_000, frame(number)))
+            left.append((entered_ns(number) + 300_050_000, frame(number)))
+    paths = str(write(tmp_path / "in.pcap", entered)), str(write(tmp_path / "out.pcap", left))
+    code, told = analyze(*paths, "--assert", "p99 < 50us")
+    assert code == ExitCode.UNDECIDED
+    assert told.startswith(
+        "in.pcap: 32 of 816 packets are in no percentile, because they cannot be told apart:"
+        " whether they were late or lost is unknown. 90 % of packets within"
+    )
+    assert "not decided: p99 < 50us" in told
+    assert " 0\N{EN DASH}3.9 " in told
+    assert "(32 duplicates are in no latency)" in told
+    code, told = analyze(*paths, "--assert", "p50 < 50us", "--assert", "p50 < 1us")
+    assert code == ExitCode.NEGATIVE
+    assert "passed: p50 < 50us" in told
+    assert "failed: p50 < 1us" in told
+
+
+def test_packets_before_a_late_start_of_the_egress_tap_are_not_lost(tmp_path: Path) -> None:
+    gap_ns = 10_000_000
+    entered = [(START_NS + number * gap_ns, frame(number)) for number in range(PACKETS)]
+    left = [(stamp_ns + 5_500, content) for stamp_ns, content in entered[PACKETS // 2 :]]
+    paths = str(write(tmp_path / "in.pcap", entered)), str(write(tmp_path / "out.pcap", left))
+    code, told = analyze(*paths)
+    assert code == ExitCode.SUCCESS
+    assert "800 = 400 matched + 0 lost + 400 cut at the captures' ends" in told
+    assert "the first egress packet left 4.0 s after the first ingress packet entered" in told
+
+
+def test_a_clock_that_is_set_forward_and_back_is_told(tmp_path: Path) -> None:
+    gap_ns = 10_000_000
+    stamps = [START_NS + number * gap_ns for number in range(PACKETS)]
+    entered = [(stamp_ns, frame(number)) for number, stamp_ns in enumerate(stamps)]
+    left = [
+        (stamp_ns + latency_ns(number) + (400_000_000 if 300 <= number < 330 else 0), content)
+        for number, (stamp_ns, content) in enumerate(entered)
+    ]
+    ingress, egress = str(write(tmp_path / "in.pcap", entered)), tmp_path / "out.pcap"
+    # As the tap writes them: not in the order of their stamps.
+    write(egress, left, in_order=False)
+    code, told = analyze(ingress, str(egress))
+    assert code == ExitCode.NEGATIVE
+    assert "Not the latency of the device: the egress clock is set back by 400.0" in told
+    code, told = analyze(ingress, str(egress), "--clock-fit")
+    assert (code, "99 % of packets within 5.0 µs" in told) == (ExitCode.SUCCESS, True)
+
+
+def test_standard_input_is_one_capture() -> None:
+    code, told = analyze("-", "-")
+    assert code == ExitCode.INVALID
+    assert "standard input (-) is one capture, expected a file" in told
+
+
+def test_latencies_below_the_resolution_are_not_negative(tmp_path: Path) -> None:
+    """Stamps of 1 µs make most latencies of 400 ns 0."""
+    stamps = [entered_ns(number) + 10 * latency_ns(number) for number in range(PACKETS)]
+    taps = (
+        [(stamp_ns // 1_000 * 1_000, frame(number)) for number, stamp_ns in enumerate(taken)]
+        for taken in (stamps, [stamp_ns + 400 for stamp_ns in stamps])
+    )
+    paths = (
+        str(write(tmp_path / name, tap)) for name, tap in zip(("in", "out"), taps, strict=True)
+    )
+    code, told = analyze(*paths)
+    assert code == ExitCode.SUCCESS
+    assert "ingress stamps have steps of 1 µs, egress stamps of 1 µs" in told
+    assert "negative" not in told
 
 
 def test_both_directions_are_printed(both_ways: tuple[str, str]) -> None:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 WINDOW_NS = 50_000_000
 #: Disagreement of the taps' clocks that the native module allows.
 EARLY_NS = 1_000_000_000
+#: Captures that begin closer together are taken to begin at once.
+TOGETHER_NS = 1_000_000_000
 #: Packets in addition to those of a case, and the latency of each: the longest one.
 STEADY = 300
 STEP_NS = 10_000_000
@@ -88,6 +90,8 @@ CASES = {
     "behind the end": in_flight(-1, "cut"),
     "longest before the end, watched": in_flight(LATENCY_NS, "lost", watched=True),
     "behind the end, watched": in_flight(-1, "lost", watched=True),
+    "1 s before the beginning": Case((LATENCY_NS - TOGETHER_NS,), ingress={"lost": 1}),
+    "more than 1 s before the beginning": Case((LATENCY_NS - TOGETHER_NS - 1,), ingress={"cut": 1}),
     "left before the beginning": from_nowhere(-1, "cut"),
     "left within the longest": from_nowhere(LATENCY_NS, "cut"),
     "left after the longest": from_nowhere(LATENCY_NS + 1, "unmatched"),

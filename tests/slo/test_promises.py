@@ -111,6 +111,19 @@ def test_packets_of_all_runs_decide_together(summary: Summary) -> None:
     assert "1 invalid" in left.why
 
 
+def test_duplicates_may_be_good_or_bad(summary: Summary) -> None:
+    run = _run(summary, 400_000)
+    assert _verdict("urllc-1ms", run).decision is Decision.PASSED
+    some = _run(replace(summary, ingress=replace(summary.ingress, duplicate=100)), 400_000)
+    verdict = _verdict("urllc-1ms", some)
+    assert verdict.decision is Decision.UNDECIDED
+    assert "100 duplicates are in no latency" in verdict.why
+    # Even if all duplicates were good, too many are late.
+    late = replace(summary, ingress=replace(summary.ingress, duplicate=2))
+    run = _run(late, 400_000, late=range(0, 400_000, 1_000))
+    assert _verdict("urllc-1ms", run).decision is Decision.FAILED
+
+
 def test_late_packets_that_come_together_decide_less(summary: Summary) -> None:
     scattered = _run(summary, 400_000, late=range(0, 400_000, 10_000))
     together = _run(summary, 400_000, late=range(200_000, 200_040))

@@ -129,6 +129,22 @@ def test_the_interval_of_the_loss_contains_it(summary: Summary) -> None:
     assert verdict.value == verdict.low == 0
 
 
+def test_duplicates_may_have_any_latency_or_be_lost(summary: Summary) -> None:
+    some = replace(summary, ingress=replace(summary.ingress, duplicate=300))
+    # 0 to 300 of 31,017.
+    asked = "loss < 0.5%, loss < 2%, max < 10s, max < 1ns, mean < 10s"
+    assert _decided(some, asked) == [
+        Decision.UNDECIDED,
+        Decision.PASSED,
+        Decision.UNDECIDED,
+        Decision.FAILED,
+        Decision.UNDECIDED,
+    ]
+    loss, _, largest, _, _ = verdicts(some, objectives(asked))
+    assert loss.why.startswith("0 to 300 of 31,017 packets")
+    assert largest.why == "300 duplicates are in no latency"
+
+
 def test_junit_counts_what_is_not_decided_as_an_error(summary: Summary) -> None:
     found = verdicts(summary, objectives("max < 10s, max < 1ns, p99.999 < 1s"))
     suite = ET.fromstring(junit({"a\x1bb": found}))[0]  # noqa: S314 - made here

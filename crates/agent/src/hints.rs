@@ -38,7 +38,8 @@ impl Hint for OrderError {
                 "use --direction forward or --direction reverse".to_owned()
             }
             Self::Negative { .. } => {
-                "give the ingress capture first, or use --allow-negative to analyse them as they are"
+                "give the ingress capture first, correct the clocks with --clock-fit, or use \
+                 --allow-negative to analyse them as they are"
                     .to_owned()
             }
         })

@@ -59,7 +59,8 @@ pub(crate) fn raise_order(py: Python<'_>, error: &OrderError) -> PyErr {
             "use allow_negative=True to analyse them as they are"
         }
         OrderError::Negative { .. } => {
-            "give the ingress capture first, or use allow_negative=True to analyse them as they are"
+            "give the ingress capture first, correct the clocks with clock_fit=True, or use \
+             allow_negative=True to analyse them as they are"
         }
     };
     noted(py, CaptureError::new_err(error.to_string()), Some(hint.to_owned()))

@@ -92,12 +92,17 @@ impl NativeLedger {
         Ok(self.ledger()?.window().bounds_ns())
     }
 
-    /// The stamps until which a packet that did not leave is lost, an unmatched one may have entered before
-    /// the capture, and a packet is trimmed. To be asked for when all pairs are settled.
+    /// The stamps from which and until which a packet that did not leave is lost, until which an
+    /// unmatched one may have entered before the capture, and a packet is trimmed. To be asked for when all pairs are settled.
     #[getter]
-    fn ends_ns(&mut self) -> PyResult<[i64; 3]> {
+    fn ends_ns(&mut self) -> PyResult<[i64; 4]> {
         let ends = self.ledger()?.ends();
-        Ok([ends.lost_until_ns, ends.entered_before_until_ns, ends.trimmed_until_ns])
+        Ok([
+            ends.lost_from_ns,
+            ends.lost_until_ns,
+            ends.entered_before_until_ns,
+            ends.trimmed_until_ns,
+        ])
     }
 
     /// Matches packets whose signature repeats, in order of signature, running maximum, side, index.

@@ -102,7 +102,7 @@ pub struct Ingress {
     pub duplicate: u64,
     /// Left, but later than the window.
     pub beyond_window: u64,
-    /// In flight when the egress capture ended.
+    /// In flight when the egress capture began, long after the ingress capture, or ended.
     pub cut: u64,
     /// Passed, but entered while the generator stood still in the middle of sending: whose delay it is, is unknown.
     pub stalled: u64,

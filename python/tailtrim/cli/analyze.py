@@ -233,7 +233,7 @@ def command(  # noqa: PLR0913 - one parameter an option
 ) -> None:
     """Match an ingress and an egress capture and print the tail of the latency."""
     objectives = read_asserts(asserts, junit)
-    captures = [ingress] if egress is None else [ingress, egress]
+    captures = _captures(ingress, egress)
     if engine is None:
         engine = EngineName.DUCKDB if is_decoded(captures) else EngineName.NATIVE
     matching: dict[str, Any] = {
@@ -270,12 +270,27 @@ def command(  # noqa: PLR0913 - one parameter an option
         of_pairs["protocol"] = protocol
         _refuse(of_pairs, f"is for the native matcher, engine {engine} has none")
         analysis = engine_options.analyze(captures, **at, decoding=decoding, matching=matching)
-    _leave(analysis, by=by, lost=lost, json=json, name=Path(ingress).name, out=out)
+    name = _name(ingress)
+    _leave(analysis, by=by, lost=lost, json=json, name=name, out=out)
     from tailtrim.analysis.slo import JudgedRun  # noqa: PLC0415 - the help does without
 
-    judge([JudgedRun(Path(ingress).name, analysis)], objectives, junit)
+    judge([JudgedRun(name, analysis)], objectives, junit)
     if analysis.summary.samples == 0 or analysis.summary.invalid:
         raise typer.Exit(ExitCode.NEGATIVE)
+
+
+def _captures(ingress: str, egress: str | None) -> list[str]:
+    captures = [ingress] if egress is None else [ingress, egress]
+    if captures.count("-") > 1:
+        raise ValueError("standard input (-) is one capture, expected a file or <(…) for the other")
+    return captures
+
+
+def _name(capture: str) -> str:
+    """Return what to call the result of a capture: a pipe has no name but what the shell gave."""
+    if capture == "-":
+        return "standard input"
+    return capture if capture.startswith("/dev/") else Path(capture).name
 
 
 def _one_or_both(captures: list[str], asked: dict[str, Any], *, one: bool) -> tailtrim.Analysis:

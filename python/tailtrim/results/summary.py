@@ -101,7 +101,8 @@ class Quantile:
     """A quantile by nearest rank and how sure it is.
 
     ``low`` and ``high`` bound the true quantile (``None``: the samples do not bound it on that
-    side). ``supported`` says whether there is an upper bound; ``samples_needed`` is how many
+    side), whether the duplicates, which are in no sample, were the fastest, the slowest or lost.
+    ``supported`` says whether there is an upper bound; ``samples_needed`` is how many
     independent samples it takes. ``effective_samples`` are the independent samples that those
     here are worth: late packets that come in clusters count less. ``episodes`` are the independent
     ones that those above the value are worth (``None``: of results before that was kept).

@@ -24,15 +24,15 @@ pub(super) fn lack_packets(summary: &Summary) -> bool {
 }
 
 impl SecondLook {
-    /// Adds warnings to an analysis if packets that seem lost have left, but with stamps too far apart to be matched, and
-    /// says whether they have.
+    /// Adds warnings to an analysis if packets that seem lost have left, but with stamps too far apart to be matched, or if
+    /// a clock was set back, and says whether that is so.
     pub(super) fn tell_clocks(
         &self,
         analysis: &mut Analysis,
         options: &Options,
         jobs: NonZeroUsize,
     ) -> Result<bool, CaptureError> {
-        if !lack_packets(&analysis.summary) {
+        if !analysis.leftovers.set_back && !lack_packets(&analysis.summary) {
             return Ok(false);
         }
         let [ingress, egress] = self.both_sampled(options, jobs)?;

@@ -13,13 +13,10 @@ use tailtrim_tail::directions::{Direction, Directions, HEADERS, Keys};
 use tailtrim_tail::lost::{self, LostFrame};
 use tailtrim_tail::matching::DISORDER_NS;
 use tailtrim_tail::signature::Signer;
-use tailtrim_tail::unmatched::{self, Frame, Kept};
+use tailtrim_tail::unmatched::{self, Frame, HEAD, Kept};
 
 /// Packets at the beginning of each capture that tell of two directions where nothing else makes them likely.
 const LIKELY: u64 = 1 << 13;
-
-/// Bytes of a frame in no pair that are kept: the headers of a tunnel, those of the packet in it, and some of its payload.
-const HEAD: usize = 256;
 
 /// Frames that are kept at most.
 const MOST: usize = 100_000;

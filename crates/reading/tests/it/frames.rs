@@ -112,8 +112,8 @@ impl Packet {
     }
 }
 
-/// A pcap file.
-fn pcap(packets: &Packets) -> Vec<u8> {
+/// A pcap file that keeps so many bytes of each frame.
+fn pcap(packets: &Packets, snap: usize) -> Vec<u8> {
     let mut file = vec![0x4d, 0x3c, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0];
     file.extend([0, 0, 4, 0, 1, 0, 0, 0]);
     let mut packets: Vec<_> = packets.iter().collect();
@@ -121,10 +121,11 @@ fn pcap(packets: &Packets) -> Vec<u8> {
     for (stamp_ns, frame) in packets {
         let length = frame.len() as u32;
         let (seconds, rest) = (stamp_ns / 1_000_000_000, stamp_ns % 1_000_000_000);
-        for word in [seconds as u32, rest as u32, length, length] {
+        let kept = &frame[..frame.len().min(snap)];
+        for word in [seconds as u32, rest as u32, kept.len() as u32, length] {
             file.extend(word.to_le_bytes());
         }
-        file.extend(frame);
+        file.extend(kept);
     }
     file
 }
@@ -134,14 +135,27 @@ pub(crate) fn options() -> Options {
     Options { trim_ns: 0, ..Options::default() }
 }
 
+/// The summary of captures that keep so many bytes of each frame.
+pub(crate) fn cut_to(taps: &[Packets; 2], snaps: [usize; 2], options: &Options) -> Summary {
+    try_analyze_cut(taps, snaps, options).unwrap().summary
+}
+
 pub(crate) fn try_analyze(
     taps: &[Packets; 2],
     options: &Options,
 ) -> Result<Analysis, AnalysisError> {
+    try_analyze_cut(taps, [usize::MAX; 2], options)
+}
+
+fn try_analyze_cut(
+    taps: &[Packets; 2],
+    snaps: [usize; 2],
+    options: &Options,
+) -> Result<Analysis, AnalysisError> {
     let folder = TempDir::new().unwrap();
     let paths = ["in.pcap", "out.pcap"].map(|name| folder.path().join(name));
-    for (path, packets) in paths.iter().zip(taps) {
-        fs::write(path, pcap(packets)).unwrap();
+    for ((path, packets), snap) in paths.iter().zip(taps).zip(snaps) {
+        fs::write(path, pcap(packets, snap)).unwrap();
     }
     let mut analyses = [1, 2, 4].map(|jobs| {
         let [ingress, egress] = [0, 1].map(|side| open(&paths[side], Reading::default()).unwrap());
@@ -171,6 +185,7 @@ pub(crate) fn explained(summary: &Summary) -> Vec<&'static str> {
         "masked",
         "offload",
         "fragments",
+        "trailer",
         "identical",
         "unsigned",
         "two_directions",

@@ -60,6 +60,63 @@ fn copies_of_a_mirror_port_are_one_packet() {
     }
 }
 
+/// A switch that mirrors one of its VLANs, or flows, once more than the others.
+#[test]
+fn copies_of_some_packets_only_are_told() {
+    for (name, copy) in COPIES {
+        let mut taps = [Vec::new(), (0..PACKETS).map(left).collect()];
+        for number in 0..PACKETS {
+            taps[0].push((entered_ns(number), udp(number).frame()));
+            if number % 25 < 8 {
+                taps[0].push((entered_ns(number) + US, copy(udp(number)).frame()));
+            }
+        }
+        let found = summary(&taps, &options());
+        assert_eq!(found.samples, u64::from(PACKETS), "{name}");
+        assert_eq!(warning(&found, "mirror_copies").count, 384, "{name}");
+    }
+}
+
+/// Both ports of a device in one capture: the copy of a late packet comes late.
+#[test]
+fn copies_of_late_packets_are_copies() {
+    let late = |number: u32| if number.is_multiple_of(200) { 200 * US } else { 0 };
+    let leaves = |number| (left(number).0 + late(number), left(number).1);
+    let mut taps = [Vec::new(), (0..PACKETS).map(leaves).collect()];
+    for number in 0..PACKETS {
+        taps[0].extend([(entered_ns(number), udp(number).frame()), leaves(number)]);
+    }
+    let found = summary(&taps, &options());
+    assert_eq!((found.samples, found.ingress.copy), (u64::from(PACKETS), u64::from(PACKETS)));
+    assert!(found.latency_ns.max > Some(200 * US));
+}
+
+/// Packets that are lost and sent again leave once, as copies do, but are few, and come again late.
+#[test]
+fn packets_that_are_sent_again_are_no_copies() {
+    let is_lost = |number: u32| number % 20 == 3;
+    let again_ns = |number| entered_ns(number) + 3_000 * US;
+    let mut taps = [Vec::new(), Vec::new()];
+    for number in 0..PACKETS {
+        taps[0].push((entered_ns(number), udp(number).frame()));
+        let (left_ns, frame) = left(number);
+        if is_lost(number) {
+            taps[0].push((again_ns(number), udp(number).frame()));
+            taps[1].push((again_ns(number) + 12 * US, frame));
+        } else {
+            taps[1].push((left_ns, frame));
+        }
+    }
+    let found = summary(&taps, &options());
+    assert_eq!((found.ingress.copy, found.ingress.duplicate), (0, 120));
+    let quantile =
+        |p: &str| found.latency_ns.quantiles.iter().find(|q| q.p == p.parse().unwrap()).unwrap();
+    // 120 of 1,260 packets may be late.
+    let [p90, p99] = ["0.9", "0.99"].map(quantile);
+    assert!(!p99.supported && p99.high.is_none() && p99.effective_samples >= p99.samples_needed);
+    assert!(quantile("0.5").supported && p90.low <= p90.value);
+}
+
 #[test]
 fn copies_at_egress_are_copies() {
     let mut taps = [
@@ -157,23 +214,39 @@ fn other_frames_may_change_their_order() {
 
 #[test]
 fn bytes_that_are_not_signed_but_differ_are_offered() {
-    let numbered = |number: u32| {
-        let data = [vec![0; 80], body(number, 8)].concat();
+    // The last bytes of frames of one length, and of several.
+    for lengths in [&[80][..], &[80, 300, 900]] {
+        let taps = numbered(lengths, |packet| packet);
+        let found = summary(&taps, &options());
+        let text = &warning(&found, "unsigned").text;
+        let typed = text.split("--signature ").nth(1).unwrap().split(' ').next().unwrap();
+        let selection = Some(typed.parse().unwrap());
+        assert_eq!(
+            summary(&taps, &Options { selection, ..options() }).samples,
+            u64::from(PACKETS),
+            "{typed}"
+        );
+    }
+}
+
+/// Frames that a number behind so many zeros tells apart.
+fn numbered(lengths: &[usize], enters: impl Fn(Packet) -> Packet) -> [Packets; 2] {
+    let packet = |number: u32| {
+        let data = [vec![0; lengths[number as usize % lengths.len()]], body(number, 8)].concat();
         Packet::new(17, datagram([5, 6], &data))
     };
-    let taps: [Packets; 2] = [
-        (0..PACKETS).map(|number| (entered_ns(number), numbered(number).frame())).collect(),
-        (0..PACKETS)
-            .map(|number| (entered_ns(number) + 100 * US, numbered(number).routed().frame()))
-            .collect(),
-    ];
-    let found = summary(&taps, &options());
-    let text = &warning(&found, "unsigned").text;
-    let typed = text.split("--signature ").nth(1).unwrap().split(' ').next().unwrap();
-    let selection = Some(typed.parse().unwrap());
-    assert_eq!(
-        summary(&taps, &Options { selection, ..options() }).samples,
-        u64::from(PACKETS),
-        "{typed}"
-    );
+    let left_ns = |number| entered_ns(number) + 100 * US;
+    [
+        (0..PACKETS).map(|number| (entered_ns(number), enters(packet(number)).frame())).collect(),
+        (0..PACKETS).map(|number| (left_ns(number), packet(number).routed().frame())).collect(),
+    ]
+}
+
+/// A tag on one side moves what tells frames apart: no signature matches them, and none is offered.
+#[test]
+fn bytes_that_are_elsewhere_on_the_other_side_are_told() {
+    let found = summary(&numbered(&[80], |packet| Packet { vlan: Some(7), ..packet }), &options());
+    let told = warning(&found, "unsigned");
+    assert!(told.invalidates && !told.text.contains("--signature"), "{}", told.text);
+    assert!(told.text.contains("egress frames do not have them at the same place"));
 }

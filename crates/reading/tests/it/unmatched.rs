@@ -1,8 +1,8 @@
 //! Lost and unmatched packets that are the same: what would match them is told.
 
 use crate::frames::{
-    Packet, Packets, Random, T0, US, body, datagram, explained, options, segment, summary, udp,
-    warning,
+    Packet, Packets, Random, T0, US, body, cut_to, datagram, explained, options, segment, summary,
+    udp, warning,
 };
 use tailtrim_tail::analysis::Options;
 use tailtrim_tail::signature::Rewrites;
@@ -84,6 +84,89 @@ fn bytes_that_agree_become_a_signature() {
     let selection = Some(typed.parse().unwrap());
     let found = summary(&taps, &Options { selection, ..options() });
     assert_eq!((found.samples, explained(&found)), (u64::from(PACKETS), vec![]), "{typed}");
+}
+
+/// Frames that are no IP end where they end: with a frame check sequence they are others.
+#[test]
+fn a_frame_check_sequence_on_one_side_is_told() {
+    let plain = |number: u32| {
+        let macs = [2, 0, 0, 0, 0, 9, 2, 0, 0, 0, 0, 8, 0x88, 0xcc];
+        [&macs[..], &body(number, 50)].concat()
+    };
+    let checked = |number: u32| [plain(number), body(!number, 4)].concat();
+    let tap = |shift: i64, frame: &dyn Fn(u32) -> Vec<u8>| -> Packets {
+        (0..PACKETS).map(|number| (entered_ns(number) + shift, frame(number))).collect()
+    };
+    for (taps, facts) in [
+        ([tap(0, &plain), tap(5 * US, &checked)], "1,500 egress packets that are not IP"),
+        ([tap(0, &checked), tap(5 * US, &plain)], "1,500 ingress packets that are not IP"),
+    ] {
+        let found = summary(&taps, &options());
+        let told = warning(&found, "trailer");
+        assert!(told.invalidates && told.text.starts_with(facts), "{}", told.text);
+        assert!(told.text.contains("4 bytes more") && told.text.contains("editcap"));
+    }
+}
+
+/// Of packets in a tunnel, the snap length leaves less than of others.
+#[test]
+fn a_tunnel_that_the_snap_length_cuts_is_told() {
+    let mut taps = passed(17, udp, |_, packet| packet);
+    for (number, (_, frame)) in (0..).zip(&mut taps[0]) {
+        let vxlan = [&[8, 0, 0, 0, 0, 0, 42, 0][..], frame].concat();
+        *frame = Packet::new(17, datagram([50_000 + number, 4_789], &vxlan)).frame();
+    }
+    let found = cut_to(&taps, [104, 65_535], &options());
+    let text = &warning(&found, "masked").text;
+    assert!(text.ends_with(": --mask tunnel matches them"), "{text}");
+    let rewrites = Rewrites { tunnel: true, ..Rewrites::default() };
+    let found = cut_to(&taps, [104, 65_535], &Options { rewrites, ..options() });
+    assert_eq!(found.samples, u64::from(PACKETS));
+}
+
+/// Clocks that are further apart than the window hide which masking matches.
+#[test]
+fn a_masking_is_told_although_the_clocks_are_apart() {
+    let mut taps = passed(18, udp, |_, packet| Packet { source: [203, 0, 113, 5], ..packet });
+    for packet in &mut taps[1] {
+        packet.0 += 37_000_000_000;
+    }
+    let text = warning(&summary(&taps, &options()), "masked").text.clone();
+    assert!(text.contains("--mask nat matches them with --clock-fit"), "{text}");
+    let rewrites = Rewrites { nat: true, ..Rewrites::default() };
+    let found = summary(&taps, &Options { rewrites, fit_clocks: true, ..options() });
+    assert_eq!(found.samples, u64::from(PACKETS));
+}
+
+/// A home router: no signature matches TCP and UDP at once, and the advice for one is not that for the other.
+#[test]
+fn packets_of_two_kinds_take_two_signatures() {
+    let enters = |number: u32| {
+        let data = body(number, 64);
+        match number % 3 {
+            0 => Packet::new(17, datagram([5_000, 6_000], &data)),
+            _ => Packet::new(6, segment(number * 64, &data)),
+        }
+    };
+    let taps = passed(19, enters, |number, packet| {
+        let mut payload = [&[0x9c, 0x40][..], &packet.payload[2..]].concat();
+        if packet.protocol == 17 {
+            // The checksum, where TCP has its sequence number.
+            payload[6..8].copy_from_slice(&(number as u16 | 1).to_be_bytes());
+        }
+        let ident = 40_000_u32.wrapping_add(number * 7_919) as u16;
+        Packet { source: [203, 0, 113, 5], ident, payload, ..packet }
+    });
+    let text = warning(&summary(&taps, &options()), "masked").text.clone();
+    let selection = text.split("--signature ").nth(1).unwrap().split(' ').next().unwrap();
+    let selection = Some(selection.parse().unwrap());
+    let found = summary(&taps, &Options { selection, ..options() });
+    assert_eq!(found.samples, 1_000);
+    let text = &warning(&found, "masked").text;
+    assert!(
+        text.starts_with("500 lost") && text.contains("not those that are matched now"),
+        "{text}"
+    );
 }
 
 #[test]

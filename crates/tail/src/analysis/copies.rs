@@ -4,8 +4,9 @@
 //! MAC address, or as it was. Matching would take all of them for duplicates. That they are copies shows in the first
 //! records, so that it is known from the first packet on:
 //!
-//! * at least half of the signatures come again, and nearly none more than [`MOST`] times: frames that are all alike, or a
-//!   few that are sent in turn, come again and again;
+//! * at least a tenth of the signatures come again, since some ports or VLANs may be mirrored once more than others, but
+//!   packets that are sent again are fewer; and nearly none of them more than [`MOST`] times: frames that are all alike, or
+//!   a few that are sent in turn, come again and again;
 //! * all but some come again within a time that is an [`EIGHTH`](PARTS) of the time looked at, or less: a recording that is
 //!   sent several times comes again only when it is over;
 //! * the frames of one signature differ in their L2 header, TTL or length, as what a generator sends twice does not; or the
@@ -15,7 +16,7 @@ use crate::capture::Record;
 use crate::signature::Signature;
 use std::collections::{HashMap, HashSet, VecDeque};
 
-/// Fewer signatures say nothing.
+/// Fewer signatures that come again say nothing.
 const FEWEST: usize = 32;
 
 /// Ports that are mirrored at once: four on the way through a switch and back.
@@ -24,8 +25,11 @@ const MOST: usize = 4;
 /// See above.
 const PARTS: i64 = 8;
 
-/// Copies may come this many times as late as those of the first records do.
-const SLACK: i64 = 4;
+/// Signatures of which one comes again.
+const SHARE: usize = 10;
+
+/// Copies may come this many times as late as nearly all of the first records do: behind a device, some packets wait.
+const SLACK: i64 = 64;
 
 /// Least time within which a copy may come: interrupts are moderated by some microseconds.
 const LEAST_NS: i64 = 10_000;
@@ -44,7 +48,7 @@ pub(super) fn within_ns(
     }
     let again: Vec<&Vec<usize>> = places.values().filter(|places| places.len() > 1).collect();
     let many = again.iter().filter(|places| places.len() > MOST).count();
-    if places.len() < FEWEST || again.len() * 2 < places.len() || many * 100 > places.len() {
+    if again.len() < FEWEST || again.len() * SHARE < places.len() || many * 100 > again.len() {
         return None;
     }
     let stamp_ns = |place: &usize| first[*place].stamp_ns;

@@ -262,7 +262,7 @@ impl Latencies {
         if self.departures.late_at(pair.ingress_ns) {
             self.late.record(latency_ns);
         }
-        self.not_positive += u64::from(latency_ns <= 0);
+        self.not_positive += u64::from(latency_ns < 0);
         if !is_within_second(pair.ingress_ns, self.current.0) {
             self.change_second(pair.ingress_ns);
         }

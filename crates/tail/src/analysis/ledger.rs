@@ -5,7 +5,7 @@ use super::burst::Bursts;
 use super::decoding::Facts;
 use super::findings::{self, Findings};
 use super::latencies::Latencies;
-use super::outcomes::{Ends, Tally};
+use super::outcomes::{Ends, Tally, lost_from_ns};
 use super::seconds::{Load, by_second, millisecond};
 use super::terms::unwrap_shift;
 use super::{Analysis, Options, Sink};
@@ -139,11 +139,14 @@ impl Ledger {
     #[must_use]
     pub fn ends(&self) -> Ends {
         let last_ns = self.facts[1].tap.last_ns;
+        let shifted = |stamp_ns: i64| stamp_ns.saturating_add(self.shift_ns);
+        let begun_ns = self.facts[1].origin_ns.map(shifted);
         Ends::new(
             &self.options,
+            lost_from_ns(&self.options, self.origin_ns, begun_ns),
             (self.latencies.longest_ns, self.latencies.trimmed_until_ns()),
             self.facts[0].tap.first_ns.unwrap_or(i64::MAX),
-            last_ns.map_or(i64::MIN, |stamp_ns| stamp_ns.saturating_add(self.shift_ns)),
+            last_ns.map_or(i64::MIN, shifted),
         )
     }
 

@@ -4,7 +4,7 @@ use super::Analysis;
 use crate::summary::{Summary, grouped};
 use tailtrim_stats::Probability;
 
-/// Captures of which many packets left before, or when, they entered, or which go two ways.
+/// Captures of which many packets left before they entered, or all when they entered, or which go two ways.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OrderError {
     /// Every packet has the same stamp on both sides.
@@ -25,12 +25,12 @@ pub enum OrderError {
     /// Many packets left before they entered.
     #[error(
         "{} of {} packets left before they entered (median latency {median_ns} ns): {}the clocks of the taps disagree",
-        grouped(*not_positive), grouped(*samples),
+        grouped(*negative), grouped(*samples),
         if *median_ns > 0 { "" } else { "ingress and egress are swapped, or " }
     )]
     Negative {
-        /// Packets whose latency is not positive.
-        not_positive: u64,
+        /// Packets whose latency is negative.
+        negative: u64,
         /// Matched packets.
         samples: u64,
         /// The median of their latencies.
@@ -45,7 +45,7 @@ impl Analysis {
     /// Whether packets left after they entered. A few that did not are the taps' clocks, and a warning.
     ///
     /// # Errors
-    /// [`OrderError`] where many did not, the median latency is not positive, or packets go two ways.
+    /// [`OrderError`] where many did not, all latencies are 0, or packets go two ways.
     pub fn check_order(&self) -> Result<(), OrderError> {
         let Summary { samples, latency_ns, warnings, clock_fit, .. } = &self.summary;
         if let Some(warning) = warnings.iter().find(|one| one.code == "two_directions") {
@@ -59,14 +59,14 @@ impl Analysis {
         if clock_fit.is_some() || told {
             return Ok(());
         }
-        let Some(median_ns) = self.latencies.quantile(Probability::P50) else { return Ok(()) };
-        let negative = samples - self.latencies.count_above(-1);
-        if median_ns > 0 && negative * MANY < *samples {
-            return Ok(());
-        }
         if latency_ns.min == Some(0) && latency_ns.max == Some(0) {
             return Err(OrderError::Same { samples: *samples });
         }
-        Err(OrderError::Negative { not_positive, samples: *samples, median_ns })
+        let negative = samples - self.latencies.count_above(-1);
+        let Some(median_ns) = self.latencies.quantile(Probability::P50) else { return Ok(()) };
+        if negative * MANY < *samples {
+            return Ok(());
+        }
+        Err(OrderError::Negative { negative, samples: *samples, median_ns })
     }
 }

@@ -12,7 +12,7 @@ use tailtrim_stats::SlotCounts;
 pub enum Outcome {
     /// Ingress: never left.
     Lost,
-    /// Ingress: the egress capture ended before the packet must have left.
+    /// Ingress: the egress capture began after the packet entered, or ended before it must have left.
     InFlight,
     /// Ingress: not to be told from another packet in flight.
     Duplicate,
@@ -29,6 +29,8 @@ pub enum Outcome {
 /// The stamps up to which the trim and the ends of the captures decide what became of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ends {
+    /// A packet that entered before that may have left before the egress capture began.
+    pub lost_from_ns: i64,
     /// A packet that entered until then and was not seen to leave is lost. One that entered later may have
     /// left behind the end of the egress capture.
     pub lost_until_ns: i64,
@@ -40,9 +42,10 @@ pub struct Ends {
 
 impl Ends {
     /// Takes the longest latency and the end of the trim, `None` before the first match. The first ingress stamp is
-    /// [`i64::MAX`] where there is none, the last egress stamp [`i64::MIN`].
+    /// [`i64::MAX`] where there is none, the last egress stamp [`i64::MIN`]. `lost_from_ns` is what [`lost_from_ns`] gives.
     pub(super) fn new(
         options: &Options,
+        lost_from_ns: i64,
         (longest_ns, trimmed_until_ns): (i64, Option<i64>),
         first_ingress_ns: i64,
         last_egress_ns: i64,
@@ -57,6 +60,7 @@ impl Ends {
             last_egress_ns.saturating_sub(latest_ns)
         };
         Self {
+            lost_from_ns,
             lost_until_ns,
             entered_before_until_ns: first_ingress_ns.saturating_add(longest_ns),
             trimmed_until_ns: trimmed_until_ns.unwrap_or(i64::MIN),
@@ -68,7 +72,9 @@ impl Ends {
     #[must_use]
     pub fn outcome(&self, fate: Fate, stamp_ns: i64) -> Outcome {
         match fate {
-            Fate::Lost if stamp_ns <= self.lost_until_ns => Outcome::Lost,
+            Fate::Lost if (self.lost_from_ns..=self.lost_until_ns).contains(&stamp_ns) => {
+                Outcome::Lost
+            }
             Fate::Lost => Outcome::InFlight,
             Fate::Duplicate => Outcome::Duplicate,
             Fate::BeyondWindow => Outcome::BeyondWindow,
@@ -83,6 +89,18 @@ impl Ends {
     pub fn is_trimmed(&self, stamp_ns: i64) -> bool {
         stamp_ns <= self.trimmed_until_ns
     }
+}
+
+/// Two captures that are started, or stopped, one after the other, by hand or by a script, begin or end within about a
+/// second.
+pub(super) const TOGETHER_NS: i64 = 1_000_000_000;
+
+/// When the egress capture began, if that was late, by the first stamps of both captures; otherwise [`i64::MIN`]: a device
+/// may lose its first packets.
+pub(super) fn lost_from_ns(options: &Options, entered_ns: i64, left_ns: Option<i64>) -> i64 {
+    let late = |left_ns: &i64| left_ns.saturating_sub(entered_ns) > TOGETHER_NS;
+    let left_ns = left_ns.filter(|left_ns| !options.watched_to_the_end && late(left_ns));
+    left_ns.unwrap_or(i64::MIN)
 }
 
 /// Counts of the packets in no pair, by outcome.

@@ -120,7 +120,8 @@ struct Quantiles<'a> {
 }
 
 impl Quantiles<'_> {
-    /// The quantile when `undelivered` packets lie above all samples.
+    /// The quantile when `undelivered` packets lie above all samples. Packets that are in no pair because they could not be
+    /// told apart may lie anywhere: its interval holds whether all of them were the fastest or the slowest.
     fn of(&self, p: Probability, undelivered: u64) -> Quantile {
         let count = self.latencies.count() + undelivered;
         let value = if count == 0 { None } else { self.latencies.at_rank(p.rank(count)) };
@@ -138,14 +139,17 @@ impl Quantiles<'_> {
         };
         let episodes = ((above + undelivered) as f64 / effect) as u64;
         let effect = effect_with_bound(p, count, confidence, effect);
-        let interval = ranks(p, count, confidence, effect);
+        let left_out = self.run.ingress.duplicate;
+        let interval = ranks(p, count + left_out, confidence, effect);
+        let low = interval.low.and_then(|rank| rank.checked_sub(left_out));
+        let high = interval.high.filter(|rank| *rank <= count);
         let at = |rank: u64| self.latencies.at_rank(rank);
         Quantile {
             p,
             value,
-            low: interval.low.and_then(at),
-            high: interval.high.and_then(at),
-            supported: interval.high.is_some(),
+            low: low.and_then(at),
+            high: high.and_then(at),
+            supported: high.is_some(),
             samples_needed: samples_needed(p, confidence),
             effective_samples: (count as f64 / effect) as u64,
             episodes,

@@ -9,6 +9,7 @@ use super::seconds::{by_second, millisecond};
 use super::tap::Tap;
 use super::terms::Terms;
 use super::{Analysis, Bursts, LostPacket, Options, Sink, Source};
+use crate::clock::BACK_NS;
 use crate::matching::{Decided, Fate, Pair};
 use crate::signature::Signature;
 use crate::summary;
@@ -31,6 +32,7 @@ pub(super) struct RunningCounts<'a> {
     unmatched: Histogram,
     leftovers: Leftovers,
     origin_ns: i64,
+    lost_from_ns: i64,
     /// Samples that are counted elsewhere.
     outstanding: u64,
 }
@@ -52,6 +54,7 @@ impl<'a> RunningCounts<'a> {
                 ..Leftovers::default()
             },
             origin_ns: terms.origin_ns,
+            lost_from_ns: terms.lost_from_ns,
             outstanding: 0,
         }
     }
@@ -153,7 +156,8 @@ impl<'a> RunningCounts<'a> {
     fn ends(&self, (first_ingress_ns, last_egress_ns): (i64, i64)) -> Ends {
         let Latencies { longest_ns, .. } = self.latencies;
         let trimmed_until_ns = self.latencies.trimmed_until_ns();
-        Ends::new(self.options, (longest_ns, trimmed_until_ns), first_ingress_ns, last_egress_ns)
+        let matched = (longest_ns, trimmed_until_ns);
+        Ends::new(self.options, self.lost_from_ns, matched, first_ingress_ns, last_egress_ns)
     }
 
     /// Decides what the end of the captures leaves open.
@@ -176,7 +180,8 @@ impl<'a> RunningCounts<'a> {
             let outcome = ends.outcome(Fate::Unmatched, stamp_ns);
             self.tally.add(outcome, ends.is_trimmed(stamp_ns), 0, packets);
         }
-        let leftovers = std::mem::take(&mut self.leftovers);
+        let mut leftovers = std::mem::take(&mut self.leftovers);
+        leftovers.set_back = taps.iter().any(|tap| tap.furthest_back_ns >= BACK_NS);
         let is_lost = |packet: &&LostPacket| {
             let outcome = ends.outcome(Fate::Lost, packet.ingress_ns);
             outcome == Outcome::Lost && !ends.is_trimmed(packet.ingress_ns)

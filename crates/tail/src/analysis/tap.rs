@@ -40,6 +40,8 @@ pub(super) struct Tap<C> {
     pub(super) cut_frames: u64,
     pub(super) short_signatures: u64,
     pub(super) out_of_order: u64,
+    /// The furthest that a stamp is before an earlier one.
+    pub(super) furthest_back_ns: i64,
     pub(super) first_ns: i64,
     pub(super) last_ns: i64,
     pub(super) gaps: Gaps,
@@ -66,6 +68,7 @@ pub(super) struct Counted {
     cut_frames: u64,
     short_signatures: u64,
     out_of_order: u64,
+    furthest_back_ns: i64,
     first_ns: i64,
     last_ns: i64,
     gaps: gaps::Counted,
@@ -84,6 +87,7 @@ impl<C: DerefMut<Target: Source>> Tap<C> {
             cut_frames: self.cut_frames,
             short_signatures: self.short_signatures,
             out_of_order: self.out_of_order,
+            furthest_back_ns: self.furthest_back_ns,
             first_ns: self.first_ns,
             last_ns: self.last_ns,
             gaps: self.gaps.counted(),
@@ -108,6 +112,7 @@ impl<C: DerefMut<Target: Source>> Tap<C> {
             cut_frames: counted.cut_frames,
             short_signatures: counted.short_signatures,
             out_of_order: counted.out_of_order,
+            furthest_back_ns: counted.furthest_back_ns,
             first_ns: counted.first_ns,
             last_ns: counted.last_ns,
             gaps: Gaps::of(counted.gaps),
@@ -141,6 +146,7 @@ impl<C: DerefMut<Target: Source>> Tap<C> {
             cut_frames: 0,
             short_signatures: 0,
             out_of_order: 0,
+            furthest_back_ns: 0,
             first_ns: i64::MAX,
             last_ns: i64::MIN,
             gaps: Gaps::new(),
@@ -251,6 +257,7 @@ impl<C: DerefMut<Target: Source>> Tap<C> {
         self.cut_frames += before.cut_frames;
         self.short_signatures += before.short_signatures;
         self.out_of_order += before.out_of_order;
+        self.furthest_back_ns = self.furthest_back_ns.max(before.furthest_back_ns);
         self.first_ns = self.first_ns.min(before.first_ns);
         self.unit_ps = self.unit_ps.max(before.unit_ps());
         before.flush_load();
@@ -327,6 +334,7 @@ impl<C: DerefMut<Target: Source>> Tap<C> {
                 return Err(CaptureError::Disorder { path, packet, back_ns });
             }
             self.out_of_order += u64::from(record.stamp_ns < last_ns);
+            self.furthest_back_ns = self.furthest_back_ns.max(back_ns);
             last_ns = last_ns.max(record.stamp_ns);
             self.first_ns = self.first_ns.min(record.stamp_ns);
         }

@@ -2,8 +2,10 @@
 
 use super::copies::{self, Copies};
 use super::era::Era;
+use super::outcomes::lost_from_ns;
 use super::{Options, Source, burst};
 use crate::capture::{CaptureError, Record, WRAP_NS};
+use crate::clock::{ClockFit, CorrectionPiece, corrected};
 use crate::signature::{SIGNED_BYTES, Signer};
 use std::collections::HashMap;
 
@@ -23,6 +25,8 @@ pub struct Terms {
     pub(super) copies_within_ns: Option<i64>,
     /// Frames are matched in their order.
     pub(super) in_order: bool,
+    /// Packets that entered before this may have left before the egress capture began.
+    pub(super) lost_from_ns: i64,
     /// Some of the first packets left before they entered.
     pub(super) early: bool,
     /// Signatures of the first packets come again and again.
@@ -40,8 +44,9 @@ impl Terms {
         options: &Options,
     ) -> Result<Self, CaptureError> {
         let signer = signer(options);
-        let first = ingress.peek(&signer)?;
-        let second = egress.peek(&signer)?;
+        let ClockFit { ingress: entered, egress: left, .. } = &options.clock_fit;
+        let first = correct(ingress.peek(&signer)?, entered);
+        let second = correct(egress.peek(&signer)?, left);
         let signer = signer.limited_to(common_bytes(&first).min(common_bytes(&second)));
         let eras = [Era::of(&first), Era::of(&second)];
         let copies_within_ns = copies::within_ns(&first, &second, || ingress.peek_forms());
@@ -59,6 +64,8 @@ impl Terms {
             0
         };
         let shift_ns = shift_ns.saturating_sub(options.correction_ns);
+        let begun_ns = first_egress.map(|stamp_ns| stamp_ns.saturating_add(shift_ns));
+        let lost_from_ns = lost_from_ns(options, origin_ns, begun_ns);
         let burst_gap_ns = burst::threshold_ns(&stamps);
         let in_order = options.in_order;
         let (early, repeated) = early_and_repeated(&stamped, &second, shift_ns);
@@ -70,6 +77,7 @@ impl Terms {
             eras,
             copies_within_ns,
             in_order,
+            lost_from_ns,
             early,
             repeated,
         })
@@ -98,6 +106,14 @@ impl Terms {
     pub fn shift_ns(&self) -> i64 {
         self.shift_ns
     }
+}
+
+/// The first records of a capture, with stamps of a clock that is corrected.
+fn correct(mut records: Vec<Record>, clock: &[CorrectionPiece]) -> Vec<Record> {
+    for (record, packet) in records.iter_mut().zip(1..) {
+        record.stamp_ns = corrected(clock, packet, record.stamp_ns);
+    }
+    records
 }
 
 /// Whether some of these packets left before they entered, and whether most come again.

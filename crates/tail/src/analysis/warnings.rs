@@ -2,14 +2,13 @@
 
 use super::Options;
 use super::findings::Findings;
-use crate::clock::{ClockFit, faults::faults, stamps, told};
+use super::outcomes::TOGETHER_NS;
+use crate::clock::{faults::faults, stamps, told, words::size};
+use crate::matching::Window;
 use crate::summary::{Tap, Taps, Warning, grouped, utc};
 use crate::times;
 use tailtrim_stats::{Probability, Ranked};
 use tailtrim_wire::traffic::phases;
-
-/// Two captures that are stopped one after the other, by hand or by a script, end within about a second.
-const STOPPED_TOGETHER_NS: i64 = 1_000_000_000;
 
 /// With fewer samples, not even p99 is supported (its upper bound takes 368), and readers are told so.
 const FEWEST_SAMPLES: u64 = 368;
@@ -26,13 +25,16 @@ pub(super) fn warnings(run: &Findings, options: &Options, latencies: &Ranked) ->
     }
     warnings.add_tap("ingress", &run.taps.ingress, run.ingress.packets, run.unstamped[0]);
     warnings.add_tap("egress", &run.taps.egress, run.egress.packets, run.unstamped[1]);
-    warnings.add_packets(run, fit);
+    warnings.add_packets(run, options);
     warnings.add_in_order(run, options);
     warnings.add_without_samples(run);
     warnings.add_ends(run);
     warnings.add_phases(run);
     warnings.add_rounded(run);
-    warnings.add_clocks(run, latencies);
+    // Packets that are taken for others say nothing of the clocks.
+    if !warnings.0.iter().any(|warning| warning.code == "in_order" && warning.invalidates) {
+        warnings.add_clocks(run, latencies);
+    }
     warnings.add_stamps(run, latencies);
     warnings.0
 }
@@ -110,8 +112,9 @@ impl Warnings {
         );
     }
 
-    /// Warns of packets that are set aside, ambiguous, lost within the trim, or without a positive latency.
-    fn add_packets(&mut self, run: &Findings, fit: &ClockFit) {
+    /// Warns of packets that are set aside, ambiguous, lost within the trim, or with a negative latency.
+    fn add_packets(&mut self, run: &Findings, options: &Options) {
+        let Options { clock_fit: fit, window: Window { window_ns, .. }, .. } = options;
         let samples = run.latencies.histogram.count();
         self.add(
             "generator_stalled",
@@ -126,9 +129,19 @@ impl Warnings {
             "duplicate",
             run.ingress.duplicate,
             format!(
-                "{} ingress packets carry the signature of another one in flight; name bytes that differ with --signature, \
-             or shorten --window",
+                "{} ingress packets carry the signature of another one in flight, so that which of them left, and when, is \
+                 unknown: intervals hold whether all of them were the fastest, or the slowest, or lost",
                 grouped(run.ingress.duplicate),
+            ),
+        );
+        self.add(
+            "beyond_window",
+            run.ingress.beyond_window,
+            format!(
+                "{} packets left later than the window of {} and count as not delivered; a longer one (--window) counts \
+                 their latency",
+                grouped(run.ingress.beyond_window),
+                size(*window_ns),
             ),
         );
         self.add(
@@ -144,7 +157,7 @@ impl Warnings {
             // The fastest packets may be taken to have no latency.
             if fit.corrects() { 0 } else { run.latencies.not_positive },
             format!(
-                "{} of {} latencies are not positive: the taps' clocks disagree, or ingress and egress are swapped",
+                "{} of {} latencies are negative: the taps' clocks disagree, or ingress and egress are swapped",
                 grouped(run.latencies.not_positive),
                 grouped(samples),
             ),
@@ -193,10 +206,15 @@ impl Warnings {
         self.0.push(Warning { code: "in_order", count: entered, text, invalidates: shifted });
     }
 
-    /// Warns of an egress capture that is empty or ends early: packets that it does not have are lost only if its tap
-    /// recorded to the end.
+    /// Warns of an egress capture that is empty, begins late or ends early: packets that it does not have are lost only if
+    /// its tap recorded all the time.
     fn add_ends(&mut self, run: &Findings) {
         let Taps { ingress, egress } = &run.taps;
+        if ingress.last_ns.is_none() {
+            let stamped = if run.ingress.packets > 0 { " with a time stamp" } else { "" };
+            let text = format!("the ingress capture has no packets{stamped}");
+            self.add("ingress_empty", run.egress.packets, text);
+        }
         if egress.last_ns.is_none() {
             self.add(
                 "egress_empty",
@@ -209,8 +227,23 @@ impl Warnings {
             );
         }
         let Some((entered_ns, left_ns)) = ingress.last_ns.zip(egress.last_ns) else { return };
+        let late_ns = egress
+            .first_ns
+            .zip(ingress.first_ns)
+            .map_or(0, |(left_ns, entered_ns)| left_ns.saturating_sub(entered_ns));
+        if late_ns > TOGETHER_NS && egress.first_ns <= ingress.last_ns {
+            self.add(
+                "egress_began_late",
+                run.ingress.cut,
+                format!(
+                    "the first egress packet left {:.1} s after the first ingress packet entered: packets that entered before \
+                     it count as cut, but were lost if the egress tap recorded from the beginning",
+                    late_ns as f64 / 1e9,
+                ),
+            );
+        }
         let early_ns = entered_ns.saturating_sub(left_ns);
-        if early_ns > STOPPED_TOGETHER_NS {
+        if early_ns > TOGETHER_NS {
             let seconds = early_ns as f64 / 1e9;
             self.add(
                 "egress_ended_early",

@@ -61,14 +61,9 @@ impl Decoder {
             ));
         };
         let order = if header[0] == 0xa1 { ByteOrder::Big } else { ByteOrder::Little };
-        let (resolution_ns, header_len) = match order.word(header, 0) {
-            0xa1b2_c3d4 => (1000, RECORD_HEADER_LEN),
-            0xa1b2_3c4d => (1, RECORD_HEADER_LEN),
-            0xa1b2_cd34 => (1000, MODIFIED_HEADER_LEN),
-            _ => {
-                let (found, expected) = what_else(window);
-                return Err(damage(found, &expected));
-            }
+        let Some((resolution_ns, header_len)) = units(order.word(header, 0)) else {
+            let (found, expected) = what_else(window);
+            return Err(damage(found, &expected));
         };
         let resolution_ns = if stamps == StampSource::Nanoseconds { 1 } else { resolution_ns };
         let (major, minor) = (order.short(header, 4), order.short(header, 6));
@@ -234,6 +229,13 @@ impl Decoder {
             let [seconds, fraction, captured, length] = words::<SWAPPED>(header);
             let captured = captured as usize;
             let fraction_ns = u64::from(fraction) * self.resolution_ns;
+            if units(seconds).is_some()
+                && (self.order.short(header, 4), self.order.short(header, 6)) == VERSION
+            {
+                let found = "the header of another pcap file".to_owned();
+                let expected = "a record: join captures with mergecap, not with cat".to_owned();
+                return Err(Damage::of(found, expected));
+            }
             if captured > self.longest || fraction_ns >= NS_PER_S as u64 {
                 return Err(self.damage(captured, fraction));
             }
@@ -307,6 +309,16 @@ impl Decoder {
         };
         let [_, _, captured, _] = self.words(header);
         (format!("the capture ends {} bytes into a frame", body.len()), format!("{captured} bytes"))
+    }
+}
+
+/// Nanoseconds of a unit of stamps, and bytes of a record header, of captures that begin with this magic number.
+fn units(magic: u32) -> Option<(u64, usize)> {
+    match magic {
+        0xa1b2_c3d4 => Some((1000, RECORD_HEADER_LEN)),
+        0xa1b2_3c4d => Some((1, RECORD_HEADER_LEN)),
+        0xa1b2_cd34 => Some((1000, MODIFIED_HEADER_LEN)),
+        _ => None,
     }
 }
 

@@ -42,6 +42,7 @@ struct Interface {
     drops: u64,
     /// Name and description.
     names: Vec<String>,
+    is_read: bool,
 }
 
 /// A packet in a block that has a stamp.
@@ -66,9 +67,10 @@ pub(super) struct Decoder {
 }
 
 impl Decoder {
-    /// The coarsest unit of the interfaces so far.
+    /// The coarsest unit of the interfaces whose packets were read so far.
     pub(super) fn unit_ps(&self) -> u64 {
-        let units = self.interfaces.iter().map(|of| 1_000_000_000_000 / of.resolution.max(1));
+        let read = self.interfaces.iter().filter(|of| of.is_read);
+        let units = read.map(|of| 1_000_000_000_000 / of.resolution.max(1));
         units.max().unwrap_or(0).max(1_000)
     }
 
@@ -195,10 +197,11 @@ impl Decoder {
         direction: Option<InterfaceDirection>,
         keep: &mut impl Keep,
     ) -> Result<Option<(&Interface, Link)>, Odd> {
-        let interface = self.interfaces.get(index as usize).ok_or_else(|| {
+        let count = self.interfaces.len();
+        let interface = self.interfaces.get_mut(index as usize).ok_or_else(|| {
             (
                 format!("a packet of interface {index}"),
-                format!("one of the {} interfaces described before", self.interfaces.len()),
+                format!("one of the {count} interfaces described before"),
             )
         })?;
         let place = Place { index: Some(index), names: &interface.names, direction };
@@ -210,6 +213,7 @@ impl Decoder {
             *self.unread.entry((index, unread_link_type(link_type))).or_default() += 1;
             return Ok(None);
         };
+        interface.is_read = true;
         Ok(Some((interface, link)))
     }
 
@@ -309,7 +313,7 @@ impl Interface {
         };
         let names = [OptionCode::IfName, OptionCode::IfDescription].into_iter().filter_map(named);
         let names = names.collect();
-        Ok(Self { link, link_type, resolution, offset_s, drops: 0, names })
+        Ok(Self { link, link_type, resolution, offset_s, drops: 0, names, is_read: false })
     }
 
     fn stamp_ns(&self, ticks: u64) -> Option<i64> {

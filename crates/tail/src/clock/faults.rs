@@ -157,9 +157,13 @@ fn busy(points: &[Point], groups: &[&[Bin]]) -> Option<Range<usize>> {
     for run in excess.chunk_by(|one, other| (*one > far) == (*other > far)) {
         let to = from + run.len();
         if run[0] > far && from > 0 && to < groups.len() {
-            let [before, after] = [groups[to - 1].last()?, groups[to].first()?];
-            let fall = before.least_ns - after.least_ns;
-            if after.at_ns - before.at_ns >= fall / 2 {
+            // They may end within the next group.
+            let behind = || groups[to - 1].last().into_iter().chain(groups[to]);
+            let falls = behind().zip(behind().skip(1)).map(|(before, after)| {
+                (before.least_ns - after.least_ns, after.at_ns - before.at_ns)
+            });
+            let (fall, time) = falls.max()?;
+            if time >= fall / 2 {
                 return Some(from..to);
             }
         }

@@ -19,7 +19,10 @@ const LEVEL: usize = 4;
 const FIRST: usize = 64;
 
 /// Stamps that are further back than this are of a clock that was set: packets of a capture are not so far out of order.
-const BACK_NS: i64 = 500_000;
+pub(crate) const BACK_NS: i64 = 500_000;
+
+/// A clock that is set by this or more is not mistaken for packets that wait.
+const SET_NS: i64 = 50_000_000;
 
 /// Fewest packets apart that are told.
 const FEWEST: u64 = 10;
@@ -31,23 +34,40 @@ struct Level {
     ns: i64,
 }
 
+/// Packets with which a clock is set back, and by how much they are further apart than the one before: they entered and
+/// left behind it, with an earlier stamp at one of the taps only.
+fn set_backs(joined: &[Joined]) -> impl Iterator<Item = (usize, i64)> {
+    joined.windows(2).enumerate().filter_map(|(index, pair)| {
+        let [before, after] = [pair[0], pair[1]];
+        let since = |of: fn(&Joined) -> (u64, i64)| of(&after).1.saturating_sub(of(&before).1);
+        let (entered_ns, left_ns) = (since(|one| one.entered), since(|one| one.left));
+        let is_set = entered_ns.min(left_ns) <= -BACK_NS && entered_ns.max(left_ns) >= 0;
+        let is_behind = before.entered.0 < after.entered.0;
+        (is_set && is_behind).then(|| (index + 1, left_ns.saturating_sub(entered_ns)))
+    })
+}
+
 fn levels(joined: &[Joined]) -> Vec<Level> {
+    // A clock that was set back was set forward before, or is going to be.
+    let set_ns =
+        set_backs(joined).map(|(_, ns)| ns.saturating_abs()).filter(|ns| *ns >= SET_NS).max();
+    let apart_ns = set_ns.map_or(APART_NS, |ns| APART_NS.min(ns / 2));
     let mut levels: Vec<Level> = Vec::new();
     for from in 0..joined.len() {
         // A queue gets longer by and by.
         let before = from.checked_sub(1).map_or(i64::MAX, |before| joined[before].apart_ns());
-        if joined[from].apart_ns().saturating_sub(before).saturating_abs() < APART_NS {
+        if joined[from].apart_ns().saturating_sub(before).saturating_abs() < apart_ns {
             continue;
         }
         let next = &joined[from..joined.len().min(from + LEVEL)];
         let is_off = |packet: &Joined| {
             let level = levels.last().map_or(i64::MAX, |level| level.ns);
-            packet.apart_ns().saturating_sub(level).saturating_abs() >= APART_NS
+            packet.apart_ns().saturating_sub(level).saturating_abs() >= apart_ns
         };
         if next.iter().all(is_off) {
             let first = joined[from..joined.len().min(from + FIRST)].iter();
             let near = first.map(Joined::apart_ns).filter(|ns| {
-                ns.saturating_sub(joined[from].apart_ns()).saturating_abs() < APART_NS
+                ns.saturating_sub(joined[from].apart_ns()).saturating_abs() < apart_ns
             });
             levels.push(Level { from, ns: near.min().unwrap_or(0) });
         }
@@ -91,7 +111,17 @@ pub fn apart(ingress: &SampledSide, egress: &SampledSide, window: Window) -> Vec
         let text = format!("{what}{lost}; --clock-fit matches them");
         warnings.push(Warning { code, count: apart.max(1), text, invalidates: true });
     }
-    if warnings.iter().all(|warning| warning.count < FEWEST) { Vec::new() } else { warnings }
+    if warnings.iter().all(|warning| warning.count < FEWEST) {
+        warnings.clear();
+    }
+    warnings.extend(set_backs(&joined).next().map(|(at, ns)| {
+        let text = format!(
+            "{}: latencies before or after it are wrong by as much; --clock-fit takes it out",
+            stepped(&joined, at, ns),
+        );
+        Warning { code: "clock_step", count: 1, text, invalidates: true }
+    }));
+    warnings
 }
 
 fn offset(ns: i64, joined: &[Joined]) -> String {
@@ -118,13 +148,19 @@ fn overlap(joined: &[Joined]) -> bool {
     entered.0 <= left.1 && left.0 <= entered.1
 }
 
-/// The clock that was set, the one whose stamps are further apart than those of the other, and when by the other.
+/// The clock that was set, the one whose stamps go back, or else are further apart than those of the other, and when by
+/// the other.
 fn stepped(joined: &[Joined], at: usize, step_ns: i64) -> String {
     let (before, after) = (joined[at - 1], joined[at]);
-    let left_ns = after.left.1.saturating_sub(before.left.1).saturating_abs();
-    let entered_ns = after.entered.1.saturating_sub(before.entered.1).saturating_abs();
+    let left_ns = after.left.1.saturating_sub(before.left.1);
+    let entered_ns = after.entered.1.saturating_sub(before.entered.1);
     let [first, at] = [&joined[0], &after];
-    let (side, packet, ns, at) = if left_ns >= entered_ns {
+    let of_egress = if (left_ns < 0) == (entered_ns < 0) {
+        left_ns.saturating_abs() >= entered_ns.saturating_abs()
+    } else {
+        left_ns < 0
+    };
+    let (side, packet, ns, at) = if of_egress {
         ("egress", after.left.0, step_ns, moment(at.entered.1, first.entered.1))
     } else {
         ("ingress", after.entered.0, step_ns.saturating_neg(), moment(at.left.1, first.left.1))
@@ -176,7 +212,8 @@ pub fn clock_fit(ingress: &SampledSide, egress: &SampledSide) -> ClockFit {
     };
     let others = (0..joined.len()).filter(|&index| forward(&joined[index]) != fitted);
     let both_ns = others.map(|index| line(index).0.saturating_sub(bins[index].least_ns)).min();
-    // Where packets of both directions can take so long, nothing tells how the clocks are apart.
+    // Where packets of both directions can take so long, nothing tells how the clocks are apart. The level is that of the first
+    // packet: the first line begins at the smallest of some latencies.
     let kept_ns = line(0).0;
     let level_kept = (0..both_ns.unwrap_or(APART_NS)).contains(&kept_ns);
     let fastest_ns = both_ns.filter(|_| !level_kept).map(|ns| ns.max(0) / 2);

@@ -20,6 +20,7 @@ pub(crate) mod words;
 pub(crate) use correction::corrected;
 pub use correction::{ClockFit, CorrectionPiece};
 pub(crate) use fit::STEEPEST;
+pub(crate) use levels::BACK_NS;
 pub use levels::{apart, clock_fit};
 pub use sampled::SampledSide;
 pub(crate) use sampled::{Joined, join};

@@ -30,8 +30,8 @@ pub(super) fn selection(sides: Sides<'_>, window: Window) -> Option<Selection> {
     // A selection counts from the start of the frame: only frames of one shape on both sides have the same bytes there.
     let lost = alike(sides.lost);
     let unmatched = alike(sides.unmatched);
-    let start = lost.first()?.packet()?.0;
-    if unmatched.first()?.packet()?.0 != start {
+    let start = lost.first()?.start()?;
+    if unmatched.first()?.start()? != start {
         return None;
     }
     let sides = Sides { lost: &lost, unmatched: &unmatched };
@@ -42,7 +42,7 @@ pub(super) fn selection(sides: Sides<'_>, window: Window) -> Option<Selection> {
         .filter(|found| sides.are_no_chance(found))
         .max_by_key(|found| found.pairs.len())?;
     let agree: Vec<bool> = (0..length).map(|at| at >= start && sides.agree_at(&seed, at)).collect();
-    let mut ranges = runs(&agree, &rewritten(&lost[0])?);
+    let mut ranges = runs(&agree, &rewritten(&lost[0]));
     // Those in which packets differ from each other identify them, the more the better.
     ranges.retain(|range| range.len() >= SHORTEST && varies(&lost, range.clone()));
     ranges.sort_by_key(|range| std::cmp::Reverse(range.len()));
@@ -56,7 +56,9 @@ pub(super) fn selection(sides: Sides<'_>, window: Window) -> Option<Selection> {
 /// The first frames that have the headers of most of them.
 fn alike(frames: &[Frame]) -> Vec<Frame> {
     let shape = |frame: &Frame| {
-        frame.packet().map(|(start, layers)| (start, layers.v6, layers.payload, layers.protocol))
+        let packet = frame.packet();
+        let packet = packet.map(|(_, layers)| (layers.v6, layers.payload, layers.protocol));
+        Some((frame.start()?, packet))
     };
     let mut shapes: Vec<_> = frames.iter().take(COMPARED).filter_map(shape).collect();
     shapes.sort_unstable();
@@ -69,15 +71,15 @@ fn chunks(frames: &[Frame], at: usize) -> impl Iterator<Item = [u8; SEED]> {
 }
 
 /// Bytes that any forwarder may rewrite.
-fn rewritten(frame: &Frame) -> Option<Vec<Range<usize>>> {
-    let (start, layers) = frame.packet()?;
+fn rewritten(frame: &Frame) -> Vec<Range<usize>> {
+    let Some((start, layers)) = frame.packet() else { return Vec::new() };
     let mut ranges = Vec::from(if layers.v6 { [7..8, 7..8] } else { [8..9, 10..12] });
     match layers.transport {
         Some(Transport::Udp) => ranges.push(layers.payload + 6..layers.payload + 8),
         Some(Transport::Tcp) => ranges.push(layers.payload + 16..layers.payload + 18),
         None => {}
     }
-    Some(ranges.into_iter().map(|range| start + range.start..start + range.end).collect())
+    ranges.into_iter().map(|range| start + range.start..start + range.end).collect()
 }
 
 /// Ranges of bytes that agree and are not rewritten.

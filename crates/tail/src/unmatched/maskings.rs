@@ -1,7 +1,7 @@
 //! Which masking would match lost with unmatched packets.
 
 use super::pairing::distinct;
-use super::{Frame, Sides, agreeing};
+use super::{Frame, HEAD, Sides, agreeing};
 use crate::analysis::Options;
 use crate::signature::{Rewrites, Signer};
 use crate::summary::{Warning, grouped};
@@ -46,7 +46,7 @@ pub(super) fn warning(
             best = Some((count, candidate));
         }
     };
-    rewrites(options, signer.limit()).into_iter().for_each(&mut consider);
+    rewrites(sides, options).into_iter().for_each(&mut consider);
     if let Some(selection) = agreeing::selection(sides, options.window) {
         consider(Candidate {
             options: 1,
@@ -64,7 +64,7 @@ pub(super) fn warning(
 }
 
 /// All sets of rewritten fields that contain the present ones, fewest first.
-fn rewrites(options: &Options, limit: usize) -> Vec<Candidate> {
+fn rewrites(sides: Sides<'_>, options: &Options) -> Vec<Candidate> {
     let Rewrites { nat, tos, tunnel } = options.rewrites;
     let now = [nat, tos, tunnel];
     let names = ["nat", "tos", "tunnel"];
@@ -98,11 +98,24 @@ fn rewrites(options: &Options, limit: usize) -> Vec<Candidate> {
                     masks.join(" "),
                 )
             };
-            let signer = Signer::new(Rewrites { nat, tos, tunnel }).limited_to(limit);
+            let signer = sides.limited(Signer::new(Rewrites { nat, tos, tunnel }));
             let count = set.iter().filter(|is| **is).count();
             Candidate { options: count, agreement, typed, signer, small: false }
         })
         .collect();
     candidates.sort_by_key(|candidate| candidate.options);
     candidates
+}
+
+impl Sides<'_> {
+    /// A signer of what the snap length has left of all frames, as [`Terms`](crate::analysis::Terms) would limit it.
+    fn limited(&self, signer: Signer) -> Signer {
+        let frames = self.lost.iter().chain(self.unmatched);
+        let cut = frames.filter(|frame| frame.head.len() < (frame.length as usize).min(HEAD));
+        let least = cut.map(|frame| usize::from(signer.sign(frame.link, &frame.head).1)).min();
+        match least {
+            Some(bytes) => signer.limited_to(bytes),
+            None => signer,
+        }
+    }
 }

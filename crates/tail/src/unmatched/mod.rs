@@ -10,16 +10,20 @@ mod maskings;
 mod offload;
 mod pairing;
 mod repeated;
+mod trailers;
 
 use crate::analysis::{LostPacket, Options, Terms};
 use crate::clock::of_directions;
 use crate::directions::{Direction, Directions};
-use crate::matching::{Decided, Fate};
+use crate::matching::{Decided, Fate, Window};
 use crate::signature::Signer;
 use crate::summary::{Summary, Warning, grouped};
 use pairing::signatures;
 use std::collections::HashSet;
 use tailtrim_wire::frame::{self, Layers, Link, Walk};
+
+/// Bytes of a frame in no pair that are kept: the headers of a tunnel, those of the packet in it, and some of its payload.
+pub const HEAD: usize = 256;
 
 /// Leftovers of each side that are looked at.
 const MOST: usize = 100_000;
@@ -38,6 +42,8 @@ pub struct Leftovers {
     pub early: bool,
     /// The first packets have signatures that come again and again.
     pub repeated: bool,
+    /// Stamps of one capture go back by so much that its clock may have been set back.
+    pub set_back: bool,
 }
 
 impl Leftovers {
@@ -69,7 +75,12 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// Offset of the packet in the frame, and its layers.
+    /// Offset of the packet in the frame.
+    fn start(&self) -> Option<usize> {
+        self.link.payload(&self.head).map(|(_, start)| start)
+    }
+
+    /// The same, and its layers where it is an IP packet.
     fn packet(&self) -> Option<(usize, Layers)> {
         let (ethertype, start) = self.link.payload(&self.head)?;
         Some((start, frame::layers(ethertype, self.head.get(start..)?)?))
@@ -138,10 +149,18 @@ pub fn explain(mut kept: Kept, terms: &Terms, options: &Options, summary: &mut S
     kept.leave_out_common(signer);
     let looked_at = Sides { lost: &kept.lost, unmatched: &kept.unmatched };
     let tried = looked_at.is_whole();
+    let first = &kept.first[0];
+    let apart = || looked_at.apart(first, signer, options).filter(|_| summary.samples == 0);
     let found = repeated::warning(&kept.first, signer, options, summary)
         .into_iter()
-        .chain(looked_at.explained(&kept.first[0], signer, options));
-    let found: Vec<Warning> = found.collect();
+        .chain(looked_at.explained(first, signer, options).or_else(apart));
+    let mut found: Vec<Warning> = found.collect();
+    // Packets of another kind than those that this signature matches: with one for them, those are lost.
+    let others = options.selection.is_some() && summary.samples > 0;
+    for masked in found.iter_mut().filter(|one| others && one.code == "masked") {
+        masked.text +=
+            ", but not those that are matched now: each kind takes an analysis of its own";
+    }
     if !found.is_empty() {
         // They say why.
         let repeated = found.iter().any(|found| matches!(found.code, "identical" | "unsigned"));
@@ -155,8 +174,8 @@ pub fn explain(mut kept: Kept, terms: &Terms, options: &Options, summary: &mut S
     {
         warning.text += &looked_at.encrypted().map_or_else(
             || {
-                " No other masking (nat, tos, tunnel) matches them, and no bytes that identify packets are the same on both \
-                 sides"
+                " No other masking (nat, tos, tunnel) matches them, nor do bytes that are at the same place of the frames on \
+                 both sides"
                     .to_owned()
             },
             |name| {
@@ -208,12 +227,23 @@ impl Sides<'_> {
         })
     }
 
+    /// The masking that would match them if their clocks were not further apart than the window.
+    fn apart(&self, first: &[Frame], signer: &Signer, options: &Options) -> Option<Warning> {
+        let window = Window { window_ns: i64::MAX / 4, early_ns: i64::MAX / 4 };
+        let options = Options { window, ..options.clone() };
+        let mut found = maskings::warning(*self, first, signer, &options)?;
+        found.text +=
+            " with --clock-fit, since the clocks of the taps are further apart than the window";
+        Some(found)
+    }
+
     fn explained(&self, first: &[Frame], signer: &Signer, options: &Options) -> Option<Warning> {
         if !self.is_whole() {
             return None;
         }
         fragments::warning(*self, options)
             .or_else(|| offload::warning(*self))
+            .or_else(|| trailers::warning(*self, options.window))
             .or_else(|| maskings::warning(*self, first, signer, options))
     }
 }

@@ -5,11 +5,12 @@ use super::pairing::signatures;
 use crate::analysis::Options;
 use crate::signature::{Rewrites, Selection, Signature, Signer};
 use crate::summary::{Summary, Warning, grouped};
-use std::collections::{BTreeSet, HashMap, HashSet};
-use std::iter;
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 
-/// Most bytes of a signature that is offered.
+/// Most bytes by which frames of one length are told apart, and most ranges of a signature that is offered.
 const MOST_BYTES: usize = 16;
+const RANGES: usize = 4;
 
 /// Says why frames are duplicates, or may become some.
 pub(super) fn warning(
@@ -40,14 +41,41 @@ pub(super) fn warning(
             return Some(unsigned(summary, "--mask tunnel tells them apart"));
         }
     }
-    let places: BTreeSet<usize> = groups.values().flat_map(|group| differing(group)).collect();
-    let Some((&from, &to)) = places.first().zip(places.last()) else {
+    let ranges = ranges(groups.values().map(|group| differing(group)));
+    if ranges.is_empty() {
         return Some(identical(groups.len(), entered.len(), summary));
+    }
+    let selection = Selection::of(ranges);
+    let remedy = if tells_apart(first, &Signer::of_selection(selection.clone())) {
+        format!("--signature {selection} tells them apart")
+    } else {
+        format!(
+            "the bytes {selection} of ingress frames tell them apart, but egress frames do not have them at the same place, as \
+             behind a VLAN tag or another header"
+        )
     };
-    // Frames are identified by a number or some bytes of a payload.
-    let selection = Selection::of(iter::once(from..to.min(from + MOST_BYTES - 1) + 1).collect());
-    tells_apart(first, &Signer::of_selection(selection.clone()))
-        .then(|| unsigned(summary, &format!("--signature {selection} tells them apart")))
+    Some(unsigned(summary, &remedy))
+}
+
+/// Ranges in which the frames of each group differ, given the places: a number, or some bytes of a payload. Frames of other
+/// lengths may have them elsewhere.
+fn ranges(groups: impl Iterator<Item = Vec<usize>>) -> Vec<Range<usize>> {
+    let mut found: Vec<Range<usize>> = groups
+        .filter_map(|places| {
+            let (from, to) = (*places.first()?, *places.last()?);
+            Some(from..to.min(from + MOST_BYTES - 1) + 1)
+        })
+        .collect();
+    found.sort_unstable_by_key(|range| range.start);
+    let mut merged: Vec<Range<usize>> = Vec::new();
+    for range in found {
+        match merged.last_mut() {
+            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+            _ => merged.push(range),
+        }
+    }
+    merged.truncate(RANGES);
+    merged
 }
 
 /// Whether nearly all frames that enter have a signature of their own, and nearly all that leave have one of these.

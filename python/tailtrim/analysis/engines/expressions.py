@@ -60,11 +60,12 @@ class Rules:
 class Ends:
     """Limits that are known once all pairs are: stamps in ns, as the ledger has them.
 
-    A packet that entered until ``lost_until_ns`` and did not leave is lost. An unmatched packet
-    that left until ``entered_before_until_ns`` may have entered before the capture began. Packets
-    stamped until ``trimmed_until_ns`` lie within the trim.
+    A packet that entered from ``lost_from_ns`` until ``lost_until_ns`` and did not leave is lost.
+    An unmatched packet that left until ``entered_before_until_ns`` may have entered before the
+    capture began. Packets stamped until ``trimmed_until_ns`` lie within the trim.
     """
 
+    lost_from_ns: int
     lost_until_ns: int
     entered_before_until_ns: int
     trimmed_until_ns: int
@@ -212,13 +213,13 @@ def tangled(carrying: ir.Table, later: ir.Table) -> ir.Table:
 def outcomes(one: ir.Table, ends: Ends, origin_ns: int) -> ir.Table:
     """Count what became of packets of plain signatures that were not matched.
 
-    ``ingress`` is 1 lost, 2 in flight at the end, 3 beyond the window; ``egress`` 1 unmatched,
-    2 possibly entered before the capture; 0 nothing. ``millisecond_ns`` is the start of the
-    millisecond in which an undelivered packet entered, since the origin.
+    ``ingress`` is 1 lost, 2 in flight at an end of the capture, 3 beyond the window; ``egress`` 1
+    unmatched, 2 possibly entered before the capture; 0 nothing. ``millisecond_ns`` is the start of
+    the millisecond in which an undelivered packet entered, since the origin.
     """
     apart = unpaired(one)
     is_open = (apart.kind == APART) & (apart.entered == 1)
-    lost = is_open & (apart.in_ns <= ends.lost_until_ns)
+    lost = is_open & apart.in_ns.between(ends.lost_from_ns, ends.lost_until_ns)
     beyond = apart.kind == BEYOND
     unmatched = apart.left == 1
     before = unmatched & (apart.out_ns <= ends.entered_before_until_ns)

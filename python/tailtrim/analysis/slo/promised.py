@@ -66,17 +66,25 @@ def _verdict(runs: Sequence[JudgedRun], objective: Objective) -> Verdict:
     counted = sum(one.counted for one in found)
     confidence = min((one.summary.latency_ns.confidence for one in valid), key=float)
     effect = _effect(found, float(confidence))
-    known = json.loads(
-        _native.promised(
-            bad=counted,
-            packets=packets,
-            design_effect=effect,
-            limit=float(promise.share),
-            confidence=confidence,
-            assurance=_ASSURANCE,
+    # Duplicates are in no latency: all of them may be good, and all may be bad.
+    duplicates = sum(one.summary.ingress.duplicate for one in valid)
+    known, worst = (
+        json.loads(
+            _native.promised(
+                bad=bad,
+                packets=packets + duplicates,
+                design_effect=effect,
+                limit=float(promise.share),
+                confidence=confidence,
+                assurance=_ASSURANCE,
+            )
         )
+        for bad in (counted, counted + duplicates)
     )
     why = _told(promise, found, effect) + _bound(known, promise, confidence)
+    if duplicates:
+        why += f"; {duplicates:,} duplicates are in no latency, and may be bad"
+    agreed = known["promise"] == worst["promise"]
     if known["promise"] == "met" and not counted:
         why += _clusters_met(packets * float(promise.share), float(confidence))
     if known["more"] is not None:
@@ -90,10 +98,10 @@ def _verdict(runs: Sequence[JudgedRun], objective: Objective) -> Verdict:
         why += f"; {len(runs) - len(valid)} invalid runs left out"
     return Verdict(
         objective,
-        _DECISIONS[known["promise"]],
+        _DECISIONS[known["promise"]] if agreed else Decision.UNDECIDED,
         counted / packets,
         known["low"],
-        known["high"],
+        worst["high"],
         f"{why}. Source: {promise.source}",
     )
 

@@ -109,10 +109,13 @@ def _known(summary: Summary, objective: Objective) -> _Known:
     # Lost packets are among those that delivery-adjusted percentiles count.
     if not summary.samples and not summary.unordered and not objective.adjusted:
         return _unknown("no packet was matched")
+    why = _left_out(summary)
     if objective.what == "max" and latency.max is not None:
-        return latency.max, latency.max, latency.max, "the largest of this run"
+        high = None if why else latency.max
+        return latency.max, latency.max, high, why or "the largest of this run"
     if objective.what == "mean" and latency.mean is not None:
-        return latency.mean.value, latency.mean.low, latency.mean.high, _sure(summary)
+        low, high = (None, None) if why else (latency.mean.low, latency.mean.high)
+        return latency.mean.value, low, high, why or _sure(summary)
     return _of_quantile(summary, objective)
 
 
@@ -136,7 +139,10 @@ def _quantile(quantile: Quantile, summary: Summary) -> _Known:
     lost = quantile.value is None
     value = math.inf if lost else quantile.value
     low = math.inf if quantile.low is None and quantile.supported and lost else quantile.low
-    if not quantile.supported and not summary.unordered:
+    enough = quantile.effective_samples >= quantile.samples_needed
+    if not quantile.supported and enough and (left_out := _left_out(summary)):
+        why = left_out
+    elif not quantile.supported and not summary.unordered:
         why = (
             f"effective sample size {quantile.effective_samples:,}, {quantile.samples_needed:,} are"
             " needed"
@@ -153,22 +159,39 @@ def _sure(summary: Summary) -> str:
 
 
 def _loss(summary: Summary) -> _Known:
-    """Return the loss with Wilson's interval, whose packets are taken as independent."""
+    """Return the loss with Wilson's interval, whose packets are taken as independent.
+
+    Duplicates may all have left, or have all been lost: the interval holds both.
+    """
     ingress = summary.ingress
     undelivered = ingress.lost + ingress.beyond_window
     known = ingress.matched + undelivered
     if not known:
         return _unknown("no packet has a known outcome")
-    z = NormalDist().inv_cdf((1 + float(summary.latency_ns.confidence)) / 2)
-    share, z2 = undelivered / known, z * z
-    middle = (share + z2 / (2 * known)) / (1 + z2 / known)
-    spread = math.sqrt(share * (1 - share) / known + z2 / (4 * known * known))
-    reach = z / (1 + z2 / known) * spread
-    why = f"{undelivered:,} of {known:,} packets, {_sure(summary)} if they were lost independently"
+    packets, most = known + ingress.duplicate, undelivered + ingress.duplicate
+    confidence = float(summary.latency_ns.confidence)
+    low, _ = _share(undelivered, packets, confidence)
+    _, high = _share(most, packets, confidence)
+    told = f"{undelivered:,}" if most == undelivered else f"{undelivered:,} to {most:,}"
+    why = f"{told} of {packets:,} packets, {_sure(summary)} if they were lost independently"
+    return undelivered / known, low, high, why
+
+
+def _share(some: int, packets: int, confidence: float) -> tuple[float, float]:
+    """Return Wilson's interval for a share of packets."""
+    z = NormalDist().inv_cdf((1 + confidence) / 2)
+    share, z2 = some / packets, z * z
+    middle = (share + z2 / (2 * packets)) / (1 + z2 / packets)
+    spread = math.sqrt(share * (1 - share) / packets + z2 / (4 * packets * packets))
+    reach = z / (1 + z2 / packets) * spread
     # At the ends, the interval begins at the share itself; computed, it would miss it by rounding.
-    low = middle - reach if undelivered else 0.0
-    high = middle + reach if undelivered < known else 1.0
-    return share, low, high, why
+    return middle - reach if some else 0.0, middle + reach if some < packets else 1.0
+
+
+def _left_out(summary: Summary) -> str | None:
+    """Say that packets are in no latency, so that they may have any; ``None`` if none."""
+    count = summary.ingress.duplicate
+    return f"{count:,} duplicates are in no latency" if count else None
 
 
 def junit(found: Mapping[str, Sequence[Verdict]]) -> str:

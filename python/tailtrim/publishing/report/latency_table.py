@@ -94,13 +94,13 @@ class LatencyTable:
 
 
 def _row(summary: Summary, name: str, style: units.Times, shown: Sequence[str]) -> LatencyRow:
-    missing, known = wording.undelivered(summary)
+    missing, _ = wording.undelivered(summary)
     return LatencyRow(
         name=name,
         summary=summary,
         style=style,
         rate=units.rate(summary.rate_pps),
-        loss=units.loss(missing, known),
+        loss=wording.loss(summary),
         copies=summary.egress.copy,
         quantiles=_pick([q for q in summary.latency_ns.quantiles if q.value is not None], shown),
         adjusted=_pick(summary.delivery_adjusted_ns, shown) if missing else None,

@@ -19,7 +19,7 @@ INGRESS = {
     "lost": "lost",
     "duplicate": "duplicate",
     "beyond_window": "beyond the window",
-    "cut": "cut at the capture's end",
+    "cut": "cut at the captures' ends",
     "trimmed": "trimmed",
     "unstamped": "without a stamp",
     "stalled": "behind a stall of the generator",
@@ -59,6 +59,16 @@ def undelivered(summary: Summary) -> tuple[int, int]:
     """Return the packets not delivered within the window, and those whose end is known."""
     missing = summary.ingress.lost + summary.ingress.beyond_window
     return missing, summary.ingress.matched + missing
+
+
+def loss(summary: Summary) -> str:
+    """Return the loss in percent, as a range where duplicates may have been lost."""
+    missing, known = undelivered(summary)
+    duplicates = summary.ingress.duplicate if known else 0
+    least, most = (
+        units.loss(count, known + duplicates) for count in (missing, missing + duplicates)
+    )
+    return least if least == most else f"{least}\N{EN DASH}{most}"
 
 
 def times(summary: Summary) -> units.Times:
@@ -142,6 +152,7 @@ def _verdict(summary: Summary) -> str:
         return f"Not the latency of the device: {summary.invalid[0]}."
     delivered = "the delivered packets" if missing else "packets"
     best = _best(summary.latency_ns.quantiles)
+    left_out = _left_out(summary, known)
     if best is None or best.value is None:
         text = f"{units.count(summary.samples)} samples support no percentile."
         if summary.latency_ns.max is not None:
@@ -151,7 +162,24 @@ def _verdict(summary: Summary) -> str:
             f"{units.percent(best.p)} % of {delivered} within {times(summary).text(best.value)}"
             f" ({confidence(summary)} confidence: {interval(best, times(summary))})."
         )
-    return text + _losses(summary, missing, known)
+    return left_out + text + _losses(summary, missing, known)
+
+
+def _left_out(summary: Summary, known: int) -> str:
+    """Say how many packets are in no percentile, if that keeps one from being told."""
+    count = summary.ingress.duplicate
+    if not count or not any(_is_doubtful(one) for one in summary.latency_ns.quantiles):
+        return ""
+    return (
+        f"{units.count(count)} of {units.count(count + known)} packets are in"
+        " no percentile, because they cannot be told apart: whether they were late or lost is"
+        " unknown. "
+    )
+
+
+def _is_doubtful(quantile: Quantile) -> bool:
+    """Whether duplicates, and not too few samples, keep a quantile from being supported."""
+    return not quantile.supported and quantile.effective_samples >= quantile.samples_needed
 
 
 def confidence(summary: Summary) -> str:
@@ -271,6 +299,8 @@ def _losses(summary: Summary, missing: int, known: int) -> str:
 
 
 def _shortage(quantile: Quantile, samples: int) -> str:
+    if _is_doubtful(quantile):
+        return "not supported: too many packets are in no percentile"
     needed = units.count(quantile.samples_needed)
     if samples < quantile.samples_needed:
         return f"not supported by {units.count(samples)} samples, {needed} are needed"

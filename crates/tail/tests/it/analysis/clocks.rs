@@ -27,10 +27,15 @@ fn latency(random: &mut Pcg64Mcg) -> i64 {
 
 /// A run with clocks that are wrong by so much at a time since its begin.
 fn world(entered: impl Fn(i64) -> i64, left: impl Fn(i64) -> i64) -> World {
+    world_every(GAP_NS, entered, left)
+}
+
+/// The same with so much time between two packets.
+fn world_every(gap_ns: i64, entered: impl Fn(i64) -> i64, left: impl Fn(i64) -> i64) -> World {
     let mut random = Pcg64Mcg::new(42);
     let mut world = World::default();
     for id in 0..PACKETS {
-        let at_ns = i64::from(id) * GAP_NS;
+        let at_ns = i64::from(id) * gap_ns;
         let after_ns = at_ns + latency(&mut random);
         world.ingress.push((START_NS + at_ns + entered(at_ns), id));
         world.egress.push((START_NS + after_ns + left(at_ns), id));
@@ -175,6 +180,41 @@ fn corrected_clocks_give_the_percentiles_of_right_ones() {
     corrects(&world(right, right));
 }
 
+/// A clock that is set forward for some packets and back again: packets that left later have earlier stamps.
+#[test]
+fn a_clock_that_is_set_forward_and_back_is_told_and_corrected() {
+    for (from, to) in [(600, 1_200), (600, 660), (1_900, 1_960)] {
+        let blip = |at_ns: i64| {
+            if (from * GAP_NS..to * GAP_NS).contains(&at_ns) { 400 * MS } else { 0 }
+        };
+        for (world, side) in [(world(right, blip), "egress"), (world(blip, right), "ingress")] {
+            let [ingress, egress] = sides(&world);
+            let found = apart(&ingress, &egress, wide().window);
+            let [step] = &found[..] else { panic!("{found:?}") };
+            assert!(step.invalidates);
+            let clock = format!("the {side} clock is set back by 400.0");
+            assert!(
+                says(&step.text, &[&clock, "after the first packet", "--clock-fit"]),
+                "{step:?}"
+            );
+            assert!(analysis(&world).leftovers.set_back);
+            corrects(&world);
+        }
+    }
+}
+
+/// Packets that the tap writes down in another order than that in which they passed are no clock that is set.
+#[test]
+fn disorder_of_a_tap_is_no_clock_that_is_set() {
+    let mut world = world(right, right);
+    for block in world.egress.chunks_mut(100) {
+        block.rotate_left(50);
+    }
+    let [ingress, egress] = sides(&world);
+    assert_eq!(apart(&ingress, &egress, wide().window), []);
+    assert!(analysis(&world).leftovers.set_back);
+}
+
 #[test]
 fn clocks_that_are_both_set_back_can_be_corrected() {
     let world = world(set(-10 * SECOND_NS), set(-10 * SECOND_NS));
@@ -278,6 +318,17 @@ fn a_queue_of_more_than_the_window_is_not_the_clocks() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
+    #[test]
+    fn a_drift_of_either_sign_is_corrected_within_the_bound(ppm in -200_i64..200, gap in 1_i64..10) {
+        let gap_ns = gap * MS;
+        let drift = |at_ns: i64| at_ns * ppm / 1_000_000;
+        let truth = quantiles(&analysis(&world_every(gap_ns, right, right)));
+        let (fitted, fit) = fitted(&world_every(gap_ns, right, drift));
+        for (found, truth) in quantiles(&fitted).into_iter().zip(truth) {
+            prop_assert!((found - truth).abs() <= fit.bound_ns + 1, "{} {} {:?}", found, truth, fit);
+        }
+    }
+
     #[test]
     fn clocks_are_told_the_same_stretch_by_stretch(
         by_ns in prop_oneof![-3 * MS..3 * MS, Just(400 * MS)],

@@ -1,7 +1,7 @@
 //! Packets that the beginning and the end of the captures, and the trim, cut off.
 
 use super::{MS, START_NS, US, options, pcap, run, steady, warned};
-use crate::support::SECOND_NS;
+use crate::support::{SECOND_NS, says};
 use tailtrim_tail::analysis::Options;
 use tailtrim_tail::matching::Window;
 use tailtrim_tail::summary;
@@ -123,6 +123,25 @@ fn a_device_that_dies_amid_a_run_is_pointed_at() {
     warned(&analysis.summary.warnings, &[("egress_ended_early", 1, &["3.0 s before"])]);
 }
 
+/// An egress tap that is started late did not see what left before.
+#[test]
+fn packets_before_a_late_start_of_the_egress_capture_are_cut() {
+    let (mut ingress, mut egress) = steady(40_000);
+    egress.drain(..20_000);
+    // After the start, packets are lost.
+    egress.remove(10);
+    let analysis = run(&pcap(&ingress), &pcap(&egress), &options());
+    let outcomes = analysis.summary.ingress;
+    assert_eq!((outcomes.lost, outcomes.cut, outcomes.matched), (1, 20_000, 19_999));
+    let late =
+        analysis.summary.warnings.iter().find(|one| one.code == "egress_began_late").unwrap();
+    assert!(late.count == 20_000 && says(&late.text, &["2.0 s after", "cut"]), "{late:?}");
+    // A device may lose the first packets, as it does while it asks for addresses.
+    ingress.drain(..15_000);
+    let outcomes = run(&pcap(&ingress), &pcap(&egress), &options()).summary.ingress;
+    assert_eq!((outcomes.lost, outcomes.cut), (5_001, 0));
+}
+
 #[test]
 fn empty_captures_have_an_empty_result() {
     let (ingress, egress) = steady(20);
@@ -140,5 +159,6 @@ fn empty_captures_have_an_empty_result() {
         let analysis = run(&none, &egress, &options);
         assert_eq!(analysis.summary.egress.packets, 20);
         assert_eq!((analysis.summary.egress.cut, analysis.summary.egress.unmatched), (20, 0));
+        warned(&analysis.summary.warnings, &[("ingress_empty", 20, &["ingress capture has no"])]);
     }
 }

@@ -42,6 +42,17 @@ fn warnings_about_what_the_taps_did() {
 }
 
 #[test]
+fn packets_beyond_the_window_are_told_with_the_option() {
+    let (ingress, mut egress) = steady(100);
+    egress[50].0 += 60 * MS;
+    egress.sort_by_key(|packet| packet.0);
+    let summary = run(&pcap(&ingress), &pcap(&egress), &options()).summary;
+    assert_eq!(summary.ingress.beyond_window, 1);
+    let told = summary.warnings.iter().find(|one| one.code == "beyond_window").unwrap();
+    assert!(says(&told.text, &["1 packets", "window of 50.000 ms", "--window"]), "{told:?}");
+}
+
+#[test]
 fn warnings_about_packets() {
     let (mut ingress, mut egress) = steady(2_000);
     // Within the trim one is lost and one comes too late; later two look the same.
@@ -56,7 +67,7 @@ fn warnings_about_packets() {
     warned(
         &analysis.summary.warnings,
         &[
-            ("duplicate", 2, &["2 ingress", "signature", "--signature", "--window"]),
+            ("duplicate", 2, &["2 ingress", "signature", "unknown", "slowest"]),
             ("trimmed_lost", 2, &["2 packets", "lost", "trim", "--skip 0"]),
         ],
     );

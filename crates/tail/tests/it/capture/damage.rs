@@ -318,3 +318,18 @@ fn a_pcapng_packet_larger_than_its_block() {
         assert!(says(&error, &[NAME, &format!("byte {start}:"), "type 0x6", "parse"]), "{error}");
     }
 }
+
+/// Two captures that cat joined: the second one begins with a header of its own.
+#[test]
+fn a_second_pcap_is_told_with_what_joins_captures() {
+    for (order, nanoseconds) in [(Order::Little, true), (Order::Big, false)] {
+        let mut file = Pcap::new(order, nanoseconds, 1);
+        file.frame(0, &probe(0)).frame(1_000, &probe(1));
+        let end = file.bytes.len();
+        let joined = [&file.bytes[..], &file.bytes].concat();
+        let (records, error, hint) = damaged(&joined, How::default());
+        assert_eq!((records.len(), hint), (2, salvage_hint(2)));
+        let facts = &[&format!("byte {end}:")[..], "header of another pcap", "mergecap"];
+        assert!(says(&error, facts), "{error}");
+    }
+}

@@ -80,6 +80,22 @@ fn pcapng_with_sections_interfaces_and_resolutions() {
     assert_eq!(content.sound(), expected);
 }
 
+/// Stamps are as coarse as those of the interfaces whose packets are read.
+#[test]
+fn an_interface_without_packets_does_not_make_stamps_coarse() {
+    let mut file = Pcapng::new(Order::Little);
+    file.interface(1, None, None).interface(1, Some(9), None).packet(1, 42, &probe(1));
+    for (packets, unit_ps) in [(0, 1_000), (1, 1_000_000)] {
+        for ticks in 0..packets {
+            file.packet(0, ticks, &probe(2));
+        }
+        let mut capture = How::default().open(Box::new(Whole::new(file.bytes.clone()))).unwrap();
+        let mut batch = Vec::new();
+        while capture.read(&signer(), &mut batch).unwrap() {}
+        assert_eq!(capture.unit_ps(), unit_ps);
+    }
+}
+
 #[test]
 fn drops_are_counted_once_however_often_they_are_told() {
     // The counters run from the start of the capture: of two statements about an interface the later

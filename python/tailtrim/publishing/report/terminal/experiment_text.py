@@ -129,7 +129,7 @@ def _name(run: Run, outcome: Outcome, variables: str) -> str:
 
 
 def _cells(summary: Summary, style: units.Times, *, copies: bool) -> list[str]:
-    cells = [units.rate(summary.rate_pps), units.loss(*wording.undelivered(summary))]
+    cells = [units.rate(summary.rate_pps), wording.loss(summary)]
     if copies:
         cells.append(units.count(summary.egress.copy))
     return [*cells, *wording.cells(summary, style)]
