@@ -44,8 +44,8 @@ pub fn analyze_by(
                 let (ingress, mut egress) = (again.open(0)?.capture, again.open(1)?.capture);
                 let mut ingress = group(ingress, field, &values, value);
                 let go_on = |_, _| ControlFlow::Continue(());
-                let analysis = analyze(&mut ingress, &mut egress, options, &mut (), go_on)?;
-                Ok((value, analysis))
+                analyze(&mut ingress, &mut egress, options, &mut (), go_on)
+                    .map(|found| (value, found))
             };
             let result = one();
             if let Ok(mut found) = found.lock() {

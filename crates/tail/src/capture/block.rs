@@ -7,7 +7,6 @@ use super::{BATCH, Progress, Record, StampSource};
 use crate::signature::Signature;
 use tailtrim_wire::frame::Link;
 
-/// Nanoseconds of a second.
 pub(super) const NS_PER_S: i64 = 1_000_000_000;
 
 /// Bytes that an X552 NIC appends to each frame.
