@@ -40,10 +40,8 @@ impl Found {
                 match Message::of_frame(link, frame) {
                     None => found.others += 1,
                     Some(message) if !first.is(&message) => found.repeated += 1,
-                    Some(message) => {
-                        let protocol = Protocol::ALL.iter().position(|p| *p == message.protocol);
-                        let part = usize::from(message.part == Part::Reply);
-                        found.messages[protocol.unwrap_or_default()][part] += 1;
+                    Some(Message { protocol, part, .. }) => {
+                        found.messages[protocol as usize][part as usize] += 1;
                     }
                 }
             })?;
@@ -61,8 +59,7 @@ impl Found {
     /// Requests and replies of a protocol.
     #[must_use]
     pub fn of_protocol(&self, protocol: Protocol) -> [u64; 2] {
-        let index = Protocol::ALL.iter().position(|one| *one == protocol);
-        self.messages[index.unwrap_or_default()]
+        self.messages[protocol as usize]
     }
 
     /// The protocol of most exchanges; `None` where nothing has requests and replies.
@@ -100,14 +97,9 @@ pub fn messages(capture: CaptureReader, protocol: Protocol, part: Part) -> Captu
     let (title, mut firsts) = (format!("{}, {side}", capture.name()), Firsts::default());
     let choose = move |frame: Option<(Link, &[u8])>| {
         let message = frame.and_then(|(link, frame)| Message::of_frame(link, frame));
-        match message {
-            Some(message)
-                if message.protocol == protocol && message.part == part && firsts.is(&message) =>
-            {
-                Choice::TakeAs(Signature::of_bytes(&message.key()))
-            }
-            _ => Choice::Leave,
-        }
+        let wanted = message.filter(|one| one.protocol == protocol && one.part == part);
+        let first = wanted.filter(|one| firsts.is(one));
+        first.map_or(Choice::Leave, |one| Choice::TakeAs(Signature::of_bytes(&one.key())))
     };
     capture.titled(title).choosing(choose)
 }

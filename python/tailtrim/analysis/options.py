@@ -98,14 +98,7 @@ def native(
     lost: int = 0,
     fit_clocks: bool = False,
 ) -> dict[str, Any]:
-    """Return options as the native matcher takes them.
-
-    Args:
-        matching: those of :func:`tailtrim.analyze`.
-        departures: when the load generator was not up to its schedule.
-        correction_ns: taken off each latency.
-        lost: how many lost packets to keep.
-        fit_clocks: whether the clocks of the taps are corrected.
+    """Return options as the native matcher takes them, with the number of lost packets to keep.
 
     Raises:
         ValueError: one of them makes no sense.

@@ -7,7 +7,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tailtrim_tail::analysis::{Analysis, AnalysisError, Options, Terms};
-use tailtrim_tail::capture::{CaptureError, CaptureReader, Choice, Link, Record};
+use tailtrim_tail::capture::{CaptureError, Choice, Link, Record};
 use tailtrim_tail::clock::SampledSide;
 use tailtrim_tail::directions::{Direction, Directions, HEADERS, Keys};
 use tailtrim_tail::lost::{self, LostFrame};
@@ -68,8 +68,9 @@ impl SecondLook {
         let terms = Terms::of(&mut ingress.capture, &mut egress.capture, options)?;
         let read = |source, shift_ns| {
             let mut side = SampledSide::new(shift_ns);
-            each(source, first, terms.signer(), |packet, record, link, head| {
+            each(source, HEADERS, terms.signer(), |packet, record, link, head| {
                 side.add(record, packet, || Keys::of(link, head, record.length));
+                packet < first
             })?;
             Ok::<_, CaptureError>(side)
         };
@@ -179,11 +180,12 @@ impl SecondLook {
             return SampledSide::read(&mut whole.capture, signer, shift_ns);
         }
         let (taken, mut sampled, mut left) = (self.taken(side), SampledSide::new(shift_ns), 0);
-        each(whole, u64::MAX, signer, |packet, record, link, head| {
+        each(whole, HEADERS, signer, |packet, record, link, head| {
             let counts = taken(link, head);
             let direction = if counts { Direction::Forward } else { Direction::Reverse };
             sampled.add(record, packet - left, || direction);
             left += u64::from(!counts);
+            true
         })?;
         Ok(sampled)
     }
@@ -196,83 +198,51 @@ fn read(
     shift_ns: i64,
     terms: &Terms,
 ) -> Result<(Vec<Frame>, Vec<Frame>), CaptureError> {
-    let (mut capture, mut heads) = (source.capture, Heads::new(WHOLE));
     let last_ns =
         wanted.iter().max().map_or(i64::MIN, |last_ns| last_ns.saturating_add(DISORDER_NS));
-    let (mut found, mut first, mut batch) = (Vec::new(), Vec::new(), Vec::new());
-    let mut read_ns = i64::MIN;
-    while (read_ns <= last_ns || first.len() < FIRST)
-        && heads.read(&mut capture, terms.signer(), &mut batch)?
-    {
-        let stamped = batch.iter().filter(|record| record.stamped);
-        for (Record { stamp_ns, length, .. }, (link, bytes)) in stamped.zip(heads.iter()) {
-            let stamp_ns = stamp_ns.saturating_add(shift_ns);
-            read_ns = read_ns.max(stamp_ns);
-            let frame = |most: usize| {
-                let head = bytes[..bytes.len().min(most)].into();
-                Frame { stamp_ns, length: *length, link, head }
-            };
-            if first.len() < FIRST {
-                first.push(frame(WHOLE));
-            }
-            // Others may have the same stamps.
-            if found.len() < MOST && wanted.contains(&stamp_ns) {
-                found.push(frame(HEAD));
-            }
+    let (mut found, mut first, mut read_ns) = (Vec::new(), Vec::new(), i64::MIN);
+    each(source, WHOLE, terms.signer(), |_, record, link, bytes| {
+        let (stamp_ns, length) = (record.stamp_ns.saturating_add(shift_ns), record.length);
+        read_ns = read_ns.max(stamp_ns);
+        let frame = |most: usize| {
+            let head = bytes[..bytes.len().min(most)].into();
+            Frame { stamp_ns, length, link, head }
+        };
+        if first.len() < FIRST {
+            first.push(frame(WHOLE));
         }
-    }
+        // Others may have the same stamps.
+        if found.len() < MOST && wanted.contains(&stamp_ns) {
+            found.push(frame(HEAD));
+        }
+        read_ns <= last_ns || first.len() < FIRST
+    })?;
     Ok((found, first))
 }
 
-/// First bytes of the stamped frames that were read last, and the link of each.
-struct Heads {
-    /// Most bytes of each frame.
-    most: usize,
-    bytes: Vec<u8>,
-    /// Link and end of each.
-    ends: Vec<(Link, usize)>,
-}
-
-impl Heads {
-    fn new(most: usize) -> Self {
-        Self { most, bytes: Vec::new(), ends: Vec::new() }
-    }
-
-    fn read(
-        &mut self,
-        capture: &mut CaptureReader,
-        signer: &Signer,
-        batch: &mut Vec<Record>,
-    ) -> Result<bool, CaptureError> {
-        let Self { most, bytes, ends } = self;
-        bytes.clear();
-        ends.clear();
-        capture.read_frames(signer, batch, |link, frame| {
-            bytes.extend_from_slice(&frame[..frame.len().min(*most)]);
-            ends.push((link, bytes.len()));
-        })
-    }
-
-    /// The heads, in the order of their frames.
-    fn iter(&self) -> impl Iterator<Item = (Link, &[u8])> {
-        let begins = std::iter::once(0).chain(self.ends.iter().map(|(_, end)| *end));
-        begins.zip(&self.ends).map(|(begin, &(link, end))| (link, &self.bytes[begin..end]))
-    }
-}
-
-/// Shows those of the first packets of a capture that have a stamp, each with its number and the first bytes of its frame.
+/// Shows the stamped packets of a capture, each with its number from 1 and the first bytes of its frame, to the end of a batch
+/// for which `show` says that it is enough.
 fn each(
     source: CaptureInput,
-    count: u64,
+    most_bytes: usize,
     signer: &Signer,
-    mut show: impl FnMut(u64, &Record, Link, &[u8]),
+    mut show: impl FnMut(u64, &Record, Link, &[u8]) -> bool,
 ) -> Result<(), CaptureError> {
-    let (mut capture, mut heads) = (source.capture, Heads::new(HEADERS));
-    let (mut packets, mut batch) = (0, Vec::new());
-    while packets < count && heads.read(&mut capture, signer, &mut batch)? {
+    let (mut capture, mut batch) = (source.capture, Vec::new());
+    let (mut bytes, mut ends, mut goes_on) = (Vec::new(), Vec::new(), true);
+    let mut packets = 0;
+    while goes_on {
+        bytes.clear();
+        ends.clear();
+        goes_on = capture.read_frames(signer, &mut batch, |link, frame| {
+            bytes.extend_from_slice(&frame[..frame.len().min(most_bytes)]);
+            ends.push((link, bytes.len()));
+        })?;
+        let mut begin = 0;
         let stamped = (packets + 1..).zip(&batch).filter(|(_, record)| record.stamped);
-        for ((packet, record), (link, head)) in stamped.zip(heads.iter()) {
-            show(packet, record, link, head);
+        for ((packet, record), &(link, end)) in stamped.zip(&ends) {
+            goes_on &= show(packet, record, link, &bytes[begin..end]);
+            begin = end;
         }
         packets += batch.len() as u64;
     }
