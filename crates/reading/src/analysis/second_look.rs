@@ -217,8 +217,8 @@ fn read(
     Ok((found, first))
 }
 
-/// Shows the stamped packets of a capture, each with its number and the first bytes of its frame, to the end of a batch for
-/// which `show` says that it is enough.
+/// Shows the stamped packets of a capture, each with its number from 1 and the first bytes of its frame, to the end of a batch
+/// for which `show` says that it is enough.
 fn each(
     source: CaptureInput,
     most_bytes: usize,
@@ -226,7 +226,8 @@ fn each(
     mut show: impl FnMut(u64, &Record, Link, &[u8]) -> bool,
 ) -> Result<(), CaptureError> {
     let (mut capture, mut batch) = (source.capture, Vec::new());
-    let (mut bytes, mut ends, mut goes_on, mut packets) = (Vec::new(), Vec::new(), true, 0);
+    let (mut bytes, mut ends, mut goes_on) = (Vec::new(), Vec::new(), true);
+    let mut packets = 0;
     while goes_on {
         bytes.clear();
         ends.clear();
