@@ -80,7 +80,7 @@ fn copies_of_some_packets_only_are_told() {
 /// Both ports of a device in one capture: the copy of a late packet comes late.
 #[test]
 fn copies_of_late_packets_are_copies() {
-    let late = |number: u32| if number % 200 == 0 { 200 * US } else { 0 };
+    let late = |number: u32| if number.is_multiple_of(200) { 200 * US } else { 0 };
     let leaves = |number| (left(number).0 + late(number), left(number).1);
     let mut taps = [Vec::new(), (0..PACKETS).map(leaves).collect()];
     for number in 0..PACKETS {
