@@ -234,8 +234,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     """Match an ingress and an egress capture and print the tail of the latency."""
     objectives = read_asserts(asserts, junit)
     captures = _captures(ingress, egress)
-    if engine is None:
-        engine = EngineName.DUCKDB if is_decoded(captures) else EngineName.NATIVE
+    engine = engine or (EngineName.DUCKDB if is_decoded(captures) else EngineName.NATIVE)
     matching: dict[str, Any] = {
         "skip_s": options.skip(skip, trim),
         "window_s": window,
