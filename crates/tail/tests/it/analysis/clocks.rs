@@ -192,7 +192,7 @@ fn a_clock_that_is_set_forward_and_back_is_told_and_corrected() {
             let found = apart(&ingress, &egress, wide().window);
             let [step] = &found[..] else { panic!("{found:?}") };
             assert!(step.invalidates);
-            let clock = format!("the {side} clock is set back by 400.0");
+            let clock = format!("the {side} clock is set back by 400 ms");
             assert!(
                 says(&step.text, &[&clock, "after the first packet", "--clock-fit"]),
                 "{step:?}"
