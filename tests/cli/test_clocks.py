@@ -55,9 +55,9 @@ def analyze(pair: Captures, *options: str) -> tuple[int, str]:
 def test_a_step_beyond_the_window_is_named_and_no_loss(tmp_path: Path) -> None:
     code, told = analyze(captures(tmp_path, step(37 * SECOND_NS)))
     assert code == ExitCode.NEGATIVE
-    assert "Not the latency of the device: the egress clock is set forward by 37.000 s" in told
+    assert "Not the latency of the device: the egress clock is set forward by 37.0 s" in told
     assert "UTC) at 2023-11-14 22:13:25.000 UTC, 5.000 s after the first packet" in told
-    assert "(its packet 501): 500 packets are not lost but 37.000 s apart" in told
+    assert "(its packet 501): 500 packets are not lost but 37.0 s apart" in told
     assert "--clock-fit" in told
 
 
@@ -71,7 +71,7 @@ def test_a_drift_is_named_with_what_it_does_to_percentiles(tmp_path: Path) -> No
 def test_captures_of_two_time_zones_are_named(tmp_path: Path) -> None:
     code, told = analyze(captures(tmp_path, lambda _: -3_600 * SECOND_NS))
     assert code == ExitCode.NEGATIVE
-    assert "No packet was matched: the egress clock is 3600.000 s behind the ingress clock" in told
+    assert "No packet was matched: the egress clock is 3,600 s behind the ingress clock" in told
     assert "(another time zone): 1,000 packets are not lost" in told
     assert "do not overlap" not in told
 

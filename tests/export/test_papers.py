@@ -170,7 +170,7 @@ def test_unbounded_percentiles_are_said(testpmd: tailtrim.RunDirectory, tmp_path
     unsupported = [quantile.p for quantile in quantiles if not quantile.supported]
     (notice,) = convert(testpmd, "csv", tmp_path).notices
     assert (notice.code, notice.count) == ("unsupported", len(unsupported))
-    assert f"perc_{unsupported[-1].removeprefix('0.')} from above" in notice.text
+    assert f"perc_{unsupported[-1].removeprefix('0.')};" in notice.text
     assert "perc_50," not in notice.text
 
 
