@@ -82,7 +82,8 @@ def fetched(session: SshSession, place: str, mark: str, target: Path) -> bool:
                     raise RunError(f"{session.role}: {place} changed while it was fetched")
             stuck = stuck + 1 if part.tell() == began else 0
             whole = code == 0 and expected is not None and str(part.tell()) == expected[0]
-            if whole or stuck == _STUCK:
+            began_there = code == OF_SSH or expected is not None
+            if whole or stuck == _STUCK or not began_there:
                 break
             session.go_on()
         part.flush()
