@@ -58,3 +58,25 @@ def test_what_does_not_arrive_is_told_with_what_was_said(tmp_path: Path) -> None
     there.write_text("whole")
     with pytest.raises(RunError, match=r"not arrive .*sudo: unable"):
         fetched(session(WARNING, "exit 1;"), str(there), str(tmp_path / "m"), tmp_path / "here")
+
+
+def test_what_a_lost_connection_cut_is_fetched_on_although_the_script_ended_well(
+    tmp_path: Path,
+) -> None:
+    """ssh returns the script's exit code, if that came before the last bytes were written."""
+    there, here = tmp_path / "packed.zst", tmp_path / "here"
+    there.write_bytes(bytes(range(256)) * 999)
+    cut: Any = session("")
+    whole = cut.reading.fetch
+    connections: list[str] = []
+
+    def fetch(target: IO[bytes], *words: str) -> subprocess.CompletedProcess[bytes]:
+        ended = whole(target, *words)
+        if not connections:
+            target.truncate(1_000)
+        return cast("subprocess.CompletedProcess[bytes]", ended)
+
+    cut.reading.fetch, cut.go_on = fetch, lambda: connections.append("new")
+    assert fetched(cut, str(there), str(tmp_path / "mark"), here)
+    assert here.read_bytes() == there.read_bytes()
+    assert connections == ["new"]
