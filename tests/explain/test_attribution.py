@@ -87,6 +87,14 @@ def test_what_stood_still_for_others_is_no_disturbance(disturbed: RunDirectory) 
     assert scored.recall is None
 
 
+def test_a_thread_that_had_to_wait_itself_held_nobody_up(disturbed: RunDirectory) -> None:
+    # It was busy for 5.4 ms by the clock instead of 2 ms: meanwhile the device passed packets.
+    (disturbed.path / STALLS).unlink()
+    (disturbed.path / DISTURBED).write_text("20000000,25400000\n")
+    scored = score(disturbed, "thread:2ms", late_from="0.99")
+    assert (scored.disturbances, scored.disturbed, scored.due) == (1, 0, 0)
+
+
 def test_no_record_is_an_error(disturbed: RunDirectory) -> None:
     (disturbed.path / DISTURBED).write_text("1,x\n")
     with pytest.raises(RunDirectoryError, match=r"disturbed\.csv: .* ns"):

@@ -32,7 +32,9 @@ impl SecondLook {
         options: &Options,
         jobs: NonZeroUsize,
     ) -> Result<bool, CaptureError> {
-        if !analysis.leftovers.set_back && !lack_packets(&analysis.summary) {
+        let told = analysis.summary.warnings.iter().any(|warning| warning.code == "clock_step");
+        let untold = analysis.leftovers.set_back && !told;
+        if !untold && !lack_packets(&analysis.summary) {
             return Ok(false);
         }
         let [ingress, egress] = self.both_sampled(options, jobs)?;

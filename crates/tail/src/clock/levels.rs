@@ -21,6 +21,10 @@ const FIRST: usize = 64;
 /// Stamps that are further back than this are of a clock that was set: packets of a capture are not so far out of order.
 pub(crate) const BACK_NS: i64 = 500_000;
 
+/// So many packets before and after a jump are on their side of it if a clock was set: in random order, all of them are
+/// about once in a million packets.
+const SET: usize = 16;
+
 /// A clock that is set by this or more is not mistaken for packets that wait.
 const SET_NS: i64 = 50_000_000;
 
@@ -35,16 +39,47 @@ struct Level {
 }
 
 /// Packets with which a clock is set back, and by how much they are further apart than the one before: they entered and
-/// left behind it, with an earlier stamp at one of the taps only.
+/// left behind it, with an earlier stamp at one of the taps only. Stamps of a tap that writes packets in another order than
+/// that in which they passed go back as well, but the packets around them have stamps on both sides of the jump.
 fn set_backs(joined: &[Joined]) -> impl Iterator<Item = (usize, i64)> {
     joined.windows(2).enumerate().filter_map(|(index, pair)| {
         let [before, after] = [pair[0], pair[1]];
-        let since = |of: fn(&Joined) -> (u64, i64)| of(&after).1.saturating_sub(of(&before).1);
-        let (entered_ns, left_ns) = (since(|one| one.entered), since(|one| one.left));
+        let since = |of: fn(&Joined) -> i64| of(&after).saturating_sub(of(&before));
+        let (entered_ns, left_ns) = (since(entered), since(left));
+        let [set, other]: [fn(&Joined) -> i64; 2] =
+            if left_ns < entered_ns { [left, entered] } else { [entered, left] };
         let is_set = entered_ns.min(left_ns) <= -BACK_NS && entered_ns.max(left_ns) >= 0;
         let is_behind = before.entered.0 < after.entered.0;
-        (is_set && is_behind).then(|| (index + 1, left_ns.saturating_sub(entered_ns)))
+        let lasts = || {
+            let near_ns = since(set).saturating_abs() / 2;
+            let is_near = |from: i64| {
+                move |one: &&Joined| other(one).saturating_sub(from).saturating_abs() < near_ns
+            };
+            let earlier = joined[..=index].iter().rev().take_while(is_near(other(&before)));
+            let later = joined[index + 1..].iter().take_while(is_near(other(&after)));
+            holds(earlier, |one| set(one) > set(&after))
+                && holds(later, |one| set(one) < set(&before))
+        };
+        let add_ns = left_ns.saturating_sub(entered_ns);
+        (is_set && is_behind && lasts()).then_some((index + 1, add_ns))
     })
+}
+
+/// Whether there are enough packets, and the first of them all are so.
+fn holds<'a>(packets: impl Iterator<Item = &'a Joined>, is_so: impl Fn(&Joined) -> bool) -> bool {
+    let mut count = 0;
+    packets.take(SET).all(|packet| {
+        count += 1;
+        is_so(packet)
+    }) && count == SET
+}
+
+fn entered(packet: &Joined) -> i64 {
+    packet.entered.1
+}
+
+fn left(packet: &Joined) -> i64 {
+    packet.left.1
 }
 
 fn levels(joined: &[Joined]) -> Vec<Level> {

@@ -3,7 +3,7 @@
 The program that disturbs the device records the times of its disturbances, and the device records
 the times at which it stood still. Neither record takes part in the explanation. Where both agree,
 the device was held up on purpose. A device without such a record counts as held up during each
-disturbance.
+disturbance in which it passed no packet from begin to end.
 
 The excess of a packet is the time that it took longer than usual. The device stood still for this
 time in the packet's own turn, or in the turns of packets ahead of it: their excess stays in the
@@ -159,8 +159,8 @@ def score(run: RunDirectory, what: str, *, late_from: str = _LATE_FROM) -> Attri
         raise RunDirectoryError(f"{run.path}: has no trace, expected a plan with trace: true")
     verdict = host.verdict
     done = _spans(run.path / DISTURBED) if what else _NONE
-    held = _standing(run, done, _kind(what))
     passed = _passed_packets(run)
+    held = _standing(run, done, _kind(what), passed)
     disturbed = _by(held, passed, verdict["service"])
     arrival = passed.arrival
     near = _covered(np.concatenate((done, held)), passed.since, passed.until)
@@ -188,7 +188,7 @@ def _kind(what: str) -> str:
     return what.partition(":")[0]
 
 
-def _standing(run: RunDirectory, done: Integers, kind: str) -> Integers:
+def _standing(run: RunDirectory, done: Integers, kind: str, passed: _Passed) -> Integers:
     """Return when the device stood still because of the disturbance.
 
     That is at least half of the time for which it did: otherwise it may have been something else.
@@ -198,7 +198,7 @@ def _standing(run: RunDirectory, done: Integers, kind: str) -> Integers:
         done = _brief(done)
     path = run.path / STALLS
     if not path.exists():
-        return done
+        return done if kind in (*MOMENTS, *_STORMS) else _uninterrupted(done, passed)
     stalls = _spans(path)
     if kind == _UNTIL:
         back = np.column_stack((done[:, 1] - _UNTIL_NS, done[:, 1] + _UNTIL_NS))
@@ -212,6 +212,16 @@ def _brief(spans: Integers) -> Integers:
     """Return those that did not wait."""
     took = spans[:, 1] - spans[:, 0]
     return spans[took <= _LONG * np.median(took)] if took.size else spans
+
+
+def _uninterrupted(spans: Integers, passed: _Passed) -> Integers:
+    """Return those during which no packet passed from begin to end.
+
+    During others, the disturbance was interrupted itself, and the device went on.
+    """
+    begun_before = np.searchsorted(passed.begin, spans[:, 0])
+    left_within = np.searchsorted(passed.until, spans[:, 1], side="right")
+    return spans[left_within <= begun_before]
 
 
 def _merged(spans: Integers) -> Integers:

@@ -215,6 +215,23 @@ fn disorder_of_a_tap_is_no_clock_that_is_set() {
     assert!(analysis(&world).leftovers.set_back);
 }
 
+/// The same for packets that are written down late, each by another time, while latencies are long and differ.
+#[test]
+fn random_disorder_of_a_tap_is_no_clock_that_is_set() {
+    let mut random = Pcg64Mcg::new(7);
+    let mut draw = |most: i64| (random.next_u64() % most.unsigned_abs()).cast_signed();
+    let mut world = world(right, right);
+    for side in [&mut world.ingress, &mut world.egress] {
+        for packet in side.iter_mut() {
+            packet.0 += draw(200 * MS);
+        }
+        side.sort_by_cached_key(|packet| packet.0 + draw(300 * MS));
+    }
+    let [ingress, egress] = sides(&world);
+    assert_eq!(apart(&ingress, &egress, wide().window), []);
+    assert!(analysis(&world).leftovers.set_back);
+}
+
 #[test]
 fn clocks_that_are_both_set_back_can_be_corrected() {
     let world = world(set(-10 * SECOND_NS), set(-10 * SECOND_NS));
