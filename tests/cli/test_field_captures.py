@@ -128,7 +128,7 @@ def test_packets_that_are_sent_again_while_late_decide_nothing(tmp_path: Path) -
     )
     assert "not decided: p99 < 50us" in told
     assert " 0\N{EN DASH}3.9 " in told
-    assert "(32 duplicates are in no latency)" in told
+    assert "32 duplicates are in no latency" in told
     code, told = analyze(*paths, "--assert", "p50 < 50us", "--assert", "p50 < 1us")
     assert code == ExitCode.NEGATIVE
     assert "passed: p50 < 50us" in told
@@ -159,9 +159,9 @@ def test_a_clock_that_is_set_forward_and_back_is_told(tmp_path: Path) -> None:
     write(egress, left, in_order=False)
     code, told = analyze(ingress, str(egress))
     assert code == ExitCode.NEGATIVE
-    assert "Not the latency of the device: the egress clock is set back by 400 ms" in told
+    assert "Not the latency of the device: even the fastest packets take 400 ms longer from" in told
     code, told = analyze(ingress, str(egress), "--clock-fit")
-    assert (code, "99 % of packets within 5.0 µs" in told) == (ExitCode.SUCCESS, True)
+    assert (code, "99 % of packets within 4.977 µs" in told) == (ExitCode.SUCCESS, True)
 
 
 def test_standard_input_is_one_capture() -> None:
