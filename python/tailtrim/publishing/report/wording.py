@@ -231,7 +231,9 @@ def body(summary: Summary) -> str | None:
     parts = [f"minimum {style.text(latency.min)}"]
     if (mean := latency.mean) is not None:
         parts.append(f"mean {style.bounded(mean.value, mean.low, mean.high)}")
-    return ", ".join([*parts, f"interquartile range {style.text(latency.iqr)}"])
+    # It may be far below all latencies, whose unit would need more digits.
+    range_alone = units.Times.of([[latency.iqr]], summary.resolution_ps).text(latency.iqr)
+    return ", ".join([*parts, f"interquartile range {range_alone}"])
 
 
 def clusters(summary: Summary) -> str | None:
