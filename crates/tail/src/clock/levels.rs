@@ -225,10 +225,13 @@ pub fn clock_fit(ingress: &SampledSide, egress: &SampledSide) -> ClockFit {
         let begun = levels.partition_point(|level| level.from <= index);
         levels[begun - 1].ns.saturating_sub(first.ns)
     };
+    // Lines are drawn in floating-point numbers, which tell no ns of years.
+    let base_ns = first.ns.saturating_mul(sign);
     // Time as the egress clock has it, without what it was set by.
     let (mut last_ns, mut ahead_ns) = (i64::MIN, 0_i64);
     let bin = |(index, packet): (usize, &Joined)| {
-        let least_ns = packet.apart_ns().saturating_sub(level_at(index)).saturating_mul(sign);
+        let apart_ns = packet.apart_ns().saturating_sub(level_at(index));
+        let least_ns = apart_ns.saturating_mul(sign).saturating_sub(base_ns);
         let mut at_ns = packet.left.1.saturating_sub(level_at(index)).saturating_add(ahead_ns);
         let back_ns = last_ns.saturating_sub(at_ns);
         if last_ns != i64::MIN && back_ns >= BACK_NS {
@@ -240,16 +243,18 @@ pub fn clock_fit(ingress: &SampledSide, egress: &SampledSide) -> ClockFit {
     let bins: Vec<Bin> = joined.iter().enumerate().map(bin).collect();
     let indices: Vec<usize> =
         (0..joined.len()).filter(|&index| forward(&joined[index]) == fitted).collect();
-    let (pieces, bound_ns) = drawn(&bins, &indices);
+    let (pieces, above_ns) = drawn(&bins, &indices);
     let line = |index: usize| {
         let line = pieces.iter().rev().find(|piece| piece.from <= index).unwrap_or(&pieces[0]);
         (line.at(bins[index].at_ns), line.slope)
     };
+    let below = |index: usize| line(index).0.saturating_sub(bins[index].least_ns);
+    let bound_ns = indices.iter().map(|&index| below(index)).fold(above_ns, i64::max);
     let others = (0..joined.len()).filter(|&index| forward(&joined[index]) != fitted);
-    let both_ns = others.map(|index| line(index).0.saturating_sub(bins[index].least_ns)).min();
+    let both_ns = others.map(below).min();
     // Where packets of both directions can take so long, nothing tells how the clocks are apart. The level is that of the first
     // packet: the first line begins at the smallest of some latencies.
-    let kept_ns = line(0).0;
+    let kept_ns = line(0).0.saturating_add(base_ns);
     let level_kept = (0..both_ns.unwrap_or(APART_NS)).contains(&kept_ns);
     let fastest_ns = both_ns.filter(|_| !level_kept).map(|ns| ns.max(0) / 2);
     let goal_ns = if level_kept { kept_ns } else { fastest_ns.unwrap_or(0) };
@@ -275,9 +280,9 @@ pub fn clock_fit(ingress: &SampledSide, egress: &SampledSide) -> ClockFit {
         CorrectionPiece {
             packet,
             from_ns: left.1.saturating_sub(add_ns),
-            offset_ns: level_at(index)
-                .saturating_sub(add_ns)
-                .saturating_add(line_ns.saturating_sub(goal_ns).saturating_mul(sign)),
+            offset_ns: level_at(index).saturating_sub(add_ns).saturating_add(
+                base_ns.saturating_add(line_ns).saturating_sub(goal_ns).saturating_mul(sign),
+            ),
             rate_ppt: (slope * 1e12) as i64 * sign,
         }
     });

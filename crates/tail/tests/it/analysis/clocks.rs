@@ -267,6 +267,19 @@ fn captures_too_far_apart_to_match_are_told_with_their_offset() {
 }
 
 #[test]
+fn corrected_latencies_are_below_those_of_right_clocks_by_the_bound_at_most() {
+    let least = |analysis: &Analysis| analysis.summary.latency_ns.min.unwrap();
+    let truth = least(&analysis(&world(right, right)));
+    // A clock that counts from when it was switched on, and one that is slewed for a second.
+    let (since_boot, fit) = fitted(&world(|_| 1_700_000_000 * SECOND_NS, right));
+    assert!(!fit.level_kept && fit.bound_ns < 2 * US, "{fit:?}");
+    assert_eq!(least(&since_boot), 0, "{fit:?}");
+    let slewed = |at_ns: i64| (at_ns - SECOND_NS / 2).clamp(0, SECOND_NS) / 2_000;
+    let (slewed, fit) = fitted(&world(right, slewed));
+    assert!(fit.level_kept && least(&slewed) >= truth - fit.bound_ns - 1, "{fit:?}");
+}
+
+#[test]
 fn a_step_beyond_the_window_is_told_with_the_packets_that_are_not_lost() {
     for (world, clock) in [
         (world(right, set(37 * SECOND_NS)), "egress clock is set forward by 37.0 s (TAI"),
