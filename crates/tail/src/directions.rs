@@ -7,8 +7,8 @@
 //! * A router leaves a packet with a smaller TTL than it had.
 //! * By the clocks, a packet that goes forward takes the difference of the clocks and its latency, one that comes back the
 //!   difference *less* its latency. So the difference of the clocks lies between the two. Between packets of one direction no
-//!   point does: two draws from one distribution lie on both sides of a point with a chance of a half at most. Packets of
-//!   different lengths take differently long, so those of the same length are compared.
+//!   point does: two draws from one distribution lie on both sides of a point with a chance of a half at most. A longer packet
+//!   takes longer, so one is compared with its reply if both are of one length, or if the longer one takes less by the clocks.
 //!
 //! Which way a packet went that is on one side only, since it was lost, shows in what it has in common with others: its
 //! addresses. So addresses are looked for that go one way only: [`Keys`] from the coarsest on. The order of two addresses as
@@ -57,8 +57,10 @@ pub struct Keys {
     marks: Marks,
     /// That of the receiver's address.
     destination: u64,
-    /// Hash of the addresses and the length, which differs in the last bit only from that of a reply.
+    /// Hash of the addresses, which differs in the last bit only from that of a reply.
     exchange: u64,
+    /// Bytes on the wire.
+    length: u32,
     /// 0 without IP.
     ttl: u8,
 }
@@ -79,13 +81,14 @@ impl Keys {
         let Some((flow, ttl)) = innermost else {
             let [macs, source, destination] = [hash(macs), hash(from), hash(to)];
             let both = hash([source, destination]);
-            let exchange = exchange([from, to], length);
-            return Self { marks: [macs, source, both, both], destination, exchange, ttl: 0 };
+            let exchange = exchange([from, to]);
+            let marks = [macs, source, both, both];
+            return Self { marks, destination, exchange, length, ttl: 0 };
         };
         let [macs, source, destination] = [hash(macs), hash(flow.source), hash(flow.destination)];
         let marks = [macs, source, hash([source, destination]), hash(flow)];
-        let exchange = exchange([flow.source, flow.destination], length);
-        Self { marks, destination, exchange, ttl }
+        let exchange = exchange([flow.source, flow.destination]);
+        Self { marks, destination, exchange, length, ttl }
     }
 
     fn source(&self) -> u64 {
@@ -99,10 +102,17 @@ fn hash(of: impl Hash) -> u64 {
     hasher.finish()
 }
 
-fn exchange<T: Ord + Hash>([source, destination]: [T; 2], length: u32) -> u64 {
+fn exchange<T: Ord + Hash>([source, destination]: [T; 2]) -> u64 {
     let ascend = source <= destination;
     let ends = if ascend { [source, destination] } else { [destination, source] };
-    hash((ends, length)) & !1 | u64::from(ascend)
+    hash(ends) & !1 | u64::from(ascend)
+}
+
+/// Whether some packets of the ingress capture go to where others come from. Without, none comes back.
+#[must_use]
+pub fn has_replies(ingress: &SampledSide<Keys>) -> bool {
+    let sources: HashSet<u64> = ingress.marks().map(|keys| keys.source()).collect();
+    ingress.marks().any(|keys| sources.contains(&keys.destination))
 }
 
 /// The directions of packets that are on both sides, in the order of the egress capture; `None` where it is not known.
@@ -130,15 +140,32 @@ fn known(passed: &[Joined<Keys>]) -> Vec<Option<Direction>> {
 
 /// The difference of the clocks when each packet passed, from packets and replies to them. None if these do not tell.
 fn clocks(passed: &[Joined<Keys>]) -> Vec<i64> {
-    // The last packet of an exchange that goes one way.
-    let mut last: HashMap<u64, i64> = HashMap::new();
+    // The last packets of an exchange that go one way, of a length and of any.
+    let mut last: HashMap<(u64, Option<u32>), (u32, i64)> = HashMap::new();
     let mut spans: Vec<(usize, [i64; 2])> = Vec::new();
+    let (mut alike, mut longer_less, mut longer_more) = (Vec::new(), 0, 0);
     for (index, packet) in passed.iter().enumerate() {
-        let (exchange, apart_ns) = (packet.marks[0].exchange, packet.apart_ns());
-        if let Some(&other_ns) = last.get(&(exchange ^ 1)) {
-            spans.push((index, [apart_ns.min(other_ns), apart_ns.max(other_ns)]));
+        let (Keys { exchange, length, .. }, apart_ns) = (packet.marks[0], packet.apart_ns());
+        let other = |of| last.get(&(exchange ^ 1, of)).copied();
+        if let Some((other_length, other_ns)) = other(Some(length)).or_else(|| other(None)) {
+            let span = (index, [apart_ns.min(other_ns), apart_ns.max(other_ns)]);
+            if length == other_length {
+                alike.push(span);
+                spans.push(span);
+            } else if (length > other_length) == (apart_ns < other_ns) {
+                longer_less += 1;
+                spans.push(span);
+            } else {
+                longer_more += 1;
+            }
         }
-        last.insert(exchange, apart_ns);
+        for of in [Some(length), None] {
+            last.insert((exchange, of), (length, apart_ns));
+        }
+    }
+    // Some longer packets take less by chance.
+    if longer_less <= longer_more {
+        spans = alike;
     }
     let middle = |at: usize| {
         let near = at.saturating_sub(AROUND)..(at + AROUND + 1).min(spans.len());

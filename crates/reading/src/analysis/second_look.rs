@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tailtrim_tail::analysis::{Analysis, AnalysisError, Options, Terms};
 use tailtrim_tail::capture::{CaptureError, Choice, Link, Record};
 use tailtrim_tail::clock::SampledSide;
-use tailtrim_tail::directions::{Direction, Directions, HEADERS, Keys};
+use tailtrim_tail::directions::{Direction, Directions, HEADERS, Keys, has_replies};
 use tailtrim_tail::lost::{self, LostFrame};
 use tailtrim_tail::matching::DISORDER_NS;
 use tailtrim_tail::signature::Signer;
@@ -71,7 +71,11 @@ impl SecondLook {
             })?;
             Ok::<_, CaptureError>(side)
         };
-        Ok(Directions::of(&read(ingress, 0)?, &read(egress, terms.shift_ns())?))
+        let ingress = read(ingress, 0)?;
+        if !has_replies(&ingress) {
+            return Ok(None);
+        }
+        Ok(Directions::of(&ingress, &read(egress, terms.shift_ns())?))
     }
 
     /// Adds to the warnings what explains packets in no pair, and negative latencies: one explanation ends the search.

@@ -287,15 +287,39 @@ fn packets_in_labels_have_directions() {
     }
 }
 
-/// Requests and replies that one port sends through a bridge go one way, also where the longer ones take longer.
+/// A reply with more bytes than the request, such as of DNS.
+fn long_reply(number: u32) -> Packet {
+    Packet { payload: datagram([6_000, 5_000], &body(number, 900)), ..reply(number) }
+}
+
+/// Through a bridge, replies that are all longer than the requests have taken less time: they went the other way.
+#[test]
+fn longer_replies_that_take_less_time_come_back() {
+    let mut random = Random::new(76);
+    let mut taps = [Vec::new(), Vec::new()];
+    for number in 0..PACKETS {
+        let (there_ns, back_ns) = (3 * US + random.below(US), 6 * US + random.below(US));
+        let (sent_ns, replied_ns) = (entered_ns(number), entered_ns(number) + 300 * US);
+        taps[0].push((sent_ns, request(number).frame()));
+        taps[1].push((sent_ns + there_ns + MS, request(number).frame()));
+        taps[1].push((replied_ns + MS, long_reply(number).frame()));
+        taps[0].push((replied_ns + back_ns, long_reply(number).frame()));
+    }
+    assert_eq!(explained(&summary(&taps, &options())), ["two_directions"]);
+    corrected(&taps, 1_500, 200);
+}
+
+/// Requests and replies that one port sends through a bridge go one way, also where the longer ones take longer, and where
+/// some of the shorter ones wait.
 #[test]
 fn replayed_requests_and_replies_go_one_way() {
     let mut random = Random::new(74);
     let mut taps = [Vec::new(), Vec::new()];
     for number in 0..PACKETS {
-        let long =
-            Packet { payload: datagram([6_000, 5_000], &body(number, 900)), ..reply(number) };
-        for (packet, at_ns, latency_ns) in [(request(number), 0, 4 * US), (long, 9 * US, 9 * US)] {
+        let wait_ns = if number.is_multiple_of(90) { 8 * US } else { 0 };
+        for (packet, at_ns, latency_ns) in
+            [(request(number), 0, 4 * US + wait_ns), (long_reply(number), 9 * US, 9 * US)]
+        {
             let entered_ns = entered_ns(number) + at_ns;
             taps[0].push((entered_ns, packet.frame()));
             taps[1].push((entered_ns + latency_ns + random.below(US), packet.frame()));

@@ -118,6 +118,11 @@ impl<M: Copy> SampledSide<M> {
         }
     }
 
+    /// The marks of those that are kept.
+    pub(crate) fn marks(&self) -> impl Iterator<Item = M> {
+        self.kept.iter().map(|kept| kept.mark)
+    }
+
     /// Those whose signature no other one has.
     fn unique(&self, bits: u32) -> Vec<Kept<M>> {
         let mut kept = self.kept.clone();
