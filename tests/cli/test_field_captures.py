@@ -7,6 +7,7 @@ import random
 import struct
 from typing import TYPE_CHECKING
 
+import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
@@ -107,6 +108,24 @@ def test_copies_of_a_mirror_port_are_told_and_add_up(tmp_path: Path) -> None:
     summary = tailtrim.analyze(*paths, skip_s=0).summary
     assert summary.ingress.copy == PACKETS
     assert summary.rate_pps == pytest.approx(10**9 / 70_000, rel=0.01)
+
+
+def test_samples_are_taken_once_where_copies_begin_later(tmp_path: Path) -> None:
+    """Captures are matched again if a mirror port begins later to write packets down twice."""
+    packets, begun = 6_000, 4_500
+    entered = [(entered_ns(number), frame(number)) for number in range(packets)]
+    entered += [
+        (entered_ns(number) + 900, frame(number, tag=b"\x81\x00\x00\x05"))
+        for number in range(begun, packets)
+    ]
+    left = [(entered_ns(number) + latency_ns(number), frame(number)) for number in range(packets)]
+    paths = str(write(tmp_path / "in.pcap", entered)), str(write(tmp_path / "out.pcap", left))
+    out = tmp_path / "run"
+    analysis = tailtrim.analyze(*paths, skip_s=0, keep_samples=True, by="dscp", out=out)
+    assert analysis.summary.ingress.copy == packets - begun
+    assert sum(group.summary.ingress.copy for group in analysis.groups) == packets - begun
+    assert len(analysis.latencies_ns()) == analysis.summary.samples == packets
+    assert pq.read_metadata(out / "sample.parquet").num_rows == packets
 
 
 def test_packets_that_are_sent_again_while_late_decide_nothing(tmp_path: Path) -> None:

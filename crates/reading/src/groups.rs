@@ -5,8 +5,8 @@ use crate::source::CaptureInput;
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::panic;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, OnceLock};
 use std::thread;
 use tailtrim_tail::analysis::{Analysis, AnalysisError, Options, analyze};
 use tailtrim_tail::groups::{group, largest};
@@ -31,6 +31,7 @@ pub fn analyze_by(
     let again = SecondLook::at(ingress, egress).ok_or(AnalysisError::Pipe)?.asked(options)?;
     let values = largest(&mut again.open(0)?.capture, field, groups)?;
     let count = values.len() + 1;
+    let copies = OnceLock::new();
     let next = AtomicUsize::new(0);
     let found: Mutex<Vec<(usize, Result<Group, AnalysisError>)>> = Mutex::default();
     let work = || {
@@ -40,14 +41,22 @@ pub fn analyze_by(
                 return;
             }
             let value = values.get(index).copied();
-            let one = || {
+            let one = |options: &Options| {
                 let (ingress, mut egress) = (again.open(0)?.capture, again.open(1)?.capture);
                 let mut ingress = group(ingress, field, &values, value);
                 let go_on = |_, _| ControlFlow::Continue(());
                 analyze(&mut ingress, &mut egress, options, &mut (), go_on)
-                    .map(|found| (value, found))
             };
-            let result = one();
+            let result = one(options).and_then(|found| {
+                if found.summary.ingress.duplicate == 0 {
+                    return Ok((value, found));
+                }
+                // A group may have too few copies of a mirror port to tell that they are some.
+                let all = copies.get_or_init(|| again.copies_within_ns(options).ok().flatten());
+                let options = Options { copies_within_ns: *all, ..options.clone() };
+                let found = if all.is_some() { one(&options)? } else { found };
+                Ok((value, found))
+            });
             if let Ok(mut found) = found.lock() {
                 found.push((index, result));
             }

@@ -133,6 +133,12 @@ impl Sink for SampleSink {
         Ok(())
     }
 
+    fn start_again(&mut self) -> io::Result<bool> {
+        let directory = self.file.take().map(|file| file.directory);
+        *self = Self::new(self.kept.is_some(), directory.as_deref())?;
+        Ok(true)
+    }
+
     fn takes_samples(&self) -> bool {
         self.kept.is_some() || self.file.is_some()
     }

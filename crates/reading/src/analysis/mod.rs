@@ -71,7 +71,7 @@ pub fn analyze<S: Sink + Send>(
     jobs: NonZeroUsize,
     options: &Options,
     sink: &mut S,
-    progress: impl FnMut(u64, u64) -> ControlFlow<()>,
+    mut progress: impl FnMut(u64, u64) -> ControlFlow<()>,
 ) -> Result<Analysis, AnalysisError> {
     let again = SecondLook::at(&ingress, &egress).map(|again| again.asked(options)).transpose()?;
     let twice = options.direction.is_some() || options.fit_clocks || options.lost > 0;
@@ -89,7 +89,18 @@ pub fn analyze<S: Sink + Send>(
     } else {
         options
     };
-    let mut analysis = first_look(ingress, egress, jobs, options, sink, progress)?;
+    let mut analysis = first_look(ingress, egress, jobs, options, sink, &mut progress)?;
+    let mirrored;
+    let mut options = options;
+    if let Some(again) = &again
+        && let Ok(Some(copies_within_ns)) = again.later_copies(&analysis.summary, options)
+        && sink.start_again().map_err(AnalysisError::Sink)?
+    {
+        mirrored = Options { copies_within_ns: Some(copies_within_ns), ..options.clone() };
+        options = &mirrored;
+        let [ingress, egress] = [again.open(0)?, again.open(1)?];
+        analysis = first_look(ingress, egress, jobs, options, sink, &mut progress)?;
+    }
     if let Some(again) = again {
         again.explain(&mut analysis, options, jobs);
         if options.lost > 0 {

@@ -6,17 +6,21 @@ use std::collections::HashSet;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
-use tailtrim_tail::analysis::{Analysis, AnalysisError, Options, Terms};
+use tailtrim_tail::analysis::{Analysis, AnalysisError, Options, Terms, copies_within_ns};
 use tailtrim_tail::capture::{CaptureError, Choice, Link, Record};
 use tailtrim_tail::clock::SampledSide;
 use tailtrim_tail::directions::{Direction, Directions, HEADERS, Keys, has_replies};
 use tailtrim_tail::lost::{self, LostFrame};
 use tailtrim_tail::matching::DISORDER_NS;
 use tailtrim_tail::signature::Signer;
+use tailtrim_tail::summary::Summary;
 use tailtrim_tail::unmatched::{self, Frame, HEAD, Kept};
 
 /// Packets at the beginning of each capture that tell of two directions where nothing else makes them likely.
 const LIKELY: u64 = 1 << 13;
+
+/// Fewest duplicates that may be copies of a mirror port.
+const COPIES: u64 = 32;
 
 /// Frames that are kept at most.
 const MOST: usize = 100_000;
@@ -125,6 +129,24 @@ impl SecondLook {
         let (lost, entered) = read(ingress, &lost, 0, &terms)?;
         let (unmatched, left) = read(egress, &unmatched, terms.shift_ns(), &terms)?;
         Ok((Kept { lost, unmatched, first: [entered, left] }, terms))
+    }
+
+    /// Time within which ingress frames of one signature are copies of a mirror port that begins to write packets down
+    /// several times behind the first ones, if there are duplicates that may be some.
+    pub(super) fn later_copies(
+        &self,
+        summary: &Summary,
+        options: &Options,
+    ) -> Result<Option<i64>, CaptureError> {
+        let may_be = summary.ingress.copy == 0 && summary.ingress.duplicate >= COPIES;
+        if may_be && !options.in_order { self.copies_within_ns(options) } else { Ok(None) }
+    }
+
+    /// The same, wherever there are copies.
+    pub(crate) fn copies_within_ns(&self, options: &Options) -> Result<Option<i64>, CaptureError> {
+        let [mut ingress, mut egress] = [self.open(0)?, self.open(1)?];
+        let terms = Terms::of(&mut ingress.capture, &mut egress.capture, options)?;
+        copies_within_ns(&mut ingress.capture, &mut egress.capture, &terms)
     }
 
     /// Finds the frames of lost packets.

@@ -77,6 +77,45 @@ fn copies_of_some_packets_only_are_told() {
     }
 }
 
+/// Few copies are enough where they differ: a frame that is sent twice is the same one.
+#[test]
+fn few_copies_that_differ_are_told() {
+    for (name, copy) in &COPIES[..3] {
+        for (packets, one_of) in [(PACKETS, 24), (10_000, 200)] {
+            let mut taps = [Vec::new(), (0..packets).map(left).collect()];
+            for number in 0..packets {
+                taps[0].push((entered_ns(number), udp(number).frame()));
+                if number % one_of == 5 {
+                    taps[0].push((entered_ns(number) + US, copy(udp(number)).frame()));
+                }
+            }
+            let found = summary(&taps, &options());
+            assert_eq!((found.samples, found.ingress.copy), (u64::from(packets), 50), "{name}");
+            assert_eq!(explained(&found), ["mirror_copies"], "{name}");
+        }
+    }
+}
+
+/// A mirror session that is added while the tap records: the first packets have no copies.
+#[test]
+fn copies_that_begin_later_are_copies() {
+    let (packets, begun) = (9_000, 5_000);
+    for (name, copy) in COPIES {
+        let mut taps = [Vec::new(), (0..packets).map(left).collect()];
+        for number in 0..packets {
+            taps[0].push((entered_ns(number), udp(number).frame()));
+            if number >= begun {
+                taps[0].push((entered_ns(number) + US, copy(udp(number)).frame()));
+            }
+        }
+        let found = summary(&taps, &options());
+        let copies = u64::from(packets - begun);
+        assert_eq!((found.samples, found.ingress.copy), (u64::from(packets), copies), "{name}");
+        assert_eq!(warning(&found, "mirror_copies").count, copies, "{name}");
+        assert_eq!(found.latency_ns.max, Some(12 * US + 4));
+    }
+}
+
 /// Both ports of a device in one capture: the copy of a late packet comes late.
 #[test]
 fn copies_of_late_packets_are_copies() {

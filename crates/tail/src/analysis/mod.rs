@@ -28,6 +28,7 @@ mod terms;
 mod warnings;
 
 pub use burst::{Bursts, POSITIONS};
+pub use copies::copies_within_ns;
 pub use counting::{Counted, Counts, Order, Room, Uncounted};
 pub use decoding::{Checkpoint, Decoding, Facts, First, Packet};
 pub use departures::Departures;
@@ -82,6 +83,9 @@ pub struct Options {
     pub direction: Option<Direction>,
     /// Match the n-th frame of a signature with the n-th that leaves: frames that nothing tells apart.
     pub in_order: bool,
+    /// Leave out ingress frames of the same signature within this time, copies of a mirror port, also where the first packets
+    /// do not tell that there are some.
+    pub copies_within_ns: Option<i64>,
     /// Taken off each egress stamp, and so off each latency: what the cables between the taps and the device take,
     /// in ns. Negative where the way to the ingress tap is the longer one.
     pub correction_ns: i64,
@@ -107,6 +111,7 @@ impl Default for Options {
             departures: Departures::default(),
             direction: None,
             in_order: false,
+            copies_within_ns: None,
             correction_ns: 0,
             fit_clocks: false,
             clock_fit: ClockFit::default(),

@@ -42,6 +42,14 @@ pub trait Sink {
     /// still remembered are not among them: `overdue` counts these, which takes some 20 µs.
     fn decided(&mut self, _now_ns: i64, _: &Tally, _overdue: &dyn Fn() -> u64) {}
 
+    /// Forgets all samples, since they are found again. Returns `false` if it cannot.
+    ///
+    /// # Errors
+    /// What keeps the sink from it.
+    fn start_again(&mut self) -> std::io::Result<bool> {
+        Ok(false)
+    }
+
     /// Whether it has to be told in order what was decided between two samples: then all is matched in one piece, on the
     /// thread that has the sink.
     fn follows(&self) -> bool {
@@ -59,6 +67,10 @@ impl Sink for () {
     #[inline]
     fn sample(&mut self, _: &Sample) -> std::io::Result<()> {
         Ok(())
+    }
+
+    fn start_again(&mut self) -> std::io::Result<bool> {
+        Ok(true)
     }
 
     fn takes_samples(&self) -> bool {

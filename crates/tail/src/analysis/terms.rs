@@ -49,7 +49,9 @@ impl Terms {
         let second = correct(egress.peek(&signer)?, left);
         let signer = signer.limited_to(common_bytes(&first).min(common_bytes(&second)));
         let eras = [Era::of(&first), Era::of(&second)];
-        let copies_within_ns = copies::within_ns(&first, &second, || ingress.peek_forms());
+        let copies_within_ns = options
+            .copies_within_ns
+            .or_else(|| copies::within_ns(&first, &second, || ingress.peek_forms()));
         let mut stamped: Vec<Record> =
             first.iter().filter(|record| record.stamped).copied().collect();
         if let Some(within_ns) = copies_within_ns {
