@@ -6,10 +6,12 @@
 //! side may have them and the other not. The masked bytes, padded with zeros to 64, are hashed with
 //! XXH3-128 (seed 0), so any other program can compute the same signature.
 
+mod selection;
+
+pub use selection::{Selection, SelectionError};
+
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
-use std::str::FromStr;
-use std::{fmt, iter};
 use tailtrim_wire::frame::{Layers, Link, Transport, Walk, is_bare, layers};
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -60,75 +62,6 @@ pub struct Rewrites {
     pub tos: bool,
     /// Tunnels, labels or tags are added or removed: the signature is taken from the innermost packet.
     pub tunnel: bool,
-}
-
-/// Bytes chosen by the user, as `OFFSET:LENGTH,…` from the first byte of the frame.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Selection(Vec<Range<usize>>);
-
-/// A selection that cannot be used.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "signature {text:?}: {problem}, expected OFFSET:LENGTH[,OFFSET:LENGTH…] in bytes from the start of the frame, \
-         for example 42:4"
-)]
-pub struct SelectionError {
-    text: String,
-    problem: String,
-}
-
-/// A selection reaches at most this far: captures that keep more of each frame are rare, and the limit
-/// bounds the work per frame.
-const SELECTION_END: usize = 2048;
-
-impl Selection {
-    /// The first bytes of the frame.
-    pub(crate) fn first(bytes: usize) -> Self {
-        Self(iter::once(0..bytes).collect())
-    }
-
-    /// These bytes, of which none may be empty.
-    pub(crate) fn of(ranges: Vec<Range<usize>>) -> Self {
-        Self(ranges)
-    }
-}
-
-impl FromStr for Selection {
-    type Err = SelectionError;
-
-    fn from_str(text: &str) -> Result<Self, SelectionError> {
-        let error = |problem: String| SelectionError { text: text.to_owned(), problem };
-        let mut ranges = Vec::new();
-        for part in text.split(',') {
-            let (offset, length) =
-                part.split_once(':').ok_or_else(|| error(format!("no colon in {part:?}")))?;
-            let number = |digits: &str| {
-                digits
-                    .trim()
-                    .parse::<usize>()
-                    .map_err(|_| error(format!("invalid number {digits:?}")))
-            };
-            let (offset, length) = (number(offset)?, number(length)?);
-            let end = offset.saturating_add(length);
-            if length == 0 || end > SELECTION_END {
-                return Err(error(format!(
-                    "{part:?} must name 1 or more bytes before offset {SELECTION_END}"
-                )));
-            }
-            ranges.push(offset..end);
-        }
-        Ok(Self(ranges))
-    }
-}
-
-impl fmt::Display for Selection {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, range) in self.0.iter().enumerate() {
-            let comma = if index == 0 { "" } else { "," };
-            write!(f, "{comma}{}:{}", range.start, range.len())?;
-        }
-        Ok(())
-    }
 }
 
 type Block = [u8; SIGNED_BYTES];
@@ -213,6 +146,16 @@ impl Shape<'_> {
         let second = u32::from_ne_bytes(second) & SECOND;
         (first, u64::from(second) << 32 | captured as u64 & 0xffff_ffff)
     }
+}
+
+/// A frame that was signed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Signed {
+    pub(crate) signature: Signature,
+    /// Bytes that could have been signed, counted from the end of the L2 header (from the start of the frame for a selection).
+    pub(crate) signable: u16,
+    /// The frame is whole, but its tunnel carries a part of the packet only, as a mirror session does that truncates.
+    pub(crate) truncated: bool,
 }
 
 /// Takes signatures.
@@ -324,30 +267,34 @@ impl Signer {
     pub(crate) fn is_short(&self, cut: bool, signable: u16) -> bool {
         match &self.selection {
             None => cut && usize::from(signable) < self.limit,
-            Some(Selection(ranges)) => ranges.iter().any(|range| range.end > usize::from(signable)),
+            Some(selection) => {
+                selection.ranges().iter().any(|range| range.end > usize::from(signable))
+            }
         }
     }
 
-    /// The signature of a frame of any shape together with the number of its bytes that could have been
-    /// signed, counted from the end of the L2 header (from the start of the frame for a selection).
+    /// Signs a frame of any shape.
     #[inline(never)]
     #[must_use]
-    pub(crate) fn sign(&self, link: Link, frame: &[u8]) -> (Signature, u16) {
+    pub(crate) fn sign(&self, link: Link, frame: &[u8]) -> Signed {
         let size = |bytes: usize| bytes.min(usize::from(u16::MAX)) as u16;
-        if let Some(Selection(ranges)) = &self.selection {
+        let signed =
+            |signature, bytes| Signed { signature, signable: size(bytes), truncated: false };
+        if let Some(selection) = &self.selection {
+            let ranges = selection.ranges();
             let mut chosen = Vec::with_capacity(SIGNED_BYTES);
             for range in ranges {
                 let end = range.end.min(frame.len());
                 chosen.extend_from_slice(&frame[range.start.min(end)..end]);
             }
-            return (Signature::of_bytes(&chosen), size(frame.len()));
+            return signed(Signature::of_bytes(&chosen), frame.len());
         }
         if self.rewrites.tunnel && is_bare(link, frame) {
             let mut head = [0; HEAD];
             let there = frame.len().min(HEAD);
             head[..there].copy_from_slice(&frame[..there]);
             let shape = self.plain_shape(&head, frame.len());
-            return (shape.sign(&head), shape.signable);
+            return signed(shape.sign(&head), shape.signable.into());
         }
         // A frame too short for an L2 header is signed whole.
         let (start, until, layers) = if self.rewrites.tunnel {
@@ -359,14 +306,17 @@ impl Signer {
             (start, frame.len(), layers(ethertype, &frame[start..]))
         };
         let packet = &frame[start..];
-        let end = layers.map_or(usize::MAX, |layers| layers.end).min(until - start);
-        let signed = packet.len().min(end).min(self.limit);
+        let told = layers.map_or(usize::MAX, |layers| layers.end);
+        let there = packet.len().min(told).min(until - start);
+        let taken = there.min(self.limit);
         let mut block = [0; SIGNED_BYTES];
-        block[..signed].copy_from_slice(&packet[..signed]);
+        block[..taken].copy_from_slice(&packet[..taken]);
         if let Some(layers) = layers {
             clear(&mut block, &layers, self.rewrites);
         }
-        (Signature::of_bytes(&block), size(packet.len()))
+        let truncated = self.rewrites.tunnel && (there + 1..usize::MAX).contains(&told);
+        let signable = if truncated { there } else { packet.len() };
+        Signed { truncated, ..signed(Signature::of_bytes(&block), signable) }
     }
 }
 

@@ -124,6 +124,35 @@ fn a_tunnel_that_the_snap_length_cuts_is_told() {
     assert_eq!(found.samples, u64::from(PACKETS));
 }
 
+/// A mirror session may truncate what it carries, in frames that are whole.
+#[test]
+fn a_tunnel_of_truncated_packets_is_told_and_matched() {
+    let mut taps = passed(21, udp, |_, packet| packet);
+    for (number, (_, frame)) in (0..).zip(&mut taps[0]) {
+        let vxlan = [&[8, 0, 0, 0, 0, 0, 42, 0], &frame[..64]].concat();
+        *frame = Packet::new(17, datagram([50_000 + number, 4_789], &vxlan)).frame();
+    }
+    let text = &warning(&summary(&taps, &options()), "masked").text.clone();
+    assert!(text.ends_with(": --mask tunnel matches them"), "{text}");
+    let rewrites = Rewrites { tunnel: true, ..Rewrites::default() };
+    let found = summary(&taps, &Options { rewrites, ..options() });
+    assert_eq!((found.samples, found.ingress.lost), (u64::from(PACKETS), 0));
+}
+
+/// NAT64 changes headers for others of another length.
+#[test]
+fn a_translation_between_versions_of_ip_is_named() {
+    let mut taps = passed(22, udp, |_, packet| Packet { source: [203, 0, 113, 5], ..packet });
+    for (number, (_, frame)) in (0..).zip(&mut taps[0]) {
+        let payload = udp(number).payload;
+        let header = [&[0x60, 0, 0, 0, 0, payload.len() as u8, 17, 64][..], &[9; 32]].concat();
+        *frame = [&frame[..12], &[0x86, 0xdd], &header, &payload].concat();
+    }
+    let found = summary(&taps, &options());
+    let text = &warning(&found, "no_samples").text;
+    assert!(text.contains("those of one side are IPv6, those of the other IPv4 (NAT64)"), "{text}");
+}
+
 /// Clocks that are further apart than the window hide which masking matches.
 #[test]
 fn a_masking_is_told_although_the_clocks_are_apart() {

@@ -2,7 +2,7 @@
 
 use super::Options;
 use crate::capture::{CaptureError, CaptureReader, Record, Unread};
-use crate::signature::{Selection, Signer};
+use crate::signature::{Selection, Signed, Signer};
 use std::collections::VecDeque;
 use tailtrim_wire::frame::Link;
 
@@ -178,7 +178,8 @@ impl<I: Iterator<Item = Vec<Numbered>>> Numbers<I> {
     }
 
     fn record(&self, packet: Numbered, signer: &Signer) -> Record {
-        let (signature, signable) = signer.sign(Link::Ethernet, &packet.number.to_be_bytes());
+        let Signed { signature, signable, .. } =
+            signer.sign(Link::Ethernet, &packet.number.to_be_bytes());
         Record {
             stamp_ns: packet.stamp_ns,
             signature,

@@ -4,7 +4,7 @@ use super::error::Damage;
 use super::keep::Keep;
 use super::write::stands_for_none;
 use super::{BATCH, Progress, Record, StampSource};
-use crate::signature::Signature;
+use crate::signature::Signed;
 use tailtrim_wire::frame::Link;
 
 pub(super) const NS_PER_S: i64 = 1_000_000_000;
@@ -84,7 +84,7 @@ impl Captured<'_> {
     pub(super) fn record(
         self,
         stamps: StampSource,
-        sign: impl FnOnce(Link, &[u8]) -> (Signature, u16),
+        sign: impl FnOnce(Link, &[u8]) -> Signed,
         keep: &mut impl Keep,
     ) -> Record {
         let Self { link, frame, length, stamp_ns } = self;
@@ -94,7 +94,7 @@ impl Captured<'_> {
             // As in the pcap that a tap without a stamp writes.
             _ => (stamp_ns.filter(|stamp_ns| !stands_for_none(*stamp_ns)), frame),
         };
-        let (signature, signable) = sign(link, whole);
+        let Signed { signature, signable, truncated } = sign(link, whole);
         if stamp_ns.is_some() {
             keep.frame(link, whole);
         }
@@ -103,7 +103,7 @@ impl Captured<'_> {
             signature,
             length: length.saturating_sub((frame.len() - whole.len()) as u32),
             signable,
-            cut,
+            cut: cut || truncated,
             stamped: stamp_ns.is_some(),
         }
     }

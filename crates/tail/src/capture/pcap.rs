@@ -11,7 +11,7 @@ use super::keep::Keep;
 use super::side::{InterfaceDirection, Place};
 use super::write::stands_for_none;
 use super::{BATCH, Progress, Record, StampSource};
-use crate::signature::{HEAD, Shape, Signer};
+use crate::signature::{HEAD, Shape, Signed, Signer};
 use tailtrim_wire::frame::Link;
 
 /// Bytes of the file header.
@@ -253,7 +253,8 @@ impl Decoder {
                 let head = body.first_chunk().filter(|_| self.is_plain());
                 let known = head.and_then(|head| {
                     *shape = signer.shape(link, head, captured)?;
-                    Some((shape.sign(head), shape.signable))
+                    let (signature, signable) = (shape.sign(head), shape.signable);
+                    Some(Signed { signature, signable, truncated: false })
                 });
                 known.unwrap_or_else(|| signer.sign(link, frame))
             };

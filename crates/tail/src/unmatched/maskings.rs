@@ -3,7 +3,7 @@
 use super::pairing::distinct;
 use super::{Frame, HEAD, Sides, agreeing};
 use crate::analysis::Options;
-use crate::signature::{Rewrites, Signer};
+use crate::signature::{Rewrites, Signed, Signer};
 use crate::summary::{Warning, grouped};
 
 /// A masking with more options must match this many times as many packets.
@@ -111,8 +111,13 @@ impl Sides<'_> {
     /// A signer of what the snap length has left of all frames, as [`Terms`](crate::analysis::Terms) would limit it.
     fn limited(&self, signer: Signer) -> Signer {
         let frames = self.lost.iter().chain(self.unmatched);
-        let cut = frames.filter(|frame| frame.head.len() < (frame.length as usize).min(HEAD));
-        let least = cut.map(|frame| usize::from(signer.sign(frame.link, &frame.head).1)).min();
+        let bytes = |frame: &Frame| {
+            let Signed { signable, truncated, .. } = signer.sign(frame.link, &frame.head);
+            let (there, length) = (frame.head.len(), frame.length as usize);
+            let short = there < length.min(HEAD) || (truncated && there >= length);
+            short.then_some(usize::from(signable))
+        };
+        let least = frames.filter_map(bytes).min();
         match least {
             Some(bytes) => signer.limited_to(bytes),
             None => signer,

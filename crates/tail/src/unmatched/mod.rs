@@ -196,7 +196,7 @@ impl Kept {
         let of = |frames: &[Frame]| signatures(frames, signer).collect::<HashSet<_>>();
         let (lost, unmatched) = (of(&self.lost), of(&self.unmatched));
         let common: HashSet<_> = lost.intersection(&unmatched).collect();
-        let sign = |frame: &Frame| signer.sign(frame.link, &frame.head).0;
+        let sign = |frame: &Frame| signer.sign(frame.link, &frame.head).signature;
         self.lost.retain(|frame| !common.contains(&sign(frame)));
         self.unmatched.retain(|frame| !common.contains(&sign(frame)));
     }

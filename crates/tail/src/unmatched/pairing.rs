@@ -19,7 +19,7 @@ pub(super) struct Pairs {
 }
 
 pub(super) fn signatures(frames: &[Frame], signer: &Signer) -> impl Iterator<Item = Signature> {
-    frames.iter().map(|frame| signer.sign(frame.link, &frame.head).0)
+    frames.iter().map(|frame| signer.sign(frame.link, &frame.head).signature)
 }
 
 /// Different signatures of these frames.
