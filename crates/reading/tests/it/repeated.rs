@@ -1,7 +1,8 @@
 //! Signatures that come again: copies of a mirror port, and identical frames.
 
 use crate::frames::{
-    Packet, Packets, Random, T0, US, body, datagram, explained, options, summary, udp, warning,
+    Packet, Packets, Random, T0, US, body, cut_to, datagram, explained, options, summary, udp,
+    warning,
 };
 use tailtrim_tail::analysis::Options;
 
@@ -171,6 +172,20 @@ fn copies_at_egress_are_copies() {
     assert_eq!(explained(&found), [""; 0]);
 }
 
+/// Two sniffers at one mirror port, which has both sides of the device.
+#[test]
+fn captures_that_both_have_both_sides_are_told() {
+    let both = |late_ns: i64| {
+        let entered = move |number| (entered_ns(number) + late_ns, udp(number).frame());
+        let left = move |number| (left(number).0 + late_ns, left(number).1);
+        (0..PACKETS).flat_map(move |number| [entered(number), left(number)]).collect()
+    };
+    let found = summary(&[both(0), both(130)], &options());
+    assert_eq!(found.latency_ns.max, Some(130));
+    let text = &warning(&found, "mirror_copies").text;
+    assert!(text.contains("if both captures have both sides of the device"), "{text}");
+}
+
 /// Frames that are sent twice leave twice.
 #[test]
 fn frames_that_a_generator_sends_twice_are_no_copies() {
@@ -266,6 +281,30 @@ fn bytes_that_are_not_signed_but_differ_are_offered() {
             "{typed}"
         );
     }
+}
+
+/// As long as none is in flight with another one, they are matched.
+#[test]
+fn bytes_that_are_not_signed_are_told_without_duplicates() {
+    let mut taps = numbered(&[80, 300], |packet| packet);
+    taps[1].iter_mut().for_each(|(stamp_ns, _)| *stamp_ns -= 95 * US);
+    let found = summary(&taps, &options());
+    let told = warning(&found, "unsigned");
+    assert!(!told.invalidates && told.text.starts_with("frames differ"), "{}", told.text);
+    assert_eq!((found.samples, found.latency_ns.max), (u64::from(PACKETS), Some(5 * US)));
+}
+
+/// Bytes that tell frames apart may be behind the snap length.
+#[test]
+fn a_snap_length_that_leaves_frames_alike_is_told() {
+    let taps = [
+        (0..PACKETS).map(|number| (entered_ns(number), udp(number).frame())).collect(),
+        (0..PACKETS).map(|number| (left(number).0 + 100 * US, left(number).1)).collect(),
+    ];
+    let found = cut_to(&taps, [42, 65_535], &options());
+    let told = warning(&found, "identical");
+    assert!(told.invalidates && told.text.contains("in the 28 bytes"), "{}", told.text);
+    assert!(told.text.contains("tcpdump -s 0"), "{}", told.text);
 }
 
 /// Frames that a number behind so many zeros tells apart.

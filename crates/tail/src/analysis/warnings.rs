@@ -3,7 +3,7 @@
 use super::Options;
 use super::findings::Findings;
 use super::outcomes::TOGETHER_NS;
-use crate::clock::{faults::faults, stamps, told, words::size};
+use crate::clock::{ClockFit, faults::faults, stamps, told, words::size};
 use crate::matching::Window;
 use crate::summary::{Tap, Taps, Warning, grouped, utc};
 use crate::times;
@@ -35,7 +35,7 @@ pub(super) fn warnings(run: &Findings, options: &Options, latencies: &Ranked) ->
     if !warnings.0.iter().any(|warning| warning.code == "in_order" && warning.invalidates) {
         warnings.add_clocks(run, latencies);
     }
-    warnings.add_stamps(run, latencies);
+    warnings.add_stamps(run, fit, latencies);
     warnings.0
 }
 
@@ -171,8 +171,15 @@ impl Warnings {
             "mirror_copies",
             ingress.copy,
             format!(
-                "{} ingress packets are copies of a mirror port, written down a second time: the first of each counts",
+                "{} ingress packets are copies of a mirror port, written down a second time: the first of each counts{}",
                 grouped(ingress.copy),
+                if ingress.copy.min(egress.copy) * 10 > ingress.matched * 9 {
+                    ". The egress capture has nearly all packets twice, too: if both captures have both sides of the device, \
+                     these latencies are not its own but those between the taps; take one side out of each (tcpdump -r IN -w \
+                     OUT 'vlan 10')"
+                } else {
+                    ""
+                },
             ),
         );
         if !options.in_order {
@@ -294,9 +301,16 @@ impl Warnings {
     }
 
     /// Warns of stamps that are coarse, or taken in batches.
-    fn add_stamps(&mut self, run: &Findings, latencies: &Ranked) {
+    fn add_stamps(&mut self, run: &Findings, fit: &ClockFit, latencies: &Ranked) {
         let Some(median_ns) = latencies.quantile(Probability::P50) else { return };
-        self.0.extend(told::coarse(run.resolutions_ps(), median_ns, latencies.count()));
+        let coarse = told::coarse(run.resolutions_ps(), median_ns, latencies.count());
+        // By clocks that are apart, a packet may have any latency.
+        if coarse.is_none() && !fit.corrects() && run.latencies.not_positive == 0 {
+            let zero = latencies.entries().iter().find(|(ns, _)| *ns == 0);
+            let count = zero.map_or(0, |(_, count)| *count);
+            self.0.extend(told::without_latency(count, latencies.count()));
+        }
+        self.0.extend(coarse);
         let gaps = [&run.ingress_gaps, &run.egress_gaps].map(Ranked::new);
         for (side, other) in [(0, 1), (1, 0)] {
             let found = stamps::batches(&gaps[side], &gaps[other]);

@@ -184,6 +184,21 @@ pub(crate) fn coarse(steps_ps: [u64; 2], median_ns: i64, samples: u64) -> Option
     Some(Warning { code: "coarse_stamps", count: samples, text, invalidates: false })
 }
 
+/// Of so many samples one may have no latency by chance, such as in a capture of two clocks.
+const ONE_WITHOUT: u64 = 100;
+
+/// Warning of samples without latency, whose stamps have steps that no gaps show.
+pub(crate) fn without_latency(count: u64, samples: u64) -> Option<Warning> {
+    let many = count > 0 && count * ONE_WITHOUT >= samples;
+    let text = format!(
+        "{} of {} latencies are 0, which no packet can have: the stamps have steps of more than packets take, and each \
+         latency is wrong by up to a step",
+        grouped(count),
+        grouped(samples),
+    );
+    many.then_some(Warning { code: "coarse_stamps", count, text, invalidates: false })
+}
+
 /// A step of stamps: 1 µs, 12.5 ns.
 fn step(ps: u64) -> String {
     let ns = ps as f64 / 1e3;

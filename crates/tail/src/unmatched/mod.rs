@@ -174,9 +174,11 @@ pub fn explain(mut kept: Kept, terms: &Terms, options: &Options, summary: &mut S
     {
         warning.text += &looked_at.encrypted().map_or_else(
             || {
-                " No other masking (nat, tos, tunnel) matches them, nor do bytes that are at the same place of the frames on \
-                 both sides"
-                    .to_owned()
+                format!(
+                    " No other masking (nat, tos, tunnel) matches them, nor do bytes that are at the same place of the frames \
+                     on both sides{}",
+                    looked_at.translated(),
+                )
             },
             |name| {
                 format!(
@@ -225,6 +227,18 @@ impl Sides<'_> {
             let first = encryptions.first().copied()?;
             (encryptions.len() * 10 >= frames.len() * 9).then_some(first)
         })
+    }
+
+    /// Says that a device translates between versions of IP, which moves all bytes.
+    fn translated(&self) -> &'static str {
+        let is_v6 = |frame: &Frame| frame.packet().map(|(_, layers)| layers.v6);
+        let all = |frames: &[Frame], v6| frames.iter().all(|frame| is_v6(frame) == Some(v6));
+        let from_to = |v6| all(self.lost, v6) && all(self.unmatched, !v6);
+        if from_to(true) || from_to(false) {
+            ": those of one side are IPv6, those of the other IPv4 (NAT64), whose bytes are elsewhere"
+        } else {
+            ""
+        }
     }
 
     /// The masking that would match them if their clocks were not further apart than the window.

@@ -3,7 +3,7 @@
 use super::Frame;
 use super::pairing::signatures;
 use crate::analysis::Options;
-use crate::signature::{Rewrites, Selection, Signature, Signer};
+use crate::signature::{Rewrites, SIGNED_BYTES, Selection, Signature, Signer};
 use crate::summary::{Summary, Warning, grouped};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -43,7 +43,7 @@ pub(super) fn warning(
     }
     let ranges = ranges(groups.values().map(|group| differing(group)));
     if ranges.is_empty() {
-        return Some(identical(groups.len(), entered.len(), summary));
+        return Some(identical(groups.len(), entered.len(), signer.limit(), summary));
     }
     let selection = Selection::of(ranges);
     let remedy = if tells_apart(first, &Signer::of_selection(selection.clone())) {
@@ -51,7 +51,7 @@ pub(super) fn warning(
     } else {
         format!(
             "the bytes {selection} of ingress frames tell them apart, but egress frames do not have them at the same place, as \
-             behind a VLAN tag or another header"
+             behind a VLAN tag (editcap -L -C 12:4 IN OUT takes one off) or another header"
         )
     };
     Some(unsigned(summary, &remedy))
@@ -88,6 +88,14 @@ fn tells_apart(first: &[Vec<Frame>; 2], signer: &Signer) -> bool {
 
 fn unsigned(summary: &Summary, remedy: &str) -> Warning {
     let duplicates = summary.ingress.duplicate;
+    if duplicates == 0 {
+        let text = format!(
+            "frames differ from others only in bytes that are not signed, so that one that left counts as the last that \
+             entered: {remedy}"
+        );
+        let count = summary.ingress.packets;
+        return Warning { code: "unsigned", count, text, invalidates: false };
+    }
     let text = format!(
         "{} ingress packets are duplicates that differ only in bytes that are not signed: {remedy}",
         grouped(duplicates),
@@ -96,24 +104,37 @@ fn unsigned(summary: &Summary, remedy: &str) -> Warning {
 }
 
 /// Says that no bytes tell frames apart. As long as each leaves before the next one enters, they are matched all the same.
-fn identical(different: usize, count: usize, summary: &Summary) -> Warning {
+fn identical(different: usize, count: usize, limit: usize, summary: &Summary) -> Warning {
     let in_order = "--in-order matches the n-th that leaves with the n-th that entered, which sees neither a loss nor a change \
                     of the order";
     let duplicates = summary.ingress.duplicate;
     if duplicates > 0 {
         let text = format!(
-            "{} ingress packets are identical to others in flight, so that no bytes can identify them; {in_order}",
+            "{} ingress packets are identical to others in flight{}, so that no bytes can identify them; {in_order}",
             grouped(duplicates),
+            left(limit),
         );
         return super::warning("identical", duplicates as usize, text);
     }
     let text = format!(
-        "frames are identical to others ({} among the first {} differ), so that no bytes can identify them: one that \
+        "frames are identical to others ({} among the first {} differ){}, so that no bytes can identify them: one that \
          left counts as the last that entered; {in_order}",
         grouped(different as u64),
         grouped(count as u64),
+        left(limit),
     );
     Warning { code: "identical", count: count as u64, text, invalidates: false }
+}
+
+/// Says that more of the frames might tell them apart.
+fn left(limit: usize) -> String {
+    if limit >= SIGNED_BYTES {
+        return String::new();
+    }
+    format!(
+        " in the {limit} bytes behind the L2 header that the captures have of each (with a larger snap length, tcpdump -s 0, \
+         more bytes may differ)"
+    )
 }
 
 /// Places behind the L2 header at which frames of one signature differ, but for what routers rewrite.
@@ -121,7 +142,7 @@ fn differing(group: &[&Frame]) -> Vec<usize> {
     let Some(&one) = group.first() else { return Vec::new() };
     let (start, layers) = one.packet().map_or((0, None), |(start, layers)| (start, Some(layers)));
     let end = layers.map_or(usize::MAX, |layers| layers.end.saturating_add(start));
-    let from = start + crate::signature::SIGNED_BYTES;
+    let from = start + SIGNED_BYTES;
     (from..one.head.len().min(end))
         .filter(|&at| group.iter().any(|frame| frame.head.get(at) != one.head.get(at)))
         .collect()

@@ -324,6 +324,18 @@ fn coarse_stamps_are_told_with_what_that_does_to_a_latency() {
     assert!(fine.warnings.iter().all(|warning| warning.code != "coarse_stamps"));
 }
 
+/// Packets at a constant rate have gaps that tell no step of the stamps.
+#[test]
+fn packets_without_latency_tell_of_coarse_stamps() {
+    let cut = |ns: i64| ns.div_euclid(US) * US;
+    let at_ns = |id: u32| START_NS + i64::from(id) * GAP_NS + i64::from(id) * 137 % US;
+    let ingress: Vec<(i64, u32)> = (0..PACKETS).map(|id| (cut(at_ns(id)), id)).collect();
+    let egress: Vec<(i64, u32)> = (0..PACKETS).map(|id| (cut(at_ns(id) + 400), id)).collect();
+    let summary = run(&pcap(&ingress), &pcap(&egress), &wide()).summary;
+    let coarse = summary.warnings.iter().find(|warning| warning.code == "coarse_stamps").unwrap();
+    assert!(says(&coarse.text, &["1,200 of 2,000 latencies are 0"]), "{coarse:?}");
+}
+
 #[test]
 fn stamps_that_a_tap_takes_in_batches_are_told() {
     let world = world(right, right);
