@@ -32,8 +32,8 @@ def test_analyze_prints_a_table(testpmd: tuple[Path, Path]) -> None:
     assert result.stderr == ""
     assert "\x1b" not in result.stdout
     assert max(map(len, result.stdout.splitlines())) <= 80
-    assert "ingress    40,000 = 30,717 matched + 0 lost + 9,283 trimmed" in result.stdout
-    for fact in ("not supported", "30,717 samples", "368,887 are needed"):
+    assert "40,000 = 30,717 matched + 0 lost + 9,283 trimmed" in result.stdout
+    for fact in ("not supported", "30,717 samples", "1,000,000 are needed"):
         assert fact in result.stdout
 
 
@@ -50,9 +50,9 @@ def test_json_has_the_promised_form(testpmd: tuple[Path, Path]) -> None:
     assert "0.9995" in [quantile["p"] for quantile in quantiles]
     assert {"p", "value", "low", "high", "supported"} <= set(quantiles[0])
     assert [q["p"] for q in summary["delivery_adjusted_ns"]] == [q["p"] for q in quantiles]
-    supported = {quantile["p"]: quantile["supported"] for quantile in quantiles}
-    assert supported["0.99"]
-    assert not supported["0.99999"]
+    # A few changes of level are all that these captures hold.
+    assert not any(quantile["supported"] for quantile in quantiles)
+    assert all(quantile["episodes"] < 10 for quantile in quantiles)
 
 
 def test_agent_and_package_print_the_same_bytes(testpmd: tuple[Path, Path]) -> None:
@@ -116,10 +116,10 @@ def _pcap_header(capture: Path) -> bytes:
 def test_an_objective_decides_the_exit_code(testpmd: tuple[Path, Path], tmp_path: Path) -> None:
     report = tmp_path / "slo.xml"
     for limit, code in (("1s", 0), ("1ns", 1)):
-        asserted = ("--assert", f"p99 < {limit}", "--junit", report)
+        asserted = ("--assert", f"max < {limit}", "--junit", report)
         result = tailtrim("analyze", *testpmd, *asserted)
         assert result.returncode == code
-        assert ("failed: p99 < 1ns" in result.stderr) == (code == 1)
+        assert ("failed: max < 1ns" in result.stderr) == (code == 1)
         assert report.read_text().count("<failure") == code
     undecided = tailtrim("analyze", *testpmd, "--assert", "p99.9999 < 1s")
     assert (undecided.returncode, undecided.stderr.split(":")[0]) == (5, "not decided")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
@@ -229,7 +228,8 @@ def test_two_comparisons_of_one_combination_differ_in_name(measured: Path, tmp_p
     places = [experiment(tmp_path / name, measured, runs) for name in ("before", "after", "last")]
     page = tmp_path / "c.html"
     assert run("compare", *places, "--html", page).exit_code == 0
-    names = data_of(page)["figures"][0]["names"]
+    # Too unsteady for a ratio: each comparison has a figure of both tails.
+    names = [figure["names"][1] for figure in data_of(page)["figures"]]
     assert len(set(names)) == len(names) == 2
 
 
@@ -249,10 +249,9 @@ def test_a_lost_packet_is_later_than_any(
     by_p = {row.p: row for row in compared.sent}
     assert by_p["0.5"].b_ns is not None
     assert (by_p["0.9"].b_ns, by_p["0.9"].ratio) == (None, None)
-    # The capture is so unsteady that its 25,000 packets support no verdict of p90, but one of p99.
-    assert (by_p["0.99"].b_ns, by_p["0.99"].ratio, by_p["0.99"].verdict) == (None, None, "worse")
-    delivered = {row.p: row.verdict for row in compared.quantiles}
-    assert delivered["0.99"] in {"no_difference", "not_decided"}
+    # The capture is so unsteady that its 25,000 packets support no verdict of a percentile.
+    assert (by_p["0.99"].b_ns, by_p["0.99"].ratio) == (None, None)
+    assert {row.verdict for row in compared.quantiles} == {"not_decided"}
     (equal,) = compare(measured, measured)
     assert equal.sent == ()
     printed = run("compare", measured, tmp_path / "lossy")
@@ -332,7 +331,8 @@ def test_captures_are_analysed_with_the_quantiles_of_objectives(
 ) -> None:
     pair = ",".join(map(str, testpmd))
     result = run("compare", pair, pair, "--assert", "p99.5 < 1s")
-    assert (result.exit_code, "passed: p99.5 < 1s" in result.stderr) == (0, True)
+    assert "not decided: p99.5 < 1s" in result.stderr
+    assert "lacks" not in result.stderr
 
 
 def test_everything_is_printed_and_written(measured: Path, tmp_path: Path) -> None:
@@ -340,7 +340,7 @@ def test_everything_is_printed_and_written(measured: Path, tmp_path: Path) -> No
     result = run("compare", measured, measured, "--html", page, "--figure", figure)
     assert result.exit_code == 0, result.output
     assert max(map(len, result.stdout.splitlines())) <= 80
-    assert re.search(r"not decided: needs \d+ runs", result.stdout)
+    assert "not decided" in result.stdout
     assert "<canvas" in page.read_text("utf-8")
     assert figure.read_bytes().startswith(b"<?xml")
     (told,) = json.loads(run("compare", measured, measured, "--json").stdout)["comparisons"]

@@ -21,7 +21,7 @@ def test_limits_of_objectives_are_lines_in_both_tails(measured: Path, tmp_path: 
     comparison_page.write(compare(measured, measured), page, objectives=objectives("p99 < 100us"))
     text = page.read_text("utf-8").partition('id="data">')[2].partition("</script>")[0]
     (figure,) = json.loads(text)["figures"]
-    tails, _ = figure["panels"]
+    tails = figure["panels"][0]
     assert [(rule["label"], rule["at"], rule["until"]) for rule in tails["rules"]] == [
         ("p99 < 100us", 100, 100)
     ]

@@ -35,7 +35,7 @@ def test_table_2_of_the_paper_to_the_last_digit(published: Callable[[str], RunDi
     text = printed(published("dpdk-l2fwd/hw"))
     head = row(text, "kpkt/s")
     assert head == "kpkt/s loss % 50 90 99 99.9 99.99 99.999 Max"
-    assert row(text, "10.0") == ("10.0 0 3.14 3.17 3.36 7.71 12.2* 13.4* 13.6")
+    assert row(text, "10.0") == ("10.0 0 3.14 3.17 3.36 7.71* 12.2* 13.4* 13.6")
 
 
 @pytest.mark.published
@@ -56,8 +56,10 @@ def test_other_rows_of_table_2(
 @pytest.mark.published
 def test_table_1_of_the_paper_to_the_last_digit(published: Callable[[str], RunDirectory]) -> None:
     text = printed(published("motivation"))
-    assert row(text, "10.0") == "10.0 0 68.9 74.2 88.1 107 1,673 2,518* 2,655"
-    assert "99.99 % of packets within 1,673 µs" in " ".join(text.split())
+    cells = row(text, "10.0").replace("*", "")
+    assert cells == "10.0 0 68.9 74.2 88.1 107 1,673 2,518 2,655"
+    # Three spikes decide p99.99 and slow changes the body: too few episodes of either.
+    assert "50 % of packets within 68.9 µs" in " ".join(text.split())
 
 
 def test_counts_add_up(testpmd: RunDirectory) -> None:
@@ -73,7 +75,7 @@ def test_counts_add_up(testpmd: RunDirectory) -> None:
 def test_a_lost_packet_is_infinitely_late(make_run: Callable[..., RunDirectory]) -> None:
     text = printed(make_run([5_000] * 500 + [None] * 20 + [5_000] * 480))
     assert row(text, "10.0").split()[1] == "2.0"
-    assert row(text, "adj.") == "adj. 5.00 5.00 ∞* ∞"
+    assert row(text, "adj.") == "adj. 5.00* 5.00* ∞* ∞"
     assert "980 matched + 20 lost" in text
     for fact in ("20 of 1,000 packets (2.0 %)", "not delivered"):
         assert fact in text
@@ -98,7 +100,7 @@ def test_copies_by_the_device_are_in_the_table_where_there_are_any(
 
 def test_what_the_samples_do_not_support_is_said(make_run: Callable[..., RunDirectory]) -> None:
     text = printed(make_run([5_000 + number for number in range(100)]), width=120)
-    for fact in ("not supported", "100 samples", "3,688 are needed"):
+    for fact in ("not supported", "100 samples", "10,000 are needed"):
         assert fact in row(text, "99.9 %")
     beyond = "Too few samples .*99.9, 99.99, 99.999, 99.9999 from Max"
     assert re.search(beyond, " ".join(text.split()))

@@ -142,13 +142,14 @@ def test_a_page_without_the_table_of_the_curve_has_bars(
 def test_a_percentile_without_a_column_is_explained_once(
     testpmd: RunDirectory, report: Path
 ) -> None:
-    # 30,717 samples: 99.99 is a column, though it has no upper bound.
+    # 30,717 samples: 99.99 is a column, though it is not supported.
     assert testpmd.summary.samples < 100_000
     text = page_of(report).text
     assert "p99.999, p99.9999: too few" in text
     assert "p99.999 is not supported" not in text
     assert "p99.9999 is not supported" not in text
-    assert "p99.99 is not supported" in text
+    assert "p99.99: not supported" not in text
+    assert "support no percentile (p50: 3 independent episodes" in text
     assert units.UNSUPPORTED_LEGEND in text
 
 

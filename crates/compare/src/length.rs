@@ -35,7 +35,7 @@ pub struct Length {
     /// Whether that is a precision of the latency (a pilot tells how steep the tail is) or, without
     /// one, of the share of packets beyond it.
     pub of_latency: bool,
-    /// Samples for an interval with an upper bound.
+    /// Samples that support the quantile.
     pub bounded_from: u64,
     /// Samples for the precision.
     pub samples: u64,

@@ -45,7 +45,7 @@ mod verdict;
 use draws::{Draws, Statistic};
 use region::Region;
 use side::Side;
-use tailtrim_stats::Probability;
+use tailtrim_stats::{Probability, episodes_needed, samples_needed, supports};
 
 pub use length::{Length, LengthError, Pilot, length};
 pub use promise::{Observed, Promise, Promised, promised};
@@ -103,12 +103,12 @@ impl Default for Options {
 pub fn compare(a: &[Repetition], b: &[Repetition], options: &Options) -> Comparison {
     let by = if a.len() > 1 && b.len() > 1 { Resampling::Repetitions } else { Resampling::Blocks };
     let known = options.quantiles.iter().copied().filter(|p| *p != Probability::ONE);
-    let sides = Side::both([a, b], by, &known.collect::<Vec<_>>());
+    let sides = Side::both([a, b], by, &known.collect::<Vec<_>>(), options.confidence);
     let mut rows: Vec<Row> = Vec::new();
     let mut tested: Vec<(usize, Region)> = Vec::new();
     for &p in &options.quantiles {
-        let region = Region::new(&sides, p, options.confidence);
-        let row = described(&sides, p, options.confidence, &region);
+        let region = Region::new(&sides, p);
+        let row = described(&sides, p, options.confidence);
         if row.supported {
             tested.push((rows.len(), region));
         }
@@ -133,22 +133,18 @@ pub fn compare(a: &[Repetition], b: &[Repetition], options: &Options) -> Compari
 }
 
 /// A row without a test: values and what each side is worth.
-fn described(
-    sides: &[Side<'_>; 2],
-    p: Probability,
-    confidence: Probability,
-    region: &Region,
-) -> Row {
-    let needed = [0, 1].map(|side| region.needed(side, confidence));
-    let [a, b] = [0, 1].map(|index| {
-        let samples = sides[index].samples();
-        let effective = (samples as f64 / region.within_effect(index)) as u64;
-        SideOfRow { value_ns: sides[index].quantile(p), effective_samples: effective }
+fn described(sides: &[Side<'_>; 2], p: Probability, confidence: Probability) -> Row {
+    let worth = [0, 1].map(|side| sides[side].worth(p));
+    let [a, b] = [0, 1].map(|side| SideOfRow {
+        value_ns: sides[side].quantile(p),
+        effective_samples: worth[side].samples as u64,
     });
-    let supported = a.effective_samples >= needed[0] && b.effective_samples >= needed[1];
-    let times = [(&a, 0), (&b, 1)].map(|(side, index)| {
-        let effective = Some(side.effective_samples).filter(|samples| *samples > 0);
-        effective.map(|samples| sides[index].runs() as f64 * needed[index] as f64 / samples as f64)
+    let supported = worth.iter().all(|one| supports(one.episodes, confidence));
+    let times = [0, 1].map(|side| {
+        let episodes = Some(worth[side].episodes).filter(|episodes| *episodes > 0.0);
+        episodes.map(|episodes| {
+            sides[side].runs() as f64 * episodes_needed(confidence) as f64 / episodes
+        })
     });
     let fewest = verdict::fewest_runs(confidence.complement_f64());
     let runs = times[0].zip(times[1]).map(|(a, b)| (a.max(b).ceil() as u64).max(fewest));
@@ -157,7 +153,7 @@ fn described(
         ratio: ratio(a.value_ns, b.value_ns),
         a,
         b,
-        samples_needed: needed[0].max(needed[1]),
+        samples_needed: samples_needed(p, confidence),
         low: None,
         high: None,
         p_value: None,
@@ -233,11 +229,10 @@ fn undecided(region: &Region, sides: &[Side<'_>; 2], together: f64, options: &Op
 fn curve(sides: &[Side<'_>; 2], options: &Options) -> Vec<Curve> {
     let alpha = options.confidence.complement_f64();
     let point = |&p: &Probability| {
-        let region = Region::new(sides, p, options.confidence);
+        let region = Region::new(sides, p);
         let (low, high) = region.interval(sides, region.critical(alpha));
-        let worth = |side: usize| sides[side].samples() as f64 / region.within_effect(side);
-        let needed = |side: usize| region.needed(side, options.confidence) as f64;
-        let supported = [0, 1].iter().all(|&side| worth(side) >= needed(side));
+        let supported =
+            sides.iter().all(|side| supports(side.worth(p).episodes, options.confidence));
         Curve { p, ratio: ratio(sides[0].quantile(p), sides[1].quantile(p)), low, high, supported }
     };
     options.curve.iter().map(point).collect()

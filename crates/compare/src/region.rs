@@ -7,7 +7,7 @@ use super::repetition::LOST_NS;
 use super::result::Resampling;
 use super::side::{Excess, Side};
 use tailtrim_stats::student::{both_tails, critical};
-use tailtrim_stats::{Probability, Ranked, samples_needed, student_raise};
+use tailtrim_stats::{Probability, Ranked};
 
 /// Directions in which the edge of the region is walked: 0.35° apart, so that the edge is missed by
 /// 5·10⁻⁶ of its distance at most (1 − cos of half a step).
@@ -27,7 +27,6 @@ const TRIED: usize = 4_096;
 pub(super) struct Region {
     p: Probability,
     few: Option<Few>,
-    within: [f64; 2],
     samples: [f64; 2],
     /// Standard deviation, in samples, of the number beyond the quantile.
     deviations: [f64; 2],
@@ -36,7 +35,7 @@ pub(super) struct Region {
 }
 
 impl Region {
-    pub(super) fn new(sides: &[Side<'_>; 2], p: Probability, confidence: Probability) -> Self {
+    pub(super) fn new(sides: &[Side<'_>; 2], p: Probability) -> Self {
         let few = match [0, 1].map(|side| sides[side].level(p)) {
             [Some(a), Some(b)] => Some(Few { sides: [a, b] }),
             _ => None,
@@ -45,11 +44,9 @@ impl Region {
         let samples = [0, 1].map(|side| sides[side].samples() as f64);
         let binomial = samples.map(|count| count * p.as_f64() * p.complement_f64());
         let effects = Effects::new(&within, binomial, sides[0].by() == Resampling::Blocks);
-        let raise = student_raise(confidence);
-        let within = [0, 1].map(|side| effects.careful(side, raise));
         let deviations = [0, 1].map(|side| (effects.of[side] * binomial[side]).sqrt());
         let freedom = effects.freedom(samples, binomial);
-        Self { p, few, within, samples, deviations, freedom }
+        Self { p, few, samples, deviations, freedom }
     }
 
     /// Few units, if there are: chance is then Student's, and otherwise that of dealing blocks.
@@ -76,20 +73,6 @@ impl Region {
     /// autocorrelation of 0.99: 13.5 % for 5 % at p99.)
     fn by_interval(&self, reach: f64) -> f64 {
         both_tails(reach, self.freedom)
-    }
-
-    /// Number of independent samples of a side that bound the quantile. Where late packets come in clusters, it is
-    /// larger than the ranks alone demand: fifteen clusters, to know how large they are.
-    pub(super) fn needed(&self, side: usize, confidence: Probability) -> u64 {
-        let ranks = samples_needed(self.p, confidence) as f64;
-        let clusters = FEW_CLUSTERS / self.p.as_f64().min(self.p.complement_f64());
-        let clustered = 1.0 - 1.0 / self.within[side];
-        (ranks + (clusters - ranks).max(0.0) * clustered).min(9e18) as u64
-    }
-
-    /// The design effect within the runs of a side, at least one.
-    pub(super) fn within_effect(&self, side: usize) -> f64 {
-        self.within[side]
     }
 
     /// The distance of B / A above `1 + margin`, or (negative) below its inverse, in standard errors; zero in between,
@@ -255,12 +238,6 @@ impl Effects {
         let few = |side: usize| clusters[side] < FEW_CLUSTERS.min(clusters[1 - side]);
         let of = [0, 1].map(|side| if few(side) { of[0].max(of[1]) } else { of[side] });
         Self { of, uncertainty, pooled: false }
-    }
-
-    /// The effect raised by this part of its relative variance, at least one: what samples are worth,
-    /// as in the intervals of one run.
-    fn careful(&self, side: usize, raise: f64) -> f64 {
-        (self.of[side] * (1.0 + raise * self.uncertainty[side])).max(1.0)
     }
 
     /// Degrees of freedom of the difference: a variance with the relative variance v has 2 / v

@@ -1,6 +1,7 @@
 //! One run of a side, as counts per block.
 
-use tailtrim_stats::Ranked;
+use std::sync::Arc;
+use tailtrim_stats::{Band, BlockCounts, Probability, Ranked, Undelivered};
 
 /// Blocks of a repetition. So many that the variance between those of both sides is known to an
 /// eighth (√(2 / 126) of normal counts), so few that clusters and slow changes up to a hundredth of
@@ -17,6 +18,8 @@ pub const LOST_NS: i64 = i64::MAX;
 pub struct Repetition {
     /// Always [`BLOCKS`]; some are empty where there are fewer samples.
     blocks: Vec<Ranked>,
+    /// Clusters of its samples. 2 MB, which copies share.
+    clusters: Arc<BlockCounts>,
 }
 
 impl Repetition {
@@ -26,12 +29,14 @@ impl Repetition {
     pub fn new<'a>(samples: u64, pieces: impl IntoIterator<Item = &'a [i64]>) -> Self {
         let mut blocks = Vec::with_capacity(BLOCKS);
         let mut block: Vec<i64> = Vec::new();
+        let mut clusters = BlockCounts::new();
         let ends_at = |index: usize| {
             let share = u128::from(samples) * (index as u128 + 1) / BLOCKS as u128;
             u64::try_from(share).unwrap_or(u64::MAX)
         };
         let mut seen = 0;
         for piece in pieces {
+            clusters.record_all(piece);
             let mut rest = piece;
             while !rest.is_empty() {
                 if blocks.len() + 1 < BLOCKS && seen >= ends_at(blocks.len()) {
@@ -49,7 +54,7 @@ impl Repetition {
         }
         blocks.push(Ranked::from_values(&mut block));
         blocks.resize(BLOCKS, Ranked::default());
-        Self { blocks }
+        Self { blocks, clusters: Arc::new(clusters) }
     }
 
     /// Counts latencies in nanoseconds in the order of arrival.
@@ -66,5 +71,11 @@ impl Repetition {
 
     pub(super) fn blocks(&self) -> &[Ranked] {
         &self.blocks
+    }
+
+    /// The bounds of its quantiles, as in its own analysis.
+    pub(super) fn band(&self, confidence: Probability) -> Band {
+        let all = Ranked::merged(&self.blocks);
+        Band::new(&all, &self.clusters, Undelivered::NONE, confidence)
     }
 }

@@ -5,7 +5,7 @@ use super::drift::{drifts, half_waves};
 use super::few::LogQuantile;
 use super::repetition::{BLOCKS, Repetition};
 use super::result::{Group, Resampling};
-use tailtrim_stats::{Probability, Ranked};
+use tailtrim_stats::{Band, Probability, Ranked};
 
 /// Blocks are merged until so few of a run are left, where dependence is longer than one. Eight of
 /// each side are dealt in 12,870 ways, more than are drawn; four would be in 70, of which the least
@@ -70,10 +70,19 @@ fn alike(sides: &[Side<'_>; 2], p: Probability) -> bool {
     correlation / 2.0 > 1.0 / (units as f64).sqrt()
 }
 
+/// Worth of the runs of a side at a quantile.
+pub(super) struct Worth {
+    /// Independent episodes beyond it.
+    pub(super) episodes: f64,
+    /// Independent samples.
+    pub(super) samples: f64,
+}
+
 /// The repetitions of a side.
 pub(super) struct Side<'a> {
     repetitions: &'a [Repetition],
     pooled: Ranked,
+    bands: Vec<Band>,
     by: Resampling,
     /// Blocks in a unit.
     merged: usize,
@@ -88,10 +97,12 @@ impl<'a> Side<'a> {
         repetitions: [&'a [Repetition]; 2],
         by: Resampling,
         ps: &[Probability],
+        confidence: Probability,
     ) -> [Self; 2] {
         let mut sides = repetitions.map(|repetitions| {
             let pooled = Ranked::merged(repetitions.iter().flat_map(Repetition::blocks));
-            Self { repetitions, pooled, by, merged: 1, drifts: false }
+            let bands = repetitions.iter().map(|run| run.band(confidence)).collect();
+            Self { repetitions, pooled, bands, by, merged: 1, drifts: false }
         });
         if by == Resampling::Blocks {
             while sides[0].blocks_left() > FEWEST && ps.iter().any(|&p| alike(&sides, p)) {
@@ -120,6 +131,17 @@ impl<'a> Side<'a> {
 
     pub(super) fn runs(&self) -> u64 {
         self.repetitions.len() as u64
+    }
+
+    /// Sums up the worth of the runs at a quantile.
+    pub(super) fn worth(&self, p: Probability) -> Worth {
+        let mut worth = Worth { episodes: 0.0, samples: 0.0 };
+        for (band, run) in self.bands.iter().zip(self.repetitions) {
+            let bounds = band.at(p);
+            worth.episodes += bounds.episodes;
+            worth.samples += run.samples() as f64 / bounds.effect;
+        }
+        worth
     }
 
     pub(super) fn samples(&self) -> u64 {

@@ -48,7 +48,7 @@ mod _native {
     use crate::names::exchange;
 
     #[pymodule_export]
-    use crate::probabilities::{confidence, quantile};
+    use crate::probabilities::{confidence, episodes_needed, quantile};
 
     #[pymodule_export]
     use crate::roundtrip::analyze_round_trips;

@@ -16,6 +16,12 @@ pub(crate) fn confidence(text: &str) -> PyResult<String> {
     below_one(text).map(|confidence| confidence.to_string())
 }
 
+/// Independent episodes beyond a quantile that support it.
+#[pyfunction]
+pub(crate) fn episodes_needed(confidence: &str) -> PyResult<u64> {
+    probability(confidence).map(tailtrim_stats::episodes_needed)
+}
+
 pub(crate) fn probability(text: &str) -> PyResult<Probability> {
     text.parse().map_err(invalid)
 }

@@ -2,7 +2,7 @@
 //! quantile in 95 % of the runs, and one of another confidence as often as it says, whether the tail
 //! is independent or clustered.
 
-use super::{BlockCounts, Histogram, Probability, Ranked, effect_with_bound, ranks};
+use super::{Band, BlockCounts, Histogram, Interval, Probability, Ranked, Undelivered, ranks};
 
 /// The coverage found has itself a binomial error of 0.8 %.
 const RUNS: u32 = 800;
@@ -107,7 +107,7 @@ impl Stalls {
     }
 }
 
-/// The fractions of runs whose interval contains the true quantile: with the design effect, and
+/// The fractions of runs whose interval contains the true quantile: in the band, and
 /// as if the samples were independent.
 fn coverage(p: Probability, n: u64, cluster: f64, confidence: Probability) -> (f64, f64) {
     let stalls = Stalls::new(p.complement_f64(), cluster);
@@ -115,18 +115,15 @@ fn coverage(p: Probability, n: u64, cluster: f64, confidence: Probability) -> (f
     let (mut honest, mut naive) = (0, 0);
     for run in 0..RUNS {
         let (ranked, blocks) = stalls.sample(n, &mut Random::seeded(u64::from(run)));
-        let threshold_ns = ranked.quantile(p).unwrap();
-        let above = ranked.count_above(threshold_ns);
-        let effect = blocks.design_effect(threshold_ns, above, confidence);
-        let contains = |effect| {
-            let interval = ranks(p, n, confidence, effect_with_bound(p, n, confidence, effect));
+        let band = Band::new(&ranked, &blocks, Undelivered::NONE, confidence);
+        let contains = |interval: Interval| {
             let value_ns = |rank: Option<u64>| rank.map(|r| ranked.at_rank(r).unwrap() as f64);
             // Half a nanosecond of rounding either way.
             value_ns(interval.low).is_none_or(|low| low - 0.5 <= truth_ns)
                 && value_ns(interval.high).is_none_or(|high| truth_ns <= high + 0.5)
         };
-        honest += u32::from(contains(effect));
-        naive += u32::from(contains(1.0));
+        honest += u32::from(contains(band.at(p).interval));
+        naive += u32::from(contains(ranks(p, n, confidence, 1.0)));
     }
     let fraction = |count| f64::from(count) / f64::from(RUNS);
     println!(

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::Probability;
 use super::grid::Grid;
-use super::long_run::Blocks;
+use super::long_run::{Blocks, Dependence};
 use serde::{Deserialize, Serialize};
 
 /// Resolution of the latency levels: 64 per octave, so that a level is at most 1.6 % wide and
@@ -134,22 +134,26 @@ impl BlockCounts {
         self.grid.append(later.grid);
     }
 
-    /// The factor D >= 1 by which clustering inflates the variance of the number of samples above
-    /// `threshold_ns`; [`ranks`](super::ranks) takes it for an interval of this confidence. `above` of all samples lie
-    /// above the threshold.
+    /// The factor D >= 1 by which clustering inflates the variance of the number of samples above `threshold_ns`, raised
+    /// for an interval of this confidence. `above` of all samples lie above the threshold.
+    #[must_use]
+    pub fn design_effect(&self, threshold_ns: i64, above: u64, confidence: Probability) -> f64 {
+        self.dependence(threshold_ns, above).raised(confidence)
+    }
+
+    /// Clusters of the samples above `threshold_ns`, `above` of all.
     ///
-    /// It is the long-run variance of that number divided by the binomial one, from the counts of the blocks, raised as
-    /// Student's t widens an interval of this confidence where it is known from little (the `long_run` module says
-    /// how; the table of docs/intervals.md measures the coverage it leads to).
+    /// It is the long-run variance of their number divided by the binomial one, from the counts of the blocks (the
+    /// `long_run` module says how).
     ///
     /// The threshold lies inside a level. Which of the level's samples are above it is taken as chance, with the share
     /// that `above` leaves for them: a level is 1.6 % wide, and within it order is rarely more than noise.
     ///
     /// What remains unseen is what the run does not hold several times: a regime that it met once or never, one long
-    /// stall. With fewer than 16 samples, with none or all above the threshold, and for tails more regular than chance
-    /// (a periodic cause), D is 1.
+    /// stall. There is no dependence with fewer than 16 samples, with none or all above the threshold, and for tails more
+    /// regular than chance (a periodic cause).
     #[must_use]
-    pub fn design_effect(&self, threshold_ns: i64, above: u64, confidence: Probability) -> f64 {
+    pub fn dependence(&self, threshold_ns: i64, above: u64) -> Dependence {
         let bucket = level(threshold_ns);
         let from = self.at_or_above(bucket);
         let within: Vec<u64> = self.rows().map(|row| u64::from(row[bucket])).collect();
@@ -164,7 +168,7 @@ impl BlockCounts {
         let counts =
             counts.map(|(&from, &within)| from as f64 - (1.0 - share) * within as f64).collect();
         let chance = share * (1.0 - share) * mean_within;
-        Blocks { counts, chance, length: self.grid.length as f64 }.inflation(confidence)
+        Blocks { counts, chance, length: self.grid.length as f64 }.dependence()
     }
 
     /// The complete blocks' counters.

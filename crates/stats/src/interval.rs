@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Probability;
-use super::binomial::{beta, logarithm, power};
+use super::binomial::{beta, power};
+use super::{Probability, episodes_needed};
 
 /// Probabilities are compared to this relative precision, so that a bound that holds with equality
 /// is not lost to the rounding of the last digit. Tails are computed to about 10⁻¹² (the tests of
@@ -70,49 +70,16 @@ pub fn ranks(p: Probability, n: u64, confidence: Probability, design_effect: f64
     }
 }
 
-/// The smallest number of independent samples that bounds the quantile `p` from above in a
-/// two-sided interval: ⌈ln((1 − confidence) / 2) / ln p⌉. `u64::MAX` where no number does, that is
-/// for p = 1 and for a confidence of 1.
+/// The smallest number of independent samples that supports the quantile `p`: so many that the
+/// [episodes needed](super::episodes_needed) lie beyond it. `u64::MAX` where no number does, that is for p = 1 and for a
+/// confidence of 1.
 #[must_use]
 pub fn samples_needed(p: Probability, confidence: Probability) -> u64 {
-    let tail = confidence.complement_f64() / 2.0;
-    if p == Probability::ONE || tail == 0.0 {
+    if p == Probability::ONE || confidence == Probability::ONE {
         return u64::MAX;
     }
-    let needed = (tail * (1.0 + PRECISION)).ln() / logarithm(p.as_f64(), p.complement_f64());
-    needed.ceil() as u64
-}
-
-/// The design effect that an interval of the quantile `p` takes, when one of `effect` was estimated from `n` samples.
-///
-/// An estimate so large that the samples could not bound the quantile is often chance: of the runs of one device, those
-/// with the small estimates would be left, whose intervals are too short. So up to five times the largest D that leaves
-/// a bound counts as that one, and the interval reaches to the ends of the samples; where a tenth of the samples or more
-/// lies beyond on either side, any larger one does. A larger estimate is kept, and the interval has no bound. The table of
-/// docs/intervals.md shows what this leads to.
-#[must_use]
-pub fn effect_with_bound(p: Probability, n: u64, confidence: Probability, effect: f64) -> f64 {
-    /// Simulated: with one, supported intervals of few clusters held in 65 to 90 % of the runs, with five in 91 to 93 %.
-    const DOUBTFUL: f64 = 5.0;
-    let largest = n as f64 / samples_needed(p, confidence) as f64 * (1.0 - 1e-9);
-    let in_body = p.as_f64().min(p.complement_f64()) >= 0.1;
-    let doubted = effect > largest && (in_body || effect <= DOUBTFUL * largest);
-    if doubted && largest >= 1.0 { largest } else { effect }
-}
-
-/// By which part of its own relative variance an estimated variance is raised, so that an interval of this
-/// confidence that takes it for the true one becomes as wide as Student's: (z² + 1) / 4, with the standard
-/// normal deviate z of the confidence.
-///
-/// An estimate with the relative variance v has ν = 2 / v degrees of freedom, and Student's t widens the
-/// squared interval by (z² + 1) / (2 ν) (Fisher's expansion, first term). z is rounded to hundredths; what
-/// it is multiplied with is known much less well.
-#[must_use]
-pub fn student_raise(confidence: Probability) -> f64 {
-    // Half of the smallest complement that a probability can have.
-    let tail = (confidence.complement_f64() / 2.0).max(5e-19);
-    let z = (normal_deviate(tail) * 100.0).round() / 100.0;
-    (z * z + 1.0) / 4.0
+    let needed = episodes_needed(confidence) as f64 / p.as_f64().min(p.complement_f64());
+    (needed * (1.0 - PRECISION)).ceil() as u64
 }
 
 /// The count of rare events, X ~ Bin(`trials`, `hit`), scaled up by `effect`.
@@ -216,29 +183,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::binomial::logarithm;
 
     fn p(text: &str) -> Probability {
         text.parse().unwrap()
-    }
-
-    /// Normal deviates from tables, and Student's of 10 degrees of freedom against what the raised
-    /// variance makes of the normal one.
-    #[test]
-    fn the_asked_confidence_raises_a_variance() {
-        for (confidence, z, t) in [
-            ("0.5", 0.6745, 0.700),
-            ("0.9", 1.6449, 1.812),
-            ("0.95", 1.9600, 2.228),
-            ("0.99", 2.5758, 3.169),
-        ] {
-            let raise = student_raise(p(confidence));
-            assert!((raise / ((z * z + 1.0) / 4.0) - 1.0).abs() < 0.01, "{confidence}: {raise}");
-            let widened = z * (1.0_f64 + raise * (2.0 / 10.0)).sqrt();
-            assert!((widened / t - 1.0).abs() < 0.05, "{confidence}: {widened} {t}");
-        }
-        // As in all results so far.
-        assert_eq!(student_raise(Probability::P95), (1.96 * 1.96 + 1.0) / 4.0);
-        assert!(student_raise(Probability::ONE).is_finite());
     }
 
     fn iid(quantile: &str, n: u64) -> (Option<u64>, Option<u64>) {
@@ -308,7 +256,6 @@ mod tests {
         // P(no exceedance of the median in two samples) is exactly one quarter.
         let interval = ranks(Probability::P50, 2, Probability::P50, 1.0);
         assert_eq!(interval, Interval { low: Some(1), high: Some(2) });
-        assert_eq!(samples_needed(Probability::P50, Probability::P50), 2);
     }
 
     #[test]
@@ -319,14 +266,23 @@ mod tests {
     }
 
     #[test]
-    fn a_bound_appears_exactly_at_the_samples_needed() {
-        for (quantile, needed) in
+    fn a_bound_appears_exactly_where_it_is_proved() {
+        for (quantile, fewest) in
             [("0.999", 3_688), ("0.9999", 36_887), ("0.99999", 368_887), ("0.999999", 3_688_878)]
         {
-            assert_eq!(samples_needed(p(quantile), Probability::P95), needed);
-            assert_eq!(iid(quantile, needed - 1).1, None, "{quantile}");
-            assert_eq!(iid(quantile, needed).1, Some(needed), "{quantile}");
+            assert_eq!(iid(quantile, fewest - 1).1, None, "{quantile}");
+            assert_eq!(iid(quantile, fewest).1, Some(fewest), "{quantile}");
         }
+    }
+
+    #[test]
+    fn ten_samples_beyond_are_needed_or_as_many_as_bound_a_quantile() {
+        for (quantile, needed) in [("0.5", 20), ("0.999", 10_000), ("0.999999", 10_000_000)] {
+            assert_eq!(samples_needed(p(quantile), Probability::P95), needed);
+        }
+        assert_eq!(samples_needed(p("0.001"), Probability::P95), 10_000);
+        // ln(2·10⁶) = 14.5 episodes.
+        assert_eq!(samples_needed(Probability::P99_9, p("0.999999")), 15_000);
         assert_eq!(samples_needed(Probability::ONE, Probability::P95), u64::MAX);
         assert_eq!(samples_needed(Probability::P99, Probability::ONE), u64::MAX);
     }
@@ -369,21 +325,6 @@ mod tests {
         assert_eq!(ranks(Probability::P99, 1000, Probability::P95, 0.1), plain);
         let maximum = ranks(Probability::ONE, 1000, Probability::P95, 1.0);
         assert_eq!(maximum, Interval { low: Some(1000), high: None });
-    }
-
-    #[test]
-    fn a_doubtful_effect_leaves_the_widest_interval() {
-        let bounded = |quantile: &str, effect| {
-            let used = effect_with_bound(p(quantile), 10_000, Probability::P95, effect);
-            (used == effect, ranks(p(quantile), 10_000, Probability::P95, used).high.is_some())
-        };
-        assert_eq!(bounded("0.999", 2.0), (true, true));
-        assert_eq!(bounded("0.999", 13.0), (false, true));
-        assert_eq!(bounded("0.999", 14.0), (true, false));
-        // In the body, however large; with too few samples for any bound, never.
-        assert_eq!(bounded("0.9", 1e6), (false, true));
-        assert_eq!(bounded("0.1", 1e6), (false, true));
-        assert_eq!(bounded("0.99999", 2.0), (true, false));
     }
 
     #[test]

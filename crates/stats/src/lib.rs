@@ -5,15 +5,16 @@
 //!    [`Worst`] (the packets worth showing one by one).
 //! 2. The frozen histogram, [`Ranked`], answers quantiles by nearest rank for an exact
 //!    [`Probability`].
-//! 3. [`ranks`] says between which two ranks the true quantile lies, given the
-//!    [design effect](BlockCounts::design_effect) of the clusters, and [`samples_needed`] when a
-//!    bound exists at all.
+//! 3. [`Band`] says between which two [`ranks`] each true quantile lies, given how late samples
+//!    [cluster](BlockCounts::dependence), and which quantiles the run supports; [`samples_needed`]
+//!    how many independent samples it takes.
 //!
 //! How late probes departed is counted apart, in [`DepartureLateness`].
 //!
 //! Nothing here reads a clock, a file or a random number: equal input gives equal output.
 #![forbid(unsafe_code)]
 
+mod band;
 mod binomial;
 #[cfg(test)]
 mod coverage;
@@ -32,14 +33,14 @@ mod spread;
 pub mod student;
 mod tail;
 
+pub use band::{Band, Bounds, Undelivered, decades, episodes_needed, supports};
 pub use binomial::binomial_tail;
 pub use dependence::{BlockCounts, runs};
 pub use distribution::distribution;
 pub use histogram::Histogram;
-pub use interval::{
-    Interval, effect_with_bound, normal_deviate, ranks, samples_needed, student_raise,
-};
+pub use interval::{Interval, normal_deviate, ranks, samples_needed};
 pub use lateness::{DepartureLateness, LatenessQuantile, LatenessSummary};
+pub use long_run::Dependence;
 pub use mean::{BatchMeans, Mean};
 pub use probability::{Probability, ProbabilityError};
 pub use ranked::Ranked;

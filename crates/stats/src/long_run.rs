@@ -18,16 +18,28 @@ pub(crate) struct Blocks {
     pub(crate) length: f64,
 }
 
-/// Estimates from one length of blocks.
-struct Scale {
-    /// The long-run variance of the counts divided by that of independent samples.
-    effect: f64,
-    /// The degrees of freedom of that estimate.
-    freedom: f64,
+/// Dependence of successive samples, as the blocks of a run show it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Dependence {
+    /// The design effect: the long-run variance of a number of samples divided by that of independent ones.
+    pub effect: f64,
+    /// The degrees of freedom of that estimate: about the number of clusters that it rests on.
+    pub freedom: f64,
+}
+
+impl Dependence {
+    /// That of independent samples.
+    pub const NONE: Self = Self { effect: 1.0, freedom: f64::INFINITY };
+
+    /// The design effect D >= 1 that an interval of this confidence takes: raised as Student's t widens it.
+    #[must_use]
+    pub fn raised(self, confidence: Probability) -> f64 {
+        (self.effect * student::widening(confidence, self.freedom)).max(1.0)
+    }
 }
 
 impl Blocks {
-    /// The design effect D >= 1: the variance of the sum of the counts divided by the binomial variance.
+    /// The design effect: the variance of the sum of the counts divided by the binomial variance.
     ///
     /// * Blocks that are not much longer than the dependence are alike themselves. Their correlation is taken as that of
     ///   a first-order autoregression with the lag-1 correlation φ of the blocks, which raises the variance of the sum by
@@ -35,30 +47,27 @@ impl Blocks {
     ///   estimate of φ is too low by (1 + 3 φ) / blocks (Kendall 1954, *Biometrika* 41), which is added. One below three
     ///   standard errors, 3 / √blocks, is taken as 0: with two, chance gave one independent run in a hundred a D of 4,
     ///   with three one of 2.
-    /// * D is raised as Student's t widens an interval of this confidence. Its degrees of freedom are 2 over its relative
-    ///   variance: that of the variance between blocks, (kurtosis − 1) / blocks and more where they are alike (Bartlett's
-    ///   (1 + φ²) / (1 − φ²)), and that of the correction, 4 / (blocks (1 − φ²)).
+    /// * The degrees of freedom of D are 2 over its relative variance: that of the variance between blocks,
+    ///   (kurtosis − 1) / blocks, times (1 + ψ) / (1 − ψ) where squared deviations have the lag-1 correlation ψ, since few
+    ///   long clusters are many blocks that are alike; and that of the correction, 4 / (blocks (1 − φ²)).
     /// * Blocks merged 2, 4, 8 and for 256 blocks 16 at a time are tried too, since an autoregression has a single
     ///   correlation time. They are believed where they raise D by more than a standard error: independent samples
-    ///   then have a D of 1.05 (median), and 98 of 100 runs one below 2. Which are believed does not depend on the
-    ///   confidence.
+    ///   then have a D of 1.05 (median), and 98 of 100 runs one below 2.
     ///
-    /// 1 with fewer than 16 blocks, and for counts more regular than chance.
-    pub(crate) fn inflation(mut self, confidence: Probability) -> f64 {
-        let (mut best, mut believed) = (1.0_f64, 1.0_f64);
-        let mut finest = true;
+    /// None with fewer than 16 blocks, and for counts more regular than chance.
+    pub(crate) fn dependence(mut self) -> Dependence {
+        let raised =
+            |one: Dependence| one.effect * student::widening(Probability::P95, one.freedom);
+        let mut believed: Option<Dependence> = None;
         while self.counts.len() >= MIN_BLOCKS {
-            let Some(Scale { effect, freedom }) = self.scale() else { break };
-            let comparable = effect * student::widening(Probability::P95, freedom);
+            let Some(scale) = self.scale() else { break };
             let error = (2.0 / self.counts.len() as f64).sqrt();
-            if finest || comparable > best * (1.0 + error) {
-                best = best.max(comparable);
-                believed = believed.max(effect * student::widening(confidence, freedom));
+            if believed.is_none_or(|best| raised(scale) > raised(best).max(1.0) * (1.0 + error)) {
+                believed = Some(scale);
             }
-            finest = false;
             self.merge_neighbours();
         }
-        believed
+        believed.filter(|one| raised(*one) > 1.0).unwrap_or(Dependence::NONE)
     }
 
     fn merge_neighbours(&mut self) {
@@ -67,8 +76,8 @@ impl Blocks {
         self.length *= 2.0;
     }
 
-    /// `None` where all blocks have the same count.
-    fn scale(&self) -> Option<Scale> {
+    /// The estimate from blocks of this length; `None` where all have the same count.
+    fn scale(&self) -> Option<Dependence> {
         let blocks = self.counts.len() as f64;
         let mean = self.counts.iter().sum::<f64>() / blocks;
         let binomial = mean * (1.0 - mean / self.length);
@@ -78,19 +87,29 @@ impl Blocks {
             return None;
         }
         let variance = squares / (blocks - 1.0) + self.chance;
-        let fourths: f64 = deviations.iter().map(|d| d.powi(4)).sum();
-        let kurtosis = fourths * blocks / (squares * squares);
-        let products: f64 = deviations.windows(2).map(|pair| pair[0] * pair[1]).sum();
-        let seen = products / (squares + blocks * self.chance);
+        let seen = products(&deviations) / (squares + blocks * self.chance);
         // Beyond 0.98 a run of 256 blocks holds three correlation times: whatever is added is a guess.
         let alike = (seen + (1.0 + 3.0 * seen.max(0.0)) / blocks).min(0.98);
-        if alike < 3.0 / blocks.sqrt() {
-            let freedom = 2.0 * blocks / (kurtosis - 1.0);
-            return Some(Scale { effect: variance / binomial, freedom });
+        let is_alike = alike >= 3.0 / blocks.sqrt();
+        let excess: Vec<f64> = deviations.iter().map(|d| d * d - squares / blocks).collect();
+        let fourths: f64 = excess.iter().map(|e| e * e).sum();
+        // The kurtosis less one.
+        let mut spread = fourths * blocks / (squares * squares);
+        let long = if fourths > 0.0 { (products(&excess) / fourths).clamp(0.0, 0.98) } else { 0.0 };
+        let mut raised = 1.0;
+        if is_alike {
+            spread = spread.max(2.0);
+            raised = (1.0 + alike) / (1.0 - alike);
         }
-        let square = alike * alike;
-        let spread = ((kurtosis.max(3.0) - 1.0) * (1.0 + square) + 4.0) / (blocks * (1.0 - square));
-        let raised = (1.0 + alike) / (1.0 - alike);
-        Some(Scale { effect: variance * raised / binomial, freedom: 2.0 / spread })
+        spread *= (1.0 + long) / (1.0 - long);
+        if is_alike {
+            spread += 4.0 / (1.0 - alike * alike);
+        }
+        Some(Dependence { effect: variance * raised / binomial, freedom: 2.0 * blocks / spread })
     }
+}
+
+/// The sum of the products of neighbours.
+fn products(values: &[f64]) -> f64 {
+    values.windows(2).map(|pair| pair[0] * pair[1]).sum()
 }

@@ -1,7 +1,6 @@
 //! Counts of rare events by the time at which they happened.
 
-use super::Probability;
-use super::long_run::Blocks;
+use super::long_run::{Blocks, Dependence};
 use std::ops::Range;
 
 /// Neighbouring slots are merged when there would be more.
@@ -35,16 +34,10 @@ impl SlotCounts {
         self.counts[slot] += n;
     }
 
-    /// The factor D >= 1 by which events that come together inflate the variance of their number, at this confidence
-    /// (see [`BlockCounts::design_effect`](super::BlockCounts::design_effect)). `packets` were met by the events or not,
-    /// in these milliseconds since the beginning.
+    /// Clusters of the events (see [`BlockCounts::dependence`](super::BlockCounts::dependence)). `packets` were met by them
+    /// or not, in these milliseconds since the beginning.
     #[must_use]
-    pub fn design_effect(
-        &self,
-        packets: u64,
-        milliseconds: Range<u64>,
-        confidence: Probability,
-    ) -> f64 {
+    pub fn dependence(&self, packets: u64, milliseconds: Range<u64>) -> Dependence {
         let mut slots = self.clone();
         slots.widen(milliseconds.end.saturating_sub(1));
         // Slots at the ends are whole or not counted.
@@ -53,7 +46,7 @@ impl SlotCounts {
         slots.counts.resize(until.max(from), 0);
         let counts: Vec<f64> = slots.counts[from..].iter().map(|&count| count as f64).collect();
         let length = packets as f64 / counts.len() as f64;
-        Blocks { counts, chance: 0.0, length }.inflation(confidence)
+        Blocks { counts, chance: 0.0, length }.dependence()
     }
 
     fn widen(&mut self, at_ms: u64) {
@@ -67,6 +60,7 @@ impl SlotCounts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Probability;
     use proptest::prelude::*;
 
     proptest! {
@@ -94,10 +88,12 @@ mod tests {
             slots.record(at, 1);
         }
         assert_eq!(slots.counts.iter().sum::<u64>(), 3);
-        assert!(slots.design_effect(3, 0..u64::MAX, Probability::P95) >= 1.0);
-        assert_eq!(SlotCounts::default().design_effect(1_000, 0..3_000, Probability::P95), 1.0);
+        assert!(slots.dependence(3, 0..u64::MAX).raised(Probability::P95) >= 1.0);
+        assert_eq!(SlotCounts::default().dependence(1_000, 0..3_000).raised(Probability::P95), 1.0);
         assert_eq!(
-            SlotCounts::default().design_effect(0, Range { start: 5, end: 0 }, Probability::P95),
+            SlotCounts::default()
+                .dependence(0, Range { start: 5, end: 0 })
+                .raised(Probability::P95),
             1.0
         );
     }
@@ -111,7 +107,7 @@ mod tests {
                 let place = (burst * burst).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
                 slots.record(1_000 + (place % 3_000) as i64, each);
             }
-            slots.design_effect(30_000, 1_000..4_000, Probability::P95)
+            slots.dependence(30_000, 1_000..4_000).raised(Probability::P95)
         };
         let (alone, together) = (scattered(600, 1), scattered(30, 20));
         assert!(alone < 2.0, "{alone}");

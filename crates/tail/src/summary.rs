@@ -237,15 +237,13 @@ pub struct Quantile {
     pub low: Option<i64>,
     /// The true quantile is at most this.
     pub high: Option<i64>,
-    /// Whether the samples bound the quantile from above.
+    /// Whether the samples bound the quantile from above, with ten independent episodes or more.
     pub supported: bool,
     /// Independent samples needed for that.
     pub samples_needed: u64,
-    /// Independent samples that those here are worth at this quantile: fewer than there are where late
-    /// packets come in clusters.
+    /// Independent samples that would give bounds like these: fewer than there are where late packets come in clusters.
     pub effective_samples: u64,
-    /// Independent episodes that the packets above the value are worth, undelivered ones included: with few, intervals
-    /// hold less often than they say.
+    /// Independent episodes from which the bounds are known, undelivered packets included.
     pub episodes: u64,
     /// Runs of successive packets above the value; `null` where more packets are above it than the worst
     /// that are kept.

@@ -102,10 +102,10 @@ class Quantile:
 
     ``low`` and ``high`` bound the true quantile (``None``: the samples do not bound it on that
     side), whether the duplicates, which are in no sample, were the fastest, the slowest or lost.
-    ``supported`` says whether there is an upper bound; ``samples_needed`` is how many
-    independent samples it takes. ``effective_samples`` are the independent samples that those
-    here are worth: late packets that come in clusters count less. ``episodes`` are the independent
-    ones that those above the value are worth (``None``: of results before that was kept).
+    ``supported`` says whether ten independent episodes tell so, which takes ``samples_needed``
+    independent samples; ``episodes`` are those of the run (``None``: of results before that was
+    kept). ``effective_samples`` are the independent samples that would give such bounds: late
+    packets that come in clusters count less.
     ``clusters`` is the number of runs of successive packets above the value (``None``: more than
     are kept).
 

@@ -188,9 +188,11 @@ fn quantiles(text: &mut String, pinged: &Pinged, stream: &StreamResult) {
     if let Some(quantile) = shown.iter().find(|quantile| !quantile.supported) {
         let _ = writeln!(
             text,
-            "  {UNSUPPORTED_LEGEND} {} are needed, the effective sample size is {}.",
+            "  {UNSUPPORTED_LEGEND} {} independent episodes are needed beyond it, the run has {}; {} samples if all are \
+             independent.",
+            tailtrim_stats::episodes_needed(latency.confidence),
+            quantile.episodes,
             grouped(quantile.samples_needed),
-            grouped(quantile.effective_samples),
         );
     }
 }

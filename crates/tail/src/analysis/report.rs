@@ -7,7 +7,8 @@ use super::{Options, WorstPacket};
 use crate::summary::{self, Quantile, Summary};
 use std::collections::BTreeMap;
 use tailtrim_stats::{
-    Histogram, Probability, Ranked, Spread, effect_with_bound, ranks, runs, samples_needed,
+    Band, Bounds, Dependence, Histogram, Probability, Ranked, Spread, Undelivered, decades, runs,
+    samples_needed,
 };
 
 /// Quantiles up to this many nines are always given, with more where the samples support them.
@@ -21,9 +22,20 @@ pub(super) fn summarize(
     worst: &[WorstPacket],
 ) -> (Summary, Vec<Quantile>) {
     let probabilities = probabilities(latencies.count(), options);
-    let quantile = Quantiles { run, options, latencies, worst };
-    let curve = curve(latencies.count()).map(|p| quantile.of(p, 0)).collect();
-    let undelivered = run.ingress.lost + run.ingress.beyond_window;
+    let count = run.ingress.lost + run.ingress.beyond_window;
+    let undelivered = Undelivered { count, dependence: bursts(run, latencies, count) };
+    let [delivered, adjusted] = [Undelivered::NONE, undelivered].map(|undelivered| {
+        let band = Band::new(latencies, &run.latencies.blocks, undelivered, options.confidence);
+        Quantiles {
+            band,
+            confidence: options.confidence,
+            latencies,
+            undelivered,
+            left_out: run.ingress.duplicate,
+            worst,
+        }
+    });
+    let curve = decades(latencies.count()).map(|p| delivered.of(p)).collect();
     let summary = Summary {
         schema: summary::SCHEMA,
         ingress: run.ingress,
@@ -42,9 +54,9 @@ pub(super) fn summarize(
             mean: run.latencies.means.mean(options.confidence),
             iqr: latencies.iqr(),
             confidence: options.confidence,
-            quantiles: probabilities.iter().map(|&p| quantile.of(p, 0)).collect(),
+            quantiles: probabilities.iter().map(|&p| delivered.of(p)).collect(),
         },
-        delivery_adjusted_ns: probabilities.iter().map(|&p| quantile.of(p, undelivered)).collect(),
+        delivery_adjusted_ns: probabilities.iter().map(|&p| adjusted.of(p)).collect(),
         gap_ns: summary::Gaps {
             ingress: Spread::of(&Ranked::new(&run.ingress_gaps)),
             egress: Spread::of(&Ranked::new(&run.egress_gaps)),
@@ -101,82 +113,55 @@ fn departed_late(
     })
 }
 
-/// Nine probabilities to a decade of 1 − p (0.1 … 0.9, 0.91 … 0.99 …), as long as a sample lies above.
-fn curve(samples: u64) -> impl Iterator<Item = Probability> {
-    (0..18)
-        .flat_map(|nines: usize| {
-            (1..=9).map(move |digit| format!("0.{}{digit}", "9".repeat(nines)))
-        })
-        .filter_map(|text| text.parse().ok())
-        .take_while(move |p: &Probability| p.rank(samples) < samples)
+/// Clusters of packets that were not delivered. Those of a run without samples are taken as independent: their times were
+/// not kept.
+fn bursts(run: &Findings, latencies: &Ranked, undelivered: u64) -> Dependence {
+    if latencies.count() == 0 {
+        return Dependence::NONE;
+    }
+    let from_ns = run.latencies.trimmed_until_ns().unwrap_or(i64::MIN);
+    let tap = &run.taps.ingress;
+    let (first_ns, last_ns) = (tap.first_ns.unwrap_or(0), tap.last_ns.unwrap_or(0));
+    let at_ms = |stamp_ns| u64::try_from(millisecond(stamp_ns, first_ns)).unwrap_or(0);
+    let times = at_ms(from_ns)..at_ms(last_ns) + 1;
+    run.undelivered.dependence(latencies.count() + undelivered, times)
 }
 
-/// Takes quantiles with their intervals.
+/// Takes quantiles with their intervals, where undelivered packets lie above all samples.
 struct Quantiles<'a> {
-    run: &'a Findings,
-    options: &'a Options,
+    band: Band,
+    confidence: Probability,
     latencies: &'a Ranked,
+    undelivered: Undelivered,
+    /// Packets whose latency is unknown.
+    left_out: u64,
     worst: &'a [WorstPacket],
 }
 
 impl Quantiles<'_> {
-    /// The quantile when `undelivered` packets lie above all samples. Packets that are in no pair because they could not be
-    /// told apart may lie anywhere: its interval holds whether all of them were the fastest or the slowest.
-    fn of(&self, p: Probability, undelivered: u64) -> Quantile {
-        let count = self.latencies.count() + undelivered;
+    /// The quantile and its bounds. Packets that are in no pair because they could not be told apart may lie anywhere: they
+    /// move the rank of the quantile among the samples by (1 − p) of their number if all were the fastest, and by p of it
+    /// if all were the slowest.
+    fn of(&self, p: Probability) -> Quantile {
+        let count = self.latencies.count() + self.undelivered.count;
         let value = if count == 0 { None } else { self.latencies.at_rank(p.rank(count)) };
-        // Quantiles among the lost packets have no threshold to look at; the highest one is the nearest.
-        let threshold_ns = value.or_else(|| self.latencies.at_rank(self.latencies.count()));
-        let confidence = self.options.confidence;
-        let blocks = &self.run.latencies.blocks;
-        let above = threshold_ns.map_or(0, |ns| self.latencies.count_above(ns));
-        let delivered = threshold_ns.map_or(1.0, |ns| blocks.design_effect(ns, above, confidence));
-        // A run without samples has no threshold, and the times of its losses were not kept.
-        let effect = if undelivered == 0 || threshold_ns.is_none() {
-            delivered
-        } else {
-            self.with_undelivered(undelivered, above, delivered)
-        };
-        let episodes = ((above + undelivered) as f64 / effect) as u64;
-        let effect = effect_with_bound(p, count, confidence, effect);
-        let left_out = self.run.ingress.duplicate;
-        let interval = ranks(p, count + left_out, confidence, effect);
-        let low = interval.low.and_then(|rank| rank.checked_sub(left_out));
-        let high = interval.high.filter(|rank| *rank <= count);
+        let Bounds { interval, effect, episodes, supported } = self.band.at(p);
+        let [below, above] = [p.complement_f64(), p.as_f64()]
+            .map(|part| (part * self.left_out as f64).ceil() as u64);
+        let low = interval.low.and_then(|rank| rank.checked_sub(below));
+        let high = interval.high.map(|rank| rank + above).filter(|rank| *rank <= count);
         let at = |rank: u64| self.latencies.at_rank(rank);
         Quantile {
             p,
             value,
             low: low.and_then(at),
             high: high.and_then(at),
-            supported: high.is_some(),
-            samples_needed: samples_needed(p, confidence),
+            supported: supported && high.is_some(),
+            samples_needed: samples_needed(p, self.confidence),
             effective_samples: (count as f64 / effect) as u64,
-            episodes,
+            episodes: episodes as u64,
             clusters: value.and_then(|value_ns| self.clusters_above(value_ns)),
         }
-    }
-
-    /// The design effect of the number of packets that lie above a threshold or were not delivered.
-    ///
-    /// Of N packets L are not delivered, and each delivered one is above with probability s, whatever L is. So the
-    /// number is L + Bin(N − L, s), with the variance s (1 − s) (N − E L) + (1 − s)² Var L; both parts are inflated by
-    /// their own clusters. Latencies that rise where packets are lost would inflate it further: that is not seen.
-    fn with_undelivered(&self, undelivered: u64, above: u64, delivered: f64) -> f64 {
-        let (all, lost) = (self.latencies.count() + undelivered, undelivered as f64);
-        let n = all as f64;
-        let share = above as f64 / (n - lost).max(1.0);
-        let from_ns = self.run.latencies.trimmed_until_ns().unwrap_or(i64::MIN);
-        let tap = &self.run.taps.ingress;
-        let (first_ns, last_ns) = (tap.first_ns.unwrap_or(0), tap.last_ns.unwrap_or(0));
-        let at_ms = |stamp_ns| u64::try_from(millisecond(stamp_ns, first_ns)).unwrap_or(0);
-        let times = at_ms(from_ns)..at_ms(last_ns) + 1;
-        let bursts = self.run.undelivered.design_effect(all, times, self.options.confidence);
-        let variance = delivered * share * (1.0 - share) * (n - lost)
-            + bursts * (1.0 - share).powi(2) * lost * (1.0 - lost / n);
-        let beyond = (above as f64 + lost) / n;
-        let effect = variance / (n * beyond * (1.0 - beyond));
-        if effect.is_finite() { effect } else { bursts }
     }
 
     fn clusters_above(&self, value_ns: i64) -> Option<u64> {

@@ -10,7 +10,7 @@ use crate::times;
 use tailtrim_stats::{Probability, Ranked};
 use tailtrim_wire::traffic::phases;
 
-/// With fewer samples, not even p99 is supported (its upper bound takes 368), and readers are told so.
+/// With fewer samples, not even p99 is bounded from above, and readers are told so.
 const FEWEST_SAMPLES: u64 = 368;
 
 /// A rate is constant where the quartiles of its gaps are within this part of the interval, as for periodic causes.

@@ -13,7 +13,7 @@ class Row(Verdict):
 
     ``ratio`` is B / A: above one, B is slower. ``low`` and ``high`` are its interval for this
     quantile alone; the verdict holds for all quantiles together. Nothing is tested unless the
-    samples of both sides bound the quantile (``supported``). ``better_from`` and
+    samples of both sides support the quantile (``supported``). ``better_from`` and
     ``worse_from`` are the smallest differences that would have been shown four times out of five;
     ``None`` where no difference on that side would.
     """

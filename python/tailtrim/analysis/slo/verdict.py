@@ -9,6 +9,7 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING, Protocol
 from xml.etree import ElementTree as ET
 
+from tailtrim.results import support
 from tailtrim.units import percent
 
 if TYPE_CHECKING:
@@ -139,14 +140,10 @@ def _quantile(quantile: Quantile, summary: Summary) -> _Known:
     lost = quantile.value is None
     value = math.inf if lost else quantile.value
     low = math.inf if quantile.low is None and quantile.supported and lost else quantile.low
-    enough = quantile.effective_samples >= quantile.samples_needed
-    if not quantile.supported and enough and (left_out := _left_out(summary)):
+    if support.is_doubtful(quantile, summary) and (left_out := _left_out(summary)):
         why = left_out
     elif not quantile.supported and not summary.unordered:
-        why = (
-            f"effective sample size {quantile.effective_samples:,}, {quantile.samples_needed:,} are"
-            " needed"
-        )
+        why = f"not supported: {support.shortage(quantile, summary)}"
     else:
         why = _sure(summary)
     return value, low, quantile.high if quantile.supported else None, why

@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from tailtrim import units
+from tailtrim.results import support
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -37,9 +38,6 @@ EGRESS = {
 
 #: Quantiles that tables of many runs have; those in between are in the report.
 SHOWN = ("0.5", "0.99", "0.999", "0.9999")
-
-# With so many, intervals hold as often as they say (docs/intervals.md).
-_ENOUGH_EPISODES = 30
 
 # These are printed even where there are none: readers look for them.
 _ALWAYS = ("matched", "lost", "unmatched")
@@ -151,35 +149,42 @@ def _verdict(summary: Summary) -> str:
     if summary.invalid:
         return f"Not the latency of the device: {summary.invalid[0]}."
     delivered = "the delivered packets" if missing else "packets"
-    best = _best(summary.latency_ns.quantiles)
+    highest = best(summary.latency_ns.quantiles)
     left_out = _left_out(summary, known)
-    if best is None or best.value is None:
-        text = f"{units.count(summary.samples)} samples support no percentile."
+    if highest is None or highest.value is None:
+        text = f"{units.count(summary.samples)} samples support no percentile{_lacking(summary)}."
         if summary.latency_ns.max is not None:
             text += f" The largest latency was {times(summary).text(summary.latency_ns.max)}."
     else:
         text = (
-            f"{units.percent(best.p)} % of {delivered} within {times(summary).text(best.value)}"
-            f" ({confidence(summary)} confidence: {interval(best, times(summary))})."
+            f"{units.percent(highest.p)} % of {delivered} within"
+            f" {times(summary).text(highest.value)}"
+            f" ({confidence(summary)} confidence: {interval(highest, times(summary))})."
         )
     return left_out + text + _losses(summary, missing, known)
+
+
+def _lacking(summary: Summary) -> str:
+    """Say what the quantile lacks that is nearest to being supported."""
+    quantiles = summary.latency_ns.quantiles
+    nearest = max(quantiles, key=lambda one: one.episodes or 0, default=None)
+    if nearest is None or support.is_doubtful(nearest, summary):
+        return ""
+    return f" (p{units.percent(nearest.p)}: {support.shortage(nearest, summary)})"
 
 
 def _left_out(summary: Summary, known: int) -> str:
     """Say how many packets are in no percentile, if that keeps one from being told."""
     count = summary.ingress.duplicate
-    if not count or not any(_is_doubtful(one) for one in summary.latency_ns.quantiles):
+    if not count or not any(
+        support.is_doubtful(one, summary) for one in summary.latency_ns.quantiles
+    ):
         return ""
     return (
         f"{units.count(count)} of {units.count(count + known)} packets are in"
         " no percentile, because they cannot be told apart: whether they were late or lost is"
         " unknown. "
     )
-
-
-def _is_doubtful(quantile: Quantile) -> bool:
-    """Whether duplicates, and not too few samples, keep a quantile from being supported."""
-    return not quantile.supported and quantile.effective_samples >= quantile.samples_needed
 
 
 def confidence(summary: Summary) -> str:
@@ -198,29 +203,24 @@ def interval(quantile: Quantile, style: units.Times) -> str:
     return "to the resolution of the stamps" if same else style.span(low, high)
 
 
+def best(quantiles: tuple[Quantile, ...]) -> Quantile | None:
+    """Return the highest quantile that the samples support."""
+    known = [q for q in quantiles if q.supported and q.value is not None]
+    return max(known, key=lambda q: Decimal(q.p), default=None)
+
+
 def unsupported(summary: Summary) -> tuple[tuple[str, str], ...]:
-    """Return each quantile that the samples do not support, in percent, and why."""
-    if not summary.samples or summary.unordered:
-        return ()
-    return tuple(
-        (units.percent(quantile.p), _shortage(quantile, summary.samples))
-        for quantile in summary.latency_ns.quantiles
-        if not quantile.supported
-    )
+    """Return the quantiles that the samples do not support, in percent, and why.
 
-
-def few_episodes(summary: Summary) -> str | None:
-    """Say which supported quantiles have few independent episodes beyond them; ``None`` if none."""
-    listed = ", ".join(
-        f"p{units.percent(quantile.p)} ({quantile.episodes or 'less than 1'})"
-        for quantile in summary.latency_ns.quantiles
-        if quantile.supported
-        and quantile.episodes is not None
-        and quantile.episodes < _ENOUGH_EPISODES
-    )
-    if not listed:
-        return None
-    return f"may be too narrow, with few independent episodes beyond {listed}"
+    Those with the same reason are together.
+    """
+    quantiles: dict[str, list[str]] = {}
+    if summary.samples and not summary.unordered:
+        for quantile in summary.latency_ns.quantiles:
+            if not quantile.supported:
+                why = _shortage(quantile, summary)
+                quantiles.setdefault(why, []).append(units.percent(quantile.p))
+    return tuple((", ".join(percents), why) for why, percents in quantiles.items())
 
 
 def body(summary: Summary) -> str | None:
@@ -279,11 +279,6 @@ def with_interval(
     return f"{units.about(value)} %" + ("" if low == high else f" ({' to '.join(ends)})")
 
 
-def _best(quantiles: tuple[Quantile, ...]) -> Quantile | None:
-    known = [q for q in quantiles if q.supported and q.value is not None]
-    return max(known, key=lambda q: Decimal(q.p), default=None)
-
-
 def _losses(summary: Summary, missing: int, known: int) -> str:
     if not missing:
         return ""
@@ -291,22 +286,20 @@ def _losses(summary: Summary, missing: int, known: int) -> str:
         f" {units.count(missing)} of {units.count(known)} packets"
         f" ({units.loss(missing, known)} %) were not delivered"
     )
-    best = _best(summary.delivery_adjusted_ns)
-    if best is None or best.value is None:
+    highest = best(summary.delivery_adjusted_ns)
+    if highest is None or highest.value is None:
         return text + "."
     return (
-        f"{text}: counted as infinitely late, {units.percent(best.p)} % of all packets are within"
-        f" {times(summary).text(best.value)}."
+        f"{text}: counted as infinitely late, {units.percent(highest.p)} % of all packets are"
+        f" within {times(summary).text(highest.value)}."
     )
 
 
-def _shortage(quantile: Quantile, samples: int) -> str:
-    if _is_doubtful(quantile):
+def _shortage(quantile: Quantile, summary: Summary) -> str:
+    if support.is_doubtful(quantile, summary):
         return "not supported: too many packets are in no percentile"
-    needed = units.count(quantile.samples_needed)
-    if samples < quantile.samples_needed:
-        return f"not supported by {units.count(samples)} samples, {needed} are needed"
+    separator = ", " if summary.samples < quantile.samples_needed else ": "
     return (
-        f"not supported by {units.count(samples)} samples: the effective sample size is "
-        f"{units.count(quantile.effective_samples)} (autocorrelated), {needed} are needed"
+        f"not supported by {units.count(summary.samples)} samples{separator}"
+        f"{support.shortage(quantile, summary)}"
     )

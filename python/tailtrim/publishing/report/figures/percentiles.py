@@ -84,7 +84,7 @@ def panel(runs: Sequence[ReportedRun]) -> Panel:
     return Panel(
         x,
         y,
-        tuple(line for run in runs for line in _lines(run, x, y, bands.get(run.index))),
+        tuple(line for run in runs for line in _lines(run, x, y)),
         tuple(
             interval for run in runs for interval in _intervals(run, y, bars=run.index not in bands)
         ),
@@ -112,18 +112,18 @@ def _caption(runs: Sequence[ReportedRun], banded: int) -> str:
             f"{' of runs whose directory has none for the curve' * bool(banded)}, with an arrow"
             " where the samples give no upper bound; between them no interval is drawn."
         )
-    parts.append("The line is paler where the samples give no upper bound.")
+    parts.append("The line is paler where the samples do not support the percentile.")
     return " ".join(parts)
 
 
-def _lines(run: ReportedRun, x: Axis, y: Axis, band: Band | None) -> Iterator[Line]:
+def _lines(run: ReportedRun, x: Axis, y: Axis) -> Iterator[Line]:
     """Yield the quantile function: rank r of N holds from 1/(1 - (r - 1)/N) on."""
     latencies, counts = run.histogram
     samples = int(counts.sum())
     above = samples - (np.cumsum(counts) - counts)
     at = np.append(samples / above, float(samples))
     value = np.append(latencies, latencies[-1]) / y.unit_ns
-    limit = _supported(run, band)
+    limit = _supported(run)
     split = int(np.searchsorted(at, limit, side="right"))
     joint = value[max(split - 1, 0)]
     if limit > 1:
@@ -134,16 +134,10 @@ def _lines(run: ReportedRun, x: Axis, y: Axis, band: Band | None) -> Iterator[Li
         yield Line(run.index, *thinned(*pale, x, y), faded=True)
 
 
-def _supported(run: ReportedRun, band: Band | None) -> float:
+def _supported(run: ReportedRun) -> float:
     """Return up to where the samples support the percentiles."""
-    if band is None:
-        quantiles = run.summary.latency_ns.quantiles
-        return max(
-            (reciprocal(quantile.p) for quantile in quantiles if quantile.supported), default=1.0
-        )
-    # Clusters can leave a gap: what lies behind it is bounded, but not all up to there is.
-    bounded = np.append(np.isfinite(band.high), False)
-    return float(band.x[np.argmin(bounded)])
+    quantiles = run.summary.latency_ns.quantiles
+    return max((reciprocal(quantile.p) for quantile in quantiles if quantile.supported), default=1)
 
 
 def _band(run: ReportedRun, y: Axis) -> Band | None:

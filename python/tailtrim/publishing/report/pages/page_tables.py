@@ -112,9 +112,6 @@ def latency_notes(table: LatencyTable, *, told: bool) -> Iterator[str]:
             if told or not needed
             else f" Needed for {needed}. Late packets that follow each other are not independent."
         )
-    for row in table.rows:
-        if few := wording.few_episodes(row.summary):
-            yield f"Intervals of {row.name} {few}."
     if table.beyond:
         which = "it" if len(table.beyond) == 1 else "them"
         yield f"p{', p'.join(table.beyond)}: too few samples to tell {which} from the maximum."

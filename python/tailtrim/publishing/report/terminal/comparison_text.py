@@ -85,7 +85,7 @@ def length_lines(length: Length, confidence: str) -> Iterator[str]:
     )
     yield f"  samples   {units.count(length.samples)}{_duration(length, length.samples)}"
     bounded = f"{units.count(length.bounded_from)}{_duration(length, length.bounded_from)}"
-    yield f"  at least  {bounded}, for any upper bound"
+    yield f"  at least  {bounded}, to be supported"
     if length.design_effect > 1:
         yield f"  design effect {length.design_effect:.3g}: late packets come in clusters"
 

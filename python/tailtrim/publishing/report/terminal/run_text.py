@@ -172,10 +172,8 @@ def _remarks(row: LatencyRow, *, named: bool) -> RenderableType:
         grid.add_row("latency", Text(body))
     if (clusters := wording.clusters(summary)) is not None:
         grid.add_row("tail", Text(clusters))
-    for p, why in wording.unsupported(summary):
-        grid.add_row(f"{p} %", Text(why))
-    if few := wording.few_episodes(summary):
-        grid.add_row("intervals", Text(few))
+    for percents, why in wording.unsupported(summary):
+        grid.add_row(f"{percents} %", Text(why))
     for notice in summary.warnings:
         if notice.text in summary.invalid[:1]:
             continue  # the verdict says it
