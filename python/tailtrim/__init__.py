@@ -4,10 +4,10 @@
 >>> analysis = tailtrim.analyze("examples/testpmd/ingress.pcap.zst",
 ...                             "examples/testpmd/egress.pcap.zst")
 >>> for quantile in analysis.summary.latency_ns.quantiles[:3]:
-...     print(quantile.p, quantile.supported)
-0.5 True
-0.9 True
-0.99 True
+...     print(quantile.p, quantile.value, quantile.supported)
+0.5 5829 False
+0.9 7671 False
+0.99 32463 False
 
 Every name is loaded when it is first used: a command that needs none of them starts in a tenth of
 the time.

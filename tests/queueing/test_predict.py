@@ -195,7 +195,7 @@ def test_a_what_if_is_not_told_as_found_by_runs_that_were_as_it_was(
     traced: Path, tmp_path: Path
 ) -> None:
     other, out = tmp_path / "other", tmp_path / "out"
-    left_run(other, replace(WORLD.at(0.6), seconds=2.0), np.random.default_rng(20), traced=False)
+    left_run(other, replace(WORLD.at(0.6), seconds=16.0), np.random.default_rng(20), traced=False)
     words = ("predict", traced, other, "--rate", "5k,10k", "--faster", "20%", "--out", out)
     told = run(*words).output
     assert "measured as it was" in told

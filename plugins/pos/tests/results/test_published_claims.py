@@ -22,10 +22,12 @@ CLAIMS = Path(__file__).with_name("published_claims.yml")
 #: Claims that 300,000 packets cannot decide.
 UNDECIDED = [
     "Up to the 99.9th percentile, the observed latency budget of 1 ms is low enough (Section I)",
+    "For higher percentiles, the budget of 1 ms is already exceeded (Section I)",
     (
         "Without overload, Snort and DPDK-l2fwd on hardware stay below 350 us at the 99.999th"
         " percentile (Section V)"
     ),
+    "In the virtualised environment, latency increases (Section V-B, median)",
 ]
 SCENARIOS = {
     "l2fwd-hw": "dpdk-l2fwd/hw/latencies-pre-rate10000-dpdk-l2fwd.pcap.zst",
@@ -67,7 +69,7 @@ def test_every_published_pair_is_imported_with_its_integers(
         assert directory.summary.latency_ns.max == told["latency_ns_trim_1s"]["max"]
 
 
-def test_the_printed_tables_hold_and_two_sentences_are_not_decided(
+def test_the_printed_tables_hold_and_four_sentences_are_not_decided(
     experiment: RecordedExperiment,
 ) -> None:
     found = claims.judge_all(claims.read(CLAIMS), experiment)
@@ -75,7 +77,7 @@ def test_the_printed_tables_hold_and_two_sentences_are_not_decided(
     undecided = [one for one in found if one.verdict == "not decided"]
     assert [one.claim for one in undecided] == UNDECIDED
     assert "1.00 ms" in undecided[0].text
-    assert "368,887" in undecided[1].text
+    assert "1,000,000" in undecided[2].text
     assert len(found) == 10
 
 
@@ -102,7 +104,7 @@ def test_they_are_released_and_every_number_is_derived_again(
     }
     numbers_of = {name: re.findall(r"\d+", level.told) for name, level in found.items()}
     # Of captures, of samples; those that hold, and all.
-    assert (numbers_of["numbers"], numbers_of["claims"]) == (["8", "0"], ["8", "10"])
+    assert (numbers_of["numbers"], numbers_of["claims"]) == (["8", "0"], ["6", "10"])
     assert "no plan" in found["grid"].told
     place = tmp_path / "released" / "experiment" / "run-003" / "summary.json"
     samples = json.loads(place.read_text())["samples"]
