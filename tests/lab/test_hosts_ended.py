@@ -23,6 +23,8 @@ pytestmark = pytest.mark.faults
 
 #: Longer than it takes to reach all hosts, or until one that hears nothing has ended all.
 _GONE_S = 60.0
+#: Other laboratories use the CPUs meanwhile: a run may take so long to reach a phase.
+_REACHED_S = 180.0
 #: Duration of a run whose device falls silent: longer than silence is borne.
 _SILENT_S = 40
 #: Agent that runs in each phase: its host, and the begin of its arguments.
@@ -63,7 +65,8 @@ def test_what_is_killed_leaves_nothing(
     ) as running:
         name, part = _PHASES[phase]
         host = three_hosts.hosts[name]
-        found = _until(lambda: host.find(part))
+        found = _until(lambda: running.poll() is not None or host.find(part), _REACHED_S)
+        assert running.poll() is None, running.communicate()[1]
         if victim == "controller":
             running.kill()
         elif victim == "sshd":
@@ -132,8 +135,8 @@ def test_a_host_that_falls_silent_ends_what_runs_there(lab: Lab, three_hosts: Ho
     assert not (lab.folder / "out" / "failed").exists()
 
 
-def _until(reached: Callable[[], int | bool | None]) -> int:
-    end = time.monotonic() + _GONE_S
+def _until(reached: Callable[[], int | bool | None], within_s: float = _GONE_S) -> int:
+    end = time.monotonic() + within_s
     while not (found := reached()):
         assert time.monotonic() < end, "not in time"
         time.sleep(0.05)

