@@ -89,7 +89,7 @@ pub struct Row {
     pub p_value: Option<f64>,
     /// The same, corrected for the number of quantiles looked at.
     pub adjusted_p: Option<f64>,
-    /// Whether the samples of both sides support the quantile. If not, there is no test.
+    /// Support of the quantile by the samples of both sides. Unsupported quantiles are not tested.
     pub supported: bool,
     /// Verdict of this quantile.
     #[serde(flatten)]

@@ -84,7 +84,7 @@ struct Knot {
     /// Degrees of freedom of that.
     freedom: f64,
     episodes: f64,
-    /// Ranks; 0 and one more than there are samples where there is no bound.
+    /// Ranks of the lower and the upper bound. Without a bound: 0, and the number of samples plus one.
     bounds: [u64; 2],
 }
 

@@ -150,8 +150,8 @@ impl BlockCounts {
     /// that `above` leaves for them: a level is 1.6 % wide, and within it order is rarely more than noise.
     ///
     /// What remains unseen is what the run does not hold several times: a regime that it met once or never, one long
-    /// stall. There is no dependence with fewer than 16 samples, with none or all above the threshold, and for tails more
-    /// regular than chance (a periodic cause).
+    /// stall. The result is [`Dependence::NONE`] with fewer than 16 samples, with none or all above the threshold, and for
+    /// tails more regular than chance (a periodic cause).
     #[must_use]
     pub fn dependence(&self, threshold_ns: i64, above: u64) -> Dependence {
         let bucket = level(threshold_ns);

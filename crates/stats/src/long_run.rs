@@ -28,7 +28,7 @@ pub struct Dependence {
 }
 
 impl Dependence {
-    /// That of independent samples.
+    /// Dependence of independent samples: a design effect of 1.
     pub const NONE: Self = Self { effect: 1.0, freedom: f64::INFINITY };
 
     /// The design effect D >= 1 that an interval of this confidence takes: raised as Student's t widens it.

@@ -45,7 +45,7 @@ pub trait Sink {
     /// Forgets all samples, since they are found again. Returns `false` if it cannot.
     ///
     /// # Errors
-    /// What keeps the sink from it.
+    /// The error of the sink.
     fn start_again(&mut self) -> std::io::Result<bool> {
         Ok(false)
     }
