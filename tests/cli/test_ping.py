@@ -94,7 +94,8 @@ def test_what_contradicts_itself_is_refused(echo: Echo, words: tuple[str, ...], 
 def test_round_trips_meet_an_objective(echo: Echo, tmp_path: Path) -> None:
     report = tmp_path / "slo.xml"
     words = ("-n", "200", "--rate", "2kpps", "--junit", report, "--assert")
-    result = ping(echo, *words, "max < 10s, median < 10s")
+    # No percentile: on a busy host neighbours of 200 probes can all depend on each other.
+    result = ping(echo, *words, "max < 10s, loss < 50%")
     assert result.returncode == 0, result.stderr
     assert "passed: max < 10s" in result.stderr
     # The table is the agent's, as without objectives.
