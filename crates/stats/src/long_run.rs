@@ -90,21 +90,18 @@ impl Blocks {
         let seen = products(&deviations) / (squares + blocks * self.chance);
         // Beyond 0.98 a run of 256 blocks holds three correlation times: whatever is added is a guess.
         let alike = (seen + (1.0 + 3.0 * seen.max(0.0)) / blocks).min(0.98);
-        let is_alike = alike >= 3.0 / blocks.sqrt();
         let excess: Vec<f64> = deviations.iter().map(|d| d * d - squares / blocks).collect();
         let fourths: f64 = excess.iter().map(|e| e * e).sum();
-        // The kurtosis less one.
-        let mut spread = fourths * blocks / (squares * squares);
+        let kurtosis_less_one = fourths * blocks / (squares * squares);
         let long = if fourths > 0.0 { (products(&excess) / fourths).clamp(0.0, 0.98) } else { 0.0 };
-        let mut raised = 1.0;
-        if is_alike {
-            spread = spread.max(2.0);
-            raised = (1.0 + alike) / (1.0 - alike);
-        }
-        spread *= (1.0 + long) / (1.0 - long);
-        if is_alike {
-            spread += 4.0 / (1.0 - alike * alike);
-        }
+        let clusters = (1.0 + long) / (1.0 - long);
+        let (raised, spread) = if alike >= 3.0 / blocks.sqrt() {
+            let of_the_correction = 4.0 / (1.0 - alike * alike);
+            let raised = (1.0 + alike) / (1.0 - alike);
+            (raised, kurtosis_less_one.max(2.0) * clusters + of_the_correction)
+        } else {
+            (1.0, kurtosis_less_one * clusters)
+        };
         Some(Dependence { effect: variance * raised / binomial, freedom: 2.0 * blocks / spread })
     }
 }

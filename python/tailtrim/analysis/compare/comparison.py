@@ -49,8 +49,9 @@ class Comparison(Tabular):
     the spread of runs is not in the intervals. ``drifts`` where a run changes over its own length;
     then only a difference larger than the possible drift until the next run is shown.
     ``sent`` has the quantiles of all packets sent where any was lost: those of delivered ones say
-    little where a side loses its latest. ``settings`` is how many settings of host, device and
-    traffic both sides record; ``differences`` has the settings that differ.
+    little where a side loses its latest. ``resolution_ps`` is that of the coarser stamps of both
+    sides. ``settings`` is how many settings of host, device and traffic both sides record;
+    ``differences`` has the settings that differ.
     """
 
     label: str
@@ -67,6 +68,7 @@ class Comparison(Tabular):
     sent: tuple[SentRow, ...]
     curve: tuple[CurvePoint, ...]
     losses: Losses | None
+    resolution_ps: int
     energy: Energy
     settings: int
     differences: tuple[Difference, ...]
@@ -258,6 +260,7 @@ def compare_groups(  # noqa: PLR0913 - as compare
         sent=sent,
         curve=tuple(CurvePoint(**point) for point in found["curve"]),
         losses=lost,
+        resolution_ps=max(a.resolution_ps, b.resolution_ps),
         energy=energy_of(a, b, _tail(rows)),
         settings=compared(a, b),
         differences=differences(a, b),

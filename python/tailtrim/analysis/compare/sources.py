@@ -145,6 +145,11 @@ class Group:
     left_out: tuple[str, ...] = ()
     experiment: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def resolution_ps(self) -> int:
+        """The coarsest resolution of the stamps of a run."""
+        return max((run.summary.resolution_ps for run in self.repetitions), default=1_000)
+
 
 def groups_of(source: Source, quantiles: Sequence[str] = ()) -> list[Group]:
     """Find what a source consists of; captures are analysed with these further quantiles.

@@ -194,7 +194,7 @@ def evaluate_order(a: Combination, b: Combination, statement: Ordered, confidenc
     verdict = {holds: Conclusion.HOLDS, fails: Conclusion.FAILS}.get(
         row.verdict, Conclusion.UNDECIDED
     )
-    return Part(verdict, _compared(a.name, b.name, row, objective, confidence))
+    return Part(verdict, _compared(compared, row, objective))
 
 
 def _row(compared: Comparison, objective: Objective, p: str) -> Row | SentRow:
@@ -203,11 +203,11 @@ def _row(compared: Comparison, objective: Objective, p: str) -> Row | SentRow:
     return next(row for row in rows if row.p == p)
 
 
-def _compared(a: str, b: str, row: Row | SentRow, objective: Objective, confidence: float) -> str:
-    style = units.Times.of([[row.a_ns, row.b_ns]])
+def _compared(compared: Comparison, row: Row | SentRow, objective: Objective) -> str:
+    style = units.Times.of([[row.a_ns, row.b_ns]], compared.resolution_ps)
     values = [
         f"{'unknown' if ns is None else style.text(ns)} ({name})"
-        for ns, name in ((row.a_ns, a), (row.b_ns, b))
+        for ns, name in ((row.a_ns, compared.a.name), (row.b_ns, compared.b.name))
     ]
     text = f"{_quantity(objective)} is {values[0]} and {values[1]}"
     if not row.supported or row.ratio is None:
@@ -215,5 +215,5 @@ def _compared(a: str, b: str, row: Row | SentRow, objective: Objective, confiden
     low, high = (units.UNSUPPORTED if end is None else f"{end:.3f}" for end in (row.low, row.high))
     return (
         f"{text}: B / A is {row.ratio:.3f}, between {low} and {high}"
-        f" ({confidence * 100:g} % confidence)"
+        f" ({units.percent(compared.confidence)} % confidence)"
     )

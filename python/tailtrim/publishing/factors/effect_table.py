@@ -61,10 +61,11 @@ def table(effects: Effects, loop: str) -> Table:
 def _style(effects: Effects, loop: str) -> units.Times:
     """Return how the times of a table are printed."""
     groups: list[Iterable[float | None]] = []
-    for case in effects.of(loop):
+    cases = effects.of(loop)
+    for case in cases:
         groups += [[ns] for ns in (case.quantiles_ns or {}).values()]
         groups += [case.most.change_ns] if case.most else []
-    return units.Times.of(groups)
+    return units.Times.of(groups, max((case.resolution_ps for case in cases), default=1_000))
 
 
 def markdown(effects: Effects) -> str:

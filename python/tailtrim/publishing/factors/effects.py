@@ -64,7 +64,8 @@ class Case:
 
     ``loop`` are the values of the loop variables. Latencies are those of all its runs; ``skipped``
     says why there are none, ``left_out`` what this host lacks of all together and which runs do
-    not count. ``most`` is the quantile that changed most, ``needed`` how many runs of a value are
+    not count. ``most`` is the quantile that changed most, ``resolution_ps`` that of
+    the coarsest stamps of its runs, ``needed`` how many runs of a value are
     the fewest to compare if these are fewer.
     """
 
@@ -77,6 +78,7 @@ class Case:
     quantiles_ns: dict[str, int] | None = None
     median: Effect | None = None
     most: Effect | None = None
+    resolution_ps: int = 1_000
     needed: int | None = None
     skipped: str | None = None
     left_out: tuple[str, ...] = ()
@@ -272,6 +274,7 @@ def _case(key: Key, group: Group, baseline: Group, outcomes: Sequence[dict[str, 
         samples=latencies.size,
         lost=sum(run.summary.ingress.lost for run in group.repetitions),
         quantiles_ns={p: int(_quantile(latencies, p)) for p in QUANTILES},
+        resolution_ps=group.resolution_ps,
     )
     if not factor or not baseline.repetitions or not latencies.size:
         return case

@@ -42,7 +42,7 @@ def quantiles(comparison: Comparison) -> Table:
     """Return the table of quantiles, with the minimum detectable effects."""
     interval = f"{units.percent(comparison.confidence)} % interval"
     detectable = "Minimum detectable"
-    style = _style(comparison.quantiles)
+    style = _style(comparison, comparison.quantiles)
     columns = [
         *_columns(interval, style.unit),
         Column("\N{MINUS SIGN}", "better", "Detectable: better", group=detectable),
@@ -53,13 +53,13 @@ def quantiles(comparison: Comparison) -> Table:
 
 def sent(comparison: Comparison) -> Table:
     """Return the table of quantiles of all packets sent, lost ones infinitely late."""
-    style = _style(comparison.sent)
+    style = _style(comparison, comparison.sent)
     return Table(_columns("", style.unit), [_row(row, style) for row in comparison.sent])
 
 
-def _style(rows: Sequence[Row | SentRow]) -> units.Times:
+def _style(comparison: Comparison, rows: Sequence[Row | SentRow]) -> units.Times:
     """Return how the latencies of a table are printed, those of both sides told apart."""
-    return units.Times.of([[row.a_ns, row.b_ns] for row in rows])
+    return units.Times.of([[row.a_ns, row.b_ns] for row in rows], comparison.resolution_ps)
 
 
 def _columns(group: str, unit: str) -> list[Column]:
@@ -105,7 +105,7 @@ def maxima(comparison: Comparison) -> str:
     if a is None or b is None:
         return "One side has no samples."
     change = f" ({_change(b / a)})" if a > 0 and b > 0 else ""
-    style = units.Times.of([[a, b]])
+    style = units.Times.of([[a, b]], comparison.resolution_ps)
     return (
         f"Max: {style.number(a)} and {style.text(b)}{change}. Maxima are not"
         " tested: they grow with the number of samples."
