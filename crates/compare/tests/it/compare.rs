@@ -167,15 +167,15 @@ fn what_could_have_been_shown_is_shown_that_often() {
         tried += 1;
         shown += i32::from(slower.quantiles[1].verdict == Verdict::Worse);
     }
+    // Of such a side 4 % have fewer than ten episodes at p90; 130 are three deviations below.
     let power = f64::from(shown) / f64::from(tried);
-    assert!(tried > 140 && (0.68..0.92).contains(&power), "{power} of {tried}");
+    assert!(tried > 130 && (0.68..0.92).contains(&power), "{power} of {tried}");
 }
 
 #[test]
 #[ignore = "simulation: make test-simulations runs it"]
 fn a_run_to_run_difference_is_no_difference_of_the_sides() {
-    // The runs' levels differ by 5 %: with one run a side that is taken for the sides' difference,
-    // with five repetitions it is not.
+    // The runs' levels differ by 5 %: with one run a side this is taken for one of the sides, with five it is not.
     let sides = |runs: usize, seed: u64| {
         [0, 1].map(|s| {
             side(&repetitions(Process::Independent, runs, 20_000, 1.0, 0.05, 2 * seed + s))
