@@ -1,6 +1,7 @@
 //! Simulations of the whole way from samples to intervals: a 95 % interval must contain the true
 //! quantile in 95 % of the runs, and one of another confidence as often as it says, whether the tail
-//! is independent or clustered.
+//! is independent or clustered. More may hold: a band is wider than the interval of one quantile, since it takes the
+//! largest variance from a quantile outward (docs/intervals.md).
 
 use super::{Band, BlockCounts, Histogram, Interval, Probability, Ranked, Undelivered, ranks};
 
@@ -107,12 +108,12 @@ impl Stalls {
     }
 }
 
-/// The fractions of runs whose interval contains the true quantile: in the band, and
-/// as if the samples were independent.
-fn coverage(p: Probability, n: u64, cluster: f64, confidence: Probability) -> (f64, f64) {
+/// The fractions of runs whose interval contains the true quantile, in the band and as if the samples were independent, and
+/// of those that support the quantile with an interval without it.
+fn coverage(p: Probability, n: u64, cluster: f64, confidence: Probability) -> [f64; 3] {
     let stalls = Stalls::new(p.complement_f64(), cluster);
     let truth_ns = stalls.quantile(p.complement_f64());
-    let (mut honest, mut naive) = (0, 0);
+    let (mut honest, mut naive, mut wrong) = (0, 0, 0);
     for run in 0..RUNS {
         let (ranked, blocks) = stalls.sample(n, &mut Random::seeded(u64::from(run)));
         let band = Band::new(&ranked, &blocks, Undelivered::NONE, confidence);
@@ -122,23 +123,29 @@ fn coverage(p: Probability, n: u64, cluster: f64, confidence: Probability) -> (f
             value_ns(interval.low).is_none_or(|low| low - 0.5 <= truth_ns)
                 && value_ns(interval.high).is_none_or(|high| truth_ns <= high + 0.5)
         };
-        honest += u32::from(contains(band.at(p).interval));
+        let bounds = band.at(p);
+        let holds = contains(bounds.interval);
+        honest += u32::from(holds);
+        wrong += u32::from(bounds.supported && !holds);
         naive += u32::from(contains(ranks(p, n, confidence, 1.0)));
     }
     let fraction = |count| f64::from(count) / f64::from(RUNS);
+    let found = [honest, naive, wrong].map(fraction);
     println!(
-        "p{} of {n} in clusters of {cluster}: {:.3}, without design effect {:.3}",
+        "p{} of {n} in clusters of {cluster}: {:.3}, without design effect {:.3}, supported and wrong {:.3}",
         p.percent_text(),
-        fraction(honest),
-        fraction(naive)
+        found[0],
+        found[1],
+        found[2],
     );
-    (fraction(honest), fraction(naive))
+    found
 }
 
 /// Returns the coverage that intervals for independent samples would have had.
 fn assert_honest(p: Probability, n: u64, cluster: f64) -> f64 {
-    let (honest, naive) = coverage(p, n, cluster, Probability::P95);
-    assert!((0.93..=0.97).contains(&honest), "{honest}");
+    let [honest, naive, wrong] = coverage(p, n, cluster, Probability::P95);
+    assert!((0.93..=0.985).contains(&honest), "{honest}");
+    assert!(wrong <= 0.07, "{wrong}");
     naive
 }
 
@@ -189,9 +196,9 @@ fn some_ten_long_clusters() {
 #[test]
 #[ignore = "simulation: make test-simulations runs it"]
 fn the_asked_confidence_is_that_of_the_interval() {
-    for (confidence, within) in [("0.8", 0.77..=0.84), ("0.99", 0.98..=1.0)] {
+    for (confidence, within) in [("0.8", 0.77..=0.87), ("0.99", 0.98..=1.0)] {
         let confidence = confidence.parse().unwrap();
-        let (honest, _) = coverage(Probability::P99, 100_000, 8.0, confidence);
+        let [honest, ..] = coverage(Probability::P99, 100_000, 8.0, confidence);
         assert!(within.contains(&honest), "{honest}");
     }
 }
@@ -203,7 +210,7 @@ fn the_asked_confidence_is_that_of_the_interval() {
 fn few_samples_beyond() {
     for (n, cluster) in [(10_000, 1.0), (20_000, 1.0), (20_000, 3.0), (40_000, 1.0), (40_000, 3.0)]
     {
-        let (honest, naive) = coverage(Probability::P99_9, n, cluster, Probability::P95);
+        let [honest, naive, _] = coverage(Probability::P99_9, n, cluster, Probability::P95);
         assert!(honest >= 0.93, "{n} in clusters of {cluster}: {honest}");
         assert!(cluster == 1.0 || naive < 0.7, "{n} in clusters of {cluster}: {naive}");
     }
