@@ -77,6 +77,12 @@ class OnHosts:
         places = [word for place in PLACES for word in ("--map", place)]
         return [*NODES, "--testbed", str(self._file), *places, "--image", "debian-*"]
 
+    def send_for(self, seconds: int) -> None:
+        """Make the traffic so long that one look at a host after another meets it."""
+        generator = self.run.folders / "forwarding" / "loadgen" / "generator.sh"
+        text = generator.read_text("utf-8").replace("--stop-after 1s", f"--stop-after {seconds}s")
+        generator.write_text(text, "utf-8")
+
     def links(self) -> dict[str, str]:
         """Return the interfaces of each host, and whether they are up."""
         found = {}
@@ -134,12 +140,12 @@ def test_a_folder_runs_on_hosts_as_it_does_here(on_hosts: OnHosts) -> None:
 
 def test_what_is_killed_leaves_nothing_on_hosts(on_hosts: OnHosts) -> None:
     run, before, idle = on_hosts.run, on_hosts.links(), on_hosts.programs()
+    on_hosts.send_for(10)
     words = run.command("forwarding", *on_hosts.words, "--skip", "0s", "--out", str(run.out))
     with subprocess.Popen(
         words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=run.environment
     ) as running:
         try:
-            # It runs for a second: a look at each host may take longer.
             _until(lambda: "tailtrim-agent generate" in on_hosts.of_host("gen"))
         finally:
             running.send_signal(signal.SIGKILL)
@@ -150,12 +156,12 @@ def test_what_is_killed_leaves_nothing_on_hosts(on_hosts: OnHosts) -> None:
 
 def test_a_run_whose_host_lost_the_connection_is_repeated(on_hosts: OnHosts) -> None:
     run, before, idle = on_hosts.run, on_hosts.links(), on_hosts.programs()
+    on_hosts.send_for(10)
     words = run.command("forwarding", *on_hosts.words, "--skip", "0s", "--out", str(run.out))
     with subprocess.Popen(
         words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=run.environment
     ) as running:
         try:
-            # It runs for a second: a look at each host may take longer.
             _until(lambda: "tailtrim-agent generate" in on_hosts.of_host("gen"))
             for pid in on_hosts.hosts.hosts["dut"].serving():
                 os.kill(pid, signal.SIGKILL)
@@ -168,7 +174,7 @@ def test_a_run_whose_host_lost_the_connection_is_repeated(on_hosts: OnHosts) -> 
     assert [why.split(":")[0] for why in outcome["repeated"]] == ["vilnius"]
     # It has its bridge again.
     ((_, result),) = recorded(run.out).complete
-    assert result.summary.samples == 1000
+    assert result.summary.samples == 10_000
     assert (on_hosts.links(), on_hosts.programs()) == (before, idle)
 
 
