@@ -43,7 +43,7 @@ def _searching(
         [*command, "--out", "out", *words],
         stderr=subprocess.PIPE,
         text=True,
-        env=lab.environment,
+        env=lab.environment | {"PYTHONFAULTHANDLER": "1"},
         cwd=lab.folder,
     ) as process:
         try:
@@ -53,7 +53,12 @@ def _searching(
                 assert time.monotonic() < end_s
                 time.sleep(0.05)
             process.send_signal(end)
-            process.wait(30)
+            try:
+                process.wait(30)
+            except subprocess.TimeoutExpired:
+                # Where it is, thread by thread.
+                process.send_signal(signal.SIGABRT)
+                pytest.fail(process.communicate(timeout=10)[1])
         finally:
             process.kill()
     lab.until_ended(30)
