@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -133,6 +134,20 @@ def test_percentiles_are_read_as_people_write_them(testpmd: tuple[Path, Path]) -
         result = tailtrim("analyze", *testpmd, "--json", "--quantile", text)
         quantiles = json.loads(result.stdout)["latency_ns"]["quantiles"]
         assert "0.9995" in [quantile["p"] for quantile in quantiles]
+
+
+@pytest.mark.parametrize(
+    "words", [("--lost",), ("--assert", "max < 1s", "--junit")], ids=lambda words: words[-1]
+)
+def test_no_result_takes_the_place_of_a_capture(
+    testpmd: tuple[Path, Path], tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    capture = tmp_path / "ingress.pcap.zst"
+    shutil.copy(testpmd[0], capture)
+    result = tailtrim("analyze", capture, testpmd[1], *words, capture)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "ingress.pcap.zst: is a capture, or compressed, so it is not replaced" in result.stderr
+    assert capture.read_bytes() == testpmd[0].read_bytes()
 
 
 def test_nothing_matched_is_a_negative_answer(testpmd: tuple[Path, Path]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from tailtrim.errors import OutputError
+from tailtrim.results.drafts import refuse_capture
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,9 +42,10 @@ def write(lost: pa.Table, path: Path) -> None:
     """Write a table of lost packets as CSV, or as Parquet where the name ends so.
 
     Raises:
-        OutputError: the file cannot be written.
+        OutputError: the file cannot be written, or would replace a capture.
 
     """
+    refuse_capture(path)
     import pyarrow.csv  # noqa: PLC0415 - as above
     import pyarrow.parquet  # noqa: PLC0415
 

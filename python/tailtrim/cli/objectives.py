@@ -13,6 +13,7 @@ from tailtrim import units
 from tailtrim.cli.console import say
 from tailtrim.errors import ExitCode
 from tailtrim.publishing.report import wording, write_files
+from tailtrim.results.drafts import refuse_capture
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -44,8 +45,11 @@ def read(texts: Sequence[str], report: Path | None) -> list[Objective]:
 
     Raises:
         ValueError: they are wrong, or there is a place for their report and none of them.
+        OutputError: the report would replace a capture.
 
     """
+    if report is not None:
+        refuse_capture(report)
     if report is not None and not texts:
         raise ValueError("--junit: expected --assert, whose results it reports")
     if not texts:

@@ -105,7 +105,7 @@ def command(  # noqa: PLR0913 - one parameter an option
 
 def _write(batches: Iterator[pa.RecordBatch], form: RowFormat, out: Path | None) -> None:
     """Write rows as they come; a file gets its name when it is whole."""
-    from tailtrim.results.drafts import replacing  # noqa: PLC0415 - others start without
+    from tailtrim.results.drafts import refuse_capture, replacing  # noqa: PLC0415 - others start without
 
     if out is None:
         if form is RowFormat.TABLE:
@@ -113,6 +113,7 @@ def _write(batches: Iterator[pa.RecordBatch], form: RowFormat, out: Path | None)
         else:
             _stream(batches, form, _Screen() if sys.stdout.isatty() else sys.stdout.buffer)
         return
+    refuse_capture(out)
     with replacing(out) as file:
         _stream(batches, form, file)
 

@@ -24,6 +24,34 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+#: First bytes of pcap, with both orders of bytes, and of pcapng, gzip and zstd.
+_KEPT = (
+    *(bytes.fromhex(magic) for magic in ("a1b2c3d4", "a1b23c4d", "a1b2cd34")),
+    *(bytes.fromhex(magic)[::-1] for magic in ("a1b2c3d4", "a1b23c4d", "a1b2cd34")),
+    *(bytes.fromhex(magic) for magic in ("0a0d0d0a", "1f8b", "28b52ffd")),
+)
+
+
+def refuse_capture(place: Path) -> None:
+    """Check that a file which a result would replace is no capture: options are easily mixed up.
+
+    Raises:
+        OutputError: it is one.
+
+    """
+    try:
+        if not place.is_file():
+            return
+        with place.open("rb") as file:
+            begin = file.read(4)
+    except OSError as error:
+        raise _failed(place, error) from error
+    if begin.startswith(_KEPT):
+        raise OutputError(
+            f"{place}: is a capture, or compressed, so it is not replaced: name another"
+        )
+
+
 @contextmanager
 def replacing(place: Path) -> Iterator[BinaryIO]:
     """Write a file that gets its name, or takes the place of another one, when it is complete.

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from tailtrim.errors import OutputError, PicturesError
-from tailtrim.results.drafts import replacing
+from tailtrim.results.drafts import refuse_capture, replacing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -69,9 +69,10 @@ def write(place: Path, content: bytes) -> None:
     """Write one file in its place, which may be a pipe or a terminal.
 
     Raises:
-        OutputError: it cannot be written.
+        OutputError: it cannot be written, or would replace a capture.
 
     """
+    refuse_capture(place)
     try:
         place.write_bytes(content)
     except OSError as error:
