@@ -15,7 +15,6 @@ from tailtrim.cli.engine_options import EngineName, Memory, Scratch, Server, is_
 from tailtrim.cli.objectives import judge, need_samples, needed_quantiles, read_asserts
 from tailtrim.errors import ExitCode, TwoDirectionsError
 from tailtrim.results import Summary
-from tailtrim.results.drafts import refuse_capture
 
 EXAMPLES = """\b
 Examples:
@@ -233,7 +232,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     out: RunDirectoryTo = None,
 ) -> None:
     """Match an ingress and an egress capture and print the tail of the latency."""
-    objectives = read_asserts(asserts, junit)
+    objectives = read_asserts(asserts, junit, lost)
     captures = _captures(ingress, egress)
     engine = engine or (EngineName.DUCKDB if is_decoded(captures) else EngineName.NATIVE)
     matching: dict[str, Any] = {
@@ -256,8 +255,6 @@ def command(  # noqa: PLR0913 - one parameter an option
     of_pairs: dict[str, Any] = {"ingress_interface": ingress_interface, "jobs": jobs}
     of_pairs |= {"egress_interface": egress_interface, "direction": direction}
     of_pairs |= {"in_order": in_order, "clock_fit": clock_fit, "by": by, "lost": lost}
-    if lost is not None:
-        refuse_capture(lost)
     if in_order or clock_fit:
         _refuse({"by": by, "lost": lost}, "excludes --in-order and --clock-fit")
     if round_trip:

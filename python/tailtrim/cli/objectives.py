@@ -26,13 +26,18 @@ if TYPE_CHECKING:
 _LIST = "list"
 
 
-def read_asserts(texts: Sequence[str] | None, report: Path | None) -> list[Objective]:
+def read_asserts(
+    texts: Sequence[str] | None, report: Path | None, other: Path | None = None
+) -> list[Objective]:
     """Read objectives; with ``list``, print the promises and end the command.
 
     Raises:
         ValueError: they are wrong, or there is a place for their report and none of them.
+        OutputError: the report, or another file that is written, would replace a capture.
 
     """
+    for place in filter(None, (report, other)):
+        refuse_capture(place)
     if texts and _LIST in texts:
         for line in _promises():
             say(line)
@@ -45,11 +50,8 @@ def read(texts: Sequence[str], report: Path | None) -> list[Objective]:
 
     Raises:
         ValueError: they are wrong, or there is a place for their report and none of them.
-        OutputError: the report would replace a capture.
 
     """
-    if report is not None:
-        refuse_capture(report)
     if report is not None and not texts:
         raise ValueError("--junit: expected --assert, whose results it reports")
     if not texts:
