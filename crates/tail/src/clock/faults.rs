@@ -29,6 +29,10 @@ const DEVICE_NS: f64 = 500_000.0;
 /// slowly.
 const SLOWEST: f64 = 5e-7;
 
+/// Points that a line needs to tell a slope, twice as many as it has parameters with its begin. A line through fewer may be
+/// a change from one level to the next.
+const SLOPING: usize = 6;
+
 /// Part of a run that each side of a step takes at least: what begins or ends closer to the end of a run may be an
 /// episode of the device.
 const SIDE: usize = 16;
@@ -172,6 +176,17 @@ fn busy(points: &[Point], groups: &[&[Bin]]) -> Option<Range<usize>> {
     None
 }
 
+/// The slope that a line tells.
+fn slope(piece: &Piece) -> f64 {
+    if piece.to - piece.from < SLOPING { 0.0 } else { piece.slope }
+}
+
+/// From the lowest to the highest of these latencies.
+fn range(ns: &[f64]) -> f64 {
+    let lowest = ns.iter().copied().fold(f64::INFINITY, f64::min);
+    ns.iter().copied().fold(f64::NEG_INFINITY, f64::max) - lowest
+}
+
 /// Lines, and what they go along.
 struct Shape<'a> {
     fit: &'a Fit,
@@ -262,46 +277,62 @@ impl Shape<'_> {
     }
 
     fn faults(&self, variation: &Histogram) -> Faults {
-        let Self { fit, points, .. } = self;
-        let (pieces, jumps) = (&fit.pieces, self.jumps());
+        let jumps = self.jumps();
         let found = jumps.iter().enumerate().filter(|(_, jump)| **jump != 0.0);
         let found: Vec<Option<Step>> =
             found.map(|(piece, jump)| self.step(piece, *jump, variation)).collect();
         let all = found.iter().all(Option::is_some);
         let steps = found.into_iter().flatten().collect();
-        let drift = if all { self.drift(pieces, points, &jumps) } else { None };
+        let drift = if all { self.drift(&jumps) } else { None };
         Faults { steps, drift }
     }
 
     /// The lines without the steps: a clock that runs differently, or one that is steered.
-    fn drift(&self, pieces: &[Piece], points: &[Point], jumps: &[f64]) -> Option<Drift> {
-        let slopes = || pieces.iter().map(|piece| piece.slope);
+    fn drift(&self, jumps: &[f64]) -> Option<Drift> {
+        let slopes = || self.fit.pieces.iter().map(slope);
         let (least, greatest) =
             (slopes().fold(f64::INFINITY, f64::min), slopes().fold(f64::NEG_INFINITY, f64::max));
         let steepest = least.abs().max(greatest.abs());
         if !(SLOWEST..STEEPEST).contains(&steepest) {
             return None;
         }
-        let mut moved = 0.0;
-        let mut ends = Vec::new();
-        for (index, piece) in pieces.iter().enumerate() {
-            moved += index.checked_sub(1).map_or(0.0, |before| jumps[before]);
-            let times = [points[piece.from].at, points[piece.to - 1].at];
-            ends.extend(times.map(|time| piece.at(time) - moved));
-        }
-        let lowest = ends.iter().copied().fold(f64::INFINITY, f64::min);
-        let highest = ends.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        if highest - lowest < self.threshold {
+        // Clocks that are steered do not jump: without the small jumps between lines the range is no other. A device that
+        // works at several speeds has nothing else.
+        let small: Vec<f64> =
+            (0..jumps.len()).map(|piece| self.ends(piece)).map(|[from, to]| to - from).collect();
+        if range(&self.sloping(&small)) < self.threshold {
             return None;
         }
-        let length = points.last().map_or(1.0, |last| last.at).max(1.0);
+        let ends = self.sloping(jumps);
+        let range = range(&ends);
+        if range < self.threshold {
+            return None;
+        }
+        let length = self.points.last().map_or(1.0, |last| last.at).max(1.0);
         let rise = ends.last()? - ends.first()?;
-        let straight = rise.abs() >= 0.9 * (highest - lowest);
+        let straight = rise.abs() >= 0.9 * range;
         if straight && rise.abs() < SLOWEST * length {
             return None;
         }
         let slopes = if straight { [rise / length; 2] } else { [least, greatest] };
-        Some(Drift { slopes, range_ns: (highest - lowest) as i64 })
+        Some(Drift { slopes, range_ns: range as i64 })
+    }
+
+    /// The latencies where lines begin and end, less these jumps between them, and level where no slope is told.
+    fn sloping(&self, jumps: &[f64]) -> Vec<f64> {
+        let mut moved = 0.0;
+        let mut found = Vec::new();
+        for (index, piece) in self.fit.pieces.iter().enumerate() {
+            moved += index.checked_sub(1).map_or(0.0, |before| jumps[before]);
+            let [from, to] =
+                [piece.from, piece.to - 1].map(|point| piece.at(self.points[point].at));
+            found.push(from - moved);
+            if piece.to - piece.from < SLOPING {
+                moved += to - from;
+            }
+            found.push(to - moved);
+        }
+        found
     }
 
     fn lines(&self, bins: &[Bin]) -> (Vec<Line>, i64) {

@@ -110,6 +110,31 @@ fn a_busy_device_is_not_blamed_on_the_clocks() {
     }
 }
 
+/// A device of which all packets take longer or shorter from time to time, as where a CPU shares its core or its frequency
+/// changes.
+fn unsteady(random: &mut Random) -> Run {
+    let gap = random.one_of(&[1e5, 2e5, 1e6]);
+    let (way, jitter) = (random.between(3_000.0, 10_000.0), random.between(0.02, 0.3));
+    let (lasts, differ) = (random.between(5e7, 1e9), random.between(0.1, 1.0));
+    let (mut level, mut until) = (1.0, 0.0);
+    let next = |index| {
+        let now = f64::from(index) * gap;
+        if now >= until {
+            until = now + random.exponential(lasts);
+            level = random.between(1.0, 1.0 + 2.0 * differ);
+        }
+        (now as i64, (level * way * (1.0 + random.exponential(jitter))) as i64)
+    };
+    (0..15_000).map(next).collect()
+}
+
+#[test]
+fn a_device_of_several_speeds_is_not_blamed_on_the_clocks() {
+    let all = (0..RUNS).map(|run| found(&unsteady(&mut random(run))));
+    let wrong = all.filter(|found| found.drift.is_some()).count();
+    assert!(wrong <= 1, "{wrong} of {RUNS}");
+}
+
 /// Part of the runs of devices with clocks that are wrong by so much, in ns, in which this is found. They are not as
 /// sparse, or short, that the fault is no more than what packets differ by.
 fn share(wrong: impl Fn(f64, f64) -> f64, is_found: impl Fn(&Faults) -> bool) -> f64 {
