@@ -11,6 +11,7 @@ use super::comb::BELIEVED_NATS;
 use super::spectrum;
 use super::strike::{FINE, Folding, PARTS, Strike};
 use super::turns::{Turn, Turns};
+use crate::rows::Struck;
 use realfft::RealFftPlanner;
 
 /// A clock that was found, with the turns that it delayed: the number of the period, and the turn with its excess.
@@ -23,6 +24,14 @@ pub(super) struct Found {
     pub(super) aliases_hz: Vec<f64>,
     /// Usual length of a turn.
     pub(super) turn_ns: f64,
+}
+
+impl Found {
+    /// Where it struck: the stamps tell in which turn, and not when that stood still.
+    pub(super) fn struck(&self) -> Struck {
+        let packets = self.taken.iter().map(|turn| turn.packet).collect();
+        Struck { packets, longest_ns: i64::MAX, ..Struck::default() }
+    }
 }
 
 /// Clocks that are found at most: a limit of time.
