@@ -168,8 +168,7 @@ fn place(
     let together_ns: i64 = of_causes().map(|(_, ns)| ns).sum();
     match of_causes().max_by_key(|(_, ns)| *ns) {
         Some((cause, ns)) if 2 * ns > excess_ns => {
-            let own_ns: i64 =
-                taken.iter().filter(|(of, _)| *of == cause).map(|(_, ns)| *ns).sum();
+            let own_ns: i64 = taken.iter().filter(|(of, _)| *of == cause).map(|(_, ns)| *ns).sum();
             2 * cause + usize::from(2 * own_ns < ns)
         }
         _ => 2 * causes + usize::from(2 * together_ns <= excess_ns),
@@ -200,11 +199,8 @@ impl<'a> Turns<'a> {
             return Vec::new();
         }
         let from = self.named.partition_point(|one| one.0 < packet);
-        let named: Vec<usize> = self.named[from..]
-            .iter()
-            .take_while(|one| one.0 == packet)
-            .map(|one| one.1)
-            .collect();
+        let named: Vec<usize> =
+            self.named[from..].iter().take_while(|one| one.0 == packet).map(|one| one.1).collect();
         let mut taken: Vec<(usize, i64)> = Vec::new();
         for (cause, one) in self.causes.iter().enumerate() {
             let named_ns = if named.contains(&cause) { one.longest_ns } else { 0 };

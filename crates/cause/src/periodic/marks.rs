@@ -1,7 +1,7 @@
 //! Packets and stalls that combs account for: packets in their windows, and stalls that end at them.
 
-use super::behind;
 use super::PeriodicCause;
+use super::behind;
 use super::capture::{Capture, Level};
 use super::comb::Comb;
 use super::late::Stall;
