@@ -6,6 +6,7 @@
 //! than half of its excess earlier. Otherwise it is nobody's.
 
 mod random;
+#[allow(dead_code, reason = "the other example reads more of it")]
 mod worlds;
 
 use std::io::Write;

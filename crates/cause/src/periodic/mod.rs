@@ -170,7 +170,7 @@ impl Found {
             let struck = busy::search(&capture, &turns);
             let causes = cause::of_turns(&capture, &levels[0], &struck, late, schedule);
             let limits = limits::unknown(capture.run_ns, &causes);
-            let struck = struck.iter().map(busy::Found::struck).collect();
+            let struck = struck.iter().map(|one| one.struck(&turns)).collect();
             return Self { causes, limits, struck, ..Self::default() };
         }
         let mut banned = Vec::new();

@@ -140,8 +140,8 @@ def _apart(found: Explanation, one: PhaseDifference) -> str:
         f" {units.time(one.apart_ns)} ({part:.0f} % of the period) after the first one, all"
         f" {found.searched_ns / units.SECOND:.0f} s (within {units.time(max(one.moved_ns, 1))})."
         f" They delay {100 * first.purity:.0f} and {100 * second.purity:.0f} % of the packets that"
-        " come in time for them, so neither is a part of the other. Ticks of a host and its guest"
-        " are such a pair."
+        " come in time for them, so each strikes in every period. Ticks of a host and its guest are"
+        " such a pair."
     )
 
 

@@ -105,8 +105,11 @@ def _section(explained: ExplainedRun, events: int, packets: int) -> CauseSection
 
 
 def _periodic(run: ReportedRun) -> CauseSection | None:
-    """Return the periodic causes of a run without a trace, if its packets have any."""
-    if "sample" not in run.directory.tables or (run.directory.path / EVENTS).exists():
+    """Return the periodic causes of a run that has no explanation, if its packets have any."""
+    explained = (host_explanation.EXPLANATION, EVENTS)
+    if any((run.directory.path / name).exists() for name in explained):
+        return None
+    if "sample" not in run.directory.tables:
         return None
     try:
         found = explain(run.directory)
