@@ -20,7 +20,7 @@ pub struct LatePacket {
     pub row: usize,
 }
 
-/// What the packets of a row have in common.
+/// Relation of the packets of a row to a cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
@@ -37,7 +37,7 @@ pub enum Kind {
 /// A row: late packets and their sums.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Row {
-    /// What they have in common.
+    /// Their relation to the cause.
     pub kind: Kind,
     /// The cause, as an index of the causes that were given.
     pub cause: Option<usize>,
@@ -54,7 +54,7 @@ pub struct Row {
 pub struct Struck {
     /// When its occurrences ended, in order of time: departures less the median latency, after the first arrival.
     pub ends_ns: Vec<f64>,
-    /// How long before its end an occurrence may have begun.
+    /// The longest time from the begin of an occurrence to its end.
     pub before_ns: f64,
     /// By how much ends vary in both directions.
     pub within_ns: f64,
@@ -192,8 +192,8 @@ impl<'a> Turns<'a> {
         Self { causes, named }
     }
 
-    /// What each cause took from a packet whose turn was so much longer than its service. Where causes overlap, all get
-    /// less, in proportion.
+    /// The time that each cause took from a packet whose turn was so much longer than its service. Where causes overlap,
+    /// all get less, in proportion.
     fn taken(&self, packet: usize, turn: (f64, f64), longer_ns: i64) -> Vec<(usize, i64)> {
         if longer_ns <= 0 {
             return Vec::new();

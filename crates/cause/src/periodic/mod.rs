@@ -144,7 +144,7 @@ struct Found {
     causes: Vec<PeriodicCause>,
     batches: Vec<Batch>,
     limits: Vec<Limit>,
-    /// How causes and batches struck.
+    /// The causes and behind them the batches, as they struck.
     struck: Vec<Struck>,
 }
 
