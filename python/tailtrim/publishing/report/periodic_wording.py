@@ -43,29 +43,34 @@ def table(found: Explanation) -> Table:
     rows = [row for row in found.rows if row.packets or row.kind not in {"behind", "several"}]
     sizes = {unit: size for unit, size in _SIZES.items() if found.excess_ns >= _LEAST * size}
     unit, size = next(iter(sizes.items()), ("ns", 1))
-    packets, excess_ns = [row.packets for row in rows], [row.excess_ns for row in rows]
-    cells = zip(
+    named = [_row_name(found, row.name, row.cause, row.kind) for row in rows]
+    cells = _cells([row.packets for row in rows], [row.excess_ns for row in rows], size)
+    (whole,) = _cells([found.late_packets], [found.excess_ns], size)
+    columns = [
+        Column("cause", kind="left"),
+        Column("late\npackets"),
+        Column("share", label="share of the packets"),
+        Column(f"above the\nmedian, {unit}"),
+        Column("share", label="share of that"),
+    ]
+    return Table(
+        columns,
+        [
+            *(Row(name, of) for name, of in zip(named, cells, strict=True)),
+            Row("all late packets", whole, kind="whole"),
+        ],
+    )
+
+
+def _cells(packets: Sequence[int], excess_ns: Sequence[int], size: int) -> list[tuple[str, ...]]:
+    """Return the cells of rows, in units of so many ns; each column adds up."""
+    columns = (
         map(units.count, packets),
         _shares(packets),
         map(units.count, rounded(excess_ns, 1, size)),
         _shares(excess_ns),
-        strict=True,
     )
-    named = [_row_name(found, row.name, row.cause, row.kind) for row in rows]
-    whole = [
-        units.count(sum(packets)),
-        "100.0 %",
-        units.count(rounded([sum(excess_ns)], 1, size)[0]),
-        "100.0 %",
-    ]
-    heads = ("late\npackets", "share", f"above the\nmedian, {unit}", "share")
-    return Table(
-        [Column("cause", kind="left"), *map(Column, heads)],
-        [
-            *(Row(name, list(of)) for name, of in zip(named, cells, strict=True)),
-            Row("all late packets", whole, kind="whole"),
-        ],
-    )
+    return list(zip(*columns, strict=True))
 
 
 _SIZES = {"s": units.SECOND, "ms": units.MILLISECOND, "µs": units.MICROSECOND}
