@@ -119,14 +119,16 @@ def _periodic(run: ReportedRun) -> CauseSection | None:
         return None
     largest = max(found.rows, key=lambda row: row.excess_ns)
     share = cause_wording.share(largest.excess_ns * 1_000_000 // max(found.excess_ns, 1))
-    notes = [" ".join(map(str.strip, part)) for part in periodic_wording.details(found)]
+    notes = [
+        ". ".join(line.strip(" .") for line in part) for part in periodic_wording.details(found)
+    ]
     return CauseSection(
         run,
         f"above all {largest.name} ({share})",
         periodic_wording.sentence(found),
         periodic_wording.table(found)._replace(kind="causes"),
         Table([], []),
-        [*notes, periodic_wording.basis(found)],
+        [*(f"{note}." for note in notes), periodic_wording.basis(found)],
         (),
     )
 
