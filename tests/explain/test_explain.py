@@ -92,6 +92,12 @@ def test_a_virtual_machine_has_the_ticks_of_two_systems(
         for cause in found["periodic"]
     )
     assert found["unexplained"] < 20
+    (apart,) = found["phase_differences"]
+    first, second = (found["periodic"][place] for place in apart["causes"])
+    assert first["source"] != second["source"]
+    assert first["width"]["high_ns"] < apart["apart_ns"] < 4e6 - second["width"]["high_ns"]
+    told = run("explain", directory).stdout
+    assert "Two clocks have 250.0 Hz: the second one ends" in told
 
 
 @pytest.mark.published
@@ -179,6 +185,33 @@ def test_a_capture_without_causes_says_so(testpmd: tuple[Path, Path], tmp_path: 
     # Without a trace, these were accepted whatever they said.
     assert run("explain", tmp_path / "run", "--late-from", "abc").exit_code == 2
     assert run("explain", tmp_path / "run", "--cpu", "1").exit_code == 2
+
+
+def test_rows_add_up_to_all_late_packets(testpmd: tuple[Path, Path], tmp_path: Path) -> None:
+    tailtrim.analyze(*testpmd, out=tmp_path / "run")
+    found = json.loads(run("explain", tmp_path / "run", "--json").stdout)
+    rows = found["rows"]
+    for of_rows, whole in (("packets", "late_packets"), ("stalls",) * 2, ("excess_ns",) * 2):
+        assert sum(row[of_rows] for row in rows) == found[whole]
+    assert found["unexplained"] == rows[-1]["stalls"]
+    late_share = sum(cause["late_share"] for cause in found["periodic"])
+    of_causes = [row["packets"] for row in rows if row["kind"] in {"cause", "behind"}]
+    assert late_share == pytest.approx(sum(of_causes) / found["late_packets"])
+    samples = tailtrim.RunDirectory(tmp_path / "run").table("sample")
+    latencies = np.subtract(*(samples[name].to_numpy() for name in ("egress_ns", "ingress_ns")))
+    late = latencies[latencies > found["late_above_ns"]] - found["median_ns"]
+    assert (found["late_packets"], found["excess_ns"]) == (late.size, late.sum())
+    # The same on the terminal, where rounded numbers and shares add up, too.
+    told = run("explain", tmp_path / "run").stdout
+    table = told.partition("\ncause ")[2].partition("\n\n")[0].splitlines()[2:]
+    cells = [re.split(r" {2,}", line.replace(",", "").replace(" %", "")) for line in table]
+    *parts, whole_row = [[float(cell) for cell in row[1:]] for row in cells]
+    assert [sum(column) for column in zip(*parts, strict=True)] == pytest.approx(whole_row)
+    assert whole_row[0] == found["late_packets"]
+    assert cells[-1][0] == "all late packets"
+    assert [row[0] for row in cells[:-1]] == [
+        row["name"] for row in rows if row["packets"] or row["kind"] in {"cause", "not_periodic"}
+    ]
 
 
 def test_a_trace_names_the_cause_of_late_packets(

@@ -11,7 +11,7 @@ import pytest
 from late_run import arrival, cause, event, events, explanation, store
 
 from tailtrim import RunDirectoryError
-from tailtrim.analysis.explain import host_events, host_explanation
+from tailtrim.analysis.explain import explain, host_events, host_explanation
 from tailtrim.publishing.report import write
 from tailtrim.publishing.report.figures import busy_period, late_packets
 from tailtrim.publishing.report.figures.late_packets import (
@@ -112,6 +112,29 @@ def test_small_causes_share_a_row(run: RunDirectory, tmp_path: Path) -> None:
     store(run, told, None)
     rows = rows_of(write([run], tmp_path / "out")[0])
     assert rows[2][:6] == ["3 other causes", "", "3,702", "1", "0.300", "0.0 %"]
+
+
+def test_a_capture_alone_has_its_late_packets_by_cause(
+    testpmd: RunDirectory, tmp_path: Path
+) -> None:
+    page = write([testpmd], tmp_path / "out")[0]
+    found = explain(testpmd)
+    rows = rows_of(page)
+    assert [row[0] for row in rows] == [
+        *(row.name for row in found.rows if row.packets or row.kind in {"cause", "not_periodic"}),
+        "all late packets",
+    ]
+    for column in (1, 3):
+        *parts, whole = [int(row[column].replace(",", "")) for row in rows]
+        assert sum(parts) == whole
+    assert whole == (found.excess_ns + 500) // 1_000
+    assert int(rows[-1][1]) == found.late_packets
+    text = text_of(page)
+    assert "Why packets were late : above all " in text
+    assert "No other cause longer than" in text
+    # A search takes seconds for each run.
+    several = write([testpmd] * 4, tmp_path / "several", names=list("abcd"))[0]
+    assert "Why packets were late" not in text_of(several)
 
 
 def test_runs_without_an_explanation_are_as_ever(run: RunDirectory, tmp_path: Path) -> None:

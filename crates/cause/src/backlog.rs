@@ -4,7 +4,7 @@
 //! can say that the turn of a certain packet made up for one stall and not for another.
 
 /// The parts of the excess of the packet that passed last, by cause; none is unknown.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Backlog {
     parts: Vec<(Option<usize>, i64)>,
 }

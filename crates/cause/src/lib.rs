@@ -1,7 +1,8 @@
 //! Causes of late packets.
 //!
-//! From a capture alone: [`periodic`] finds causes that recur, [`sampling`] computes the share of a cause that a
-//! schedule samples, and [`simulate`] simulates what a schedule would observe.
+//! From a capture alone: [`periodic`] finds causes that recur, [`rows`] attributes each late packet to one of them or to
+//! none, [`phase`] tells clocks of one frequency apart, [`sampling`] computes the share of a cause that a schedule samples,
+//! and [`simulate`] simulates what a schedule would observe.
 //!
 //! With a trace of the host:
 //!
@@ -25,8 +26,10 @@ mod groups;
 mod hidden;
 pub mod known;
 pub mod periodic;
+pub mod phase;
 pub mod queue;
 pub mod replay;
+pub mod rows;
 pub mod sampling;
 mod serving;
 pub mod simulate;

@@ -11,6 +11,7 @@ use super::comb::BELIEVED_NATS;
 use super::spectrum;
 use super::strike::{FINE, Folding, PARTS, Strike};
 use super::turns::{Turn, Turns};
+use crate::rows::Struck;
 use realfft::RealFftPlanner;
 
 /// A clock that was found, with the turns that it delayed: the number of the period, and the turn with its excess.
@@ -24,6 +25,23 @@ pub(super) struct Found {
     /// Usual length of a turn.
     pub(super) turn_ns: f64,
 }
+
+impl Found {
+    /// Where it struck: the stamps tell in which turn, and not when that stood still.
+    pub(super) fn struck(&self, turns: &Turns) -> Struck {
+        // The search limits the excess of turns.
+        let turn = |packet| turns.turns.binary_search_by_key(&packet, |turn| turn.packet).ok();
+        let delayed = self.delayed.iter().filter_map(|(_, one)| turn(one.packet));
+        let mut waits: Vec<f64> = delayed.map(|turn| turns.turns[turn].excess_ns).collect();
+        waits.sort_unstable_by(f64::total_cmp);
+        let longest_ns = waits.get(waits.len() * 99 / 100).copied().unwrap_or(0.0);
+        let packets = self.taken.iter().map(|turn| turn.packet).collect();
+        Struck { packets, longest_ns: (LONGER * longest_ns) as i64, ..Struck::default() }
+    }
+}
+
+/// A strike takes up to so many times as long as 99 % of them, as a comb's do.
+const LONGER: f64 = 1.3;
 
 /// Clocks that are found at most: a limit of time.
 const MOST: usize = 6;

@@ -2,7 +2,6 @@
 
 use super::comb::BELIEVED_NATS;
 use super::late::{Stall, stalls_above};
-use super::turns::Turn;
 use std::ops::Range;
 
 /// The packets.
@@ -165,15 +164,6 @@ impl Capture {
     pub(super) fn set_aside(&mut self, every: usize, residue: usize, longest_ns: i64) {
         for packet in (residue..self.aside.len()).step_by(every) {
             self.aside[packet] = i64::from(self.excess[packet]) <= longest_ns;
-        }
-    }
-
-    /// Sets aside packets of turns and all behind them, until the burst ends; `starts` are the first packets of bursts.
-    pub(super) fn set_aside_behind(&mut self, turns: &[Turn], starts: &[usize]) {
-        for turn in turns {
-            let next = starts.partition_point(|start| *start <= turn.packet);
-            let end = starts.get(next).copied().unwrap_or(self.aside.len());
-            self.aside[turn.packet..end].fill(true);
         }
     }
 

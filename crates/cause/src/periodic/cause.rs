@@ -46,7 +46,7 @@ pub struct PeriodicCause {
     pub every: u64,
     /// Causes with the same number come from one clock and one phase of it.
     pub source: usize,
-    /// Share of late packets' stalls that this accounts for.
+    /// Share of the stalls that begin with a packet in its rows.
     pub share: f64,
     /// Mean latency of the packets in its window beyond that of the other packets. Of the source, as the fields below.
     pub excess: Interval,
@@ -54,8 +54,11 @@ pub struct PeriodicCause {
     pub width: Interval,
     /// Share of all packets that arrive in its window.
     pub touched: f64,
-    /// Share of the late packets that arrive in its window.
+    /// Share of the late packets that are in its rows.
     pub late_share: f64,
+    /// Share of the late packets that arrive in its window.
+    #[serde(skip)]
+    pub(super) late_in_window: f64,
     /// Share of the occurrences that met a packet and delayed it until their end.
     pub purity: f64,
     /// Other frequencies that the packets tell as much of, because of their schedule.
@@ -78,7 +81,7 @@ impl PeriodicCause {
     /// Whether it explains no late packets, and delays not even most of those that it could: within the body of the latencies,
     /// traffic and devices have patterns of their own.
     fn is_of_body(&self) -> bool {
-        self.purity < SURE && self.late_share < FEWEST_LATE
+        self.purity < SURE && self.late_in_window < FEWEST_LATE
     }
 
     /// Whether it is not told: it is rare, explains nothing that is late, or fits too many other frequencies.
@@ -128,11 +131,12 @@ pub(super) fn causes(
                 phase_ns: comb.phase_ns + if each { 0.0 } else { level.first as f64 * clock_ns },
                 every: if each { 1 } else { libm::round(1.0 / share) as u64 },
                 source,
-                share: level.events as f64 / late.stalls.len().max(1) as f64,
+                share: 0.0,
                 excess: measured.effect.excess,
                 width: measured.width,
                 touched: measured.effect.touched,
-                late_share: measured.effect.late_share,
+                late_share: 0.0,
+                late_in_window: measured.effect.late_in_window,
                 purity: comb.purity(),
                 aliases_hz: measured.aliases_hz.clone(),
                 wanders: comb.track.is_some() || comb.purity() < search::PURE,
@@ -204,7 +208,7 @@ fn aliases_hz(capture: &Capture, levels: &[Level], comb: &Comb) -> Vec<f64> {
 struct Effect {
     excess: Interval,
     touched: f64,
-    late_share: f64,
+    late_in_window: f64,
 }
 
 impl Effect {
@@ -234,7 +238,7 @@ impl Effect {
                 high_ns: added_ns + error_ns,
             },
             touched: touched.len() as f64 / capture.arrivals.len() as f64,
-            late_share: late / (level.count() as f64).max(1.0),
+            late_in_window: late / (level.count() as f64).max(1.0),
         }
     }
 }
@@ -302,11 +306,12 @@ pub(super) fn of_turns(
             phase_ns: strike.phase_ns,
             every: 1,
             source,
-            share: events as f64 / late.stalls.len().max(1) as f64,
+            share: 0.0,
             excess: effect.excess,
             width,
             touched: effect.touched,
-            late_share: effect.late_share,
+            late_share: 0.0,
+            late_in_window: effect.late_in_window,
             purity: strike.purity,
             aliases_hz: one.aliases_hz.clone(),
             wanders: false,

@@ -1,9 +1,11 @@
 //! Packets and stalls that combs account for: packets in their windows, and stalls that end at them.
 
+use super::PeriodicCause;
 use super::behind;
 use super::capture::{Capture, Level};
 use super::comb::Comb;
 use super::late::Stall;
+use crate::rows::Struck;
 
 /// Marks what combs explain: packets that arrive in their windows, and stalls that end at them.
 pub(super) fn mark(capture: &mut Capture, levels: &mut [Level], combs: &[Comb]) {
@@ -58,4 +60,31 @@ fn reach(comb: &Comb) -> (f64, f64) {
     let before_ns = comb.before_ns();
     let after_ns = if comb.track.is_some() { tolerance(comb) } else { comb.width_ns };
     ((before_ns + after_ns - comb.width_ns).min(0.5 * comb.period_ns), after_ns)
+}
+
+/// The occurrences of a cause, one of several of its comb. Those that a longer cause of the comb has are that one's.
+pub(super) fn struck(
+    capture: &Capture,
+    combs: &[Comb],
+    causes: &[PeriodicCause],
+    cause: &PeriodicCause,
+) -> Struck {
+    let comb = &combs[cause.source];
+    let has = |one: &PeriodicCause, number: i64| {
+        let first = libm::round((one.phase_ns - comb.phase_ns) / comb.period_ns) as i64;
+        (number - first) % one.every as i64 == 0
+    };
+    let longer = |one: &&PeriodicCause| one.source == cause.source && one.every > cause.every;
+    let is_its = |number: &i64| {
+        has(cause, *number) && !causes.iter().filter(longer).any(|one| has(one, *number))
+    };
+    let (before_ns, _) = reach(comb);
+    let count = (capture.run_ns as f64 / comb.period_ns) as i64 + 1;
+    Struck {
+        ends_ns: (0..=count).filter(is_its).map(|number| comb.end_ns(number)).collect(),
+        before_ns,
+        within_ns: tolerance(comb),
+        packets: if cause.every == 1 { behind::packets(capture, comb) } else { Vec::new() },
+        longest_ns: comb.longest_ns as i64,
+    }
 }

@@ -42,6 +42,8 @@ mod strike;
 mod turns;
 mod wander;
 
+use super::phase::{self, PhaseDifference};
+use super::rows::{self, LatePacket, LatePackets, Row, Struck};
 use super::sampling;
 pub use batches::Batch;
 use capture::{Capture, Level};
@@ -74,8 +76,6 @@ pub struct Periodic {
     pub late_packets: u64,
     /// Stalls that delayed them: packets that waited for the same one count once.
     pub stalls: u64,
-    /// Stalls that no periodic cause accounts for.
-    pub unexplained: u64,
     /// Time that was searched, from the first ingress stamp.
     pub searched_ns: i64,
     /// Whether the capture is longer than that.
@@ -88,8 +88,15 @@ pub struct Periodic {
     pub causes: Vec<PeriodicCause>,
     /// Delays that recur with the number of packets instead of with time.
     pub batches: Vec<Batch>,
+    /// The late packets by cause, as an index of the causes and, behind these, of the batches. They add up.
+    pub rows: Vec<Row>,
+    /// Causes of one frequency.
+    pub phase_differences: Vec<PhaseDifference>,
     /// Detection limits of usual clocks that were not found.
     pub limits: Vec<Limit>,
+    /// The late packets, each with its row.
+    #[serde(skip)]
+    pub late: Vec<LatePacket>,
 }
 
 /// Finds the periodic causes of the late packets among samples (ingress stamp, egress stamp).
@@ -108,29 +115,37 @@ pub fn explain(samples: &[(i64, i64)]) -> Periodic {
     let bursts_hz = places.and_then(|places| schedule::level_bursts(&mut samples, &places));
     let late = late(&samples);
     let bursts = bursts_hz.map(|hz| (hz, turns));
-    let found = Found::of(&samples, &late, &schedule, bursts);
+    let mut found = Found::of(&samples, &late, &schedule, bursts);
+    let Late { median_ns, threshold_ns, .. } = late;
+    let packets = LatePackets { samples: &samples, median_ns, threshold_ns };
+    let stalls = late.stalls.iter().map(|stall| stall.packet);
+    let (rows, late_packets) = rows::rows(packets, &found.struck, stalls);
+    found.count(&rows, &late);
     Periodic {
-        median_ns: late.median_ns,
-        late_above_ns: late.threshold_ns,
+        median_ns,
+        late_above_ns: threshold_ns,
         late_packets: late.packets,
         stalls: late.stalls.len() as u64,
-        unexplained: found.unexplained,
         searched_ns,
         truncated: end < all,
         packet_interval_ns: schedule.interval_ns,
         constant_rate: schedule.constant,
+        phase_differences: phase::differences(&found.causes, searched_ns),
         causes: found.causes,
         batches: found.batches,
+        rows,
         limits: found.limits,
+        late: late_packets,
     }
 }
 
 #[derive(Default)]
 struct Found {
-    unexplained: u64,
     causes: Vec<PeriodicCause>,
     batches: Vec<Batch>,
     limits: Vec<Limit>,
+    /// The causes and behind them the batches, as they struck.
+    struck: Vec<Struck>,
 }
 
 impl Found {
@@ -141,7 +156,7 @@ impl Found {
         bursts: Option<(f64, Option<Turns>)>,
     ) -> Self {
         if samples.len() < FEWEST_PACKETS {
-            return Self { unexplained: late.stalls.len() as u64, ..Self::default() };
+            return Self::default();
         }
         let mut capture = Capture::new(samples, late.median_ns);
         let packets_hz = schedule.constant.then(|| 1e9 / schedule.interval_ns);
@@ -154,26 +169,25 @@ impl Found {
         if let Some(turns) = turns {
             let struck = busy::search(&capture, &turns);
             let causes = cause::of_turns(&capture, &levels[0], &struck, late, schedule);
-            for one in &struck {
-                capture.set_aside_behind(&one.taken, &turns.starts);
-            }
-            marks::mark(&mut capture, &mut levels, &[]);
             let limits = limits::unknown(capture.run_ns, &causes);
-            let unexplained = levels[0].open().count() as u64;
-            return Self { unexplained, causes, limits, ..Self::default() };
+            let struck = struck.iter().map(|one| one.struck(&turns)).collect();
+            return Self { causes, limits, struck, ..Self::default() };
         }
         let mut banned = Vec::new();
         let mut combs = all_combs(&mut capture, samples, &mut levels, &banned);
-        let mut batches = Vec::new();
+        let (mut batches, mut of_batches) = (Vec::new(), Vec::new());
         let open: Vec<Stall> = levels[0].open().copied().collect();
         // Stalls begin with a burst's first packet; that these are every so many says nothing of the device.
         if !capture.bursts
             && let Some((batch, residue)) =
                 batches::batch(&open, capture.interval_ns(), samples.len())
         {
-            capture.set_aside(batch.packets as usize, residue, batches::ALIKE * batch.delay_ns);
+            let (every, longest_ns) = (batch.packets as usize, batches::ALIKE * batch.delay_ns);
+            capture.set_aside(every, residue, longest_ns);
             combs = all_combs(&mut capture, samples, &mut levels, &banned);
             batches.push(batch);
+            let packets = (residue..samples.len()).step_by(every).collect();
+            of_batches.push(Struck { packets, longest_ns, ..Struck::default() });
         }
         let mut causes = loop {
             let causes = cause::causes(&mut capture, &mut levels, &combs, late, schedule);
@@ -207,8 +221,21 @@ impl Found {
             !all.any(of_batch)
         });
         let limits = limits::limits(&capture, &levels[0], &combs);
-        marks::mark(&mut capture, &mut levels, &combs);
-        Self { unexplained: levels[0].open().count() as u64, causes, batches, limits }
+        let mut struck: Vec<Struck> =
+            causes.iter().map(|cause| marks::struck(&capture, &combs, &causes, cause)).collect();
+        struck.append(&mut of_batches);
+        Self { causes, batches, limits, struck }
+    }
+
+    /// Takes note of the late packets and stalls in the rows of each cause.
+    fn count(&mut self, rows: &[Row], late: &Late) {
+        for (cause, one) in self.causes.iter_mut().enumerate() {
+            let of_cause = || rows.iter().filter(|row| row.cause == Some(cause));
+            let packets = of_cause().map(|row| row.packets).sum::<u64>();
+            let stalls = of_cause().map(|row| row.stalls).sum::<u64>();
+            one.late_share = packets as f64 / late.packets.max(1) as f64;
+            one.share = stalls as f64 / late.stalls.len().max(1) as f64;
+        }
     }
 }
 

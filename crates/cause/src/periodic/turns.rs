@@ -24,8 +24,6 @@ pub(super) struct Turn {
 pub(super) struct Turns {
     /// In order of time.
     pub(super) turns: Vec<Turn>,
-    /// The first packet of each burst, and the number of packets.
-    pub(super) starts: Vec<usize>,
     /// From the first arrival of a burst until its last packet left, usually.
     pub(super) stay_ns: i64,
 }
@@ -64,7 +62,7 @@ impl Turns {
             return None;
         }
         let together_ns = if apart { left_ns / gaps / TOGETHER } else { came_ns / gaps };
-        Some(Self { turns: turns(samples, together_ns), stay_ns, starts })
+        Some(Self { turns: turns(samples, together_ns), stay_ns })
     }
 }
 

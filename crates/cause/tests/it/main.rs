@@ -4,3 +4,9 @@
 mod explain;
 mod periodic;
 mod periodic_bursts;
+#[path = "../../examples/random/mod.rs"]
+mod random;
+mod rows;
+#[path = "../../examples/worlds/mod.rs"]
+#[allow(dead_code, reason = "an example reads more of it")]
+mod worlds;

@@ -43,13 +43,13 @@ class PeriodicCause:
     packet that it delayed, ``delay_ns`` that less the median; ``every`` 3 is what takes longer
     every third time; causes with the same ``source`` come from one clock. ``excess`` is how much
     longer the packets in its window take than others on average, ``width`` how long it delays
-    packets, ``touched`` the share of all packets in its window and ``late_share`` that of the late
-    ones. ``purity`` is the share of the occurrences that met a packet and delayed it until their
-    end. ``aliases_hz`` are other
-    frequencies that fit the packets as well. ``wanders`` says that the clock is not stable, or
-    that few occurrences delay packets. ``met`` and ``expected`` are the shares of its occurrences
-    that delayed a packet, and that packets at random times would have met. ``vectors`` are
-    interrupts of this rate.
+    packets, ``touched`` the share of all packets in its window. ``late_share`` is the share of the
+    late packets that are in its rows, ``share`` that of the stalls; ``events`` are the stalls that
+    it was found by. ``purity`` is the share of the occurrences that met a packet and delayed it
+    until their end. ``aliases_hz`` are other frequencies that fit the packets as well. ``wanders``
+    says that the clock is not stable, or that few occurrences delay packets. ``met`` and
+    ``expected`` are the shares of its occurrences that delayed a packet, and that packets at random
+    times would have met. ``vectors`` are interrupts of this rate.
     """
 
     frequency_hz: float
@@ -101,6 +101,36 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True)
+class PhaseDifference:
+    """Two causes of one frequency, by their places: the second one comes ``apart_ns`` later.
+
+    ``moved_ns`` is by how much that changes over the run, within the error of the frequencies.
+    """
+
+    causes: tuple[int, int]
+    apart_ns: float
+    moved_ns: float
+
+
+@dataclass(frozen=True, slots=True)
+class LateRow:
+    """Late packets of one kind: their number, and the sum of their latency beyond the median.
+
+    Each late packet is in one row. ``kind`` is ``cause`` (which prolonged their turns), ``behind``
+    (they queue behind such packets), ``several`` (causes have more than half of their excess, but
+    none alone) or ``not_periodic``. ``cause`` is a place among ``periodic`` and, behind these,
+    ``batches``. ``stalls`` are those that began with one of the packets.
+    """
+
+    kind: str
+    name: str
+    cause: int | None
+    packets: int
+    stalls: int
+    excess_ns: int
+
+
+@dataclass(frozen=True, slots=True)
 class Schedule:
     """Sending schedule of the packets: their interval, and whether it is constant."""
 
@@ -117,12 +147,13 @@ class Explanation(Tabular):
     late_above_ns: int
     late_packets: int
     stalls: int
-    unexplained: int
     searched_ns: int
     truncated: bool
     schedule: Schedule
     periodic: tuple[PeriodicCause, ...]
     batches: tuple[Batch, ...]
+    rows: tuple[LateRow, ...]
+    phase_differences: tuple[PhaseDifference, ...]
     limits: tuple[Limit, ...]
     interrupts: tuple[InterruptRate, ...]
     host: Host | None
@@ -159,16 +190,26 @@ class Explanation(Tabular):
         return tuple(warnings)
 
     @property
+    def excess_ns(self) -> int:
+        """Sum of the latency of all late packets beyond the median."""
+        return sum(row.excess_ns for row in self.rows)
+
+    @property
+    def unexplained(self) -> int:
+        """Stalls that began with a packet of no periodic cause."""
+        return sum(row.stalls for row in self.rows if row.kind == "not_periodic")
+
+    @property
     def tables(self) -> tuple[str, ...]:
-        """``periodic``, ``batches`` and ``limits``; before them with a trace ``causes``."""
-        return (*(("causes",) if self.host else ()), "periodic", "batches", "limits")
+        """``periodic``, ``rows``, ``batches``, ``limits``; before them with a trace ``causes``."""
+        return (*(("causes",) if self.host else ()), "periodic", "rows", "batches", "limits")
 
     def table(self, name: str) -> pa.Table:
-        """Return a table by its name: a row for each cause, batch or limit."""
+        """Return a table by its name: a row for each cause, kind of packets, batch or limit."""
         if name == "causes" and self.host is not None:
             return _causes(self.host)
-        kind = {"periodic": PeriodicCause, "batches": Batch, "limits": Limit}[name]
-        return of_rows(kind, getattr(self, name))
+        kinds = {"periodic": PeriodicCause, "rows": LateRow, "batches": Batch, "limits": Limit}
+        return of_rows(kinds[name], getattr(self, name))
 
     @property
     def basis(self) -> str:
@@ -182,6 +223,8 @@ class Explanation(Tabular):
         return {
             "schema": SCHEMA,
             **found,
+            "excess_ns": self.excess_ns,
+            "unexplained": self.unexplained,
             "basis": self.basis,
             "warnings": list(self.warnings),
         }
@@ -241,11 +284,20 @@ def explain(
     found = json.loads(_native.periodic_causes(samples))
     rates = tuple(rate for path in interrupts for rate in read_interrupts(path))
     schedule = Schedule(found.pop("packet_interval_ns"), found.pop("constant_rate"))
+    periodic = tuple(_cause(data, rates) for data in found.pop("causes"))
+    batches = tuple(Batch(**data) for data in found.pop("batches"))
+    apart = tuple(
+        PhaseDifference(**data | {"causes": tuple(data["causes"])})
+        for data in found.pop("phase_differences")
+    )
+    names = [*_names(periodic, apart), *(f"batch of {batch.packets} packets" for batch in batches)]
     return Explanation(
         run=directory.name,
         schedule=schedule,
-        periodic=tuple(_cause(data, rates) for data in found.pop("causes")),
-        batches=tuple(Batch(**data) for data in found.pop("batches")),
+        periodic=periodic,
+        batches=batches,
+        rows=tuple(LateRow(name=_named(data, names), **data) for data in found.pop("rows")),
+        phase_differences=apart,
         limits=tuple(Limit(**data) for data in found.pop("limits")),
         interrupts=rates,
         host=traced(directory, cpu=cpu, late_from=late_from),
@@ -266,3 +318,24 @@ def _cause(data: dict[str, Any], rates: Sequence[InterruptRate]) -> PeriodicCaus
     data["width"] = Interval(**data["width"])
     data["aliases_hz"] = tuple(data["aliases_hz"])
     return PeriodicCause(**data, **sampling, vectors=tuple(named))
+
+
+def _names(causes: Sequence[PeriodicCause], apart: Sequence[PhaseDifference]) -> list[str]:
+    """Return the name of each cause: its frequency, and by how much it is later than another."""
+    later = {one.causes[1]: units.time(one.apart_ns) for one in reversed(apart)}
+    return [
+        f"{'about ' if cause.wanders else ''}{cause.frequency_hz:.1f} Hz"
+        + (f", {later[place]} later" if place in later else "")
+        for place, cause in enumerate(causes)
+    ]
+
+
+def _named(row: dict[str, Any], names: Sequence[str]) -> str:
+    """Return the name of a row."""
+    of_cause = "" if row["cause"] is None else names[row["cause"]]
+    return {
+        "cause": of_cause,
+        "behind": f"queueing behind {of_cause}",
+        "several": "several of these",
+        "not_periodic": "not periodic",
+    }[row["kind"]]

@@ -147,7 +147,8 @@ def of_captures(
         name = f"{longest['frequency_hz']:.1f} Hz"
         tick = any(abs(longest["frequency_hz"] / hz - 1) < _OFF for hz in _TICKS_HZ)
         causes.append(Cause(name, when, Estimate(taken_ns, taken_ns * low, taken_ns * high), tick))
-    causes.append(_rest(int(told["unexplained"]), packets))
+    rest = sum(row["stalls"] for row in told["rows"] if row["kind"] == "not_periodic")
+    causes.append(_rest(rest, packets))
     return tuple(sorted(causes, key=lambda cause: -cause.ns_per_s.value)), met
 
 

@@ -14,7 +14,12 @@ from tailtrim.analysis.compare import Comparison, Comparisons
 from tailtrim.analysis.explain import Explanation
 from tailtrim.analysis.explain.host_explanation import of_host
 from tailtrim.errors import RunDirectoryError
-from tailtrim.publishing.report import cause_wording, comparison_wording, wording
+from tailtrim.publishing.report import (
+    cause_wording,
+    comparison_wording,
+    periodic_wording,
+    wording,
+)
 from tailtrim.publishing.report.latency_table import LatencyTable
 from tailtrim.publishing.report.table import Cell, Column, Row, Table
 from tailtrim.publishing.report.terminal import explanation_text
@@ -103,15 +108,16 @@ def _causes(found: Explanation) -> str:
         ]
         columns = map(Column, ("cause", "late packets", "share of the excess"))
         parts.append(_table(Table(list(columns), rows)))
+    if found.periodic or found.batches:
+        parts.append(_table(periodic_wording.table(found)))
     if found.periodic:
-        heads = ("periodic cause", "above the median", "mean excess", "late packets", "vectors")
+        heads = ("periodic cause", "above the median", "mean excess", "vectors")
         recurring = [
             Row(
                 f"{cause.frequency_hz:,.2f} Hz",
                 [
                     units.time(cause.delay_ns),
                     units.time(round(cause.excess.value_ns)),
-                    f"{100 * cause.late_share:.0f} %",
                     ", ".join(map(units.printable, cause.vectors)) or units.NONE,
                 ],
             )

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from tailtrim import units
-from tailtrim.analysis.explain import host_events, host_explanation
-from tailtrim.publishing.report import cause_wording
+from tailtrim.analysis.explain import explain, host_events, host_explanation
+from tailtrim.errors import RunDirectoryError
+from tailtrim.publishing.report import cause_wording, periodic_wording
 from tailtrim.publishing.report.figures import busy_period
 from tailtrim.publishing.report.figures.late_packets import (
     ExplainedRun,
@@ -17,6 +18,7 @@ from tailtrim.publishing.report.figures.late_packets import (
     without_causes,
 )
 from tailtrim.publishing.report.table import Cell, Column, Row, Table
+from tailtrim.results import EVENTS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,12 +60,14 @@ class CauseSection:
 
 
 def sections(runs: Sequence[ReportedRun]) -> list[CauseSection]:
-    """Return a section for each run that has an explanation."""
+    """Return a section for each run that has an explanation, or periodic causes."""
     known = [
         (run, told) for run in runs if (told := host_explanation.read(run.directory)) is not None
     ]
     if not known:
-        return []
+        # A search takes seconds.
+        few = runs if len(runs) <= _FEW_RUNS else ()
+        return [section for run in few if (section := _periodic(run)) is not None]
     events = min(_MOST_OF_RUN, _MOST_EVENTS // len(known))
     packets = _PACKETS if len(known) <= _FEW_RUNS else 1
     return [
@@ -97,6 +101,35 @@ def _section(explained: ExplainedRun, events: int, packets: int) -> CauseSection
         _advice(verdict.advice),
         [*cause_wording.gaps(explained.explanation), *untraced],
         tuple(figure for figure in drawn if figure is not None),
+    )
+
+
+def _periodic(run: ReportedRun) -> CauseSection | None:
+    """Return the periodic causes of a run that has no explanation, if its packets have any."""
+    explained = (host_explanation.EXPLANATION, EVENTS)
+    if any((run.directory.path / name).exists() for name in explained):
+        return None
+    if "sample" not in run.directory.tables:
+        return None
+    try:
+        found = explain(run.directory)
+    except RunDirectoryError:
+        return None
+    if not (found.periodic or found.batches):
+        return None
+    largest = max(found.rows, key=lambda row: row.excess_ns)
+    share = cause_wording.share(largest.excess_ns * 1_000_000 // max(found.excess_ns, 1))
+    notes = [
+        ". ".join(line.strip(" .") for line in part) for part in periodic_wording.details(found)
+    ]
+    return CauseSection(
+        run,
+        f"above all {largest.name} ({share})",
+        periodic_wording.sentence(found),
+        periodic_wording.table(found)._replace(kind="causes"),
+        Table([], []),
+        [*(f"{note}." for note in notes), periodic_wording.basis(found)],
+        (),
     )
 
 
