@@ -12,14 +12,14 @@ mod pairing;
 mod repeated;
 mod trailers;
 
-use crate::analysis::{LostPacket, Options, Terms};
+use crate::analysis::{LostPacket, Options, Terms, may_be_copies};
 use crate::clock::of_directions;
 use crate::directions::{Direction, Directions};
 use crate::matching::{Decided, Fate, Window};
-use crate::signature::Signer;
+use crate::signature::{Signature, Signer};
 use crate::summary::{Summary, Warning, grouped};
 use pairing::signatures;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use tailtrim_wire::frame::{self, Layers, Link, Walk};
 
 /// Bytes of a frame in no pair that are kept: the headers of a tunnel, those of the packet in it, and some of its payload.
@@ -147,6 +147,7 @@ pub fn tell_clocks_of(direction: Direction, directions: &Directions, summary: &m
 pub fn explain(mut kept: Kept, terms: &Terms, options: &Options, summary: &mut Summary) {
     let signer = terms.signer();
     kept.leave_out_common(signer);
+    kept.leave_out_copies(signer);
     let looked_at = Sides { lost: &kept.lost, unmatched: &kept.unmatched };
     let tried = looked_at.is_whole();
     let first = &kept.first[0];
@@ -201,6 +202,31 @@ impl Kept {
         let sign = |frame: &Frame| signer.sign(frame.link, &frame.head).signature;
         self.lost.retain(|frame| !common.contains(&sign(frame)));
         self.unmatched.retain(|frame| !common.contains(&sign(frame)));
+    }
+
+    /// Leaves out copies of a mirror port: the first of each packet counts.
+    fn leave_out_copies(&mut self, signer: &Signer) {
+        for (frames, first) in [&mut self.lost, &mut self.unmatched].into_iter().zip(&self.first) {
+            let stamps = || frames.iter().chain(first).map(|frame| frame.stamp_ns);
+            let ends_ns = stamps().min().zip(stamps().max());
+            let span_ns = ends_ns.map_or(0, |(begin_ns, end_ns)| end_ns.saturating_sub(begin_ns));
+            let signatures: Vec<Signature> = signatures(frames, signer).collect();
+            let mut places: HashMap<Signature, Vec<usize>> = HashMap::new();
+            for (place, signature) in signatures.iter().enumerate() {
+                places.entry(*signature).or_default().push(place);
+            }
+            let reach_ns = |places: &[usize]| {
+                let stamp_ns = |place: Option<&usize>| place.map_or(0, |at| frames[*at].stamp_ns);
+                stamp_ns(places.last()).saturating_sub(stamp_ns(places.first()))
+            };
+            let copies = places
+                .values()
+                .filter(|places| may_be_copies(places.len(), reach_ns(places), span_ns))
+                .flat_map(|places| &places[1..]);
+            let copies: HashSet<usize> = copies.copied().collect();
+            let mut place = 0..;
+            frames.retain(|_| place.next().is_none_or(|place| !copies.contains(&place)));
+        }
     }
 }
 
