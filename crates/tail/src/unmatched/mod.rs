@@ -17,7 +17,7 @@ use crate::clock::of_directions;
 use crate::directions::{Direction, Directions};
 use crate::matching::{Decided, Fate, Window};
 use crate::signature::{Signature, Signer};
-use crate::summary::{Summary, Warning, grouped};
+use crate::summary::{Summary, Taps, Warning, grouped};
 use pairing::signatures;
 use std::collections::{HashMap, HashSet};
 use tailtrim_wire::frame::{self, Layers, Link, Walk};
@@ -27,6 +27,9 @@ pub const HEAD: usize = 256;
 
 /// Leftovers of each side that are looked at.
 const MOST: usize = 100_000;
+
+/// Fewer packets are lost before the first one leaves while a device asks for addresses.
+const FIRST_LOST: u64 = 32;
 
 /// Fewer packets than this explain nothing.
 const FEWEST: usize = 3;
@@ -141,6 +144,30 @@ pub fn tell_clocks_of(direction: Direction, directions: &Directions, summary: &m
         summary.warnings.retain(|warning| warning.code != "not_positive");
         summary.warnings.insert(0, warning);
     }
+}
+
+/// Adds to the warnings of a summary that most of its lost packets entered before the first egress packet left, if they did.
+pub fn tell_late_begin(leftovers: &Leftovers, summary: &mut Summary) {
+    let Taps { ingress, egress } = &summary.taps;
+    let Some((entered_ns, left_ns)) = ingress.first_ns.zip(egress.first_ns) else { return };
+    let early = leftovers.lost.iter().filter(|packet| packet.ingress_ns < left_ns).count();
+    let early = (early as u64).min(summary.ingress.lost);
+    if summary.samples == 0 || early < FIRST_LOST || early * 2 < summary.ingress.lost {
+        return;
+    }
+    let text = format!(
+        "{} of {} lost packets entered in the {:.3} s before the first egress packet left: they were lost only if the egress tap \
+         recorded from the beginning",
+        grouped(early),
+        grouped(summary.ingress.lost),
+        left_ns.saturating_sub(entered_ns) as f64 / 1e9,
+    );
+    summary.warnings.push(Warning {
+        code: "egress_began_late",
+        count: early,
+        text,
+        invalidates: false,
+    });
 }
 
 /// Adds to the warnings of a summary what explains its packets in no pair.
