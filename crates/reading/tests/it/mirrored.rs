@@ -70,11 +70,14 @@ fn a_mask_that_matches_packets_is_told_of_copies() {
     }
 }
 
+/// Error of a clock at a time since the begin, in ns.
+type Clock = Box<dyn Fn(i64) -> i64>;
+
 #[test]
 fn clocks_are_told_and_corrected_in_spite_of_copies() {
     let middle_ns = i64::from(PACKETS / 2) * 1_000 * US;
     let set = |by_ns: i64| move |since_ns: i64| if since_ns > middle_ns { by_ns } else { 0 };
-    let clocks: [(&str, Box<dyn Fn(i64) -> i64>); 4] = [
+    let clocks: [(&str, Clock); 4] = [
         ("clock_drift", Box::new(|since_ns| since_ns / 20_000)),
         ("clock_step", Box::new(set(SECOND / 5))),
         ("clock_step", Box::new(set(37 * SECOND))),
