@@ -100,6 +100,7 @@ impl SecondLook {
         {
             unmatched::tell_clocks_of(*direction, directions, &mut analysis.summary);
         }
+        unmatched::tell_late_begin(&analysis.leftovers, &mut analysis.summary);
         if unmatched::is_worth_a_look(&analysis.leftovers, &analysis.summary)
             && let Ok((kept, terms)) = self.kept(analysis, options)
         {

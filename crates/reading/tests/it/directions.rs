@@ -74,6 +74,28 @@ fn two_directions_are_told_and_analysed_one_by_one() {
     }
 }
 
+/// A mirror port at one of the taps that writes each packet down twice.
+#[test]
+fn copies_of_a_mirror_port_do_not_hide_the_directions() {
+    for (side, seed) in [(0, 73), (1, 74)] {
+        for mut taps in [both_ways(seed, false), bridged(seed)] {
+            let copy = |(stamp_ns, frame): &(i64, Vec<u8>)| (stamp_ns + US / 2, frame.clone());
+            let copies: Packets = taps[side].iter().map(copy).collect();
+            taps[side].extend(copies);
+            let found = try_analyze(&taps, &options()).unwrap();
+            assert!(matches!(found.check_order(), Err(OrderError::TwoDirections { .. })));
+            for (direction, least_ns) in DIRECTIONS.into_iter().zip([3 * US, 6 * US]) {
+                let found = try_analyze(&taps, &going(direction)).unwrap();
+                assert_eq!(found.check_order(), Ok(()));
+                let found = found.summary;
+                assert_eq!(found.samples, u64::from(PACKETS), "{side} {direction:?}");
+                let [min, max] = [found.latency_ns.min, found.latency_ns.max].map(Option::unwrap);
+                assert!(least_ns <= min && max < least_ns + US, "{direction:?}: {min} to {max}");
+            }
+        }
+    }
+}
+
 #[test]
 fn lost_packets_count_in_their_direction() {
     let mut taps = both_ways(62, false);

@@ -6,6 +6,7 @@ mod compressed;
 mod directions;
 mod formats;
 mod frames;
+mod mirrored;
 mod repeated;
 mod source;
 mod stretches;

@@ -377,3 +377,16 @@ fn padding_checksums_and_another_order_are_no_difference() {
     let found = summary(&taps, &options());
     assert_eq!((found.samples, explained(&found)), (u64::from(PACKETS), vec![]));
 }
+
+/// An egress tap that is started a moment late. A device may lose some packets while it asks for addresses.
+#[test]
+fn lost_packets_before_the_first_that_left_are_told() {
+    let taps = passed(29, udp, |_, packet| packet);
+    for (missing, told) in [(200, true), (20, false)] {
+        let found = summary(&[taps[0].clone(), taps[1][missing..].to_vec()], &options());
+        assert_eq!(found.ingress.lost, missing as u64);
+        let late = found.warnings.iter().find(|warning| warning.code == "egress_began_late");
+        assert_eq!(late.is_some(), told);
+        assert!(late.is_none_or(|late| late.count == found.ingress.lost && !late.invalidates));
+    }
+}

@@ -26,8 +26,8 @@ const MOST: usize = 4;
 /// See above.
 const PARTS: i64 = 8;
 
-/// Signatures of which one comes again where only the egress capture tells copies.
-const SHARE: usize = 10;
+/// Signatures of which one comes again where only the other capture tells copies.
+pub(crate) const SHARE: usize = 10;
 
 /// Times within which signatures come again that are kept.
 const REACHES: usize = 1 << 16;
@@ -37,6 +37,12 @@ const SLACK: i64 = 64;
 
 /// Least time within which a copy may come: interrupts are moderated by some microseconds.
 const LEAST_NS: i64 = 10_000;
+
+/// Whether packets of one signature may be copies, by how many they are, the time between the first and the last one, and the
+/// time looked at.
+pub(crate) fn may_be_copies(count: usize, reach_ns: i64, span_ns: i64) -> bool {
+    count <= MOST && reach_ns.saturating_mul(PARTS) <= span_ns
+}
 
 /// Evidence of copies in some records of both captures that were taken at the same time.
 #[derive(Debug, Default)]

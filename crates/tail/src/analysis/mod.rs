@@ -29,6 +29,7 @@ mod warnings;
 
 pub use burst::{Bursts, POSITIONS};
 pub use copies::copies_within_ns;
+pub(crate) use copies::{SHARE, may_be_copies};
 pub use counting::{Counted, Counts, Order, Room, Uncounted};
 pub use decoding::{Checkpoint, Decoding, Facts, First, Packet};
 pub use departures::Departures;

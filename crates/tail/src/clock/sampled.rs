@@ -1,9 +1,10 @@
 //! Some packets of both captures, paired whatever the time between their stamps.
 //!
 //! Matching takes a window, so it finds nothing of packets whose clocks are further apart. Packets that are chosen by their
-//! signatures are the same on both sides, and few enough to be kept until both captures are read.
+//! signatures are the same on both sides, and few enough to be kept until both captures are read. Of copies of a mirror port the
+//! first counts; other packets whose signature comes again are left out.
 
-use crate::analysis::Source;
+use crate::analysis::{SHARE, Source, may_be_copies};
 use crate::capture::{CaptureError, Record};
 use crate::directions::Direction;
 use crate::matching::DISORDER_NS;
@@ -123,13 +124,21 @@ impl<M: Copy> SampledSide<M> {
         self.kept.iter().map(|kept| kept.mark)
     }
 
-    /// Those whose signature no other one has.
-    fn unique(&self, bits: u32) -> Vec<Kept<M>> {
+    /// Those whose signature no other one has, and the first of those that may be copies of each other, with whether there are
+    /// any.
+    fn first_of_each(&self, bits: u32) -> impl Iterator<Item = (Kept<M>, bool)> {
+        let least_ns = self.kept.iter().map(|kept| kept.stamp_ns).min().unwrap_or(0);
+        let span_ns = self.largest_ns.saturating_sub(least_ns);
         let mut kept = self.kept.clone();
         kept.retain(|kept| is_chosen(kept.signature, bits));
         kept.sort_unstable_by_key(|kept| (kept.signature, kept.packet));
         let runs = kept.chunk_by(|one, other| one.signature == other.signature);
-        runs.filter(|run| run.len() == 1).map(|run| run[0]).collect()
+        let first_of = |run: &[Kept<M>]| {
+            let reach_ns = run[run.len() - 1].stamp_ns.saturating_sub(run[0].stamp_ns);
+            let once = run.len() == 1;
+            (once || may_be_copies(run.len(), reach_ns, span_ns)).then_some((run[0], !once))
+        };
+        runs.filter_map(first_of).collect::<Vec<_>>().into_iter()
     }
 }
 
@@ -144,18 +153,27 @@ pub(crate) fn join<M: Copy>(
     egress: &SampledSide<M>,
 ) -> (Vec<Joined<M>>, u64) {
     let bits = ingress.bits.max(egress.bits);
-    let (entered, left) = (ingress.unique(bits), egress.unique(bits));
-    let mut left = left.into_iter().peekable();
+    let mut left = egress.first_of_each(bits).peekable();
     let mut joined = Vec::new();
-    for entered in entered {
-        while left.next_if(|left| left.signature < entered.signature).is_some() {}
-        if let Some(left) = left.next_if(|left| left.signature == entered.signature) {
+    // Packets that no capture has again, the ingress capture, the egress capture, and both.
+    let mut counts = [0; 4];
+    for (entered, entered_again) in ingress.first_of_each(bits) {
+        while left.next_if(|(left, _)| left.signature < entered.signature).is_some() {}
+        if let Some((left, left_again)) =
+            left.next_if(|(left, _)| left.signature == entered.signature)
+        {
             let marks = [entered.mark, left.mark];
             let (entered, left) =
                 ((entered.packet, entered.stamp_ns), (left.packet, left.stamp_ns));
-            joined.push(Joined { entered, left, marks });
+            let again = usize::from(entered_again) + 2 * usize::from(left_again);
+            counts[again] += 1;
+            joined.push((again, Joined { entered, left, marks }));
         }
     }
+    // If few come again, they are packets that are sent again, of which a tap may lack the first.
+    let all = joined.len();
+    joined.retain(|(again, _)| *again == 0 || counts[*again] * SHARE >= all);
+    let mut joined: Vec<Joined<M>> = joined.into_iter().map(|(_, packet)| packet).collect();
     joined.sort_unstable_by_key(|packet| packet.left);
     (joined, 1 << bits)
 }

@@ -12,14 +12,14 @@ mod pairing;
 mod repeated;
 mod trailers;
 
-use crate::analysis::{LostPacket, Options, Terms};
+use crate::analysis::{LostPacket, Options, Terms, may_be_copies};
 use crate::clock::of_directions;
 use crate::directions::{Direction, Directions};
 use crate::matching::{Decided, Fate, Window};
-use crate::signature::Signer;
-use crate::summary::{Summary, Warning, grouped};
+use crate::signature::{Signature, Signer};
+use crate::summary::{Summary, Taps, Warning, grouped};
 use pairing::signatures;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use tailtrim_wire::frame::{self, Layers, Link, Walk};
 
 /// Bytes of a frame in no pair that are kept: the headers of a tunnel, those of the packet in it, and some of its payload.
@@ -27,6 +27,9 @@ pub const HEAD: usize = 256;
 
 /// Leftovers of each side that are looked at.
 const MOST: usize = 100_000;
+
+/// Fewer packets are lost before the first one leaves while a device asks for addresses.
+const FIRST_LOST: u64 = 32;
 
 /// Fewer packets than this explain nothing.
 const FEWEST: usize = 3;
@@ -143,10 +146,35 @@ pub fn tell_clocks_of(direction: Direction, directions: &Directions, summary: &m
     }
 }
 
+/// Adds to the warnings of a summary that most of its lost packets entered before the first egress packet left, if they did.
+pub fn tell_late_begin(leftovers: &Leftovers, summary: &mut Summary) {
+    let Taps { ingress, egress } = &summary.taps;
+    let Some((entered_ns, left_ns)) = ingress.first_ns.zip(egress.first_ns) else { return };
+    let early = leftovers.lost.iter().filter(|packet| packet.ingress_ns < left_ns).count();
+    let early = (early as u64).min(summary.ingress.lost);
+    if summary.samples == 0 || early < FIRST_LOST || early * 2 < summary.ingress.lost {
+        return;
+    }
+    let text = format!(
+        "{} of {} lost packets entered in the {:.3} s before the first egress packet left: they were lost only if the egress tap \
+         recorded from the beginning",
+        grouped(early),
+        grouped(summary.ingress.lost),
+        left_ns.saturating_sub(entered_ns) as f64 / 1e9,
+    );
+    summary.warnings.push(Warning {
+        code: "egress_began_late",
+        count: early,
+        text,
+        invalidates: false,
+    });
+}
+
 /// Adds to the warnings of a summary what explains its packets in no pair.
 pub fn explain(mut kept: Kept, terms: &Terms, options: &Options, summary: &mut Summary) {
     let signer = terms.signer();
     kept.leave_out_common(signer);
+    kept.leave_out_copies(signer);
     let looked_at = Sides { lost: &kept.lost, unmatched: &kept.unmatched };
     let tried = looked_at.is_whole();
     let first = &kept.first[0];
@@ -201,6 +229,31 @@ impl Kept {
         let sign = |frame: &Frame| signer.sign(frame.link, &frame.head).signature;
         self.lost.retain(|frame| !common.contains(&sign(frame)));
         self.unmatched.retain(|frame| !common.contains(&sign(frame)));
+    }
+
+    /// Leaves out copies of a mirror port: the first of each packet counts.
+    fn leave_out_copies(&mut self, signer: &Signer) {
+        for (frames, first) in [&mut self.lost, &mut self.unmatched].into_iter().zip(&self.first) {
+            let stamps = || frames.iter().chain(first).map(|frame| frame.stamp_ns);
+            let ends_ns = stamps().min().zip(stamps().max());
+            let span_ns = ends_ns.map_or(0, |(begin_ns, end_ns)| end_ns.saturating_sub(begin_ns));
+            let signatures: Vec<Signature> = signatures(frames, signer).collect();
+            let mut places: HashMap<Signature, Vec<usize>> = HashMap::new();
+            for (place, signature) in signatures.iter().enumerate() {
+                places.entry(*signature).or_default().push(place);
+            }
+            let reach_ns = |places: &[usize]| {
+                let stamp_ns = |place: Option<&usize>| place.map_or(0, |at| frames[*at].stamp_ns);
+                stamp_ns(places.last()).saturating_sub(stamp_ns(places.first()))
+            };
+            let copies = places
+                .values()
+                .filter(|places| may_be_copies(places.len(), reach_ns(places), span_ns))
+                .flat_map(|places| &places[1..]);
+            let copies: HashSet<usize> = copies.copied().collect();
+            let mut place = 0..;
+            frames.retain(|_| place.next().is_none_or(|place| !copies.contains(&place)));
+        }
     }
 }
 
