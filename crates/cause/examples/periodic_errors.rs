@@ -12,10 +12,8 @@ mod worlds;
 
 use std::io::Write;
 use tailtrim_cause::periodic::explain;
-use worlds::{SCHEDULES, World, world};
+use worlds::{SCHEDULES, World, by_schedule};
 
-/// Length of a run.
-const RUN_NS: f64 = 20e9;
 /// Deviations at which a source is visible, and occurrences.
 const VISIBLE: f64 = 8.0;
 const FEWEST: usize = 8;
@@ -141,17 +139,13 @@ fn judge(world: &World, names: bool, counts: &mut Counts) -> std::io::Result<()>
 
 fn main() -> std::io::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let number = |index: usize| arguments.get(index).and_then(|text| text.parse::<u64>().ok());
-    let (worlds, first) = (number(0).unwrap_or(300), number(1).unwrap_or(0));
-    let mut all = [Counts::default(); SCHEDULES.len()];
-    for seed in first..first + worlds {
-        let world = world(seed, RUN_NS);
-        let row = SCHEDULES.iter().position(|name| *name == world.schedule).unwrap_or(0);
-        if arguments.len() > 2 {
+    let named = arguments.len() > 2;
+    let all = by_schedule(&arguments, |seed, world, counts| {
+        if named {
             writeln!(std::io::stderr(), "seed {seed}")?;
         }
-        judge(&world, arguments.len() > 2, &mut all[row])?;
-    }
+        judge(world, named, counts)
+    })?;
     let mut out = std::io::stdout().lock();
     writeln!(
         out,

@@ -3,7 +3,7 @@
 //!     cargo run --release -p tailtrim-cause --example row_errors [WORLDS [FIRST_SEED]]
 //!
 //! The truth is the difference to the same run without a source: a late packet is the source's if it would have come by more
-//! than half of its excess earlier. Otherwise it is nobody's.
+//! than half of its excess earlier. Otherwise it has no source.
 
 mod random;
 #[allow(dead_code, reason = "the other example reads more of it")]
@@ -12,24 +12,21 @@ mod worlds;
 use std::io::Write;
 use tailtrim_cause::periodic::{Periodic, explain};
 use tailtrim_cause::rows::Kind;
-use worlds::{SCHEDULES, World, world};
-
-/// Length of a run.
-const RUN_NS: f64 = 20e9;
+use worlds::{SCHEDULES, World, by_schedule};
 
 /// Late packets of the worlds of a schedule.
 #[derive(Default, Clone, Copy)]
 struct Counts {
     late: u64,
-    /// Those of a source that was found.
+    /// Packets of a source that was found.
     found: u64,
-    /// And are in one of its rows.
+    /// Packets of these that are in a row of their source.
     right: u64,
-    /// Those in rows of a cause.
+    /// Packets in rows of causes.
     told: u64,
-    /// And are another one's, or nobody's.
+    /// Packets of these that have another source, or none.
     wrong: u64,
-    /// Those in the row of several.
+    /// Packets in the row of several.
     several: u64,
 }
 
@@ -74,14 +71,10 @@ fn judge(world: &World, counts: &mut Counts) {
 
 fn main() -> std::io::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let number = |index: usize| arguments.get(index).and_then(|text| text.parse::<u64>().ok());
-    let (worlds, first) = (number(0).unwrap_or(300), number(1).unwrap_or(0));
-    let mut all = [Counts::default(); SCHEDULES.len()];
-    for seed in first..first + worlds {
-        let world = world(seed, RUN_NS);
-        let row = SCHEDULES.iter().position(|name| *name == world.schedule).unwrap_or(0);
-        judge(&world, &mut all[row]);
-    }
+    let all = by_schedule(&arguments, |_, world, counts| {
+        judge(world, counts);
+        Ok(())
+    })?;
     let mut out = std::io::stdout().lock();
     writeln!(
         out,

@@ -33,7 +33,7 @@ _KEPT = (
 
 
 def refuse_capture(place: Path) -> None:
-    """Check that a file which a result would replace is no capture: options are easily mixed up.
+    """Refuse to replace a capture by a result: options are easily mixed up.
 
     Raises:
         OutputError: it is one.

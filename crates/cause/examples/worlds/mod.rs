@@ -6,6 +6,28 @@ use crate::random::Random;
 const WAY_NS: f64 = 10_000.0;
 const SERVICE_NS: f64 = 800.0;
 
+/// Length of a run.
+const RUN_NS: f64 = 20e9;
+
+/// Counts of each schedule, over as many worlds as the first argument says (300), from the seed that is the second one (0).
+///
+/// # Errors
+/// The first error of `judge`, which is given a seed, its world, and the counts to add to.
+pub(crate) fn by_schedule<C: Copy + Default>(
+    arguments: &[String],
+    mut judge: impl FnMut(u64, &World, &mut C) -> std::io::Result<()>,
+) -> std::io::Result<[C; SCHEDULES.len()]> {
+    let number = |index: usize| arguments.get(index).and_then(|text| text.parse::<u64>().ok());
+    let (worlds, first) = (number(0).unwrap_or(300), number(1).unwrap_or(0));
+    let mut all = [C::default(); SCHEDULES.len()];
+    for seed in first..first + worlds {
+        let world = world(seed, RUN_NS);
+        let row = SCHEDULES.iter().position(|name| *name == world.schedule).unwrap_or(0);
+        judge(seed, &world, &mut all[row])?;
+    }
+    Ok(all)
+}
+
 fn between(random: &mut Random, low: f64, high: f64) -> f64 {
     low * (high / low).powf(random.uniform())
 }

@@ -27,7 +27,7 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// Where it struck: the stamps tell in which turn, and not when that stood still.
+    /// Returns the turns that it prolonged: stamps do not tell when within a turn the device stood still.
     pub(super) fn struck(&self, turns: &Turns) -> Struck {
         // The search limits the excess of turns.
         let turn = |packet| turns.turns.binary_search_by_key(&packet, |turn| turn.packet).ok();

@@ -176,9 +176,9 @@ fn busy(points: &[Point], groups: &[&[Bin]]) -> Option<Range<usize>> {
     None
 }
 
-/// The slope that a line tells.
-fn slope(piece: &Piece) -> f64 {
-    if piece.to - piece.from < SLOPING { 0.0 } else { piece.slope }
+/// Whether a line has enough points to tell a slope.
+fn slopes(piece: &Piece) -> bool {
+    piece.to - piece.from >= SLOPING
 }
 
 /// From the lowest to the highest of these latencies.
@@ -289,15 +289,16 @@ impl Shape<'_> {
 
     /// The lines without the steps: a clock that runs differently, or one that is steered.
     fn drift(&self, jumps: &[f64]) -> Option<Drift> {
-        let slopes = || self.fit.pieces.iter().map(slope);
+        let slope = |piece: &Piece| if slopes(piece) { piece.slope } else { 0.0 };
+        let told = || self.fit.pieces.iter().map(slope);
         let (least, greatest) =
-            (slopes().fold(f64::INFINITY, f64::min), slopes().fold(f64::NEG_INFINITY, f64::max));
+            (told().fold(f64::INFINITY, f64::min), told().fold(f64::NEG_INFINITY, f64::max));
         let steepest = least.abs().max(greatest.abs());
         if !(SLOWEST..STEEPEST).contains(&steepest) {
             return None;
         }
-        // Clocks that are steered do not jump: without the small jumps between lines the range is no other. A device that
-        // works at several speeds has nothing else.
+        // The clock that is steered does not jump, so its range is the same without the small jumps between lines; the
+        // range of a device with several speeds consists of them.
         let small: Vec<f64> =
             (0..jumps.len()).map(|piece| self.ends(piece)).map(|[from, to]| to - from).collect();
         if range(&self.sloping(&small)) < self.threshold {
@@ -327,7 +328,7 @@ impl Shape<'_> {
             let [from, to] =
                 [piece.from, piece.to - 1].map(|point| piece.at(self.points[point].at));
             found.push(from - moved);
-            if piece.to - piece.from < SLOPING {
+            if !slopes(piece) {
                 moved += to - from;
             }
             found.push(to - moved);

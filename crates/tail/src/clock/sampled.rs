@@ -124,8 +124,7 @@ impl<M: Copy> SampledSide<M> {
         self.kept.iter().map(|kept| kept.mark)
     }
 
-    /// Those whose signature no other one has, and the first of those that may be copies of each other, with whether there are
-    /// any.
+    /// Packets whose signature no other one has (false), and the first of packets that may be copies of each other (true).
     fn first_of_each(&self, bits: u32) -> impl Iterator<Item = (Kept<M>, bool)> {
         let least_ns = self.kept.iter().map(|kept| kept.stamp_ns).min().unwrap_or(0);
         let span_ns = self.largest_ns.saturating_sub(least_ns);
