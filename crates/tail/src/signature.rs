@@ -6,6 +6,7 @@
 //! side may have them and the other not. The masked bytes, padded with zeros to 64, are hashed with
 //! XXH3-128 (seed 0), so any other program can compute the same signature.
 
+mod extensions;
 mod selection;
 
 pub use selection::{Selection, SelectionError};
@@ -60,7 +61,8 @@ pub struct Rewrites {
     pub nat: bool,
     /// DSCP and ECN.
     pub tos: bool,
-    /// Tunnels, labels or tags are added or removed: the signature is taken from the innermost packet.
+    /// Tunnels, labels, tags or extension headers of IPv6 are added or removed: the signature is taken from the innermost packet,
+    /// without such headers.
     pub tunnel: bool,
 }
 
@@ -253,24 +255,14 @@ impl Signer {
         }
     }
 
-    /// Whether the user chose the bytes.
-    #[inline]
-    #[must_use]
-    pub(crate) fn has_selection(&self) -> bool {
-        self.selection.is_some()
-    }
-
     /// Whether a frame of `signable` bytes, `cut` by the snap length, was signed over fewer bytes than
     /// its whole twin on the other side may have been.
     #[inline]
     #[must_use]
     pub(crate) fn is_short(&self, cut: bool, signable: u16) -> bool {
-        match &self.selection {
-            None => cut && usize::from(signable) < self.limit,
-            Some(selection) => {
-                selection.ranges().iter().any(|range| range.end > usize::from(signable))
-            }
-        }
+        let ends = |ranges: &[Range<usize>]| ranges.iter().map(|range| range.end).max();
+        let wanted = self.selection.as_ref().and_then(|selection| ends(selection.ranges()));
+        cut && usize::from(signable) < wanted.unwrap_or(self.limit)
     }
 
     /// Signs a frame of any shape.
@@ -305,9 +297,15 @@ impl Signer {
             let start = start.min(frame.len());
             (start, frame.len(), layers(ethertype, &frame[start..]))
         };
-        let packet = &frame[start..];
+        let bare = layers
+            .filter(|_| self.rewrites.tunnel)
+            .and_then(|layers| extensions::removed(&frame[start..until], &layers));
+        let (packet, layers, most) = match &bare {
+            Some((bare, layers)) => (bare.as_slice(), Some(*layers), bare.len()),
+            None => (&frame[start..], layers, until - start),
+        };
         let told = layers.map_or(usize::MAX, |layers| layers.end);
-        let there = packet.len().min(told).min(until - start);
+        let there = packet.len().min(told).min(most);
         let taken = there.min(self.limit);
         let mut block = [0; SIGNED_BYTES];
         block[..taken].copy_from_slice(&packet[..taken]);

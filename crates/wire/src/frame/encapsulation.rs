@@ -57,27 +57,33 @@ pub enum Encapsulation {
     Lisp,
     #[serde(rename = "Teredo")]
     Teredo,
+    #[serde(rename = "CAPWAP")]
+    Capwap,
     /// Encrypted: no packet can be seen in it.
     #[serde(rename = "IPsec ESP")]
     Esp,
     /// Encrypted as well.
     #[serde(rename = "WireGuard")]
     WireGuard,
+    /// Encrypted, or with a frame of IEEE 802.11.
+    #[serde(rename = "CAPWAP with 802.11 or DTLS")]
+    CapwapClosed,
 }
 
 impl Encapsulation {
-    /// The name of an encryption whose packets cannot be seen; `None` of others.
+    /// The name of an encapsulation whose packets are never seen, as it is encrypted or not understood; `None` of others.
     #[must_use]
-    pub fn encryption(self) -> Option<&'static str> {
+    pub fn closed(self) -> Option<&'static str> {
         match self {
             Self::Esp => Some("IPsec ESP"),
             Self::WireGuard => Some("WireGuard"),
+            Self::CapwapClosed => Some("CAPWAP with 802.11 or DTLS"),
             _ => None,
         }
     }
 }
 
-/// An encapsulation with ethertype and offset of what is in it; `None` where that is encrypted.
+/// An encapsulation with ethertype and offset of what is in it; `None` where that is not seen.
 pub(super) type Step = (Encapsulation, Option<(u16, usize)>);
 
 const MPLS: u16 = 0x8847;

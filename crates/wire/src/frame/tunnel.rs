@@ -79,7 +79,10 @@ pub fn is_bare_datagram(datagram: &[u8]) -> bool {
     let Some((header, payload)) = datagram.split_first_chunk::<UDP>() else { return true };
     let port = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
     let is_known = |port| {
-        matches!(port, 1701 | 2152 | 3544 | 4341 | 4500 | 4754 | 4789 | 4790 | 6081 | 6635 | 8472)
+        matches!(
+            port,
+            1701 | 2152 | 3544 | 4341 | 4500 | 4754 | 4789 | 4790 | 5247 | 6081 | 6635 | 8472
+        )
     };
     let is_form = matches!(payload, [1..=4 | 8, 0, 0, 0, ..]);
     !is_known(port(0)) && !is_known(port(2)) && !is_form
@@ -103,6 +106,7 @@ fn datagram(packet: &[u8], at: usize) -> Option<Step> {
             (2152, _) | (_, 2152) => into(Encapsulation::GtpU, gtp(packet, payload, length)),
             (1701, _) | (_, 1701) => into(Encapsulation::L2tp, l2tp(packet, payload, length)),
             (3544, _) | (_, 3544) => into(Encapsulation::Teredo, teredo(packet, payload, length)),
+            (5247, _) | (_, 5247) => capwap(packet, payload),
             // A security parameter index of 0 is for messages of IKE (RFC 3948).
             (4500, _) | (_, 4500) if length > UDP && be32(packet, payload)? != 0 => {
                 Some((Encapsulation::Esp, None))
@@ -217,6 +221,30 @@ fn l2tp3(packet: &[u8], at: usize, most: usize) -> Option<(u16, usize)> {
         let whole = is_ethernet(packet, offset, most).then(|| ethernet(packet, offset));
         whole.unwrap_or_else(|| sure_ip(packet, offset, most))
     })
+}
+
+/// RFC 5415 section 4.3: a header of as many words as it says, and a frame of 802.3, or its first part. A frame of the radio
+/// (T) and DTLS are not looked into; a keepalive (K) has none, and later parts (F) nothing that tells.
+fn capwap(packet: &[u8], at: usize) -> Option<Step> {
+    const DTLS: u32 = 0x0100_0000;
+    const RADIO_FRAME: u32 = 0x100;
+    const FRAGMENT: u32 = 0x80;
+    const KEEPALIVE: u32 = 0x08;
+    let (word, part) = (be32(packet, at)?, be32(packet, at + 4)?);
+    let words = (word >> 19 & 0x1f) as usize;
+    let has = |bit: u32| word & bit != 0;
+    match word {
+        DTLS => Some((Encapsulation::CapwapClosed, None)),
+        _ if word > DTLS
+            || words < 2
+            || has(KEEPALIVE)
+            || (has(FRAGMENT) && part & 0xfff8 != 0) =>
+        {
+            None
+        }
+        _ if has(RADIO_FRAME) => Some((Encapsulation::CapwapClosed, None)),
+        _ => Some((Encapsulation::Capwap, Some(ethernet(packet, at + 4 * words)?))),
+    }
 }
 
 fn sure_ip(packet: &[u8], at: usize, most: usize) -> Option<(u16, usize)> {

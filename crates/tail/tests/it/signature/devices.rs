@@ -204,10 +204,31 @@ fn tunnels(devices: &mut Devices) {
     }
 }
 
+/// Extension headers that nodes on the way add and remove. A router to the segments writes the next one into the header.
+fn extensions(devices: &mut Devices) {
+    let by_hop = (0, vec![0, 0, 5, 2, 0, 0, 1, 0]);
+    let options = (60, vec![0, 0, 0x31, 4, 1, 2, 3, 4]);
+    let routing = (43, vec![0, 0, 3, 0, 0, 0, 0, 0]);
+    let segments = [vec![0, 0, 4, 1, 1, 0, 0, 0], v6().destination.to_vec(), vec![9; 16]].concat();
+    let routed = Ipv6 { destination: [9; 16], ..v6() };
+    for (name, to, extensions) in [
+        ("hop-by-hop options", v6(), vec![by_hop.clone()]),
+        ("destination options", v6(), vec![options.clone()]),
+        ("a routing header", v6(), vec![routing]),
+        ("segments", routed.clone(), vec![(43, segments.clone())]),
+        ("several", routed, vec![by_hop, (43, segments), options]),
+    ] {
+        let with = Ipv6 { extensions, ..to };
+        devices.add(name, TUNNEL, &v6().frame(), &with.frame());
+        let tunnel = Ipv4::new(UDP, vxlan(&with.frame())).frame();
+        devices.add("the same in a tunnel", TUNNEL, &v6().frame(), &tunnel);
+    }
+}
+
 #[test]
 fn a_packet_is_recognised_behind_every_device() {
     let mut devices = Devices::default();
-    for add in [switches, routers, padding, options, translators, markers, tunnels] {
+    for add in [switches, routers, padding, options, translators, markers, tunnels, extensions] {
         add(&mut devices);
     }
     for Device { name, rewrites, before, after } in devices.0 {

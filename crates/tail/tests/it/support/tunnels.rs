@@ -200,6 +200,12 @@ pub(crate) fn of_frame(frame: &[u8]) -> Vec<Wrapped> {
             let header = [2, 0, 0x65, 0x58, 0, 0, 7, 0, 0xff, 0xff, 0x80, 1, 9, 9, 9, 9];
             in_udp(6081, &joined(&[&header, frame]))
         }),
+        wrapped(&[Capwap], in_udp(5247, &joined(&[&[0, 0x10, 2, 0, 0, 0, 0, 0], frame]))),
+        wrapped(&[Capwap], {
+            // With the address of the radio, and the first part of a frame.
+            let header = [0, 0x20, 2, 0x90, 0, 9, 0, 0, 6, 2, 0, 0, 0, 0, 9, 0];
+            in_udp(5247, &joined(&[&header, frame]))
+        }),
         wrapped(&[Gre, Vxlan], in_gre(0, IPV4, &in_ip(UDP, &vxlan(frame))[14..])),
         wrapped(&[Vxlan, Gre], in_ip(UDP, &vxlan(&in_gre(0, 0x6558, frame)))),
     ]
@@ -239,6 +245,9 @@ pub(crate) fn encrypted() -> Vec<Wrapped> {
         wrapped(&[WireGuard], in_udp(51_820, &data)),
         wrapped(&[WireGuard], in_udp(33_333, &request)),
         wrapped(&[Macsec], ethernet(&[], 0x88e5, &[&[0x0c], [9; 60].as_slice()].concat())),
+        // A frame of the radio, and DTLS.
+        wrapped(&[CapwapClosed], in_udp(5247, &[&[0, 0x10, 3, 0], [0x88; 60].as_slice()].concat())),
+        wrapped(&[CapwapClosed], in_udp(5247, &[&[1, 0, 0, 0], [0x17; 60].as_slice()].concat())),
     ]
 }
 
@@ -265,6 +274,10 @@ pub(crate) fn none(frame: &[u8]) -> Vec<Vec<u8>> {
         in_udp(1701, &joined(&[&[0xc8, 2, 0, 12, 0, 1, 0, 0], &frame[14..]])),
         in_udp(6081, &joined(&[&[0, 0x80, 0x65, 0x58, 0, 0, 7, 0], frame])),
         in_udp(4500, &joined(&[&[0; 4], frame])),
+        // A keepalive, a later part of a frame, and no header.
+        in_udp(5247, &joined(&[&[0, 0x10, 2, 8, 0, 0, 0, 0], frame])),
+        in_udp(5247, &joined(&[&[0, 0x10, 2, 0x80, 0, 9, 0, 8], frame])),
+        in_udp(5247, frame),
         in_udp(4500, &[0xff]),
         ethernet(&[], 0x8863, &joined(&[&[0x11, 9, 0, 0, 0, 0], frame])),
         ethernet(&[], 0x8864, &joined(&[&[0x12, 0, 0, 9, 0, 9, 0, 0x21], &frame[14..]])),
