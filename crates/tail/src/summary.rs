@@ -336,6 +336,11 @@ pub fn grouped(count: u64) -> String {
     groups.join(",")
 }
 
+/// A count of things with their name.
+pub(crate) fn counted(count: u64, name: &str) -> String {
+    format!("{} {name}{}", grouped(count), if count == 1 { "" } else { "s" })
+}
+
 /// A time since 1970 as date and time of UTC, to the second; 0 stays so, since it stands for no time.
 pub(crate) fn utc(stamp_ns: i64) -> String {
     const DAY_S: i64 = 86_400;

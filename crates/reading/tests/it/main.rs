@@ -4,8 +4,10 @@
 mod analysis;
 mod compressed;
 mod directions;
+mod few;
 mod formats;
 mod frames;
+mod merged;
 mod mirrored;
 mod repeated;
 mod source;

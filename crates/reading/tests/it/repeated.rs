@@ -5,6 +5,7 @@ use crate::frames::{
     warning,
 };
 use tailtrim_tail::analysis::Options;
+use tailtrim_tail::signature::Rewrites;
 
 const PACKETS: u32 = 1_200;
 
@@ -238,6 +239,42 @@ fn identical_frames_are_named_and_matched_in_their_order() {
     let told = warning(&found, "in_order");
     assert!(!told.invalidates && found.signature.in_order, "{}", told.text);
     assert_eq!(explained(&found), [""; 0]);
+}
+
+/// Behind NAT, frames that are alike on each side are not alike on both.
+#[test]
+fn identical_frames_behind_nat_take_a_mask_as_well() {
+    let rewrites = Rewrites { nat: true, ..Rewrites::default() };
+    for (late_ns, apart) in [(0, false), (-90 * US, true)] {
+        let mut taps = identical(PACKETS);
+        let translated = Packet { source: [203, 0, 113, 5], ..alike().routed() };
+        for (stamp_ns, frame) in &mut taps[1] {
+            *stamp_ns += late_ns;
+            *frame = translated.frame();
+        }
+        let found = summary(&taps, &options());
+        let told = warning(&found, "identical");
+        assert!(
+            told.invalidates && told.text.contains("agree in all but addresses and ports"),
+            "{}",
+            told.text
+        );
+        assert!(told.text.contains("--mask nat --in-order the n-th that leaves"), "{}", told.text);
+        // Their order alone matches nothing.
+        let found = summary(&taps, &Options { in_order: true, ..options() });
+        let text = &warning(&found, "no_samples").text;
+        assert!(!text.contains("No other masking"), "{text}");
+        assert!(
+            text.contains("1,200 of them agree in all but addresses and ports, but repeat"),
+            "{text}"
+        );
+        assert!(text.contains("--mask nat --in-order"), "{text}");
+        let found = summary(&taps, &Options { in_order: true, rewrites, ..options() });
+        assert_eq!(found.samples, u64::from(PACKETS));
+        // As it says, the mask alone is enough where each leaves before the next one enters.
+        let found = summary(&taps, &Options { rewrites, ..options() });
+        assert_eq!(found.samples, if apart { u64::from(PACKETS) } else { 0 });
+    }
 }
 
 #[test]

@@ -7,14 +7,14 @@ use crate::frames::{
 use tailtrim_tail::analysis::Options;
 use tailtrim_tail::signature::Rewrites;
 
-const PACKETS: u32 = 1_500;
+pub(crate) const PACKETS: u32 = 1_500;
 
-fn entered_ns(number: u32) -> i64 {
+pub(crate) fn entered_ns(number: u32) -> i64 {
     T0 + i64::from(number) * 40 * US
 }
 
 /// Packets that a device passes on in some microseconds, as it changes them.
-fn passed(
+pub(crate) fn passed(
     seed: u64,
     enters: impl Fn(u32) -> Packet,
     leaves: impl Fn(u32, Packet) -> Packet,
@@ -153,6 +153,53 @@ fn a_translation_between_versions_of_ip_is_named() {
     assert!(text.contains("those of one side are IPv6, those of the other IPv4 (NAT64)"), "{text}");
 }
 
+/// Nodes on the way add routing headers, and change the destination to the first segment.
+#[test]
+fn extension_headers_on_one_side_are_told_and_matched() {
+    let mut taps = [Vec::new(), Vec::new()];
+    for number in 0..PACKETS {
+        let payload = udp(number).payload;
+        let header = |more: u8, next, limit, last| {
+            let head = [0x60, 0, 0, 0, 0, payload.len() as u8 + more, next, limit];
+            [&[2; 12], &[0x86, 0xdd][..], &head, &[0xfd; 16], &[last; 16]].concat()
+        };
+        let segments = [&[17, 4, 4, 1, 1, 0, 0, 0][..], &[0xfc; 16], &[0xfe; 16]].concat();
+        let entered = [header(0, 17, 64, 0xfc), payload.clone()].concat();
+        let left = [header(40, 43, 63, 0xfe), segments, payload.clone()].concat();
+        taps[0].push((entered_ns(number), entered));
+        taps[1].push((entered_ns(number) + 5 * US, left));
+    }
+    let text = warning(&summary(&taps, &options()), "masked").text.clone();
+    let told = "agree in all but extension headers of IPv6: --mask tunnel matches them";
+    assert!(text.ends_with(told), "{text}");
+    let rewrites = Rewrites { tunnel: true, ..Rewrites::default() };
+    let found = summary(&taps, &Options { rewrites, ..options() });
+    assert_eq!((found.samples, explained(&found)), (u64::from(PACKETS), vec![]));
+}
+
+/// Encryption and frames of a radio hide packets. CAPWAP may carry Ethernet.
+#[test]
+fn a_tunnel_that_hides_packets_is_named() {
+    let in_capwap = |second: u8| {
+        move |_: u32, packet: Packet| {
+            let inner = [&[0, 0x10, second, 0, 0, 0, 0, 0][..], &packet.frame()].concat();
+            Packet::new(17, datagram([50_000, 5_247], &inner))
+        }
+    };
+    let taps = passed(23, udp, in_capwap(3));
+    let text = warning(&summary(&taps, &options()), "no_samples").text.clone();
+    assert!(text.contains("Those of one side are in CAPWAP with 802.11 or DTLS"), "{text}");
+    let text = warning(&summary(&passed(24, udp, in_capwap(2)), &options()), "masked").text.clone();
+    assert!(text.ends_with("--mask tunnel matches them"), "{text}");
+    let taps = passed(25, udp, |number, packet| Packet {
+        protocol: 50,
+        payload: body(!number, 90),
+        ..packet
+    });
+    let text = warning(&summary(&taps, &options()), "no_samples").text.clone();
+    assert!(text.contains("in IPsec ESP, where no bytes identify them"), "{text}");
+}
+
 /// Clocks that are further apart than the window hide which masking matches.
 #[test]
 fn a_masking_is_told_although_the_clocks_are_apart() {
@@ -239,126 +286,6 @@ fn numbers_that_agree_by_chance_explain_nothing() {
         });
         assert_eq!(explained(&summary(&taps, &options())), [""; 0], "{seed}");
     }
-}
-
-/// Segments of a stream, of which four are one frame where the kernel merges them.
-fn stream(parts: u32) -> Packets {
-    let data = |number: u32| body(number, 1_448);
-    let whole = |number: u32| (0..parts).flat_map(|part| data(number + part)).collect::<Vec<_>>();
-    let starts = (0..800).step_by(parts as usize);
-    starts
-        .map(|number| {
-            let payload = segment(number * 1_448, &whole(number));
-            (entered_ns(number), Packet { ident: number as u16, ..Packet::new(6, payload) }.frame())
-        })
-        .collect()
-}
-
-#[test]
-fn offload_is_told_with_its_side() {
-    let later = |packets: Packets| {
-        packets.into_iter().map(|(ns, frame)| (ns + 200 * US, frame)).collect::<Packets>()
-    };
-    let found = summary(&[stream(1), later(stream(4))], &options());
-    let told = warning(&found, "offload");
-    assert!(
-        told.text.starts_with("800 ingress packets are parts of 200 longer egress frames"),
-        "{}",
-        told.text
-    );
-    assert!(
-        told.text.contains("ethtool -K IFACE gro off lro off tso off gso off") && told.invalidates
-    );
-    let found = summary(&[stream(5), later(stream(1))], &options());
-    let text = &warning(&found, "offload").text;
-    assert!(
-        text.starts_with("800 egress packets are parts of 160 longer ingress frames"),
-        "{text}"
-    );
-    // The same frames on both sides are not merged by the taps.
-    assert_eq!(explained(&summary(&[stream(4), later(stream(4))], &options())), [""; 0]);
-}
-
-#[test]
-fn merged_datagrams_are_told() {
-    let data = |number: u32| body(number, 1_200);
-    let frame = |number: u32, data: &[u8]| {
-        Packet { ident: number as u16, ..Packet::new(17, datagram([1, 2], data)) }.frame()
-    };
-    let parts = (0..300).map(|number| (entered_ns(number), frame(number, &data(number)))).collect();
-    let whole = (0..300)
-        .step_by(3)
-        .map(|number| {
-            let data = (number..number + 3).flat_map(data).collect::<Vec<_>>();
-            (entered_ns(number) + 200 * US, frame(number, &data))
-        })
-        .collect();
-    let found = summary(&[parts, whole], &options());
-    let text = &warning(&found, "offload").text;
-    assert!(
-        text.starts_with("300 ingress packets are parts of 100 longer egress frames"),
-        "{text}"
-    );
-}
-
-#[test]
-fn fragments_are_told_and_the_first_of_them_can_be_matched() {
-    let whole = |number: u32| Packet {
-        ident: number as u16,
-        ..Packet::new(17, datagram([1, 2], &body(number, 1_600)))
-    };
-    let mut taps = [Vec::new(), Vec::new()];
-    for number in 0..400 {
-        let packet = whole(number);
-        taps[0].push((entered_ns(number), packet.frame()));
-        let routed = packet.routed();
-        let (first, second) = packet.payload.split_at(1_200);
-        let left_ns = entered_ns(number) + 9 * US;
-        taps[1].push((
-            left_ns,
-            Packet { fragment: 0x2000, payload: first.to_vec(), ..routed.clone() }.frame(),
-        ));
-        taps[1].push((
-            left_ns + US,
-            Packet { fragment: 150, payload: second.to_vec(), ..routed }.frame(),
-        ));
-    }
-    let found = summary(&taps, &options());
-    let told = warning(&found, "fragments");
-    assert!(
-        told.text.starts_with("800 egress packets are fragments of 400 ingress packets"),
-        "{}",
-        told.text
-    );
-    let typed = told.text.split("--signature ").nth(1).unwrap().split(' ').next().unwrap();
-    let selection = Some(typed.parse().unwrap());
-    let found = summary(&taps, &Options { selection, ..options() });
-    assert_eq!((found.ingress.matched, found.latency_ns.max), (400, Some(9 * US)));
-}
-
-#[test]
-fn fragments_of_ipv6_are_told() {
-    // With an extension header only fragments have an identification, and all behind it is elsewhere.
-    let frame = |limit: u8, next: u8, payload: &[u8]| {
-        let head = [0x60, 0, 0, 0, (payload.len() >> 8) as u8, payload.len() as u8, next, limit];
-        let ends = [[0xfd; 16], [0xfc; 16]].concat();
-        [&[2; 12], &[0x86, 0xdd][..], &head, &ends, payload].concat()
-    };
-    let mut taps = [Vec::new(), Vec::new()];
-    for number in 0..100 {
-        let whole = datagram([1, 2], &body(number, 1_392));
-        taps[0].push((entered_ns(number), frame(64, 17, &whole)));
-        let (first, second) = whole.split_at(1_000);
-        for (offset_and_more, part, at_ns) in [(1_u16, first, 9 * US), (1_000, second, 10 * US)] {
-            let [high, low] = offset_and_more.to_be_bytes();
-            let part = [&[17, 0, high, low, 0, 0, 0, number as u8], part].concat();
-            taps[1].push((entered_ns(number) + at_ns, frame(63, 44, &part)));
-        }
-    }
-    let found = summary(&taps, &options());
-    let text = &warning(&found, "fragments").text;
-    assert!(text.starts_with("200 egress packets are fragments of 100 ingress packets"), "{text}");
-    assert!(text.ends_with("raise the MTU"), "{text}");
 }
 
 /// Routers and hosts make no packet another one.

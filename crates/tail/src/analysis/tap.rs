@@ -284,7 +284,7 @@ impl<C: DerefMut<Target: Source>> Tap<C> {
         self.quiet_until_ns = self.source.quiet_until_ns().saturating_add(self.shift_ns);
         self.packets += self.batch.len() as u64;
         let mut last_ns = self.last_ns;
-        let mut odd = self.shift_ns != 0 || !self.clock.is_empty() || signer.has_selection();
+        let mut odd = self.shift_ns != 0 || !self.clock.is_empty();
         self.batch_bytes = 0;
         for record in &self.batch {
             // Backwards, or far ahead: one comparison tells both.

@@ -25,6 +25,7 @@ pub(super) fn warnings(run: &Findings, options: &Options, latencies: &Ranked) ->
     }
     warnings.add_tap("ingress", &run.taps.ingress, run.ingress.packets, run.unstamped[0]);
     warnings.add_tap("egress", &run.taps.egress, run.egress.packets, run.unstamped[1]);
+    warnings.add_short(run, options);
     warnings.add_packets(run, options);
     warnings.add_in_order(run, options);
     warnings.add_without_samples(run);
@@ -102,14 +103,26 @@ impl Warnings {
                 grouped(tap.misplaced),
             ),
         );
-        self.add(
-            "short_signature",
-            tap.short_signatures,
-            format!(
-                "{} {side} frames were cut so short that they may not match; record with a longer snap length",
-                grouped(tap.short_signatures),
-            ),
-        );
+    }
+
+    /// Warns of frames of which too little is there to be signed.
+    fn add_short(&mut self, run: &Findings, options: &Options) {
+        // Packets in a tunnel may be cut in frames that are whole.
+        let or = if options.rewrites.tunnel {
+            ", or let the tunnel carry more of each packet"
+        } else {
+            ""
+        };
+        for (side, tap) in [("ingress", &run.taps.ingress), ("egress", &run.taps.egress)] {
+            self.add(
+                "short_signature",
+                tap.short_signatures,
+                format!(
+                    "{} {side} frames were cut so short that they may not match; record with a longer snap length{or}",
+                    grouped(tap.short_signatures),
+                ),
+            );
+        }
     }
 
     /// Warns of packets that are set aside, ambiguous, lost within the trim, or with a negative latency.

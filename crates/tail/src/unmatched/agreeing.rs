@@ -25,8 +25,15 @@ const FEWEST_BYTES: usize = 8;
 const RANGES: usize = 3;
 const BYTES: usize = 64;
 
+/// Bytes to be signed instead.
+pub(super) struct Agreeing {
+    pub(super) selection: Selection,
+    /// So few packets agree that not the bytes tell them, but all that they carry.
+    pub(super) few: bool,
+}
+
 /// Bytes to be signed instead, where some make pairs that are none of chance.
-pub(super) fn selection(sides: Sides<'_>, window: Window) -> Option<Selection> {
+pub(super) fn bytes(sides: Sides<'_>, window: Window, first: &[Vec<Frame>; 2]) -> Option<Agreeing> {
     // A selection counts from the start of the frame: only frames of one shape on both sides have the same bytes there.
     let lost = alike(sides.lost);
     let unmatched = alike(sides.unmatched);
@@ -40,17 +47,20 @@ pub(super) fn selection(sides: Sides<'_>, window: Window) -> Option<Selection> {
         .step_by(STEP)
         .map(|at| sides.pairs_of(chunks(&lost, at), chunks(&unmatched, at), window))
         .filter(|found| sides.are_no_chance(found))
-        .max_by_key(|found| found.pairs.len())?;
+        .max_by_key(|found| found.pairs.len());
+    let few = seed.is_none();
+    let seed = seed.or_else(|| sides.carrying(window, first))?;
     let agree: Vec<bool> = (0..length).map(|at| at >= start && sides.agree_at(&seed, at)).collect();
     let mut ranges = runs(&agree, &rewritten(&lost[0]));
     // Those in which packets differ from each other identify them, the more the better.
-    ranges.retain(|range| range.len() >= SHORTEST && varies(&lost, range.clone()));
+    let others = if few { alike(&first[0]) } else { lost };
+    ranges.retain(|range| range.len() >= SHORTEST && varies(&others, range.clone()));
     ranges.sort_by_key(|range| std::cmp::Reverse(range.len()));
     ranges.truncate(RANGES);
     ranges.iter_mut().for_each(|range| range.end = range.end.min(range.start + BYTES));
     ranges.sort_by_key(|range| range.start);
     let bytes: usize = ranges.iter().map(Range::len).sum();
-    (bytes >= FEWEST_BYTES).then(|| Selection::of(ranges))
+    (bytes >= FEWEST_BYTES).then(|| Agreeing { selection: Selection::of(ranges), few })
 }
 
 /// The first frames that have the headers of most of them.
@@ -96,7 +106,7 @@ fn runs(agree: &[bool], rewritten: &[Range<usize>]) -> Vec<Range<usize>> {
 }
 
 fn varies(frames: &[Frame], range: Range<usize>) -> bool {
-    let mut bytes = frames.iter().map(|frame| &frame.head[range.clone()]);
+    let mut bytes = frames.iter().filter_map(|frame| frame.head.get(range.clone()));
     let first = bytes.next();
     bytes.any(|bytes| Some(bytes) != first)
 }

@@ -1,10 +1,11 @@
 //! Which masking would match lost with unmatched packets.
 
+use super::agreeing::{self, Agreeing};
 use super::pairing::distinct;
-use super::{Frame, HEAD, Sides, agreeing};
+use super::{Frame, HEAD, Sides};
 use crate::analysis::Options;
 use crate::signature::{Rewrites, Signed, Signer};
-use crate::summary::{Warning, grouped};
+use crate::summary::{Warning, counted, grouped};
 
 /// A masking with more options must match this many times as many packets.
 const WORTH_AN_OPTION: f64 = 1.05;
@@ -12,15 +13,20 @@ const WORTH_AN_OPTION: f64 = 1.05;
 /// Packets that the present signature tells apart, of which another one must keep this part.
 const KEPT_APART: f64 = 0.99;
 
+/// Bytes of an IPv6 header without extensions.
+const IPV6_HEADER: usize = 40;
+
 /// Another way to sign.
-struct Candidate {
+pub(super) struct Candidate {
     /// Count of options.
     options: usize,
     /// Fields in which packets differ, or bytes in which they agree, in words.
-    agreement: String,
+    pub(super) agreement: String,
     /// Options to type.
-    typed: String,
-    signer: Signer,
+    pub(super) typed: String,
+    pub(super) signer: Signer,
+    /// Fields in which even a few packets that carry the same may differ.
+    rewrites: Option<Rewrites>,
     /// It signs so little that only numbers tell it from chance.
     small: bool,
 }
@@ -28,86 +34,111 @@ struct Candidate {
 /// The masking that matches most packets with the fewest options, where one does.
 pub(super) fn warning(
     sides: Sides<'_>,
-    first: &[Frame],
+    first: &[Vec<Frame>; 2],
     signer: &Signer,
     options: &Options,
 ) -> Option<Warning> {
     let mut best: Option<(usize, Candidate)> = None;
-    let apart = distinct(first, signer) as f64 * KEPT_APART;
+    let apart = distinct(&first[0], signer) as f64 * KEPT_APART;
     let mut consider = |candidate: Candidate| {
         let found = sides.pairs(&candidate.signer, options.window);
         let count = found.pairs.len();
+        let small = candidate.small;
         let more = best.as_ref().is_none_or(|(fewer, before)| {
-            let worth = candidate.options > before.options || candidate.small;
+            let worth = candidate.options > before.options || small;
             count as f64 > *fewer as f64 * if worth { WORTH_AN_OPTION } else { 1.0 }
         });
-        let certain = sides.are_no_chance(&found) || (!candidate.small && sides.are_all(&found));
-        if more && certain && distinct(first, &candidate.signer) as f64 >= apart {
+        let key = |frame: &Frame| candidate.signer.sign(frame.link, &frame.head).signature;
+        let certain = sides.are_no_chance(&found)
+            || (!small && sides.are_all(&found))
+            || candidate.rewrites.is_some_and(|masked| sides.are_same(&found, key, masked, first));
+        if more && certain && distinct(&first[0], &candidate.signer) as f64 >= apart {
             best = Some((count, candidate));
         }
     };
     rewrites(sides, options).into_iter().for_each(&mut consider);
-    if let Some(selection) = agreeing::selection(sides, options.window) {
+    if let Some(Agreeing { selection, few }) = agreeing::bytes(sides, options.window, first) {
         consider(Candidate {
             options: 1,
             agreement: format!("agree in the bytes {selection}"),
             typed: format!("--signature {selection}"),
             signer: Signer::of_selection(selection),
+            rewrites: few.then(|| Rewrites { nat: true, ..Rewrites::default() }),
             small: true,
         });
     }
     let (count, Candidate { agreement, typed, .. }) = best?;
-    let packets = grouped(count as u64);
-    let text =
-        format!("{packets} lost and {packets} unmatched packets {agreement}: {typed} matches them");
+    let (lost, packets) = (grouped(count as u64), counted(count as u64, "unmatched packet"));
+    let text = format!("{lost} lost and {packets} {agreement}: {typed} matches them");
     Some(super::warning("masked", count, text))
 }
 
+/// The masking that makes most packets alike that are not alike as they are signed now, but repeat, so that only their order says
+/// which is which: how many, and the masking.
+pub(super) fn in_order(sides: Sides<'_>, options: &Options) -> Option<(usize, Candidate)> {
+    let candidates = rewrites(sides, options).into_iter();
+    let counts = candidates.map(|candidate| (sides.common(&candidate.signer), candidate));
+    let most = |best: Option<(usize, Candidate)>, next: (usize, Candidate)| match best {
+        Some(best) if next.0 as f64 <= best.0 as f64 * WORTH_AN_OPTION => Some(best),
+        _ => Some(next).filter(|(count, _)| *count > 0),
+    };
+    counts.fold(None, most)
+}
+
 /// All sets of rewritten fields that contain the present ones, fewest first.
-fn rewrites(sides: Sides<'_>, options: &Options) -> Vec<Candidate> {
+pub(super) fn rewrites(sides: Sides<'_>, options: &Options) -> Vec<Candidate> {
     let Rewrites { nat, tos, tunnel } = options.rewrites;
     let now = [nat, tos, tunnel];
-    let names = ["nat", "tos", "tunnel"];
-    let fields = ["addresses and ports", "ToS (DSCP and ECN)", "a tunnel around them"];
+    let selected = options.selection.is_some();
     let mut candidates: Vec<Candidate> = (0..8_u8)
         .map(|set| [0, 1, 2].map(|bit| set >> bit & 1 == 1))
         .filter(|set| set.iter().zip(now).all(|(&then, now)| then || !now))
-        .filter(|set| options.selection.is_some() || *set != now)
+        .filter(|set| selected || *set != now)
         .map(|set| {
-            let chosen = |texts: [&'static str; 3], of: [bool; 3]| {
-                texts
-                    .into_iter()
-                    .zip(of)
-                    .filter(|(_, is)| *is)
-                    .map(|(text, _)| text)
-                    .collect::<Vec<_>>()
-            };
-            let added = [0, 1, 2].map(|bit| set[bit] && !now[bit]);
             let [nat, tos, tunnel] = set;
-            let masks = chosen(names, set);
-            let (agreement, typed) = if masks.is_empty() {
-                (
-                    "have the same default signature".to_owned(),
-                    "without --signature tailtrim".to_owned(),
-                )
-            } else {
-                let masks: Vec<String> =
-                    masks.iter().map(|mask| format!("--mask {mask}")).collect();
-                (
-                    format!("agree in all but {}", chosen(fields, added).join(" and ")),
-                    masks.join(" "),
-                )
+            let masks = chosen(["--mask nat", "--mask tos", "--mask tunnel"], set);
+            let added = chosen(sides.fields(), [0, 1, 2].map(|bit| set[bit] && !now[bit]));
+            let typed = match (masks.is_empty(), selected) {
+                (true, _) => "without --signature tailtrim".to_owned(),
+                (false, true) => format!("{} without --signature", masks.join(" ")),
+                (false, false) => masks.join(" "),
             };
-            let signer = sides.limited(Signer::new(Rewrites { nat, tos, tunnel }));
+            let agreement = if added.is_empty() {
+                "have the same default signature".to_owned()
+            } else {
+                format!("agree in all but {}", added.join(" and "))
+            };
+            let rewrites = Rewrites { nat, tos, tunnel };
+            let signer = sides.limited(Signer::new(rewrites));
             let count = set.iter().filter(|is| **is).count();
-            Candidate { options: count, agreement, typed, signer, small: false }
+            let rewrites = Some(rewrites);
+            Candidate { options: count, agreement, typed, signer, rewrites, small: false }
         })
         .collect();
     candidates.sort_by_key(|candidate| candidate.options);
     candidates
 }
 
+fn chosen(texts: [&'static str; 3], of: [bool; 3]) -> Vec<&'static str> {
+    texts.into_iter().zip(of).filter(|(_, is)| *is).map(|(text, _)| text).collect()
+}
+
 impl Sides<'_> {
+    /// The fields that each mask leaves out, in words.
+    fn fields(&self) -> [&'static str; 3] {
+        let is_extended = |frame: &&Frame| {
+            let innermost = frame.innermost().map(|(_, _, layers)| layers);
+            innermost.is_some_and(|one| one.v6 && !one.fragment && one.payload > IPV6_HEADER)
+        };
+        let sides = [self.lost, self.unmatched].into_iter();
+        let extended = sides
+            .filter(|frames| frames.iter().filter(is_extended).count() * 2 > frames.len())
+            .count();
+        let around =
+            if extended > 0 { "extension headers of IPv6" } else { "a tunnel around them" };
+        ["addresses and ports", "ToS (DSCP and ECN)", around]
+    }
+
     /// A signer of what the snap length has left of all frames, as [`Terms`](crate::analysis::Terms) would limit it.
     fn limited(&self, signer: Signer) -> Signer {
         let frames = self.lost.iter().chain(self.unmatched);

@@ -5,6 +5,7 @@
 //! that merges segments, or a device that fragments, makes other packets of them: that is told, too.
 
 mod agreeing;
+mod content;
 mod fragments;
 mod maskings;
 mod offload;
@@ -18,6 +19,7 @@ use crate::directions::{Direction, Directions};
 use crate::matching::{Decided, Fate, Window};
 use crate::signature::{Signature, Signer};
 use crate::summary::{Summary, Taps, Warning, grouped};
+use maskings::{Candidate, in_order};
 use pairing::signatures;
 use std::collections::{HashMap, HashSet};
 use tailtrim_wire::frame::{self, Layers, Link, Walk};
@@ -31,7 +33,7 @@ const MOST: usize = 100_000;
 /// Fewer packets are lost before the first one leaves while a device asks for addresses.
 const FIRST_LOST: u64 = 32;
 
-/// Fewer packets than this explain nothing.
+/// Fewer packets than this explain nothing by their number.
 const FEWEST: usize = 3;
 
 /// The first packets that were lost and unmatched.
@@ -87,6 +89,12 @@ impl Frame {
     fn packet(&self) -> Option<(usize, Layers)> {
         let (ethertype, start) = self.link.payload(&self.head)?;
         Some((start, frame::layers(ethertype, self.head.get(start..)?)?))
+    }
+
+    /// Offsets of the start and the end of the innermost packet, and its layers, where it is IP.
+    fn innermost(&self) -> Option<(usize, usize, Layers)> {
+        let place = Walk::new(self.link, &self.head).last()?;
+        Some((place.start, place.end, place.layers?))
     }
 }
 
@@ -177,12 +185,14 @@ pub fn explain(mut kept: Kept, terms: &Terms, options: &Options, summary: &mut S
     kept.leave_out_copies(signer);
     let looked_at = Sides { lost: &kept.lost, unmatched: &kept.unmatched };
     let tried = looked_at.is_whole();
-    let first = &kept.first[0];
+    let first = &kept.first;
     let apart = || looked_at.apart(first, signer, options).filter(|_| summary.samples == 0);
-    let found = repeated::warning(&kept.first, signer, options, summary)
-        .into_iter()
-        .chain(looked_at.explained(first, signer, options).or_else(apart));
-    let mut found: Vec<Warning> = found.collect();
+    let mut explained = looked_at.explained(first, signer, options);
+    if explained.is_empty() {
+        explained.extend(apart());
+    }
+    let repeated = repeated::warning(first, signer, options, summary);
+    let mut found: Vec<Warning> = repeated.into_iter().chain(explained).collect();
     // Packets of another kind than those that this signature matches: with one for them, those are lost.
     let others = options.selection.is_some() && summary.samples > 0;
     for masked in found.iter_mut().filter(|one| others && one.code == "masked") {
@@ -200,21 +210,7 @@ pub fn explain(mut kept: Kept, terms: &Terms, options: &Options, summary: &mut S
     } else if tried
         && let Some(warning) = summary.warnings.iter_mut().find(|one| one.code == "no_samples")
     {
-        warning.text += &looked_at.encrypted().map_or_else(
-            || {
-                format!(
-                    " No other masking (nat, tos, tunnel) matches them, nor do bytes that are at the same place of the frames \
-                     on both sides{}",
-                    looked_at.translated(),
-                )
-            },
-            |name| {
-                format!(
-                    " Those of one side are encrypted ({name}): no bytes can identify them; capture both sides where they \
-                     are not"
-                )
-            },
-        );
+        warning.text += &looked_at.undecided(options);
     }
     summary.warnings.extend(found);
 }
@@ -269,16 +265,37 @@ impl Sides<'_> {
         !self.lost.is_empty() && !self.unmatched.is_empty()
     }
 
-    /// The encryption of nearly all packets of one side.
-    fn encrypted(&self) -> Option<&'static str> {
+    /// Says what is known of packets that nothing matches.
+    fn undecided(&self, options: &Options) -> String {
+        if let Some(name) = self.closed() {
+            return format!(
+                " Those of one side are in {name}, where no bytes identify them: capture both sides where they are not"
+            );
+        }
+        if let Some((count, Candidate { agreement, typed, .. })) = in_order(*self, options) {
+            return format!(
+                " {} of them {agreement}, but repeat, so that no bytes tell which is which: {}",
+                grouped(count as u64),
+                by_order(&typed),
+            );
+        }
+        format!(
+            " No other masking (nat, tos, tunnel) matches them, nor do bytes that tell them apart stand at the same place of the \
+             frames on both sides{}",
+            self.translated(),
+        )
+    }
+
+    /// The encapsulation that nearly all packets of one side are in, where they cannot be seen in it.
+    fn closed(&self) -> Option<&'static str> {
         [self.lost, self.unmatched].into_iter().find_map(|frames| {
-            let encryptions = frames.iter().filter_map(|frame| {
+            let names = frames.iter().filter_map(|frame| {
                 let places = Walk::new(frame.link, &frame.head);
-                places.filter_map(|place| place.encapsulation?.encryption()).last()
+                places.filter_map(|place| place.encapsulation?.closed()).last()
             });
-            let encryptions: Vec<&str> = encryptions.collect();
-            let first = encryptions.first().copied()?;
-            (encryptions.len() * 10 >= frames.len() * 9).then_some(first)
+            let names: Vec<&str> = names.collect();
+            let first = names.first().copied()?;
+            (names.len() * 10 >= frames.len() * 9).then_some(first)
         })
     }
 
@@ -295,24 +312,47 @@ impl Sides<'_> {
     }
 
     /// The masking that would match them if their clocks were not further apart than the window.
-    fn apart(&self, first: &[Frame], signer: &Signer, options: &Options) -> Option<Warning> {
+    fn apart(
+        &self,
+        first: &[Vec<Frame>; 2],
+        signer: &Signer,
+        options: &Options,
+    ) -> Option<Warning> {
         let window = Window { window_ns: i64::MAX / 4, early_ns: i64::MAX / 4 };
         let options = Options { window, ..options.clone() };
-        let mut found = maskings::warning(*self, first, signer, &options)?;
+        let found = maskings::warning(*self, first, signer, &options);
+        // Of a few packets, no clock is known.
+        let mut found = found.filter(|found| found.count >= FEWEST as u64)?;
         found.text +=
             " with --clock-fit, since the clocks of the taps are further apart than the window";
         Some(found)
     }
 
-    fn explained(&self, first: &[Frame], signer: &Signer, options: &Options) -> Option<Warning> {
+    /// Explains most of them: by a masking, or by other packets that they became.
+    fn explained(
+        &self,
+        first: &[Vec<Frame>; 2],
+        signer: &Signer,
+        options: &Options,
+    ) -> Vec<Warning> {
         if !self.is_whole() {
-            return None;
+            return Vec::new();
         }
-        fragments::warning(*self, options)
-            .or_else(|| offload::warning(*self))
-            .or_else(|| trailers::warning(*self, options.window))
-            .or_else(|| maskings::warning(*self, first, signer, options))
+        let became = fragments::warning(*self, options)
+            .or_else(|| offload::warning(*self, options))
+            .or_else(|| trailers::warning(*self, options.window));
+        let most = became.as_ref().map_or(0, |became| became.count);
+        let masked = maskings::warning(*self, first, signer, options);
+        masked.filter(|masked| masked.count > most).into_iter().chain(became).collect()
     }
+}
+
+/// Says how these options match packets that repeat.
+fn by_order(typed: &str) -> String {
+    format!(
+        "{typed} matches those that leave before the next one enters, {typed} --in-order the n-th that leaves with the n-th that \
+         entered, which sees neither a loss nor a change of the order"
+    )
 }
 
 /// A warning that no percentile is the device's.

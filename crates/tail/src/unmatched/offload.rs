@@ -1,12 +1,19 @@
-//! Segments that a NIC or kernel merges before it captures them, or cuts afterwards.
+//! Segments that a NIC or kernel merges before it captures them, or cuts afterwards, also behind NAT or in a tunnel.
 
-use super::{FEWEST, Frame, Sides};
-use crate::summary::{Warning, grouped};
+use super::{Frame, Sides};
+use crate::analysis::Options;
+use crate::summary::{Warning, counted, grouped};
 use std::collections::{HashMap, HashSet};
 use tailtrim_wire::frame::Transport;
 
-/// Bytes of a UDP payload by which the first part of a longer one is known.
+/// Bytes of a payload by which the first part of a longer one is known.
 const BEGIN: usize = 32;
+
+/// Fewest bytes that both captures have of a payload where addresses or ports do not agree.
+const LEAST_BEGIN: usize = 8;
+
+/// Fewer parts are no frame that was merged.
+const FEWEST: usize = 2;
 
 /// Header fields that all parts have in common: addresses and ports.
 type Flow = Vec<u8>;
@@ -20,85 +27,161 @@ struct Segment<'a> {
     /// Bytes of payload.
     length: u32,
     begin: &'a [u8],
+    /// Bytes of the frame.
+    frame: u32,
+    tunnelled: bool,
+}
+
+impl Segment<'_> {
+    /// Whether a longer frame begins as this one does.
+    fn begins(&self, longer: &Self) -> bool {
+        let both = self.begin.len().min(longer.begin.len());
+        self.length < longer.length
+            && self.sequence == longer.sequence
+            && both >= LEAST_BEGIN
+            && self.begin[..both] == longer.begin[..both]
+    }
+}
+
+/// Frames that are parts of longer ones.
+#[derive(Default)]
+struct Merged {
+    parts: usize,
+    /// Longer ones, and the bytes of the longest.
+    frames: usize,
+    longest: u32,
+    /// Addresses or ports, or tunnels differ, too.
+    nat: bool,
+    tunnel: bool,
 }
 
 /// The side of a tap that has longer frames than the other one, if their payloads are the same.
-pub(super) fn warning(sides: Sides<'_>) -> Option<Warning> {
-    let (lost, unmatched) = (sides.lost, sides.unmatched);
-    let of = |whole, parts| (merged(whole, parts), whole);
-    let at_egress = of(unmatched, lost);
-    let at_ingress = of(lost, unmatched);
-    let (((parts, frames), whole), long, short) = if at_egress.0.0 >= at_ingress.0.0 {
+pub(super) fn warning(sides: Sides<'_>, options: &Options) -> Option<Warning> {
+    let at_egress = merged(sides.unmatched, sides.lost);
+    let at_ingress = merged(sides.lost, sides.unmatched);
+    let (merged, long, short) = if at_egress.parts >= at_ingress.parts {
         (at_egress, "egress", "ingress")
     } else {
         (at_ingress, "ingress", "egress")
     };
-    let longest = whole.iter().map(|frame| frame.length).max()?;
-    (parts >= FEWEST).then(|| {
+    let masks = [
+        (merged.nat && !options.rewrites.nat, " --mask nat"),
+        (merged.tunnel && !options.rewrites.tunnel, " --mask tunnel"),
+    ];
+    let masks: String = masks.iter().filter(|(is, _)| *is).map(|(_, mask)| *mask).collect();
+    let and = if masks.is_empty() { String::new() } else { format!(", and analyse with{masks}") };
+    (merged.parts >= FEWEST).then(|| {
         let text = format!(
-            "{} {short} packets are parts of {} longer {long} frames (up to {} bytes): offload merges segments at the {long} \
-             tap, so that its frames are not those of the wire; capture there again after ethtool -K IFACE gro off lro off \
-             tso off gso off",
-            grouped(parts as u64),
-            grouped(frames as u64),
-            grouped(u64::from(longest)),
+            "{} {short} packets are parts of {} (up to {} bytes): offload merges segments at the {long} tap, so that its frames \
+             are not those of the wire; capture there again after ethtool -K IFACE gro off lro off tso off gso off{and}",
+            grouped(merged.parts as u64),
+            counted(merged.frames as u64, &format!("longer {long} frame")),
+            grouped(u64::from(merged.longest)),
         );
-        super::warning("offload", parts, text)
+        super::warning("offload", merged.parts, text)
     })
 }
 
-/// Frames that are parts of longer ones, and the number of these.
-fn merged(whole: &[Frame], parts: &[Frame]) -> (usize, usize) {
-    let mut streams: HashMap<Flow, Vec<(u32, u32)>> = HashMap::new();
-    let mut datagrams: HashMap<(Flow, &[u8]), u32> = HashMap::new();
-    for segment in whole.iter().filter_map(segment) {
-        match segment.transport {
-            Transport::Tcp => {
-                streams.entry(segment.flow).or_default().push((segment.sequence, segment.length));
-            }
-            Transport::Udp => {
-                datagrams.insert((segment.flow, segment.begin), segment.length);
+/// Frames that are parts of longer ones.
+fn merged(whole: &[Frame], parts: &[Frame]) -> Merged {
+    let [whole, parts] =
+        [whole, parts].map(|frames| frames.iter().filter_map(segment).collect::<Vec<_>>());
+    let mut merged = Merged::default();
+    merged.add_segments(of(&whole, Transport::Tcp), of(&parts, Transport::Tcp));
+    merged.add_datagrams(of(&whole, Transport::Udp), of(&parts, Transport::Udp));
+    merged
+}
+
+fn of<'a>(
+    segments: &'a [Segment<'a>],
+    transport: Transport,
+) -> impl Iterator<Item = &'a Segment<'a>> + Clone {
+    segments.iter().filter(move |segment| segment.transport == transport)
+}
+
+impl Merged {
+    /// Adds segments of TCP, which lie within the sequence numbers of a longer one. Behind NAT, the first part of one tells which
+    /// flow is which.
+    fn add_segments<'a>(
+        &mut self,
+        whole: impl Iterator<Item = &'a Segment<'a>>,
+        parts: impl Iterator<Item = &'a Segment<'a>> + Clone,
+    ) {
+        let mut streams: HashMap<&Flow, Vec<&Segment<'_>>> = HashMap::new();
+        let mut starts: HashMap<u32, Vec<&Segment<'_>>> = HashMap::new();
+        for segment in whole {
+            streams.entry(&segment.flow).or_default().push(segment);
+            starts.entry(segment.sequence).or_default().push(segment);
+        }
+        streams.values_mut().for_each(|stream| stream.sort_unstable_by_key(|one| one.sequence));
+        let mut flows: HashMap<&Flow, &Flow> = streams.keys().map(|flow| (*flow, *flow)).collect();
+        for part in parts.clone() {
+            let longer = starts.get(&part.sequence).into_iter().flatten();
+            if let Some(longer) = longer.into_iter().find(|longer| part.begins(longer)) {
+                flows.entry(&part.flow).or_insert(&longer.flow);
             }
         }
-    }
-    streams.values_mut().for_each(|stream| stream.sort_unstable());
-    let mut longer = HashSet::new();
-    let (mut count, mut datagrams_of, mut datagrams_there) = (0, 0, 0);
-    for part in parts.iter().filter_map(segment) {
-        match part.transport {
-            Transport::Tcp => {
-                let Some((flow, stream)) = streams.get_key_value(&part.flow) else { continue };
-                let behind = stream.partition_point(|(sequence, _)| *sequence <= part.sequence);
-                let Some(&(begin, length)) = behind.checked_sub(1).and_then(|at| stream.get(at))
-                else {
-                    continue;
-                };
-                let within = part.sequence - begin;
-                if part.length < length && within.saturating_add(part.length) <= length {
-                    count += 1;
-                    longer.insert((flow.clone(), begin));
-                }
-            }
-            Transport::Udp => {
-                datagrams_there += 1;
-                let key = (part.flow, part.begin);
-                if let Some(&length) = datagrams.get(&key)
-                    && key.1.len() == BEGIN
-                    && part.length < length
-                {
-                    // Only its first part has the same beginning.
-                    datagrams_of += length.div_ceil(part.length) as usize;
-                    longer.insert((key.0, longer.len() as u32));
-                }
+        let mut longer = HashSet::new();
+        for part in parts {
+            let Some(flow) = flows.get(&part.flow) else { continue };
+            let stream = &streams[flow];
+            let behind = stream.partition_point(|one| one.sequence <= part.sequence);
+            let Some(&whole) = behind.checked_sub(1).and_then(|at| stream.get(at)) else {
+                continue;
+            };
+            let within = part.sequence - whole.sequence;
+            if part.length < whole.length && within.saturating_add(part.length) <= whole.length {
+                self.parts += 1;
+                self.add(part, whole);
+                longer.insert((*flow, whole.sequence));
             }
         }
+        self.frames += longer.len();
     }
-    // A datagram that has only grown has no further parts.
-    if datagrams_of <= datagrams_there { (count + datagrams_of, longer.len()) } else { (count, 0) }
+
+    /// Adds datagrams, of which the first part has the same begin as the longer one.
+    fn add_datagrams<'a>(
+        &mut self,
+        whole: impl Iterator<Item = &'a Segment<'a>>,
+        parts: impl Iterator<Item = &'a Segment<'a>>,
+    ) {
+        let mut same_flow: HashMap<(&Flow, &[u8]), &Segment<'_>> = HashMap::new();
+        // Behind NAT, of a begin that is no other's.
+        let mut any_flow: HashMap<&[u8], Option<&Segment<'_>>> = HashMap::new();
+        for segment in whole.filter(|segment| segment.begin.len() == BEGIN) {
+            same_flow.insert((&segment.flow, segment.begin), segment);
+            let one = any_flow.entry(segment.begin);
+            one.and_modify(|one| *one = None).or_insert(Some(segment));
+        }
+        // By flow: parts of longer ones, longer ones, and parts that are there.
+        let mut counts: HashMap<&Flow, (usize, Vec<[&Segment<'_>; 2]>, usize)> = HashMap::new();
+        for part in parts {
+            let count = counts.entry(&part.flow).or_default();
+            count.2 += 1;
+            let longer = same_flow.get(&(&part.flow, part.begin)).copied();
+            let longer = longer.or_else(|| any_flow.get(part.begin).copied().flatten());
+            if let Some(longer) = longer.filter(|longer| part.length < longer.length) {
+                count.0 += longer.length.div_ceil(part.length) as usize;
+                count.1.push([part, longer]);
+            }
+        }
+        // A datagram that has only grown has no further parts.
+        for (parts, found, _) in counts.into_values().filter(|(parts, _, there)| parts <= there) {
+            self.parts += parts;
+            self.frames += found.len();
+            found.iter().for_each(|[part, longer]| self.add(part, longer));
+        }
+    }
+
+    fn add(&mut self, part: &Segment<'_>, longer: &Segment<'_>) {
+        self.longest = self.longest.max(longer.frame);
+        self.nat |= part.flow != longer.flow;
+        self.tunnel |= part.tunnelled != longer.tunnelled;
+    }
 }
 
 fn segment(frame: &Frame) -> Option<Segment<'_>> {
-    let (start, layers) = frame.packet()?;
+    let (start, _, layers) = frame.innermost()?;
     let packet = &frame.head[start..];
     let transport = layers.transport.filter(|_| !layers.fragment)?;
     let addresses = if layers.v6 { 8..40 } else { 12..20 };
@@ -117,5 +200,7 @@ fn segment(frame: &Frame) -> Option<Segment<'_>> {
         packet_len.checked_sub(layers.payload + header_len).filter(|length| *length > 0)?;
     let payload = header.get(header_len..).unwrap_or_default();
     let begin = &payload[..payload.len().min(BEGIN)];
-    Some(Segment { flow, transport, sequence, length: length as u32, begin })
+    let tunnelled = frame.start() != Some(start);
+    let (length, frame) = (length as u32, frame.length);
+    Some(Segment { flow, transport, sequence, length, begin, frame, tunnelled })
 }

@@ -52,6 +52,18 @@ impl Sides<'_> {
         Pairs { pairs, distinct: entered.len() }
     }
 
+    /// Packets that leave with the signature of one that entered, as far as each of these can be one of them.
+    pub(super) fn common(&self, signer: &Signer) -> usize {
+        let count = |frames: &[Frame]| {
+            let mut counts: HashMap<Signature, usize> = HashMap::new();
+            signatures(frames, signer).for_each(|one| *counts.entry(one).or_default() += 1);
+            counts
+        };
+        let left = count(self.unmatched);
+        let both = |(one, count): (Signature, usize)| left.get(&one).map_or(0, |of| count.min(*of));
+        count(self.lost).into_iter().map(both).sum()
+    }
+
     pub(super) fn latency_ns(&self, (lost, unmatched): (usize, usize)) -> i64 {
         self.unmatched[unmatched].stamp_ns.saturating_sub(self.lost[lost].stamp_ns)
     }

@@ -1,7 +1,8 @@
 //! Ingress packets of one signature: identical frames, or frames that differ in bytes that are not signed.
 
-use super::Frame;
+use super::maskings::{Candidate, in_order};
 use super::pairing::signatures;
+use super::{Frame, Sides, by_order};
 use crate::analysis::Options;
 use crate::signature::{Rewrites, SIGNED_BYTES, Selection, Signature, Signer};
 use crate::summary::{Summary, Warning, grouped};
@@ -43,7 +44,8 @@ pub(super) fn warning(
     }
     let ranges = ranges(groups.values().map(|group| differing(group)));
     if ranges.is_empty() {
-        return Some(identical(groups.len(), entered.len(), signer.limit(), summary));
+        let alike = Alike { different: groups.len(), count: entered.len(), limit: signer.limit() };
+        return Some(alike.warning(masked(first, signer, options, summary), summary));
     }
     let selection = Selection::of(ranges);
     let remedy = if tells_apart(first, &Signer::of_selection(selection.clone())) {
@@ -103,27 +105,59 @@ fn unsigned(summary: &Summary, remedy: &str) -> Warning {
     super::warning("unsigned", duplicates as usize, text)
 }
 
-/// Says that no bytes tell frames apart. As long as each leaves before the next one enters, they are matched all the same.
-fn identical(different: usize, count: usize, limit: usize, summary: &Summary) -> Warning {
-    let in_order = "--in-order matches the n-th that leaves with the n-th that entered, which sees neither a loss nor a change \
-                    of the order";
-    let duplicates = summary.ingress.duplicate;
-    if duplicates > 0 {
-        let text = format!(
-            "{} ingress packets are identical to others in flight{}, so that no bytes can identify them; {in_order}",
-            grouped(duplicates),
-            left(limit),
+/// Frames that no bytes tell apart.
+struct Alike {
+    /// Different ones among the first.
+    different: usize,
+    count: usize,
+    /// Bytes that are signed at most.
+    limit: usize,
+}
+
+impl Alike {
+    /// Says so. As long as each leaves before the next one enters, they are matched all the same, unless they leave `masked`.
+    fn warning(&self, masked: Option<Candidate>, summary: &Summary) -> Warning {
+        let remedy = masked.as_ref().map_or_else(
+            || {
+                "--in-order matches the n-th that leaves with the n-th that entered, which sees neither a loss nor a change of \
+                 the order"
+                    .to_owned()
+            },
+            |masked| format!("those of both sides {}: {}", masked.agreement, by_order(&masked.typed)),
         );
-        return super::warning("identical", duplicates as usize, text);
+        let left = left(self.limit);
+        let duplicates = summary.ingress.duplicate;
+        if duplicates > 0 {
+            let text = format!(
+                "{} ingress packets are identical to others in flight{left}, so that no bytes can identify them; {remedy}",
+                grouped(duplicates),
+            );
+            return super::warning("identical", duplicates as usize, text);
+        }
+        let text = format!(
+            "frames are identical to others ({} among the first {} differ){left}, so that no bytes can identify them: one that \
+             left counts as the last that entered; {remedy}",
+            grouped(self.different as u64),
+            grouped(self.count as u64),
+        );
+        let count = self.count as u64;
+        Warning { code: "identical", count, text, invalidates: masked.is_some() }
     }
-    let text = format!(
-        "frames are identical to others ({} among the first {} differ){}, so that no bytes can identify them: one that \
-         left counts as the last that entered; {in_order}",
-        grouped(different as u64),
-        grouped(count as u64),
-        left(limit),
-    );
-    Warning { code: "identical", count: count as u64, text, invalidates: false }
+}
+
+/// The masking without which frames that are alike on each side are not alike on both, as behind NAT.
+fn masked(
+    [entered, left]: &[Vec<Frame>; 2],
+    signer: &Signer,
+    options: &Options,
+    summary: &Summary,
+) -> Option<Candidate> {
+    let sides = Sides { lost: entered, unmatched: left };
+    let fewer = entered.len().min(left.len());
+    let nearly_all = |count: usize| count > 0 && count * 10 >= fewer * 9;
+    let found = in_order(sides, options).filter(|(count, _)| nearly_all(*count));
+    let found = found.map(|(_, candidate)| candidate);
+    found.filter(|_| summary.samples == 0 && !nearly_all(sides.common(signer)))
 }
 
 /// Says that more of the frames might tell them apart.

@@ -121,6 +121,21 @@ fn captures_of_different_snap_lengths_match() {
     );
 }
 
+/// A frame that ends before the chosen bytes do was not cut.
+#[test]
+fn frames_that_are_short_but_whole_are_not_cut() {
+    let (mut ingress, mut egress) = (Pcap::ethernet(), Pcap::ethernet());
+    for id in 0..100_u32 {
+        let frame = Ipv4::new(UDP, udp(1, 2, 3, &id.to_be_bytes())).frame();
+        ingress.frame(START_NS + i64::from(id) * MS, &frame);
+        egress.frame(START_NS + i64::from(id) * MS + 1, &frame);
+    }
+    let selection: Option<Selection> = Some("42:64".parse().unwrap());
+    let analysis = run(&ingress.bytes, &egress.bytes, &Options { selection, ..options() });
+    assert_eq!((analysis.summary.samples, analysis.summary.taps.egress.short_signatures), (100, 0));
+    assert!(analysis.summary.warnings.iter().all(|one| one.code != "short_signature"));
+}
+
 #[test]
 fn what_identified_the_packets_is_told() {
     let (ingress, egress) = steady(3);

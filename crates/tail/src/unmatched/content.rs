@@ -1,0 +1,139 @@
+//! What a packet carries behind the fields that devices rewrite, and whether that makes even one lost and one unmatched packet
+//! the same.
+
+use super::pairing::Pairs;
+use super::{Frame, Sides};
+use crate::matching::Window;
+use crate::signature::{Rewrites, Signature};
+use std::collections::{HashMap, HashSet};
+use tailtrim_wire::frame::{Layers, Transport};
+
+/// Different bytes of a packet that chance does not repeat: a random number of 64 bits has about as many. A counter of as many
+/// bytes, a request without arguments and padding have fewer.
+const TELLING: usize = 8;
+
+/// Most pairs that are looked at one by one: of more, their number and latencies tell ([`Sides::are_no_chance`]).
+const FEW: usize = 32;
+
+/// Pairs that chance makes with a probability above this are not told.
+const CHANCE: f64 = 0.01;
+
+/// Of packets that do not agree, as many as these may do so all the same (rule of three, 95 %).
+const UNSEEN: f64 = 3.0;
+
+/// What packets of one kind have in common: version, protocol, length behind the headers.
+type Kind = (bool, u8, usize);
+
+/// What a packet carries.
+struct Content {
+    kind: Kind,
+    /// All behind the ports but the checksum.
+    bytes: Vec<u8>,
+    /// It goes to a group or to all.
+    to_many: bool,
+}
+
+impl Content {
+    /// Of the innermost packet, or of the one behind the L2 header.
+    fn of(frame: &Frame, innermost: bool) -> Option<Self> {
+        let (start, end, layers) = if innermost {
+            frame.innermost()?
+        } else {
+            let (start, layers) = frame.packet()?;
+            (start, frame.head.len(), layers)
+        };
+        let packet = &frame.head[start..end.min(start.saturating_add(layers.end))];
+        let destination = *packet.get(if layers.v6 { 24 } else { 16 })?;
+        let kind = (layers.v6, layers.protocol, layers.end.saturating_sub(layers.payload));
+        let to_many = destination >= if layers.v6 { 0xff } else { 224 };
+        Some(Self { kind, bytes: carried(packet, &layers)?, to_many })
+    }
+
+    /// Whether it says of its own which packet it is.
+    fn is_telling(&self) -> bool {
+        let values: HashSet<u8> = self.bytes.iter().copied().collect();
+        !self.to_many && values.len() >= TELLING
+    }
+
+    /// Whether both are the same, as far as both captures have them.
+    fn is(&self, other: &Self) -> bool {
+        let both = self.bytes.len().min(other.bytes.len());
+        self.kind == other.kind && self.bytes[..both] == other.bytes[..both]
+    }
+}
+
+/// What a packet carries behind its ports, without the checksum.
+pub(super) fn carried(packet: &[u8], layers: &Layers) -> Option<Vec<u8>> {
+    let segment = packet.get(layers.payload..)?;
+    Some(match layers.transport {
+        Some(Transport::Udp) => segment.get(8..)?.to_vec(),
+        Some(Transport::Tcp) => [segment.get(4..16)?, segment.get(18..)?].concat(),
+        None => segment.to_vec(),
+    })
+}
+
+impl Sides<'_> {
+    /// The pairs of packets that carry the same, in whatever headers.
+    pub(super) fn carrying(&self, window: Window, first: &[Vec<Frame>; 2]) -> Option<Pairs> {
+        let key = |frame: &Frame| {
+            let content = Content::of(frame, false);
+            Signature::of_bytes(
+                content.as_ref().map_or(&*frame.head, |content| content.bytes.as_slice()),
+            )
+        };
+        let [lost, unmatched] = [self.lost, self.unmatched].map(|side| side.iter().map(key));
+        let found = self.pairs_of(lost, unmatched, window);
+        let rewrites = Rewrites { nat: true, ..Rewrites::default() };
+        self.are_same(&found, key, rewrites, first).then_some(found)
+    }
+
+    /// Whether each of some pairs is one packet by what it carries, and not by chance. They agree in `key`.
+    ///
+    /// Where addresses and ports agree, all of a packet does. Without them two hosts may say the same: a packet that tells them
+    /// apart has a content of its own ([`TELLING`]), or is of a kind of which nearly no two agree. If k of n(n−1)/2 couples do,
+    /// then of L lost and U unmatched packets of that kind (k + 3)·2/n²·L·U by chance.
+    pub(super) fn are_same(
+        &self,
+        found: &Pairs,
+        key: impl Fn(&Frame) -> Signature,
+        rewrites: Rewrites,
+        first: &[Vec<Frame>; 2],
+    ) -> bool {
+        if found.pairs.is_empty() || found.pairs.len() > FEW {
+            return false;
+        }
+        let content = |frame: &Frame| Content::of(frame, rewrites.tunnel);
+        let (mut known, mut kinds) = (HashMap::new(), HashMap::new());
+        let known_frames = first.iter().enumerate().filter(|_| rewrites.nat);
+        for (side, frame) in
+            known_frames.flat_map(|(side, frames)| frames.iter().map(move |one| (side, one)))
+        {
+            let key = key(frame);
+            known.entry(key).or_insert_with(Vec::new).push(frame.stamp_ns);
+            if let Some(content) = content(frame).filter(|_| side == 0) {
+                kinds.entry(content.kind).or_insert_with(Vec::new).push(key);
+            }
+        }
+        let count = |frames: &[Frame], kind: Kind| {
+            let of_kind = frames.iter().filter_map(content).filter(|content| content.kind == kind);
+            of_kind.count() as f64
+        };
+        let by_chance = |kind: Kind| {
+            let keys = kinds.get(&kind).map_or(&[][..], Vec::as_slice);
+            let different = keys.iter().collect::<HashSet<_>>().len();
+            let (all, alike) = (keys.len() as f64, (keys.len() - different) as f64);
+            let agree = (alike + UNSEEN) * 2.0 / (all * all).max(1.0);
+            agree * count(self.lost, kind) * count(self.unmatched, kind)
+        };
+        let is_same = |&(lost, unmatched): &(usize, usize)| {
+            let (entered, left) = (&self.lost[lost], &self.unmatched[unmatched]);
+            let Some((one, other)) = content(entered).zip(content(left)) else { return false };
+            let stamps = [entered.stamp_ns, left.stamp_ns];
+            let mut others = known.get(&key(entered)).into_iter().flatten();
+            let alone = others.all(|stamp_ns| stamps.contains(stamp_ns));
+            let told = || one.is_telling() || by_chance(one.kind) <= CHANCE;
+            one.is(&other) && (!rewrites.nat || (alone && told()))
+        };
+        found.pairs.iter().all(is_same)
+    }
+}
