@@ -208,6 +208,16 @@ def count(number: int) -> str:
     return f"{number:,}"
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number of things with their name.
+
+    >>> counted(1, "sample"), counted(289992, "sample")
+    ('1 sample', '289,992 samples')
+
+    """
+    return f"{count(number)} {noun}{'s' * (number != 1)}"
+
+
 def rate(pps: float | None) -> str:
     """Return packets per second in kpkt/s, one decimal or, if small, three digits.
 

@@ -183,6 +183,24 @@ def test_a_clock_that_is_set_forward_and_back_is_told(tmp_path: Path) -> None:
     assert (code, "90 % of packets within 4.8" in told) == (ExitCode.SUCCESS, True)
 
 
+def test_options_of_engines_are_refused_by_the_native_matcher(marked: tuple[str, str]) -> None:
+    for option, value in (("--memory", "foo"), ("--server", "x"), ("--scratch", ".")):
+        code, told = analyze(*marked, option, value)
+        assert code == ExitCode.INVALID
+        assert f"error: {option} is for engines (--engine), the native matcher has none" in told
+
+
+def test_one_sample_is_one_sample(tmp_path: Path) -> None:
+    paths = (
+        str(write(tmp_path / name, [(entered_ns(0) + late_ns, frame(0))]))
+        for name, late_ns in (("in.pcap", 0), ("out.pcap", 5_000))
+    )
+    code, told = analyze(*paths)
+    assert code == ExitCode.SUCCESS
+    assert "1 sample supports no percentile" in told
+    assert "1 samples" not in told
+
+
 def test_standard_input_is_one_capture() -> None:
     code, told = analyze("-", "-")
     assert code == ExitCode.INVALID

@@ -87,7 +87,7 @@ Masks = Annotated[
         help="Fields that the device rewrites, in addition to MAC addresses, VLAN tags, TTL"
         " and checksums: nat (addresses and ports), tos (DSCP and ECN), tunnel (adds or removes"
         " MPLS, PPPoE, GRE, ERSPAN, IP in IP, SRv6, VXLAN, GENEVE, GTP-U, L2TP or another"
-        " encapsulation: the innermost packet counts). Repeatable.",
+        " encapsulation, or extension headers of IPv6: the innermost packet counts). Repeatable.",
     ),
 ]
 Quantiles = Annotated[
@@ -97,6 +97,7 @@ Quantiles = Annotated[
         help="A quantile in addition to 0.5, 0.9, 0.99 …, such as 0.9995 or 99.95%. Repeatable.",
     ),
 ]
+Confidence = Annotated[str, typer.Option(metavar="P", help="Confidence level of the intervals.")]
 AllowNegative = Annotated[
     bool,
     typer.Option(
@@ -184,7 +185,6 @@ RunDirectoryTo = Annotated[
     options.out("Write a run directory here, for report, explain, compare and convert."),
 ]
 
-
 _SPELLED = {
     "masks": "mask",
     "x552_trailer": "stamps",
@@ -213,9 +213,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     trim: options.FormerTrim = None,
     window: Window = "5s",
     quantile: Quantiles = None,
-    confidence: Annotated[
-        str, typer.Option(metavar="P", help="Confidence level of the intervals.")
-    ] = "0.95",
+    confidence: Confidence = "0.95",
     stamps: options.StampSource = options.Stamps.HEADER,
     salvage: options.Salvage = False,
     allow_negative: AllowNegative = False,
@@ -258,10 +256,11 @@ def command(  # noqa: PLR0913 - one parameter an option
     if in_order or clock_fit:
         _refuse({"by": by, "lost": lost}, "excludes --in-order and --clock-fit")
     if round_trip:
-        of_pairs["allow-negative"] = allow_negative
+        of_pairs |= at | {"engine": None, "allow-negative": allow_negative}
         _refuse(of_pairs | decoding, "does not go with --round-trip")
         analysis = _round_trips(captures, matching, salvage=salvage, protocol=protocol, quiet=json)
     elif engine is EngineName.NATIVE:
+        _refuse(at | {"engine": None}, "is for engines (--engine), the native matcher has none")
         _refuse({"protocol": protocol}, "is that of --round-trip")
         asked = decoding | matching | of_pairs | {"keep_lost": lost is not None}
         analysis = _one_or_both(captures, asked, one=bool(json or objectives or out or by or lost))

@@ -155,7 +155,8 @@ def _became(experiment: Experiment, outcome: Outcome) -> str:
     lost = f", {summary.ingress.lost:,} lost" if summary.ingress.lost else ""
     copies = f", {summary.egress.copy:,} copies" if summary.egress.copy else ""
     invalid = f" (invalid: {'; '.join(outcome.invalid)})" if outcome.invalid else ""
-    return f"{summary.samples:,} samples, {shown or 'no latency'}{lost}{copies}{invalid}"
+    samples = units.counted(summary.samples, "sample")
+    return f"{samples}, {shown or 'no latency'}{lost}{copies}{invalid}"
 
 
 def tell_cost(plan: Plan, runs: list[Run]) -> None:

@@ -78,6 +78,8 @@ def connect(name: str, options: EngineOptions | None = None) -> Engine:
     options = options or EngineOptions()
     if options.confined and name != "duckdb":
         raise EngineError(f"engine {name} cannot be confined: its server decides what it permits")
+    if options.memory is not None and name != "duckdb":
+        raise EngineError(f"memory is a limit of engine duckdb, engine {name} has none")
     module, kind = ("sandboxed_duckdb", "SandboxedDuckDb") if options.confined else _KINDS[name]
     engine: Engine = getattr(import_module(f"tailtrim.analysis.engines.{module}"), kind)(options)
     return engine

@@ -206,7 +206,7 @@ def _notices(run: RunDirectory, latencies: Column, counts: Column) -> Iterator[N
     weak = [name for name, *_, p in PERCENTILES if not supported.get(p, True)]
     if weak and latencies.size:
         text = (
-            f"{run.summary.samples} samples do not support {', '.join(weak)}; "
+            f"too few samples ({run.summary.samples:,}) to support {', '.join(weak)}; "
             "as in the papers the columns have the sample at that rank all the same"
         )
         yield Notice("unsupported", len(weak), text)

@@ -73,7 +73,7 @@ def check_samples(run: RunDirectory, table: str, found: int) -> None:
     """
     if found != run.summary.samples:
         error = RunDirectoryError(
-            f"{run.path / table}.parquet: {found} samples, "
+            f"{run.path / table}.parquet: samples found: {found:,}, "
             f"expected {run.summary.samples} as in summary.json"
         )
         error.add_note("The directory is not as `tailtrim analyze` left it: analyze again.")

@@ -152,7 +152,9 @@ def _verdict(summary: Summary) -> str:
     highest = best(summary.latency_ns.quantiles)
     left_out = _left_out(summary, known)
     if highest is None or highest.value is None:
-        text = f"{units.count(summary.samples)} samples support no percentile{_lacking(summary)}."
+        support = "supports" if summary.samples == 1 else "support"
+        count = units.counted(summary.samples, "sample")
+        text = f"{count} {support} no percentile{_lacking(summary)}."
         if summary.latency_ns.max is not None:
             text += f" The largest latency was {times(summary).text(summary.latency_ns.max)}."
     else:
@@ -300,6 +302,6 @@ def _shortage(quantile: Quantile, summary: Summary) -> str:
         return "not supported: too many packets are in no percentile"
     separator = ", " if summary.samples < quantile.samples_needed else ": "
     return (
-        f"not supported by {units.count(summary.samples)} samples{separator}"
+        f"not supported by {units.counted(summary.samples, 'sample')}{separator}"
         f"{support.shortage(quantile, summary)}"
     )

@@ -40,8 +40,8 @@ def render(comparisons: Sequence[Comparison], *, all_in: str = "as_json()") -> G
 
 def _parts(comparison: Comparison, all_in: str) -> Iterator[RenderableType]:
     for side, one in (("A", comparison.a), ("B", comparison.b)):
-        runs = f"{len(one.runs)} run{'s' * (len(one.runs) > 1)}"
-        text = f"{side}  {units.printable(one.name)} ({units.count(one.samples)} samples, {runs})"
+        of = f"{units.counted(one.samples, 'sample')}, {units.counted(len(one.runs), 'run')}"
+        text = f"{side}  {units.printable(one.name)} ({of})"
         yield Text(text, style="bold")
     shown = wording.quantiles(comparison)
     rows = [row._replace(cells=row.cells[: _COLUMNS - 1]) for row in shown.rows]
