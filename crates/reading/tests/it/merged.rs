@@ -52,23 +52,28 @@ fn offload_is_told_with_its_side() {
 #[test]
 fn merged_datagrams_are_told() {
     let data = |number: u32| body(number, 1_200);
-    let frame = |number: u32, data: &[u8]| {
-        Packet { ident: number as u16, ..Packet::new(17, datagram([1, 2], data)) }.frame()
+    let packet = |number: u32, data: &[u8]| Packet {
+        ident: number as u16,
+        ..Packet::new(17, datagram([1, 2], data))
     };
-    let parts = (0..300).map(|number| (entered_ns(number), frame(number, &data(number)))).collect();
-    let whole = (0..300)
-        .step_by(3)
-        .map(|number| {
+    let parts = (0..300).map(|number| (entered_ns(number), packet(number, &data(number)).frame()));
+    let parts: Packets = parts.collect();
+    for (change, masks) in [
+        ((|packet| packet) as fn(Packet) -> Packet, ""),
+        (translated, ", and analyse with --mask nat"),
+    ] {
+        let whole = (0..300).step_by(3).map(|number| {
             let data = (number..number + 3).flat_map(data).collect::<Vec<_>>();
-            (entered_ns(number) + 200 * US, frame(number, &data))
-        })
-        .collect();
-    let found = summary(&[parts, whole], &options());
-    let text = &warning(&found, "offload").text;
-    assert!(
-        text.starts_with("300 ingress packets are parts of 100 longer egress frames"),
-        "{text}"
-    );
+            (entered_ns(number) + 200 * US, change(packet(number, &data)).frame())
+        });
+        let found = summary(&[parts.clone(), whole.collect()], &options());
+        let text = &warning(&found, "offload").text;
+        assert!(
+            text.starts_with("300 ingress packets are parts of 100 longer egress frames"),
+            "{text}"
+        );
+        assert!(text.ends_with(&format!("gso off{masks}")), "{text}");
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! the same.
 
 use super::pairing::Pairs;
-use super::{Frame, Sides};
+use super::{Frame, HEAD, Sides};
 use crate::matching::Window;
 use crate::signature::{Rewrites, Signature};
 use std::collections::{HashMap, HashSet};
@@ -36,17 +36,10 @@ struct Content {
 impl Content {
     /// Of the innermost packet, or of the one behind the L2 header.
     fn of(frame: &Frame, innermost: bool) -> Option<Self> {
-        let (start, end, layers) = if innermost {
-            frame.innermost()?
-        } else {
-            let (start, layers) = frame.packet()?;
-            (start, frame.head.len(), layers)
-        };
-        let packet = &frame.head[start..end.min(start.saturating_add(layers.end))];
+        let (packet, layers) = packet(frame, innermost)?;
         let destination = *packet.get(if layers.v6 { 24 } else { 16 })?;
-        let kind = (layers.v6, layers.protocol, layers.end.saturating_sub(layers.payload));
         let to_many = destination >= if layers.v6 { 0xff } else { 224 };
-        Some(Self { kind, bytes: carried(packet, &layers)?, to_many })
+        Some(Self { kind: kind(&layers), bytes: carried(packet, &layers)?, to_many })
     }
 
     /// Whether it says of its own which packet it is.
@@ -60,6 +53,23 @@ impl Content {
         let both = self.bytes.len().min(other.bytes.len());
         self.kind == other.kind && self.bytes[..both] == other.bytes[..both]
     }
+}
+
+/// The bytes of a packet, and its layers.
+fn packet(frame: &Frame, innermost: bool) -> Option<(&[u8], Layers)> {
+    let (start, end, layers) = if innermost {
+        frame.innermost()?
+    } else {
+        let (start, layers) = frame.packet()?;
+        (start, frame.head.len(), layers)
+    };
+    // Of the first frames more is there.
+    let end = end.min(start.saturating_add(layers.end)).min(HEAD);
+    Some((frame.head.get(start..end)?, layers))
+}
+
+fn kind(layers: &Layers) -> Kind {
+    (layers.v6, layers.protocol, layers.end.saturating_sub(layers.payload))
 }
 
 /// What a packet carries behind its ports, without the checksum.
@@ -114,9 +124,9 @@ impl Sides<'_> {
                 kinds.entry(content.kind).or_insert_with(Vec::new).push(key);
             }
         }
-        let count = |frames: &[Frame], kind: Kind| {
-            let of_kind = frames.iter().filter_map(content).filter(|content| content.kind == kind);
-            of_kind.count() as f64
+        let count = |frames: &[Frame], wanted: Kind| {
+            let packets = frames.iter().filter_map(|frame| packet(frame, rewrites.tunnel));
+            packets.filter(|(_, layers)| kind(layers) == wanted).count() as f64
         };
         let by_chance = |kind: Kind| {
             let keys = kinds.get(&kind).map_or(&[][..], Vec::as_slice);

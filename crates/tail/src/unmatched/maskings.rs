@@ -31,12 +31,14 @@ pub(super) struct Candidate {
     small: bool,
 }
 
-/// The masking that matches most packets with the fewest options, where one does.
+/// The masking that matches most packets with the fewest options, where one does. Parts of packets may agree with the whole in
+/// `bytes`.
 pub(super) fn warning(
     sides: Sides<'_>,
     first: &[Vec<Frame>; 2],
     signer: &Signer,
     options: &Options,
+    bytes: bool,
 ) -> Option<Warning> {
     let mut best: Option<(usize, Candidate)> = None;
     let apart = distinct(&first[0], signer) as f64 * KEPT_APART;
@@ -57,7 +59,8 @@ pub(super) fn warning(
         }
     };
     rewrites(sides, options).into_iter().for_each(&mut consider);
-    if let Some(Agreeing { selection, few }) = agreeing::bytes(sides, options.window, first) {
+    let agreeing = || agreeing::bytes(sides, options.window, first);
+    if let Some(Agreeing { selection, few }) = bytes.then(agreeing).flatten() {
         consider(Candidate {
             options: 1,
             agreement: format!("agree in the bytes {selection}"),

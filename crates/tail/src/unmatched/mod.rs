@@ -320,7 +320,7 @@ impl Sides<'_> {
     ) -> Option<Warning> {
         let window = Window { window_ns: i64::MAX / 4, early_ns: i64::MAX / 4 };
         let options = Options { window, ..options.clone() };
-        let found = maskings::warning(*self, first, signer, &options);
+        let found = maskings::warning(*self, first, signer, &options, true);
         // Of a few packets, no clock is known.
         let mut found = found.filter(|found| found.count >= FEWEST as u64)?;
         found.text +=
@@ -342,7 +342,7 @@ impl Sides<'_> {
             .or_else(|| offload::warning(*self, options))
             .or_else(|| trailers::warning(*self, options.window));
         let most = became.as_ref().map_or(0, |became| became.count);
-        let masked = maskings::warning(*self, first, signer, options);
+        let masked = maskings::warning(*self, first, signer, options, became.is_none());
         masked.filter(|masked| masked.count > most).into_iter().chain(became).collect()
     }
 }
