@@ -92,6 +92,7 @@ fn few_packets_that_say_the_same_explain_nothing() {
     for (name, destination, data) in [
         ("a request to a group", [224, 0, 0, 251], &text[..]),
         ("a sign of life", [198, 51, 100, 9], &[0xff]),
+        ("a sign of life in words", [198, 51, 100, 9], b"HEARTBEAT of this agent, which is well"),
         ("a request without arguments", [198, 51, 100, 9], &[0x23, 0, 6, 0xec, 0, 0, 0, 0]),
         ("nothing", [198, 51, 100, 9], &[]),
     ] {
@@ -105,7 +106,7 @@ fn few_packets_that_say_the_same_explain_nothing() {
     }
 }
 
-/// What others say as well is not what one packet is known by.
+/// A content that others repeat is not what one packet is known by.
 #[test]
 fn a_packet_that_others_repeat_explains_nothing() {
     let text = b"HEARTBEAT of this agent, which is well";

@@ -136,7 +136,7 @@ fn fragments_of_ipv6_are_told() {
     assert!(text.ends_with("raise the MTU"), "{text}");
 }
 
-/// How the packets of one side look on the other one, and the masks that are to be typed.
+/// A device that changes packets, and the masks that are to be typed.
 type Way = (&'static str, fn(Packet) -> Packet, Rewrites);
 
 const PLAIN: Rewrites = Rewrites { nat: false, tos: false, tunnel: false };

@@ -1,4 +1,4 @@
-//! What a packet carries behind the fields that devices rewrite, and whether that makes even one lost and one unmatched packet
+//! The content of packets behind the fields that devices rewrite, and whether it makes even one lost and one unmatched packet
 //! the same.
 
 use super::pairing::Pairs;
@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 use tailtrim_wire::frame::{Layers, Transport};
 
 /// Different bytes of a packet that chance does not repeat: a random number of 64 bits has about as many. A counter of as many
-/// bytes, a request without arguments and padding have fewer.
+/// bytes, a request without arguments and padding have fewer; words do not count.
 const TELLING: usize = 8;
 
 /// Most pairs that are looked at one by one: of more, their number and latencies tell ([`Sides::are_no_chance`]).
@@ -21,14 +21,16 @@ const CHANCE: f64 = 0.01;
 /// Of packets that do not agree, as many as these may do so all the same (rule of three, 95 %).
 const UNSEEN: f64 = 3.0;
 
-/// What packets of one kind have in common: version, protocol, length behind the headers.
+/// Properties that packets of one kind have in common: version, protocol, length behind the headers.
 type Kind = (bool, u8, usize);
 
-/// What a packet carries.
+/// The content of a packet.
 struct Content {
     kind: Kind,
     /// All behind the ports but the checksum.
     bytes: Vec<u8>,
+    /// Numbers that hosts count up from a random one: identification of IPv4, or those of TCP; 0 without.
+    number: u64,
     /// It goes to a group or to all.
     to_many: bool,
 }
@@ -39,13 +41,21 @@ impl Content {
         let (packet, layers) = packet(frame, innermost)?;
         let destination = *packet.get(if layers.v6 { 24 } else { 16 })?;
         let to_many = destination >= if layers.v6 { 0xff } else { 224 };
-        Some(Self { kind: kind(&layers), bytes: carried(packet, &layers)?, to_many })
+        let bytes = carried(packet, &layers)?;
+        let number = match (layers.transport, bytes.first_chunk()) {
+            (Some(Transport::Tcp), Some(numbers)) => u64::from_be_bytes(*numbers),
+            _ if layers.v6 => 0,
+            _ => u64::from(u16::from_be_bytes(*packet.get(4..)?.first_chunk()?)),
+        };
+        Some(Self { kind: kind(&layers), bytes, number, to_many })
     }
 
-    /// Whether it says of its own which packet it is.
-    fn is_telling(&self) -> bool {
-        let values: HashSet<u8> = self.bytes.iter().copied().collect();
-        !self.to_many && values.len() >= TELLING
+    /// Whether it says of its own which packet it is. Hosts may say the same words, but not with one number.
+    fn is_telling(&self, other: &Self) -> bool {
+        let numbered = self.number != 0 && self.number == other.number;
+        let words = |byte: &&u8| byte.is_ascii_graphic() || byte.is_ascii_whitespace();
+        let bytes = self.bytes.iter().filter(|byte| numbered || !words(byte));
+        !self.to_many && bytes.collect::<HashSet<_>>().len() >= TELLING
     }
 
     /// Whether both are the same, as far as both captures have them.
@@ -72,7 +82,7 @@ fn kind(layers: &Layers) -> Kind {
     (layers.v6, layers.protocol, layers.end.saturating_sub(layers.payload))
 }
 
-/// What a packet carries behind its ports, without the checksum.
+/// The content of a packet behind its ports, without the checksum.
 pub(super) fn carried(packet: &[u8], layers: &Layers) -> Option<Vec<u8>> {
     let segment = packet.get(layers.payload..)?;
     Some(match layers.transport {
@@ -141,7 +151,7 @@ impl Sides<'_> {
             let stamps = [entered.stamp_ns, left.stamp_ns];
             let mut others = known.get(&key(entered)).into_iter().flatten();
             let alone = others.all(|stamp_ns| stamps.contains(stamp_ns));
-            let told = || one.is_telling() || by_chance(one.kind) <= CHANCE;
+            let told = || one.is_telling(&other) || by_chance(one.kind) <= CHANCE;
             one.is(&other) && (!rewrites.nat || (alone && told()))
         };
         found.pairs.iter().all(is_same)

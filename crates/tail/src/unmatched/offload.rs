@@ -143,7 +143,7 @@ impl Merged {
     fn add_datagrams<'a>(
         &mut self,
         whole: impl Iterator<Item = &'a Segment<'a>>,
-        parts: impl Iterator<Item = &'a Segment<'a>>,
+        parts: impl Iterator<Item = &'a Segment<'a>> + Clone,
     ) {
         let mut same_flow: HashMap<(&Flow, &[u8]), &Segment<'_>> = HashMap::new();
         // Behind NAT, of a begin that is no other's.
@@ -153,6 +153,12 @@ impl Merged {
             let one = any_flow.entry(segment.begin);
             one.and_modify(|one| *one = None).or_insert(Some(segment));
         }
+        // A datagram is longer than all single ones, as payloads that are all alike may have any length.
+        let mut most: HashMap<&Flow, u32> = HashMap::new();
+        for part in parts.clone() {
+            let most = most.entry(&part.flow).or_default();
+            *most = part.length.max(*most);
+        }
         // By flow: parts of longer ones, longer ones, and parts that are there.
         let mut counts: HashMap<&Flow, (usize, Vec<[&Segment<'_>; 2]>, usize)> = HashMap::new();
         for part in parts {
@@ -160,7 +166,7 @@ impl Merged {
             count.2 += 1;
             let longer = same_flow.get(&(&part.flow, part.begin)).copied();
             let longer = longer.or_else(|| any_flow.get(part.begin).copied().flatten());
-            if let Some(longer) = longer.filter(|longer| part.length < longer.length) {
+            if let Some(longer) = longer.filter(|longer| most[&part.flow] < longer.length) {
                 count.0 += longer.length.div_ceil(part.length) as usize;
                 count.1.push([part, longer]);
             }
