@@ -16,7 +16,7 @@ import tailtrim
 from tailtrim.analysis import engines
 from tailtrim.analysis.decode import Decoded, decode
 from tailtrim.analysis.engines import EngineOptions, binary, choice
-from tailtrim.errors import DecodedError, EngineError, OutputError
+from tailtrim.errors import DecodedError, EngineError, OutputError, QueryError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -197,6 +197,14 @@ def test_no_memory(decoded: Decoded) -> None:
         pytest.raises(EngineError, match="duckdb"),
     ):
         engines.analyze(at, decoded)
+
+
+def test_a_limit_of_memory_is_one_of_duckdb() -> None:
+    for name in ("postgres", "spark"):
+        with pytest.raises(EngineError, match=f"memory is a limit .* engine {name} has none"):
+            engines.connect(name, EngineOptions(memory="2GB"))
+    with pytest.raises(QueryError, match="memory 'foo': expected a size such as 2GB"):
+        engines.connect("duckdb", EngineOptions(memory="foo"))
 
 
 def test_captures_that_are_not_there(decoded: Decoded, tmp_path: Path) -> None:

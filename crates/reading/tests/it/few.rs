@@ -1,7 +1,7 @@
 //! One lost and one unmatched packet that are the same: mostly the latest of all.
 
 use crate::frames::{
-    Packet, Packets, US, body, datagram, explained, options, summary, udp, warning,
+    Packet, Packets, Random, US, body, datagram, explained, options, summary, udp, warning,
 };
 use crate::unmatched::{PACKETS, entered_ns, passed};
 use tailtrim_tail::analysis::Options;
@@ -79,6 +79,32 @@ fn the_latest_packet_is_told_with_bytes_that_match_it() {
             assert_eq!((found.samples, explained(&found)), (u64::from(PACKETS), vec![]), "{typed}");
         }
     }
+}
+
+/// Packets that are late by anything, among many that are lost and others that come from nowhere.
+#[test]
+fn marked_packets_among_lost_ones_are_told() {
+    let mut random = Random::new(75);
+    let mut taps = late(&[], |packet| packet, udp);
+    let marked: Vec<u32> = (0..PACKETS).filter(|_| random.below(30) == 0).collect();
+    taps[1].clear();
+    for number in 0..PACKETS {
+        let packet = udp(number).routed();
+        let late_ns = entered_ns(number) + 5 * US;
+        if marked.contains(&number) {
+            let left_ns = late_ns + random.below(30_000 * US);
+            taps[1].push((left_ns, Packet { tos: 3, ..packet }.frame()));
+        } else if random.below(4) > 0 {
+            taps[1].push((late_ns, packet.frame()));
+        }
+        if random.below(4) == 0 {
+            taps[1].push((late_ns + US, udp(10_000_000 + number).frame()));
+        }
+    }
+    let found = summary(&taps, &options());
+    let told = warning(&found, "masked");
+    assert_eq!(told.count, marked.len() as u64, "{}", told.text);
+    assert!(told.text.ends_with("--mask tos matches them"), "{}", told.text);
 }
 
 /// Two hosts that say the same to others are not one, nor does a number of few values tell.

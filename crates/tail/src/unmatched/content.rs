@@ -12,7 +12,7 @@ use tailtrim_wire::frame::{Layers, Transport};
 /// bytes, a request without arguments and padding have fewer; words do not count.
 const TELLING: usize = 8;
 
-/// Most pairs that are looked at one by one: of more, their number and latencies tell ([`Sides::are_no_chance`]).
+/// Pairs that are looked at, of more every so many: none of these may be different packets.
 const FEW: usize = 32;
 
 /// Pairs that chance makes with a probability above this are not told.
@@ -23,6 +23,9 @@ const UNSEEN: f64 = 3.0;
 
 /// Properties that packets of one kind have in common: version, protocol, length behind the headers.
 type Kind = (bool, u8, usize);
+
+/// The same of packets of one flow, with addresses and ports.
+type Flow = (Kind, Vec<u8>);
 
 /// The content of a packet.
 struct Content {
@@ -82,6 +85,13 @@ fn kind(layers: &Layers) -> Kind {
     (layers.v6, layers.protocol, layers.end.saturating_sub(layers.payload))
 }
 
+fn flow(frame: &Frame, innermost: bool) -> Option<Flow> {
+    let (packet, layers) = packet(frame, innermost)?;
+    let addresses = packet.get(if layers.v6 { 8..40 } else { 12..20 })?;
+    let ports = layers.transport.and_then(|_| packet.get(layers.payload..layers.payload + 4));
+    Some((kind(&layers), [addresses, ports.unwrap_or_default()].concat()))
+}
+
 /// The content of a packet behind its ports, without the checksum.
 pub(super) fn carried(packet: &[u8], layers: &Layers) -> Option<Vec<u8>> {
     let segment = packet.get(layers.payload..)?;
@@ -110,8 +120,8 @@ impl Sides<'_> {
     /// Whether each of some pairs is one packet by what it carries, and not by chance. They agree in `key`.
     ///
     /// Where addresses and ports agree, all of a packet does. Without them two hosts may say the same: a packet that tells them
-    /// apart has a content of its own ([`TELLING`]), or is of a kind of which nearly no two agree. If k of n(n−1)/2 couples do,
-    /// then of L lost and U unmatched packets of that kind (k + 3)·2/n²·L·U by chance.
+    /// apart has a content of its own ([`TELLING`]), or is of a flow of which nearly no two agree. If k of n(n−1)/2 couples do,
+    /// then of L lost packets of that flow and U unmatched ones of their kind (k + 3)·2/n²·L·U by chance.
     pub(super) fn are_same(
         &self,
         found: &Pairs,
@@ -119,31 +129,34 @@ impl Sides<'_> {
         rewrites: Rewrites,
         first: &[Vec<Frame>; 2],
     ) -> bool {
-        if found.pairs.is_empty() || found.pairs.len() > FEW {
+        if found.pairs.is_empty() {
             return false;
         }
         let content = |frame: &Frame| Content::of(frame, rewrites.tunnel);
-        let (mut known, mut kinds) = (HashMap::new(), HashMap::new());
+        let (mut known, mut flows) = (HashMap::new(), HashMap::new());
         let known_frames = first.iter().enumerate().filter(|_| rewrites.nat);
         for (side, frame) in
             known_frames.flat_map(|(side, frames)| frames.iter().map(move |one| (side, one)))
         {
             let key = key(frame);
             known.entry(key).or_insert_with(Vec::new).push(frame.stamp_ns);
-            if let Some(content) = content(frame).filter(|_| side == 0) {
-                kinds.entry(content.kind).or_insert_with(Vec::new).push(key);
+            if let Some(flow) = flow(frame, rewrites.tunnel).filter(|_| side == 0) {
+                flows.entry(flow).or_insert_with(Vec::new).push(key);
             }
         }
-        let count = |frames: &[Frame], wanted: Kind| {
-            let packets = frames.iter().filter_map(|frame| packet(frame, rewrites.tunnel));
-            packets.filter(|(_, layers)| kind(layers) == wanted).count() as f64
-        };
-        let by_chance = |kind: Kind| {
-            let keys = kinds.get(&kind).map_or(&[][..], Vec::as_slice);
+        let by_chance = |entered: &Frame| {
+            let Some(of) = flow(entered, rewrites.tunnel) else { return f64::INFINITY };
+            let keys = flows.get(&of).map_or(&[][..], Vec::as_slice);
             let different = keys.iter().collect::<HashSet<_>>().len();
             let (all, alike) = (keys.len() as f64, (keys.len() - different) as f64);
             let agree = (alike + UNSEEN) * 2.0 / (all * all).max(1.0);
-            agree * count(self.lost, kind) * count(self.unmatched, kind)
+            let count = |frames: &[Frame], is: &dyn Fn(&Flow) -> bool| {
+                let packets = frames.iter().filter_map(|frame| flow(frame, rewrites.tunnel));
+                packets.filter(is).count() as f64
+            };
+            agree
+                * count(self.lost, &|one| *one == of)
+                * count(self.unmatched, &|one| one.0 == of.0)
         };
         let is_same = |&(lost, unmatched): &(usize, usize)| {
             let (entered, left) = (&self.lost[lost], &self.unmatched[unmatched]);
@@ -151,9 +164,10 @@ impl Sides<'_> {
             let stamps = [entered.stamp_ns, left.stamp_ns];
             let mut others = known.get(&key(entered)).into_iter().flatten();
             let alone = others.all(|stamp_ns| stamps.contains(stamp_ns));
-            let told = || one.is_telling(&other) || by_chance(one.kind) <= CHANCE;
-            one.is(&other) && (!rewrites.nat || (alone && told()))
+            let told = || one.is_telling(&other) || by_chance(entered) <= CHANCE;
+            let later = self.latency_ns((lost, unmatched)) >= 0;
+            later && one.is(&other) && (!rewrites.nat || (alone && told()))
         };
-        found.pairs.iter().all(is_same)
+        found.pairs.iter().step_by(found.pairs.len().div_ceil(FEW)).all(is_same)
     }
 }

@@ -70,16 +70,16 @@ def connect(name: str, options: EngineOptions | None = None) -> Engine:
     """
     if name not in ENGINES:
         raise EngineError(f"unknown engine {name!r}, expected one of {', '.join(ENGINES)}")
+    options = options or EngineOptions()
+    if options.memory is not None and name != "duckdb":
+        raise EngineError(f"memory is a limit of engine duckdb, engine {name} has none")
     missing = missing_module(name)
     if missing:
         failure = EngineError(f"engine {name} is not installed: no module {missing!r}")
         failure.add_note(f"pip install 'tailtrim[{name}]'")
         raise failure
-    options = options or EngineOptions()
     if options.confined and name != "duckdb":
         raise EngineError(f"engine {name} cannot be confined: its server decides what it permits")
-    if options.memory is not None and name != "duckdb":
-        raise EngineError(f"memory is a limit of engine duckdb, engine {name} has none")
     module, kind = ("sandboxed_duckdb", "SandboxedDuckDb") if options.confined else _KINDS[name]
     engine: Engine = getattr(import_module(f"tailtrim.analysis.engines.{module}"), kind)(options)
     return engine
