@@ -18,7 +18,7 @@ use crate::clock::of_directions;
 use crate::directions::{Direction, Directions};
 use crate::matching::{Decided, Fate, Window};
 use crate::signature::{Signature, Signer};
-use crate::summary::{Summary, Taps, Warning, grouped};
+use crate::summary::{Summary, Taps, Warning, counted, grouped};
 use maskings::{Candidate, in_order};
 use pairing::signatures;
 use std::collections::{HashMap, HashSet};
@@ -199,11 +199,16 @@ pub fn explain(mut kept: Kept, terms: &Terms, options: &Options, summary: &mut S
         masked.text +=
             ", but not those that are matched now: each kind takes an analysis of its own";
     }
+    let none = summary.samples == 0;
+    if none && tried && found.is_empty() {
+        found.extend(looked_at.repeating(options));
+    }
     if !found.is_empty() {
         // They say why.
         let repeated = found.iter().any(|found| matches!(found.code, "identical" | "unsigned"));
         summary.warnings.retain(|warning| match warning.code {
             "no_samples" => false,
+            "in_order" => !none,
             "duplicate" => !repeated,
             _ => true,
         });
@@ -272,18 +277,26 @@ impl Sides<'_> {
                 " Those of one side are in {name}, where no bytes identify them: capture both sides where they are not"
             );
         }
-        if let Some((count, Candidate { agreement, typed, .. })) = in_order(*self, options) {
-            return format!(
-                " {} of them {agreement}, but repeat, so that no bytes tell which is which: {}",
-                grouped(count as u64),
-                by_order(&typed),
-            );
-        }
         format!(
-            " No other masking (nat, tos, tunnel) matches them, nor do bytes that tell them apart stand at the same place of the \
+            " No other masking (nat, tos, tunnel) matches {}, nor do bytes that tell them apart stand at the same place of the \
              frames on both sides{}",
+            if in_order(*self, options).is_some() { "most of them" } else { "them" },
             self.translated(),
         )
+    }
+
+    /// Says which masking makes both sides alike where packets repeat or carry little, so that none can match them for certain.
+    fn repeating(&self, options: &Options) -> Option<Warning> {
+        let fewer = self.lost.len().min(self.unmatched.len());
+        let most = in_order(*self, options).filter(|(count, _)| count * 2 >= fewer);
+        let (count, Candidate { agreement, typed, .. }) = most?;
+        let text = format!(
+            "{} lost and {} {agreement}, but carry nothing that tells which is which: {}",
+            grouped(count as u64),
+            counted(count as u64, "unmatched packet"),
+            by_order(&typed),
+        );
+        Some(warning("masked", count, text))
     }
 
     /// The encapsulation that nearly all packets of one side are in, where they cannot be seen in it.
