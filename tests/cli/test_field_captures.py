@@ -199,6 +199,7 @@ def test_one_sample_is_one_sample(tmp_path: Path) -> None:
     assert code == ExitCode.SUCCESS
     assert "1 sample supports no percentile" in told
     assert "1 samples" not in told
+    assert "the 1 worst packet (5.00 µs and more) forms 1 cluster" in told
 
 
 def test_standard_input_is_one_capture() -> None:

@@ -244,11 +244,9 @@ def clusters(summary: Summary) -> str | None:
     if not worst.count:
         return None
     since = "" if worst.from_ns is None else f" ({times(summary).text(worst.from_ns)} and more)"
-    noun = "cluster" if worst.clusters == 1 else "clusters"
-    return (
-        f"the {units.count(worst.count)} worst packets{since} form "
-        f"{units.count(worst.clusters)} {noun}"
-    )
+    packets = units.counted(worst.count, "worst packet")
+    form = "forms" if worst.count == 1 else "form"
+    return f"the {packets}{since} {form} {units.counted(worst.clusters, 'cluster')}"
 
 
 def known_of(verdict: Verdict) -> str:
