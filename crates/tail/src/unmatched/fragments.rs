@@ -4,6 +4,7 @@ use super::content::carried;
 use super::{FEWEST, Frame, Sides, agreeing, maskings};
 use crate::analysis::Options;
 use crate::summary::{Warning, counted};
+use std::cmp::Ordering;
 use std::collections::HashSet;
 use tailtrim_wire::frame::{Layers, Walk};
 
@@ -22,15 +23,14 @@ struct Part<'a> {
 
 /// Says which side has fragments of the packets of the other one, if one has.
 pub(super) fn warning(sides: Sides<'_>, options: &Options) -> Option<Warning> {
-    let (lost, unmatched) = (sides.lost, sides.unmatched);
-    let at = [
-        (unmatched, lost, "egress", "ingress", "the device fragments them"),
-        (lost, unmatched, "ingress", "egress", "the device puts them together"),
-    ];
-    let (parts, whole, there, here, because) = at
-        .into_iter()
-        .find(|(parts, whole, ..)| fragments(parts).len() > fragments(whole).len())?;
-    let parts = fragments(parts);
+    let (entered, left) = (fragments(sides.lost), fragments(sides.unmatched));
+    let (parts, whole, there, here, because) = match left.len().cmp(&entered.len()) {
+        Ordering::Greater => (left, sides.lost, "egress", "ingress", "the device fragments them"),
+        Ordering::Less => {
+            (entered, sides.unmatched, "ingress", "egress", "the device puts them together")
+        }
+        Ordering::Equal => return None,
+    };
     let origins: HashSet<&Origin> = parts.iter().map(|part| &part.origin).collect();
     let first = || parts.iter().filter(|part| !part.layers.later_fragment);
     let begins: HashSet<_> = first().filter_map(|part| begin(part.frame)).collect();

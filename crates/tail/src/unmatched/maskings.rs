@@ -16,6 +16,9 @@ const KEPT_APART: f64 = 0.99;
 /// Bytes of an IPv6 header without extensions.
 const IPV6_HEADER: usize = 40;
 
+/// Packets of each side that tell what they all are like.
+const LOOKED_AT: usize = 5_000;
+
 /// Another way to sign.
 pub(super) struct Candidate {
     /// Count of options.
@@ -79,13 +82,15 @@ pub(super) fn warning(
 /// The masking that makes most packets alike that are not alike as they are signed now, but repeat, so that only their order says
 /// which is which: how many, and the masking.
 pub(super) fn in_order(sides: Sides<'_>, options: &Options) -> Option<(usize, Candidate)> {
-    let candidates = rewrites(sides, options).into_iter();
-    let counts = candidates.map(|candidate| (sides.common(&candidate.signer), candidate));
+    let first = sides.first(LOOKED_AT);
+    let candidates = rewrites(first, options).into_iter();
+    let counts = candidates.map(|candidate| (first.common(&candidate.signer), candidate));
     let most = |best: Option<(usize, Candidate)>, next: (usize, Candidate)| match best {
         Some(best) if next.0 as f64 <= best.0 as f64 * WORTH_AN_OPTION => Some(best),
         _ => Some(next).filter(|(count, _)| *count > 0),
     };
-    counts.fold(None, most)
+    let (_, candidate) = counts.fold(None, most)?;
+    Some((sides.common(&candidate.signer), candidate))
 }
 
 /// All sets of rewritten fields that contain the present ones, fewest first.
@@ -93,6 +98,7 @@ pub(super) fn rewrites(sides: Sides<'_>, options: &Options) -> Vec<Candidate> {
     let Rewrites { nat, tos, tunnel } = options.rewrites;
     let now = [nat, tos, tunnel];
     let selected = options.selection.is_some();
+    let fields = sides.first(LOOKED_AT).fields();
     let mut candidates: Vec<Candidate> = (0..8_u8)
         .map(|set| [0, 1, 2].map(|bit| set >> bit & 1 == 1))
         .filter(|set| set.iter().zip(now).all(|(&then, now)| then || !now))
@@ -100,7 +106,7 @@ pub(super) fn rewrites(sides: Sides<'_>, options: &Options) -> Vec<Candidate> {
         .map(|set| {
             let [nat, tos, tunnel] = set;
             let masks = chosen(["--mask nat", "--mask tos", "--mask tunnel"], set);
-            let added = chosen(sides.fields(), [0, 1, 2].map(|bit| set[bit] && !now[bit]));
+            let added = chosen(fields, [0, 1, 2].map(|bit| set[bit] && !now[bit]));
             let typed = match (masks.is_empty(), selected) {
                 (true, _) => "without --signature tailtrim".to_owned(),
                 (false, true) => format!("{} without --signature", masks.join(" ")),
@@ -112,7 +118,7 @@ pub(super) fn rewrites(sides: Sides<'_>, options: &Options) -> Vec<Candidate> {
                 format!("agree in all but {}", added.join(" and "))
             };
             let rewrites = Rewrites { nat, tos, tunnel };
-            let signer = sides.limited(Signer::new(rewrites));
+            let signer = sides.limited(rewrites);
             let count = set.iter().filter(|is| **is).count();
             let rewrites = Some(rewrites);
             Candidate { options: count, agreement, typed, signer, rewrites, small: false }
@@ -127,6 +133,13 @@ fn chosen(texts: [&'static str; 3], of: [bool; 3]) -> Vec<&'static str> {
 }
 
 impl Sides<'_> {
+    /// So many packets of each side.
+    fn first(&self, most: usize) -> Self {
+        let [lost, unmatched] =
+            [self.lost, self.unmatched].map(|side| &side[..side.len().min(most)]);
+        Sides { lost, unmatched }
+    }
+
     /// The fields that each mask leaves out, in words.
     fn fields(&self) -> [&'static str; 3] {
         let is_extended = |frame: &&Frame| {
@@ -143,13 +156,18 @@ impl Sides<'_> {
     }
 
     /// A signer of what the snap length has left of all frames, as [`Terms`](crate::analysis::Terms) would limit it.
-    fn limited(&self, signer: Signer) -> Signer {
+    fn limited(&self, rewrites: Rewrites) -> Signer {
+        let signer = Signer::new(rewrites);
         let frames = self.lost.iter().chain(self.unmatched);
         let bytes = |frame: &Frame| {
-            let Signed { signable, truncated, .. } = signer.sign(frame.link, &frame.head);
             let (there, length) = (frame.head.len(), frame.length as usize);
-            let short = there < length.min(HEAD) || (truncated && there >= length);
-            short.then_some(usize::from(signable))
+            let cut = there < length.min(HEAD);
+            // Only what is in a tunnel is truncated in frames that are whole.
+            if !cut && !rewrites.tunnel {
+                return None;
+            }
+            let Signed { signable, truncated, .. } = signer.sign(frame.link, &frame.head);
+            (cut || (truncated && there >= length)).then_some(usize::from(signable))
         };
         let least = frames.filter_map(bytes).min();
         match least {

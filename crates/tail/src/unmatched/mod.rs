@@ -200,9 +200,9 @@ pub fn explain(mut kept: Kept, terms: &Terms, options: &Options, summary: &mut S
             ", but not those that are matched now: each kind takes an analysis of its own";
     }
     let none = summary.samples == 0;
-    if none && tried && found.is_empty() {
-        found.extend(looked_at.repeating(options));
-    }
+    let alike = (none && tried && found.is_empty()).then(|| in_order(looked_at, options));
+    let alike = alike.flatten();
+    found.extend(looked_at.repeating(alike.as_ref()));
     if !found.is_empty() {
         // They say why.
         let repeated = found.iter().any(|found| matches!(found.code, "identical" | "unsigned"));
@@ -215,7 +215,7 @@ pub fn explain(mut kept: Kept, terms: &Terms, options: &Options, summary: &mut S
     } else if tried
         && let Some(warning) = summary.warnings.iter_mut().find(|one| one.code == "no_samples")
     {
-        warning.text += &looked_at.undecided(options);
+        warning.text += &looked_at.undecided(alike.is_some());
     }
     summary.warnings.extend(found);
 }
@@ -271,7 +271,7 @@ impl Sides<'_> {
     }
 
     /// Says what is known of packets that nothing matches.
-    fn undecided(&self, options: &Options) -> String {
+    fn undecided(&self, some_alike: bool) -> String {
         if let Some(name) = self.closed() {
             return format!(
                 " Those of one side are in {name}, where no bytes identify them: capture both sides where they are not"
@@ -280,21 +280,21 @@ impl Sides<'_> {
         format!(
             " No other masking (nat, tos, tunnel) matches {}, nor do bytes that tell them apart stand at the same place of the \
              frames on both sides{}",
-            if in_order(*self, options).is_some() { "most of them" } else { "them" },
+            if some_alike { "most of them" } else { "them" },
             self.translated(),
         )
     }
 
     /// Says which masking makes both sides alike where packets repeat or carry little, so that none can match them for certain.
-    fn repeating(&self, options: &Options) -> Option<Warning> {
+    fn repeating(&self, alike: Option<&(usize, Candidate)>) -> Option<Warning> {
         let fewer = self.lost.len().min(self.unmatched.len());
-        let most = in_order(*self, options).filter(|(count, _)| count * 2 >= fewer);
-        let (count, Candidate { agreement, typed, .. }) = most?;
+        let &(count, Candidate { ref agreement, ref typed, .. }) =
+            alike.filter(|(count, _)| count * 2 >= fewer)?;
         let text = format!(
             "{} lost and {} {agreement}, but carry nothing that tells which is which: {}",
             grouped(count as u64),
             counted(count as u64, "unmatched packet"),
-            by_order(&typed),
+            by_order(typed),
         );
         Some(warning("masked", count, text))
     }

@@ -57,8 +57,9 @@ struct Merged {
 
 /// The side of a tap that has longer frames than the other one, if their payloads are the same.
 pub(super) fn warning(sides: Sides<'_>, options: &Options) -> Option<Warning> {
-    let at_egress = merged(sides.unmatched, sides.lost);
-    let at_ingress = merged(sides.lost, sides.unmatched);
+    let [lost, unmatched] = [sides.lost, sides.unmatched]
+        .map(|frames| frames.iter().filter_map(segment).collect::<Vec<_>>());
+    let (at_egress, at_ingress) = (merged(&unmatched, &lost), merged(&lost, &unmatched));
     let (merged, long, short) = if at_egress.parts >= at_ingress.parts {
         (at_egress, "egress", "ingress")
     } else {
@@ -83,12 +84,10 @@ pub(super) fn warning(sides: Sides<'_>, options: &Options) -> Option<Warning> {
 }
 
 /// Frames that are parts of longer ones.
-fn merged(whole: &[Frame], parts: &[Frame]) -> Merged {
-    let [whole, parts] =
-        [whole, parts].map(|frames| frames.iter().filter_map(segment).collect::<Vec<_>>());
+fn merged(whole: &[Segment<'_>], parts: &[Segment<'_>]) -> Merged {
     let mut merged = Merged::default();
-    merged.add_segments(of(&whole, Transport::Tcp), of(&parts, Transport::Tcp));
-    merged.add_datagrams(of(&whole, Transport::Udp), of(&parts, Transport::Udp));
+    merged.add_segments(of(whole, Transport::Tcp), of(parts, Transport::Tcp));
+    merged.add_datagrams(of(whole, Transport::Udp), of(parts, Transport::Udp));
     merged
 }
 
