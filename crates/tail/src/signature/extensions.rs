@@ -15,7 +15,7 @@ const SEGMENTS: u8 = 4;
 const LAST_SEGMENT: usize = 8;
 
 /// A packet without its extension headers, as far as it is there, with the layers that it has then; `None` where it has none.
-/// The header that identifies fragments stays.
+/// The header of a fragment stays, unless it is that of a whole packet.
 pub(super) fn removed(packet: &[u8], layers: &Layers) -> Option<(Vec<u8>, Layers)> {
     let has_some = layers.v6 && layers.payload > HEADER && !layers.fragment;
     let is_known = !matches!(layers.protocol, HOP_BY_HOP | ROUTING | OPTIONS);

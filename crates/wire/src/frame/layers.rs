@@ -103,8 +103,10 @@ fn ipv6(packet: &[u8]) -> Option<Layers> {
                 let Some(&header) = extension.first_chunk::<8>() else { return Some(layers) };
                 layers.protocol = header[0];
                 layers.payload += 8;
-                layers.fragment = true;
-                layers.later_fragment = u16::from_be_bytes([header[2], header[3]]) & 0xfff8 != 0;
+                let part = u16::from_be_bytes([header[2], header[3]]);
+                // The first and last one is a whole packet (RFC 6946).
+                layers.fragment = part & 0xfff9 != 0;
+                layers.later_fragment = part & 0xfff8 != 0;
                 if layers.later_fragment {
                     return Some(layers);
                 }

@@ -211,7 +211,9 @@ fn extensions(devices: &mut Devices) {
     let routing = (43, vec![0, 0, 3, 0, 0, 0, 0, 0]);
     let segments = [vec![0, 0, 4, 1, 1, 0, 0, 0], v6().destination.to_vec(), vec![9; 16]].concat();
     let routed = Ipv6 { destination: [9; 16], ..v6() };
+    let whole = (44, vec![0, 0, 0, 0, 9, 9, 9, 9]);
     for (name, to, extensions) in [
+        ("the header of a fragment that is whole", v6(), vec![whole]),
         ("hop-by-hop options", v6(), vec![by_hop.clone()]),
         ("destination options", v6(), vec![options.clone()]),
         ("a routing header", v6(), vec![routing]),
