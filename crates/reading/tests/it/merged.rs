@@ -76,6 +76,19 @@ fn merged_datagrams_are_told() {
     }
 }
 
+/// Of payloads that are all alike, a longer one is not several shorter ones of other hosts.
+#[test]
+fn datagrams_of_zeros_are_not_merged() {
+    let zeros = |number: u32, source, length| {
+        let packet = Packet::new(17, datagram([1, 2], &vec![0; length]));
+        let packet = Packet { ident: number as u16, source: [192, 0, 2, source], ..packet };
+        (entered_ns(number), packet.frame())
+    };
+    let entered: Packets = (0..50).map(|number| zeros(number, 1, 80)).collect();
+    let left = [entered[20..].to_vec(), vec![zeros(900, 9, 400)]].concat();
+    assert_eq!(explained(&summary(&[entered, left], &options())), [""; 0]);
+}
+
 #[test]
 fn fragments_are_told_and_the_first_of_them_can_be_matched() {
     let whole = |number: u32| Packet {

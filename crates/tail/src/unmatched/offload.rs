@@ -9,7 +9,7 @@ use tailtrim_wire::frame::Transport;
 /// Bytes of a payload by which the first part of a longer one is known.
 const BEGIN: usize = 32;
 
-/// Fewest bytes that both captures have of a payload where addresses or ports do not agree.
+/// Fewest bytes that both captures have of a payload where addresses or ports do not agree; of datagrams, different ones.
 const LEAST_BEGIN: usize = 8;
 
 /// Fewer parts are no frame that was merged.
@@ -145,12 +145,14 @@ impl Merged {
         parts: impl Iterator<Item = &'a Segment<'a>> + Clone,
     ) {
         let mut same_flow: HashMap<(&Flow, &[u8]), &Segment<'_>> = HashMap::new();
-        // Behind NAT, of a begin that is no other's.
+        // Behind NAT, of a begin that is no other's, and not of bytes that are all alike.
         let mut any_flow: HashMap<&[u8], Option<&Segment<'_>>> = HashMap::new();
         for segment in whole.filter(|segment| segment.begin.len() == BEGIN) {
             same_flow.insert((&segment.flow, segment.begin), segment);
             let one = any_flow.entry(segment.begin);
-            one.and_modify(|one| *one = None).or_insert(Some(segment));
+            let values = segment.begin.iter().collect::<HashSet<_>>().len();
+            let known = (values >= LEAST_BEGIN).then_some(segment);
+            one.and_modify(|one| *one = None).or_insert(known);
         }
         // A datagram is longer than all single ones, as payloads that are all alike may have any length.
         let mut most: HashMap<&Flow, u32> = HashMap::new();
