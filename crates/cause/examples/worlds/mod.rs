@@ -6,13 +6,13 @@ use crate::random::Random;
 const WAY_NS: f64 = 10_000.0;
 const SERVICE_NS: f64 = 800.0;
 
-/// Length of a run, and of a run of [`Kind::Pair`].
+/// Length of a run, and of a run of [`Sources::Pair`].
 const RUN_NS: f64 = 20e9;
 const PAIR_RUN_NS: f64 = 30e9;
 
 /// Sources of a world.
 #[derive(Clone, Copy, PartialEq)]
-pub(crate) enum Kind {
+pub(crate) enum Sources {
     /// 0 to 4, some of them commensurable.
     Any,
     /// A frequent short one and a rare long one.
@@ -33,8 +33,11 @@ pub(crate) fn by_schedule<C: Copy + Default>(
     let mut all = [C::default(); SCHEDULES.len()];
     let pairs = arguments.last().is_some_and(|last| last == "pairs");
     for seed in first..first + worlds {
-        let world =
-            if pairs { world(seed, PAIR_RUN_NS, Kind::Pair) } else { world(seed, RUN_NS, Kind::Any) };
+        let world = if pairs {
+            world(seed, PAIR_RUN_NS, Sources::Pair)
+        } else {
+            world(seed, RUN_NS, Sources::Any)
+        };
         let row = SCHEDULES.iter().position(|name| *name == world.schedule).unwrap_or(0);
         judge(seed, &world, &mut all[row])?;
     }
@@ -136,20 +139,23 @@ fn pair_sources(random: &mut Random) -> Vec<Source> {
         between(random, 100.0, 2_000.0)
     };
     let rare_hz = between(random, 2.0, 20.0);
-    [(frequent_hz, between(random, 2_000.0, 10_000.0)), (rare_hz, between(random, 50_000.0, 500_000.0))]
-        .map(|(hz, length_ns)| Source { hz, length_ns, phase_ns: random.uniform() * 1e9 / hz })
-        .into()
+    [
+        (frequent_hz, between(random, 2_000.0, 10_000.0)),
+        (rare_hz, between(random, 50_000.0, 500_000.0)),
+    ]
+    .map(|(hz, length_ns)| Source { hz, length_ns, phase_ns: random.uniform() * 1e9 / hz })
+    .into()
 }
 
 /// The world of a seed, of packets that come for so long.
-pub(crate) fn world(seed: u64, run_ns: f64, kind: Kind) -> World {
+pub(crate) fn world(seed: u64, run_ns: f64, sources: Sources) -> World {
     let mut random = Random(seed.wrapping_mul(0x2545_f491_4f6c_dd1d));
     let schedule = SCHEDULES[(seed % 5) as usize];
     let jitter = of(&mut random, &[0.02, 0.1, 0.3]);
     let noise = random.uniform() < 0.5;
-    let sources = match kind {
-        Kind::Any => any_sources(&mut random, (seed / 5 % 5) as usize),
-        Kind::Pair => pair_sources(&mut random),
+    let sources = match sources {
+        Sources::Any => any_sources(&mut random, (seed / 5 % 5) as usize),
+        Sources::Pair => pair_sources(&mut random),
     };
     // From, until, and the source's number.
     let mut stalls: Vec<(f64, f64, usize)> = Vec::new();
