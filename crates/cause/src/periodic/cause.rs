@@ -80,10 +80,14 @@ impl PeriodicCause {
     /// published captures delayed 74 to 92 %; what a schedule that is locked to a clock leaves out is delayed
     /// wherever a packet meets it, so one of the two alone says nothing.
     pub(super) fn is_rare(&self) -> bool {
+        self.every == 1 && self.purity < 0.5 && self.sampling.met < 0.25 * self.sampling.expected
+    }
+
+    /// Whether it has few events, and may have delayed not even a half of the packets that came in time for them (by a standard
+    /// deviation): five of 1 Hz came in one third of a published capture, and none in the others.
+    fn is_passing(&self) -> bool {
         let deviation = libm::sqrt(self.purity * (1.0 - self.purity) / self.met_occurrences as f64);
-        let few = self.events < FEWEST as u64;
-        let rare = self.sampling.met < 0.25 * self.sampling.expected;
-        self.every == 1 && (rare && self.purity < 0.5 || few && self.purity - deviation < 0.5)
+        self.every == 1 && self.events < FEWEST as u64 && self.purity - deviation < 0.5
     }
 
     /// Whether it explains no late packets, and delays not even most of those that it could: within the body of the latencies,
@@ -92,9 +96,10 @@ impl PeriodicCause {
         self.purity < SURE && self.late_in_window < FEWEST_LATE
     }
 
-    /// Whether it is not told: it is rare, explains nothing that is late, or fits too many other frequencies.
+    /// Whether it is not told: it is rare or passing, explains nothing that is late, or fits too many other frequencies.
     pub(super) fn is_doubtful(&self) -> bool {
         self.is_rare()
+            || self.is_passing()
             || self.is_of_body()
             || (self.every == 1 && self.aliases_hz.len() > MOST_ALIASES)
     }
