@@ -1,7 +1,9 @@
 //! Simulates how well periodic causes are found from stamps alone: a queue with one server that stalls at known times.
 //! Prints a table in Markdown.
 //!
-//!     cargo run --release -p tailtrim-cause --example periodic_errors [WORLDS [FIRST_SEED [names]]]
+//!     cargo run --release -p tailtrim-cause --example periodic_errors [WORLDS [FIRST_SEED [names]]] [pairs]
+//!
+//! `pairs`: worlds of a frequent short source and a rare long one, 30 s each.
 //!
 //! A source counts as visible if folding at its true period shows it at 8 standard deviations: of the packets that came
 //! while it stalled the device, one per occurrence, the mean excess (capped at twice the length of the stall), compared
@@ -139,7 +141,7 @@ fn judge(world: &World, names: bool, counts: &mut Counts) -> std::io::Result<()>
 
 fn main() -> std::io::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let named = arguments.len() > 2;
+    let named = arguments.iter().any(|one| one == "names");
     let all = by_schedule(&arguments, |seed, world, counts| {
         if named {
             writeln!(std::io::stderr(), "seed {seed}")?;

@@ -6,10 +6,21 @@ use crate::random::Random;
 const WAY_NS: f64 = 10_000.0;
 const SERVICE_NS: f64 = 800.0;
 
-/// Length of a run.
+/// Length of a run, and of a run of [`Sources::Pair`].
 const RUN_NS: f64 = 20e9;
+const PAIR_RUN_NS: f64 = 30e9;
+
+/// Sources of a world.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Sources {
+    /// 0 to 4, some of them commensurable.
+    Any,
+    /// A frequent short one and a rare long one.
+    Pair,
+}
 
 /// Counts of each schedule, over as many worlds as the first argument says (300), from the seed that is the second one (0).
+/// Worlds are pairs of sources if the last argument is `pairs`.
 ///
 /// # Errors
 /// The first error of `judge`, which is given a seed, its world, and the counts to add to.
@@ -20,8 +31,13 @@ pub(crate) fn by_schedule<C: Copy + Default>(
     let number = |index: usize| arguments.get(index).and_then(|text| text.parse::<u64>().ok());
     let (worlds, first) = (number(0).unwrap_or(300), number(1).unwrap_or(0));
     let mut all = [C::default(); SCHEDULES.len()];
+    let pairs = arguments.last().is_some_and(|last| last == "pairs");
     for seed in first..first + worlds {
-        let world = world(seed, RUN_NS);
+        let world = if pairs {
+            world(seed, PAIR_RUN_NS, Sources::Pair)
+        } else {
+            world(seed, RUN_NS, Sources::Any)
+        };
         let row = SCHEDULES.iter().position(|name| *name == world.schedule).unwrap_or(0);
         judge(seed, &world, &mut all[row])?;
     }
@@ -87,35 +103,60 @@ fn arrivals(schedule: &str, run_ns: f64, random: &mut Random) -> Vec<f64> {
         .collect()
 }
 
-/// The world of a seed, of packets that come for so long.
-pub(crate) fn world(seed: u64, run_ns: f64) -> World {
-    let mut random = Random(seed.wrapping_mul(0x2545_f491_4f6c_dd1d));
-    let schedule = SCHEDULES[(seed % 5) as usize];
-    let jitter = of(&mut random, &[0.02, 0.1, 0.3]);
-    let noise = random.uniform() < 0.5;
+/// 0 to 4 sources.
+fn any_sources(random: &mut Random, count: usize) -> Vec<Source> {
     let mut sources: Vec<Source> = Vec::new();
-    let count = (seed / 5 % 5) as usize;
     while sources.len() < count {
         let hz = match sources.last() {
             // Commensurable, with the same clock.
             Some(last) if random.uniform() < 0.4 => {
                 last.hz
                     * of(
-                        &mut random,
+                        random,
                         &[0.2, 0.25, 1.0 / 3.0, 0.4, 0.5, 2.0 / 3.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0],
                     )
             }
             _ if random.uniform() < 0.3 => {
-                of(&mut random, &[1.0, 4.0, 10.0, 25.0, 100.0, 250.0, 300.0, 1_000.0])
+                of(random, &[1.0, 4.0, 10.0, 25.0, 100.0, 250.0, 300.0, 1_000.0])
             }
-            _ => between(&mut random, 1.0, 2_000.0),
+            _ => between(random, 1.0, 2_000.0),
         };
-        let length_ns = between(&mut random, 2_000.0, 500_000.0);
+        let length_ns = between(random, 2_000.0, 500_000.0);
         let near = |other: &Source| (other.hz / hz - 1.0).abs() < 0.01;
         if (1.0..=2_000.0).contains(&hz) && hz * length_ns < 0.1e9 && !sources.iter().any(near) {
             sources.push(Source { hz, length_ns, phase_ns: random.uniform() * 1e9 / hz });
         }
     }
+    sources
+}
+
+/// A frequent short source, of a usual clock in half of the worlds, and a rare long one.
+fn pair_sources(random: &mut Random) -> Vec<Source> {
+    let usual = random.uniform() < 0.5;
+    let frequent_hz = if usual {
+        of(random, &[100.0, 250.0, 300.0, 1_000.0])
+    } else {
+        between(random, 100.0, 2_000.0)
+    };
+    let rare_hz = between(random, 2.0, 20.0);
+    [
+        (frequent_hz, between(random, 2_000.0, 10_000.0)),
+        (rare_hz, between(random, 50_000.0, 500_000.0)),
+    ]
+    .map(|(hz, length_ns)| Source { hz, length_ns, phase_ns: random.uniform() * 1e9 / hz })
+    .into()
+}
+
+/// The world of a seed, of packets that come for so long.
+pub(crate) fn world(seed: u64, run_ns: f64, sources: Sources) -> World {
+    let mut random = Random(seed.wrapping_mul(0x2545_f491_4f6c_dd1d));
+    let schedule = SCHEDULES[(seed % 5) as usize];
+    let jitter = of(&mut random, &[0.02, 0.1, 0.3]);
+    let noise = random.uniform() < 0.5;
+    let sources = match sources {
+        Sources::Any => any_sources(&mut random, (seed / 5 % 5) as usize),
+        Sources::Pair => pair_sources(&mut random),
+    };
     // From, until, and the source's number.
     let mut stalls: Vec<(f64, f64, usize)> = Vec::new();
     for (source, one) in sources.iter().enumerate() {

@@ -45,7 +45,7 @@ pub(super) struct DelayLevel {
 }
 
 /// Longest pattern of occurrences that is tried. A limit of time, and of evidence: each residue needs [`FEWEST`] stalls.
-const LONGEST: usize = 12;
+pub(super) const LONGEST: usize = 12;
 
 /// Occurrences of each kind that must have been seen: the fewest whose extremes bound the median with more than 90 %
 /// (1 − 2·2⁻⁵ = 94 %; four do with 88 %).

@@ -14,7 +14,7 @@
 //! 8. [`search`] takes one source after the other, and fits each once more to what the others leave; then it searches what is
 //!    late beside them, at further thresholds,
 //! 9. [`levels`] asks of each whether every second, third, … occurrence takes longer,
-//! 10. [`cause`] measures it, [`limits`] tells what could not have been seen.
+//! 10. [`cause`] measures it, [`related`] tells of which clock it may be every n-th occurrence, [`limits`] tells what could not have been seen.
 //!
 //! Bursts that keep a device busy hide the ends of stalls. There, [`turns`] takes the queue out, [`strike`] folds what is
 //! left, and [`busy`] searches the clocks that strike in turns, in place of 2 to 9.
@@ -35,6 +35,7 @@ mod marks;
 mod multiples;
 mod pairs;
 mod proposals;
+mod related;
 mod schedule;
 mod search;
 mod spectrum;
@@ -206,7 +207,10 @@ impl Found {
                     continue;
                 }
             }
-            let believed = |source: usize| !of(source).any(PeriodicCause::is_doubtful);
+            let part = |one: &PeriodicCause| {
+                causes.iter().any(|other| related::is_part(one, other, capture.run_ns))
+            };
+            let believed = |source: usize| !of(source).any(|one| one.is_doubtful() || part(one));
             let kept: Vec<Comb> =
                 sources().filter(|(source, _)| believed(*source)).map(|(_, comb)| *comb).collect();
             if kept.len() == combs.len() {
@@ -220,6 +224,7 @@ impl Found {
             let of_batch = |hz: &f64| batches.iter().any(|one| one.is_at(*hz, capture.run_ns));
             !all.any(of_batch)
         });
+        related::relate(&mut causes, capture.run_ns);
         let limits = limits::limits(&capture, &levels[0], &combs);
         let mut struck: Vec<Struck> =
             causes.iter().map(|cause| marks::struck(&capture, &combs, &causes, cause)).collect();

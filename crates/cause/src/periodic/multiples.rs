@@ -9,6 +9,9 @@ use super::spectrum;
 /// Highest multiple of a period at which the true one is looked for.
 const HIGHEST_MULTIPLE: i64 = 40;
 
+/// By how much a multiple or fraction has more merit, so that rounding does not decide.
+pub(super) const BETTER: f64 = 1.02;
+
 /// The multiple or fraction of a comb's period that is likeliest.
 pub(super) fn fundamental(capture: &Capture, levels: &[Level], comb: Comb) -> Comb {
     let mut best = comb;
@@ -19,7 +22,7 @@ pub(super) fn fundamental(capture: &Capture, levels: &[Level], comb: Comb) -> Co
         let better = slower
             .into_iter()
             .chain(faster)
-            .filter(|one| merit(one) > merit(&best) * 1.02)
+            .filter(|one| merit(one) > BETTER * merit(&best))
             .max_by(|a, b| merit(a).total_cmp(&merit(b)));
         match better {
             Some(better) => best = better,

@@ -51,6 +51,21 @@ pub(super) fn search(
             };
             let pure =
                 if pure.track.is_some() { wander::refined(capture, levels, &pure) } else { pure };
+            if let Some(place) =
+                found.iter().position(|one| is_one_clock(one, &pure, capture.run_ns))
+            {
+                // One clock that wanders: its phase is followed, or what is left of it is not told.
+                let others = [&found[..place], &found[place + 1..]].concat();
+                mark(capture, levels, &others);
+                let one = found[place];
+                if let Some(followed) = wander::followed(capture, &levels[one.level], &one) {
+                    found[place] = followed;
+                    proposed = None;
+                }
+                rejected.push(pure);
+                refit(capture, levels, &mut found);
+                continue;
+            }
             let mut is_likely = || {
                 let chance = *chance
                     .get_or_insert_with(|| surrogate(&mut plan, capture, &levels[level], level));
@@ -83,6 +98,11 @@ pub(super) fn search(
         }
     }
     found
+}
+
+/// Whether two combs have frequencies that one clock has if it wanders, and that the run tells apart.
+fn is_one_clock(one: &Comb, other: &Comb, run_ns: i64) -> bool {
+    (one.period_ns / other.period_ns - 1.0).abs() < WANDERS && !one.is_same(other, run_ns)
 }
 
 /// The likelihood of the best comb in a surrogate of the capture, in which no clock keeps its phase: blocks of packets, with

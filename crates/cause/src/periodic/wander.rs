@@ -3,6 +3,7 @@
 use super::capture::{Capture, Level};
 use super::cluster::window;
 use super::comb::{self, BELIEVED_NATS, Comb};
+use super::multiples::BETTER;
 use super::spectrum::SEARCHED_HZ;
 
 /// Times at which the phase is known, evenly over the run.
@@ -78,7 +79,7 @@ pub(super) fn fundamental(capture: &Capture, level: &Level, comb: &Comb) -> Comb
         .filter_map(|(hz, occurrence)| other(comb, hz, middle + occurrence))
         .filter_map(|one| tracked(capture, level, &one))
         .filter(|one| one.track.is_some_and(|track| track.deviation() < WANDERS))
-        .filter(|one| merit(one) > MORE * merit(comb))
+        .filter(|one| merit(one) > BETTER * merit(comb))
         .max_by(|a, b| merit(a).total_cmp(&merit(b)))
         .unwrap_or(*comb)
 }

@@ -1,6 +1,6 @@
 //! Late packets by cause: each is in one row, and rows add up.
 
-use crate::worlds::world;
+use crate::worlds::{Sources, world};
 use proptest::prelude::*;
 use tailtrim_cause::periodic::{Periodic, explain};
 use tailtrim_cause::rows::{Kind, LatePackets, Row, Struck, rows};
@@ -37,7 +37,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
     #[test]
     fn rows_add_up_to_all_late_packets(seed in 0_u64..1 << 40) {
-        let world = world(seed, 1e9);
+        let world = world(seed, 1e9, Sources::Any);
         add_up(&world.samples, &explain(&world.samples))?;
     }
 
@@ -78,7 +78,7 @@ proptest! {
 #[ignore = "simulation: make test-simulations runs it"]
 fn rows_of_whole_runs_add_up() {
     for seed in 0..50 {
-        let world = world(seed, 20e9);
+        let world = world(seed, 20e9, Sources::Any);
         add_up(&world.samples, &explain(&world.samples)).unwrap();
     }
 }

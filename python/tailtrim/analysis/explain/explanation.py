@@ -46,10 +46,11 @@ class PeriodicCause:
     packets, ``touched`` the share of all packets in its window. ``late_share`` is the share of the
     late packets that are in its rows, ``share`` that of the stalls; ``events`` are the stalls that
     it was found by. ``purity`` is the share of the occurrences that met a packet and delayed it
-    until their end. ``aliases_hz`` are other frequencies that fit the packets as well. ``wanders``
-    says that the clock is not stable, or that few occurrences delay packets. ``met`` and
-    ``expected`` are the shares of its occurrences that delayed a packet, and that packets at random
-    times would have met. ``vectors`` are interrupts of this rate.
+    until their end. ``aliases_hz`` are other frequencies that fit the packets as well. ``clock_hz``
+    is the frequency of a clock of which it may be every n-th occurrence. ``wanders`` says that the
+    clock is not stable, or that few occurrences delay packets. ``met`` and ``expected`` are the
+    shares of its occurrences that delayed a packet, and that packets at random times would have
+    met. ``vectors`` are interrupts of this rate.
     """
 
     frequency_hz: float
@@ -67,6 +68,7 @@ class PeriodicCause:
     late_share: float
     purity: float
     aliases_hz: tuple[float, ...]
+    clock_hz: float | None
     wanders: bool
     occurrences: int
     met: float

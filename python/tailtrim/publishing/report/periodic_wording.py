@@ -165,6 +165,9 @@ def _interval(interval: Interval) -> str:
 
 def _unsure(cause: PeriodicCause) -> str:
     told = "; its clock wanders, or it delays packets at some times only" if cause.wanders else ""
+    if cause.clock_hz is not None:
+        times = _ordinal(round(cause.clock_hz / cause.frequency_hz))
+        told += f"; it may be every {times} occurrence of a clock of {cause.clock_hz:.1f} Hz"
     if cause.aliases_hz:
         listed = ", ".join(f"{hz:.1f}" for hz in cause.aliases_hz[:_LISTED])
         more = len(cause.aliases_hz) - _LISTED
