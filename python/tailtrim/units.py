@@ -34,7 +34,7 @@ INFINITE = "\N{INFINITY}"
 #: Behind what the samples do not support, and in place of a bound that they do not give.
 UNSUPPORTED = "*"
 #: The explanation below a table that has the mark.
-UNSUPPORTED_LEGEND = f"{UNSUPPORTED}: not supported, too few independent samples."
+UNSUPPORTED_LEGEND = f"{UNSUPPORTED}: not supported, too few independent episodes."
 
 
 def fixed(value: int, divisor: int, places: int) -> str:

@@ -7,7 +7,7 @@ use crate::summary::grouped;
 pub const UNSUPPORTED: &str = "*";
 
 /// Explanation of the mark, below a table that has it.
-pub const UNSUPPORTED_LEGEND: &str = "*: not supported, too few independent samples.";
+pub const UNSUPPORTED_LEGEND: &str = "*: not supported, too few independent episodes.";
 
 const UNITS: [(&str, u64); 4] = [("s", 1_000_000_000), ("ms", 1_000_000), ("µs", 1_000), ("ns", 1)];
 const FEWEST: i32 = 3;
