@@ -171,15 +171,8 @@ impl Warnings {
             "mirror_copies",
             ingress.copy,
             format!(
-                "{} ingress packets are copies of a mirror port, written down a second time: the first of each counts{}",
+                "{} ingress packets are copies of a mirror port, written down a second time: the first of each counts",
                 grouped(ingress.copy),
-                if ingress.copy.min(egress.copy) * 10 > ingress.matched * 9 {
-                    ". The egress capture has nearly all packets twice, too: if both captures have both sides of the device, \
-                     these latencies are not its own but those between the taps; take one side out of each (tcpdump -r IN -w \
-                     OUT 'vlan 10')"
-                } else {
-                    ""
-                },
             ),
         );
         if !options.in_order {
