@@ -129,8 +129,8 @@ def test_both_sides_of_the_device_at_egress_are_told(tmp_path: Path, ttl: int) -
         assert code == ExitCode.SUCCESS
         assert "800 egress packets are copies from before the device" in told
         assert tailtrim.analyze(*paths, skip_s=0).summary.latency_ns.min >= 3_000
-        groups = tailtrim.analyze(*paths, skip_s=0, by="dscp").groups
-        assert [group.summary.latency_ns.min >= 3_000 for group in groups] == [True]
+        group = tailtrim.analyze(*paths, skip_s=0, by="dscp").groups[0]
+        assert group.summary.latency_ns.min >= 3_000
     else:
         assert code == ExitCode.NEGATIVE
         assert told.startswith("in.pcap: Not the latency of the device: the egress capture has")

@@ -126,7 +126,7 @@ struct Passed {
 }
 
 /// Packets of each capture by which flows are looked at, the first ones. More are read at egress, which they leave later.
-pub const OF_FLOWS: [u64; 2] = [1 << 16, 1 << 17];
+pub const OF_FLOWS: [u64; 2] = [1 << 15, 1 << 16];
 
 /// Says that some flows are missing as a whole, if chance would not have it so.
 #[must_use]

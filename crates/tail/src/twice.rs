@@ -10,7 +10,7 @@
 //! Two VLANs that carry the same packets, such as probes of two tenants, are on both sides with the same two tags.
 
 use crate::analysis::{FEWEST_COPIES, MOST_COPIES, Options, SHARE};
-use crate::clock::words::size;
+use crate::clock::words::signed;
 use crate::clock::{All, SampledSide, join_all};
 use crate::signature::Rewrites;
 use crate::summary::{Summary, Warning, grouped};
@@ -284,7 +284,7 @@ fn both_sides(packets: &[Packet]) -> Option<Twice> {
     if unchanged && between_ns * CLEARLY < before_ns {
         return None;
     }
-    let [first_ns, last_ns] = medians_ns.map(size);
+    let [first_ns, last_ns] = medians_ns.map(signed);
     Some(Twice::Unknown(format!(
         "the egress capture has packets twice, {first_ns} and {last_ns} after they entered (medians), and it is not known which of \
          them left the device: the latency is that of the first ones; {}",
@@ -324,7 +324,7 @@ impl Twice {
         summary.egress.copy += left_out;
         let (code, count, text) = match self {
             Self::BothSides { by_tags, medians_ns, .. } => {
-                let [first_ns, last_ns] = medians_ns.map(size);
+                let [first_ns, last_ns] = medians_ns.map(signed);
                 let by = if *by_tags { "VLAN" } else { "MAC addresses and TTL" };
                 let copies = left_out.max(summary.egress.copy);
                 let counts = if all.is_some() { "last" } else { "first" };
