@@ -30,7 +30,7 @@ pub const MOST_LOOKS: usize = 1 << 20;
 const TAGS: [usize; 2] = [14, 18];
 const UNTAGGED: u16 = u16::MAX;
 
-/// What tells how far on its way a frame is.
+/// Fields of a frame that tell how far on its way it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Look {
     macs: [u8; 12],
@@ -67,7 +67,7 @@ impl Look {
         hash(self.tags)
     }
 
-    /// What frames have in common that are equally far, by tags or whatever these are.
+    /// Hash that frames have in common which are equally far, by tags or whatever these are.
     #[must_use]
     pub fn key(&self, by_tags: bool) -> u64 {
         hash((self.macs, self.ttl, self.addresses, by_tags.then_some(self.tags)))
@@ -85,7 +85,7 @@ fn hash(of: impl Hash) -> u64 {
     hasher.finish()
 }
 
-/// What becomes of packets that are there twice.
+/// Explanation of packets that are there twice.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Twice {
     /// Egress frames that look as some that entered have not left the device.
@@ -164,7 +164,7 @@ impl Packet {
 }
 
 impl Twice {
-    /// What tells of packets that are twice at egress; `None` where not many are, or where the first of each is the right one.
+    /// Explains packets that are twice at egress; `None` where not many are, or where the first of each is the right one.
     #[must_use]
     pub fn of(
         ingress: &SampledSide<Look>,
@@ -292,7 +292,7 @@ fn both_sides(packets: &[Packet]) -> Option<Twice> {
     )))
 }
 
-/// What to type to have the later ones only.
+/// Says what to type to have the later ones only.
 fn typed([first, last]: &[Look; 2]) -> String {
     let expression = if first.tags != last.tags && last.tags[0] == UNTAGGED {
         "not vlan".to_owned()

@@ -13,7 +13,7 @@ use tailtrim_tail::twice::{Look, MOST_LOOKS, Twice, is_likely, maskings, told_hi
 /// Packets at the beginning of each capture that tell of a masking.
 const FIRST: u64 = 1 << 13;
 
-/// How packets are told apart that are there twice.
+/// Distinction of packets that are there twice.
 #[derive(Debug, Clone)]
 pub(super) enum Apart {
     /// Egress frames that look as these which entered are left out.
@@ -46,8 +46,7 @@ impl Apart {
 }
 
 impl SecondLook {
-    /// How packets are to be told apart that the captures of this result have twice, if they have some: they are then
-    /// analysed again.
+    /// Finds packets that the captures of this result have twice, and which of them count: they are then analysed again.
     pub(crate) fn twice(
         &self,
         summary: &Summary,

@@ -9,7 +9,7 @@ use tailtrim_tail::summary::Summary;
 
 const PACKETS: u32 = 1_300;
 
-/// What one place on the way changes.
+/// Change of a packet at a place on its way.
 type Change = fn(Packet) -> Packet;
 
 const SAME: Change = |packet| packet;

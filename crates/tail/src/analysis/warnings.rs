@@ -305,8 +305,9 @@ impl Warnings {
         }
         self.0.extend(coarse);
         let gaps = [&run.ingress_gaps, &run.egress_gaps].map(Ranked::new);
+        let step_ns = (run.resolutions_ps().into_iter().max().unwrap_or(0) / 1_000).cast_signed();
         for (side, other) in [(0, 1), (1, 0)] {
-            let found = stamps::batches(&gaps[side], &gaps[other]);
+            let found = stamps::batches(&gaps[side], &gaps[other], step_ns);
             self.0.extend(found.map(|found| told::batched(side, &found, latencies.count())));
         }
     }

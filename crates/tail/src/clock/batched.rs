@@ -8,6 +8,7 @@
 //! * Latencies differ by multiples of the time between batches, if that is the same at both taps.
 
 use super::sampled::{Joined, SampledSide, join};
+use super::stamps::Batches;
 use super::words::size;
 use crate::analysis::Analysis;
 use crate::summary::{Summary, Warning};
@@ -16,19 +17,18 @@ use tailtrim_stats::{Probability, Ranked, Spread};
 /// Gaps between batches are so many times longer than those within: of packets that come at random times, 7 % are in between.
 const HOLE: i64 = 8;
 
-/// Fewest gaps between batches, and part of them that may be in between.
-const REPEATED: u64 = 32;
-const BETWEEN: u64 = 8;
-
 /// Fewest packets of a batch on average.
 const BATCHED: f64 = 2.0;
 
-/// Fewest places at which packets are together at one tap only, and one of so many batches that has one at least: of packets
-/// that come evenly every time, some do where the way takes this part of the time between batches.
-const FEWEST: usize = 8;
-const ONE_OF: usize = 50;
+/// Part of the time between batches of the other tap that a batch takes: an interrupt cuts one in so many bursts.
+const SHORT: i64 = 16;
 
-/// What is closer to a time than this part of that between batches is there: by chance, one in ten is.
+/// Fewest places at which packets are together at egress only, and one of so many batches that has one at least: half as many are
+/// cut, more than an interrupt cuts.
+const FEWEST: usize = 8;
+const ONE_OF: usize = 8;
+
+/// Part of the time between batches within which a time is another one: by chance, one in ten is.
 const NEAR: i64 = 20;
 
 fn median(ns: &mut [i64]) -> i64 {
@@ -36,51 +36,12 @@ fn median(ns: &mut [i64]) -> i64 {
     ns.get(ns.len() / 2).copied().unwrap_or(0)
 }
 
-/// Batches of a tap.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Batches {
-    /// Packets of one.
-    packets: f64,
-    /// Time between two.
-    every_ns: i64,
-    /// Those no further apart than this are of one.
-    short_ns: i64,
-}
-
-impl Batches {
-    /// Batches at a tap of stamps in such steps, by the widest hole between short and long gaps.
-    fn of(gaps: &Ranked, step_ns: i64) -> Option<Self> {
-        let entries = gaps.entries();
-        let at_least = |ns: i64| ns.max(step_ns);
-        let above = |ns: i64| gaps.count_above(ns);
-        let long_ns = |short_ns: i64| at_least(short_ns).saturating_mul(HOLE);
-        let holes = entries.iter().map(|&(short_ns, _)| {
-            let long = above(long_ns(short_ns) - 1);
-            (short_ns, long, above(short_ns) - long)
-        });
-        let clear =
-            holes.filter(|(_, long, between)| *long >= REPEATED && between * BETWEEN <= *long);
-        // Of those that are equally clear the last one: drivers take their time now and then.
-        let (short_ns, long, _) = clear.max_by(|one, other| {
-            let part = |hole: &(i64, u64, u64)| hole.2 as f64 / hole.1 as f64;
-            part(other).total_cmp(&part(one))
-        })?;
-        let sum: i128 = entries.iter().map(|&(ns, count)| i128::from(ns) * i128::from(count)).sum();
-        let packets = gaps.count() as f64 / long as f64;
-        (packets >= BATCHED).then(|| Self {
-            packets,
-            every_ns: (sum / i128::from(long)) as i64,
-            short_ns: at_least(short_ns),
-        })
-    }
-}
-
 /// Batches at both taps.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BothBatched([Batches; 2]);
 
 impl BothBatched {
-    /// What the gaps of both taps say; `None` where packets come one by one at one of them.
+    /// Takes the batches that the gaps of both taps show; `None` where packets come one by one at one of them.
     #[must_use]
     pub fn of(analysis: &Analysis) -> Option<Self> {
         let gaps = &analysis.summary.gap_ns;
@@ -89,8 +50,13 @@ impl BothBatched {
             return None;
         }
         let step_ns = (analysis.summary.resolution_ps / 1_000).max(1).cast_signed();
-        let of = |gaps| Batches::of(&Ranked::new(gaps), step_ns);
-        Some(Self([of(&analysis.ingress_gaps)?, of(&analysis.egress_gaps)?]))
+        let of = |gaps| Batches::clear(&Ranked::new(gaps), step_ns, HOLE);
+        let [ingress, egress] = [of(&analysis.ingress_gaps)?, of(&analysis.egress_gaps)?];
+        let are_short = |one: Batches, other: Batches| {
+            one.packets >= BATCHED && one.span_ns.saturating_mul(SHORT) <= other.every_ns
+        };
+        let short = are_short(ingress, egress) && are_short(egress, ingress);
+        short.then_some(Self([ingress, egress]))
     }
 
     /// Whether latencies differ by multiples of the time between batches, of both taps.
@@ -119,7 +85,7 @@ impl BothBatched {
     pub fn are_of_stamps(&self, ingress: &SampledSide<()>, egress: &SampledSide<()>) -> bool {
         let (mut joined, _) = join(ingress, egress);
         joined.sort_unstable_by_key(|packet| packet.entered.0);
-        let together = |side: usize, ns: i64| ns.saturating_abs() <= self.0[side].short_ns;
+        let together = |side: usize, ns: i64| ns.saturating_abs() <= self.0[side].short_ns.max(1);
         let (mut cut, mut met, mut first) = (0, Vec::new(), Vec::new());
         let next = |pair: &&[Joined<()>]| pair[1].entered.0 == pair[0].entered.0 + 1;
         for pair in joined.windows(2).filter(next) {
@@ -147,6 +113,7 @@ impl BothBatched {
         summary.warnings.retain(|warning| match warning.code {
             "not_positive" => least_ns < -few_ns,
             "clock_step" | "clock_drift" => iqr_ns > few_ns,
+            "batched_stamps" => false,
             _ => true,
         });
         let median = latency.quantiles.iter().find(|quantile| quantile.p == Probability::P50);
