@@ -96,12 +96,10 @@ pub fn of_holes(
         return None;
     }
     let device = if side == 1 { "either the device forwarded nothing, or " } else { "" };
-    let more = match holes.len() - 1 {
-        0 => String::new(),
-        more => format!(", and {more} more times"),
-    };
+    let all = holes.len();
+    let of = if all > 1 { format!(" (the longest of {all} holes)") } else { String::new() };
     let text = format!(
-        "the {name} capture has no packet of any flow for {} from {}{more}: {} packets {} meanwhile, and {device}the {name} tap did \
+        "the {name} capture has no packet of any flow for {} from {}{of}: {} packets {} meanwhile, and {device}the {name} tap did \
          not record. {} of {} {} packets are these",
         size(longest[1].saturating_sub(longest[0])),
         moment(longest[0], first_ns(tap)),

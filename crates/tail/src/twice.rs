@@ -7,7 +7,7 @@
 //! * The time that a mirror port takes varies little, that of the device more. So the variation lies before the first frame if
 //!   this one left the device, and between both if it has not.
 //!
-//! Two VLANs that carry the same packets, such as probes of two tenants, are on both sides with the same two tags.
+//! VLANs that carry the same packets, such as probes of two tenants, are on both sides with the same tags.
 
 use crate::analysis::{FEWEST_COPIES, MOST_COPIES, Options, SHARE};
 use crate::clock::words::signed;
@@ -97,8 +97,8 @@ pub enum Twice {
         /// From ingress to the first egress frame, and to the last one.
         medians_ns: [i64; 2],
     },
-    /// Two VLANs carry the same frames.
-    Vlans([u16; 2]),
+    /// VLANs carry the same frames.
+    Vlans(Vec<u16>),
     /// Nothing tells which of them left the device.
     Unknown(String),
 }
@@ -141,7 +141,6 @@ pub fn maskings(
 }
 
 /// A packet that left twice.
-#[derive(Clone)]
 struct Packet {
     entered: Vec<(i64, Look)>,
     left: Vec<(i64, Look)>,
@@ -183,7 +182,16 @@ impl Twice {
         if packets.len() < FEWEST_COPIES || packets.len() * SHARE < count {
             return None;
         }
-        vlans(&packets).or_else(|| both_sides(&packets))
+        let alike = |packet: &Packet| {
+            let both = vlans_of(&packet.entered).zip(vlans_of(&packet.left));
+            // Some may be lost.
+            both.is_some_and(|(entered, left)| left.iter().all(|tags| entered.contains(tags)))
+        };
+        if !nearly_all(&packets, alike) {
+            return both_sides(&packets, false);
+        }
+        let packets: Vec<Packet> = packets.into_iter().filter(alike).collect();
+        of_vlans(&packets).or_else(|| both_sides(&packets, true))
     }
 }
 
@@ -205,59 +213,61 @@ fn deviation(packets: &[Packet], ns: impl Fn(&Packet) -> i64) -> i64 {
     i64::try_from(all.sum::<i128>() / packets.len().max(1) as i128).unwrap_or(i64::MAX)
 }
 
-/// Two VLANs at ingress that are the same at egress: two flows, or the same two places on the way of one packet.
-fn vlans(packets: &[Packet]) -> Option<Twice> {
-    let tag = |frame: &(i64, Look)| frame.1.tags;
-    let two = |frames: &[(i64, Look)]| match frames {
-        [one, other] if tag(one)[0] != UNTAGGED && tag(other)[0] != UNTAGGED => {
-            let mut tags = [tag(one), tag(other)];
-            tags.sort_unstable();
-            (tags[0] != tags[1]).then_some(tags)
-        }
-        _ => None,
-    };
-    let alike = |packet: &Packet| {
-        let tags = two(&packet.entered);
-        tags.is_some() && tags == two(&packet.left)
-    };
-    if !nearly_all(packets, alike) {
-        return None;
-    }
-    let packets: Vec<Packet> = packets.iter().filter(|packet| alike(packet)).cloned().collect();
-    let tags = [0, 1].map(|frame| packets.first().map_or(0, |one| tag(&one.entered[frame])[0]));
+/// VLANs of these frames, if each has another one.
+fn vlans_of(frames: &[(i64, Look)]) -> Option<Vec<[u16; 2]>> {
+    let mut vlans: Vec<[u16; 2]> = frames.iter().map(|frame| frame.1.tags).collect();
+    vlans.sort_unstable();
+    vlans.dedup();
+    let all = vlans.len() == frames.len() && vlans.iter().all(|tags| tags[0] != UNTAGGED);
+    all.then_some(vlans)
+}
+
+/// VLANs at ingress that are the same at egress: several flows, or the same places on the way of one packet.
+fn of_vlans(packets: &[Packet]) -> Option<Twice> {
+    let tags = |frame: &(i64, Look)| frame.1.tags;
     let of_first = |packet: &Packet| {
-        let left = packet.left.iter().find(|left| tag(left) == tag(&packet.first()));
+        let left = packet.left.iter().find(|left| tags(left) == tags(&packet.first()));
         left.copied().unwrap_or(packet.left[0])
     };
-    let on_the_way = |packet: &Packet| packet.entered[1].1.is_forwarded(&packet.first().1);
+    let last = |packet: &Packet| packet.entered[packet.entered.len() - 1];
+    let on_the_way = |packet: &Packet| last(packet).1.is_forwarded(&packet.first().1);
     let passes =
         |packet: &Packet| packet.left.iter().all(|left| left.1.is_forwarded(&packet.first().1));
-    let mut first: HashMap<[u16; 2], usize> = HashMap::new();
-    for packet in &packets {
-        *first.entry(tag(&packet.first())).or_default() += 1;
-    }
-    let always_first = first.values().copied().max().unwrap_or(0) * 20 >= packets.len() * 19;
-    let apart_ns = deviation(&packets, |packet| packet.entered[1].0 - packet.first().0);
-    let passed_ns = deviation(&packets, |packet| of_first(packet).0 - packet.first().0);
-    if nearly_all(&packets, on_the_way) {
+    if nearly_all(packets, on_the_way) {
         return None;
     }
-    if nearly_all(&packets, passes) || !always_first || apart_ns * CLEARLY < passed_ns {
-        return Some(Twice::Vlans(tags));
+    let mut first: HashMap<[u16; 2], usize> = HashMap::new();
+    for packet in packets {
+        *first.entry(tags(&packet.first())).or_default() += 1;
+    }
+    let always_first = first.values().copied().max().unwrap_or(0) * 20 >= packets.len() * 19;
+    let apart_ns = deviation(packets, |packet| last(packet).0 - packet.first().0);
+    let passed_ns = deviation(packets, |packet| of_first(packet).0 - packet.first().0);
+    let vlans: Vec<u16> = packets[0].entered.iter().map(|frame| tags(frame)[0]).collect();
+    if nearly_all(packets, passes) || !always_first || apart_ns * CLEARLY < passed_ns {
+        return Some(Twice::Vlans(vlans));
     }
     if passed_ns * CLEARLY < apart_ns {
         return None;
     }
-    let [one, other] = tags;
+    let [one, other] = [vlans[0], vlans[vlans.len() - 1]];
     Some(Twice::Unknown(format!(
-        "both captures have the same packets in the VLANs {one} and {other}, which are two flows or both sides of the device: take \
-         'vlan {one}' out of ingress, and of two flows 'vlan {one}', of both sides 'vlan {other}' out of egress (tcpdump -r IN -w \
-         OUT 'vlan {one}')"
+        "both captures have the same packets in the VLANs {}, which are several flows or both sides of the device: take 'vlan {one}' \
+         out of ingress, and of several flows 'vlan {one}', of both sides 'vlan {other}' out of egress (tcpdump -r IN -w OUT 'vlan \
+         {one}')",
+        listed(&vlans),
     )))
 }
 
+fn listed(vlans: &[u16]) -> String {
+    let mut vlans = vlans.to_vec();
+    vlans.sort_unstable();
+    let last = vlans.pop().map_or(String::new(), |last| format!(" and {last}"));
+    vlans.iter().map(u16::to_string).collect::<Vec<_>>().join(", ") + &last
+}
+
 /// Egress frames from before and from behind the device.
-fn both_sides(packets: &[Packet]) -> Option<Twice> {
+fn both_sides(packets: &[Packet], in_vlans: bool) -> Option<Twice> {
     let entered = |packet: &Packet| packet.first().1;
     let forwarded = |packet: &Packet| packet.ends().map(|end| end.1.is_forwarded(&entered(packet)));
     if nearly_all(packets, |packet| forwarded(packet)[0]) {
@@ -274,7 +284,13 @@ fn both_sides(packets: &[Packet]) -> Option<Twice> {
         first && !last
     });
     let unchanged = nearly_all(packets, |packet| forwarded(packet) == [false; 2]);
-    let by_tags = unchanged && unlike && before_ns * CLEARLY < between_ns;
+    // A tag that entered is another flow's, unless all show that they are not.
+    let has_entered = |packet: &Packet| {
+        let last = packet.ends()[1].1;
+        packet.entered.iter().any(|entered| entered.1.tags == last.tags)
+    };
+    let is_new = in_vlans || nearly_all(packets, |packet| !has_entered(packet));
+    let by_tags = unchanged && unlike && is_new && before_ns * CLEARLY < between_ns;
     let medians_ns = [0, 1].map(|end| median(packets, |packet| packet.latencies_ns()[end]));
     if by_tags || (by_router && before_ns <= between_ns) {
         let reach = |packet: &Packet| packet.entered.last().map(|last| last.0 - packet.first().0);
@@ -335,10 +351,11 @@ impl Twice {
                 );
                 ("both_sides", copies, text)
             }
-            Self::Vlans([one, other]) => {
+            Self::Vlans(vlans) => {
                 let text = format!(
-                    "the VLANs {one} and {other} have the same packets on both sides: they are different flows, told apart by \
-                     their tags (--by vlan shows each)"
+                    "the VLANs {} have the same packets on both sides: they are different flows, told apart by their tags (--by vlan \
+                     shows each)",
+                    listed(vlans),
                 );
                 ("same_vlans", summary.ingress.packets, text)
             }

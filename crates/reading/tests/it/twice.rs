@@ -205,3 +205,25 @@ fn two_vlans_of_the_same_packets_are_two_flows() {
         }
     }
 }
+
+#[test]
+fn three_vlans_of_the_same_packets_are_three_flows() {
+    let mut taps = [Vec::new(), Vec::new()];
+    let mut random = Taps::new(11, 0, 0);
+    for number in 0..PACKETS {
+        for (vlan, late_ns) in [(10, 0), (20, 3 * US), (30, 6 * US)] {
+            let packet = Packet { vlan: Some(vlan), ..udp(number) };
+            taps[0].push((Taps::entered_ns(number) + late_ns, packet.frame()));
+            taps[1].push((random.left_ns(number) + late_ns, packet.frame()));
+        }
+    }
+    let found = summary(&taps, &options());
+    assert_eq!((found.samples, found.ingress.copy), (3 * u64::from(PACKETS), 0));
+    let told = &warning(&found, "same_vlans").text;
+    assert!(told.starts_with("the VLANs 10, 20 and 30 have"), "{told}");
+    // The third does not pass.
+    taps[1].retain(|(_, frame)| frame[15] != 30);
+    let found = summary(&taps, &options());
+    assert_eq!(found.samples, 2 * u64::from(PACKETS));
+    assert_eq!(found.ingress.lost + found.ingress.cut, u64::from(PACKETS));
+}
