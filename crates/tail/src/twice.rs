@@ -61,6 +61,12 @@ impl Look {
         Self { macs, tags, ttl: ttl.copied().unwrap_or(0), addresses }
     }
 
+    /// The TTL alone.
+    #[must_use]
+    pub fn of_ttl(self) -> Self {
+        Self { ttl: self.ttl, ..Self::of(Link::RawIp, &[]) }
+    }
+
     /// Number of its tags.
     #[must_use]
     pub fn vlans(&self) -> u64 {

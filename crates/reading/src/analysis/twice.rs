@@ -55,12 +55,17 @@ impl SecondLook {
         if !is_likely(summary, options) {
             return Ok(None);
         }
-        let found = self.looked_at(options, u64::MAX)?;
+        let found = self.looked_at(options, u64::MAX, |look| look)?;
         Ok(found.filter(|twice| twice.are_flows() || summary.egress.copy > 0))
     }
 
-    fn looked_at(&self, options: &Options, first: u64) -> Result<Option<Twice>, CaptureError> {
-        let look = |link, head: &[u8], _| Look::of(link, head);
+    fn looked_at(
+        &self,
+        options: &Options,
+        first: u64,
+        part: impl Fn(Look) -> Look,
+    ) -> Result<Option<Twice>, CaptureError> {
+        let look = |link, head: &[u8], _| part(Look::of(link, head));
         let [ingress, egress] = self.marked(options, [first; 2], look)?;
         Ok(Twice::of(&ingress, &egress, options))
     }
@@ -111,8 +116,10 @@ impl SecondLook {
     pub(super) fn tell_hidden(&self, summary: &mut Summary, options: &Options) -> bool {
         let found = maskings(summary, options).into_iter().find_map(|(rewrites, agree, typed)| {
             let options = Options { rewrites, ..options.clone() };
-            let found = self.looked_at(&options, FIRST).ok()??;
-            (!found.are_flows()).then(|| told_hidden(summary, agree, typed))
+            // Another flow may have the same payload, of other addresses, but no smaller TTL.
+            let found = self.looked_at(&options, FIRST, Look::of_ttl).ok()??;
+            let is_hidden = matches!(found, Twice::BothSides { .. });
+            is_hidden.then(|| told_hidden(summary, agree, typed))
         });
         let is_told = found.is_some();
         summary.warnings.extend(found);

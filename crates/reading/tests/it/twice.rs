@@ -155,6 +155,23 @@ fn both_sides_of_a_translator_are_told_with_the_mask() {
     assert!(!warning(&found, "both_sides").invalidates);
 }
 
+/// Another port, which the ingress tap does not see, carries a flow of the same payload.
+#[test]
+fn a_flow_of_the_same_payload_is_no_other_side() {
+    for device in [SAME, ROUTED] {
+        let mut taps = [Vec::new(), Vec::new()];
+        let mut random = Taps::new(12, 0, 0);
+        for number in 0..PACKETS {
+            let other = Packet { macs: [5; 12], ..translated(udp(number)) };
+            let other_ns = Taps::entered_ns(number) + 30 * US + random.random.below(20 * US);
+            taps[0].push((Taps::entered_ns(number), udp(number).frame()));
+            taps[1].push((random.left_ns(number), device(udp(number)).frame()));
+            taps[1].push((other_ns, device(other).frame()));
+        }
+        assert_eq!(explained(&summary(&taps, &options())), [""; 0]);
+    }
+}
+
 /// A mirror port behind the device, whose first copy counts.
 #[test]
 fn copies_behind_the_device_are_no_other_side() {
