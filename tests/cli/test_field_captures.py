@@ -128,9 +128,9 @@ def test_both_sides_of_the_device_at_egress_are_told(tmp_path: Path, ttl: int) -
     if ttl < 60:
         assert code == ExitCode.SUCCESS
         assert "800 egress packets are copies from before the device" in told
-        assert tailtrim.analyze(*paths, skip_s=0).summary.latency_ns.min >= 3_000
-        group = tailtrim.analyze(*paths, skip_s=0, by="dscp").groups[0]
-        assert group.summary.latency_ns.min >= 3_000
+        analysis = tailtrim.analyze(*paths, skip_s=0, by="dscp")
+        for summary in (analysis.summary, analysis.groups[0].summary):
+            assert (summary.latency_ns.min or 0) >= 3_000
     else:
         assert code == ExitCode.NEGATIVE
         assert told.startswith("in.pcap: Not the latency of the device: the egress capture has")

@@ -204,7 +204,7 @@ pub fn of_window(
         size(least_ns),
         size(most_ns),
     );
-    Some(Warning { code: "beyond_window", count, text, invalidates: false })
+    Some(Warning { code: "left_after_all", count, text, invalidates: false })
 }
 
 /// The stamp of each packet; [`None`] of those whose signature comes again.

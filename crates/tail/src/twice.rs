@@ -194,10 +194,11 @@ impl Twice {
             both.is_some_and(|(entered, left)| left.iter().all(|tags| entered.contains(tags)))
         };
         if !nearly_all(&packets, alike) {
-            return both_sides(&packets, false);
+            let are_most = packets.len() * 2 >= count;
+            return both_sides(&packets, false, are_most);
         }
         let packets: Vec<Packet> = packets.into_iter().filter(alike).collect();
-        of_vlans(&packets).or_else(|| both_sides(&packets, true))
+        of_vlans(&packets).or_else(|| both_sides(&packets, true, true))
     }
 }
 
@@ -273,7 +274,7 @@ fn listed(vlans: &[u16]) -> String {
 }
 
 /// Egress frames from before and from behind the device.
-fn both_sides(packets: &[Packet], in_vlans: bool) -> Option<Twice> {
+fn both_sides(packets: &[Packet], in_vlans: bool, are_most: bool) -> Option<Twice> {
     let entered = |packet: &Packet| packet.first().1;
     let forwarded = |packet: &Packet| packet.ends().map(|end| end.1.is_forwarded(&entered(packet)));
     if nearly_all(packets, |packet| forwarded(packet)[0]) {
@@ -303,7 +304,10 @@ fn both_sides(packets: &[Packet], in_vlans: bool) -> Option<Twice> {
         let reach_ns = packets.iter().filter_map(reach).max().unwrap_or(0);
         return Some(Twice::BothSides { by_tags, within_ns: reach_ns, medians_ns });
     }
-    if unchanged && between_ns * CLEARLY < before_ns {
+    // A mirror port has nearly all packets twice, a device may send some again.
+    let sent_again = !are_most
+        && nearly_all(packets, |packet| packet.ends().iter().all(|end| end.1 == entered(packet)));
+    if unchanged && (sent_again || between_ns * CLEARLY < before_ns) {
         return None;
     }
     let [first_ns, last_ns] = medians_ns.map(signed);

@@ -113,7 +113,7 @@ fn packets_beyond_twice_the_window_are_told_with_the_option() {
     let late = |number: u32, ns| Some(if number % 40 == 9 { ns + 12 * SECOND } else { ns });
     let taps = taps(4_000, 10_000 * US, udp, late);
     let found = summary(&taps, &options());
-    let told = warning(&found, "beyond_window");
+    let told = warning(&found, "left_after_all");
     assert!(told.text.contains("--window 14s"), "{}", told.text);
     assert_eq!(explained(&found), [""; 0]);
     let window = Window { window_ns: 14 * SECOND, ..Window::default() };
