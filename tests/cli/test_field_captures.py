@@ -25,10 +25,14 @@ CLIENT, SERVER = b"\x0a\x01\x02\x03", b"\x0a\x04\x05\x06"
 
 
 def frame(
-    number: int, ends: tuple[bytes, bytes] = (CLIENT, SERVER), tos: int = 0, tag: bytes = b""
+    number: int,
+    ends: tuple[bytes, bytes] = (CLIENT, SERVER),
+    tos: int = 0,
+    tag: bytes = b"",
+    ttl: int = 60,
 ) -> bytes:
     datagram = struct.pack(">HHHHQ", 7_000, 8_000, 24, 0, number) + bytes(8)
-    header = struct.pack(">BBHHHBBH", 0x45, tos, 44, 3, 0, 60, 17, 0)
+    header = struct.pack(">BBHHHBBH", 0x45, tos, 44, 3, 0, ttl, 17, 0)
     return bytes(range(12)) + tag + b"\x08\x00" + header + ends[0] + ends[1] + datagram
 
 
@@ -108,6 +112,28 @@ def test_copies_of_a_mirror_port_are_told_and_add_up(tmp_path: Path) -> None:
     summary = tailtrim.analyze(*paths, skip_s=0).summary
     assert summary.ingress.copy == PACKETS
     assert summary.rate_pps == pytest.approx(10**9 / 70_000, rel=0.01)
+
+
+@pytest.mark.parametrize("ttl", [59, 60])
+def test_both_sides_of_the_device_at_egress_are_told(tmp_path: Path, ttl: int) -> None:
+    """The copy that was forwarded counts; where nothing tells which it is, no percentile does."""
+    entered = [(entered_ns(number), frame(number)) for number in range(PACKETS)]
+    left = [(stamp_ns + 500, content) for stamp_ns, content in entered]
+    left += [
+        (entered_ns(number) + latency_ns(number), frame(number, ttl=ttl))
+        for number in range(PACKETS)
+    ]
+    paths = str(write(tmp_path / "in.pcap", entered)), str(write(tmp_path / "out.pcap", left))
+    code, told = analyze(*paths)
+    if ttl < 60:
+        assert code == ExitCode.SUCCESS
+        assert "800 egress packets are copies from before the device" in told
+        analysis = tailtrim.analyze(*paths, skip_s=0, by="dscp")
+        for summary in (analysis.summary, analysis.groups[0].summary):
+            assert (summary.latency_ns.min or 0) >= 3_000
+    else:
+        assert code == ExitCode.NEGATIVE
+        assert told.startswith("in.pcap: Not the latency of the device: the egress capture has")
 
 
 def test_samples_are_taken_once_where_copies_begin_later(tmp_path: Path) -> None:

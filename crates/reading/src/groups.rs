@@ -10,6 +10,7 @@ use std::sync::{Mutex, OnceLock};
 use std::thread;
 use tailtrim_tail::analysis::{Analysis, AnalysisError, Options, analyze};
 use tailtrim_tail::groups::{group, largest};
+use tailtrim_tail::twice::is_likely;
 use tailtrim_wire::flow::{Field, Value};
 
 /// The analysis of a group; that of all packets in no group of their own has no value.
@@ -32,6 +33,7 @@ pub fn analyze_by(
     let values = largest(&mut again.open(0)?.capture, field, groups)?;
     let count = values.len() + 1;
     let copies = OnceLock::new();
+    let told_apart = OnceLock::new();
     let next = AtomicUsize::new(0);
     let found: Mutex<Vec<(usize, Result<Group, AnalysisError>)>> = Mutex::default();
     let work = || {
@@ -41,13 +43,20 @@ pub fn analyze_by(
                 return;
             }
             let value = values.get(index).copied();
-            let one = |options: &Options| {
+            let one_of = |again: &SecondLook, options: &Options| {
                 let (ingress, mut egress) = (again.open(0)?.capture, again.open(1)?.capture);
                 let mut ingress = group(ingress, field, &values, value);
                 let go_on = |_, _| ControlFlow::Continue(());
                 analyze(&mut ingress, &mut egress, options, &mut (), go_on)
             };
+            let one = |options: &Options| one_of(&again, options);
             let result = one(options).and_then(|found| {
+                if is_likely(&found.summary, options)
+                    && let Some(apart) =
+                        told_apart.get_or_init(|| again.told_apart(&found.summary, options))
+                {
+                    return Ok((value, one_of(apart, options)?));
+                }
                 if found.summary.ingress.duplicate == 0 {
                     return Ok((value, found));
                 }

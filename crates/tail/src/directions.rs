@@ -205,9 +205,12 @@ struct Ways {
 }
 
 impl Ways {
-    /// Those of the coarsest level at which packets of the same marks go one way.
-    fn at(passed: &[Passed], side: usize, rarer: usize) -> Option<Self> {
-        (0..Marks::default().len()).find_map(|level| Self::of(passed, side, level, rarer))
+    /// Those of the level at which packets of the same marks go one way and that tells of most packets of the side, the coarsest
+    /// of such: a mirror port behind the device may have other MAC addresses than those that are matched.
+    fn at(passed: &[Passed], side: usize, rarer: usize, all: &SampledSide<Keys>) -> Option<Self> {
+        let told = |ways: &Self| all.marks().filter(|keys| ways.way(keys).is_some()).count();
+        let levels = (0..Marks::default().len()).rev();
+        levels.filter_map(|level| Self::of(passed, side, level, rarer)).max_by_key(told)
     }
 
     fn of(passed: &[Passed], side: usize, level: usize, rarer: usize) -> Option<Self> {
@@ -279,7 +282,7 @@ impl Directions {
         if answer(0).max(answer(1)) * 2 < rarer {
             return None;
         }
-        let ways = [Ways::at(&passed, 0, rarer)?, Ways::at(&passed, 1, rarer)?];
+        let ways = [Ways::at(&passed, 0, rarer, ingress)?, Ways::at(&passed, 1, rarer, egress)?];
         let mut fastest_ns = [i64::MAX; 2];
         for Passed { direction, keys, apart_ns } in &passed {
             if [0, 1].iter().all(|&side| ways[side].way(&keys[side]) == Some(*direction)) {

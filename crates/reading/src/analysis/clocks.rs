@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use std::thread;
 use tailtrim_tail::analysis::{Analysis, Options, Terms};
 use tailtrim_tail::capture::CaptureError;
-use tailtrim_tail::clock::{ClockFit, SampledSide, apart, clock_fit};
+use tailtrim_tail::clock::{BothBatched, ClockFit, SampledSide, apart, clock_fit};
 use tailtrim_tail::summary::Summary;
 
 /// Packets of a hundred that both captures lack of each other, at least, where the captures are read again.
@@ -23,7 +23,22 @@ pub(super) fn lack_packets(summary: &Summary) -> bool {
     many(not_left, ingress.packets) && many(not_entered, egress.packets)
 }
 
+/// Packets at the beginning of each capture that tell whether taps take stamps in batches.
+const IN_BATCHES: u64 = 1 << 13;
+
 impl SecondLook {
+    /// Adds a warning to an analysis if both taps take stamps in batches.
+    pub(super) fn tell_batches(&self, analysis: &mut Analysis, options: &Options) {
+        let Some(batches) = BothBatched::of(analysis) else { return };
+        let other_packets = || {
+            let [ingress, egress] = self.marked(options, [IN_BATCHES; 2], |_, _, _| ()).ok()?;
+            Some(batches.are_of_stamps(&ingress, &egress))
+        };
+        if batches.are_multiples(&analysis.latencies) || other_packets() == Some(true) {
+            batches.tell(&mut analysis.summary);
+        }
+    }
+
     /// Adds warnings to an analysis if packets that seem lost have left, but with stamps too far apart to be matched, or if
     /// a clock was set back, and says whether that is so.
     pub(super) fn tell_clocks(

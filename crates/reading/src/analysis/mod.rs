@@ -11,6 +11,7 @@ mod clocks;
 mod coordinator;
 mod cuts;
 mod joining;
+mod missing;
 mod read_ahead;
 pub mod remote;
 mod sample_writer;
@@ -18,6 +19,7 @@ pub(crate) mod second_look;
 mod stretch_queue;
 mod stretches;
 mod threads;
+mod twice;
 
 pub use coordinator::{Answers, StretchError};
 
@@ -89,23 +91,47 @@ pub fn analyze<S: Sink + Send>(
     } else {
         options
     };
-    let mut analysis = first_look(ingress, egress, jobs, options, sink, &mut progress)?;
-    let mirrored;
-    let mut options = options;
-    if let Some(again) = &again
-        && let Ok(Some(copies_within_ns)) = again.later_copies(&analysis.summary, options)
+    let analysis = first_look(ingress, egress, jobs, options, sink, &mut progress)?;
+    let Some(again) = again else { return Ok(analysis) };
+    further_looks(again, analysis, jobs, options.clone(), sink, &mut progress)
+}
+
+/// Reads the captures again for what a result does not say: once more in all where packets are there several times.
+fn further_looks<S: Sink + Send>(
+    mut again: SecondLook,
+    mut analysis: Analysis,
+    jobs: NonZeroUsize,
+    mut options: Options,
+    sink: &mut S,
+    progress: &mut impl FnMut(u64, u64) -> ControlFlow<()>,
+) -> Result<Analysis, AnalysisError> {
+    let mut once_more = |again: &SecondLook, options: &Options, sink: &mut S| {
+        let [ingress, egress] = [again.open(0)?, again.open(1)?];
+        first_look(ingress, egress, jobs, options, sink, &mut *progress)
+    };
+    if let Ok(Some(copies_within_ns)) = again.later_copies(&analysis.summary, &options)
         && sink.start_again().map_err(AnalysisError::Sink)?
     {
-        mirrored = Options { copies_within_ns: Some(copies_within_ns), ..options.clone() };
-        options = &mirrored;
-        let [ingress, egress] = [again.open(0)?, again.open(1)?];
-        analysis = first_look(ingress, egress, jobs, options, sink, &mut progress)?;
+        options.copies_within_ns = Some(copies_within_ns);
+        analysis = once_more(&again, &options, sink)?;
     }
-    if let Some(again) = again {
-        again.explain(&mut analysis, options, jobs);
-        if options.lost > 0 {
-            analysis.lost_frames = Some(again.lost(&analysis, options)?);
+    if let Ok(Some(twice)) = again.twice(&analysis.summary, &options) {
+        let all = analysis.summary.egress.packets;
+        let told = again.tell_apart(&twice, &options).unwrap_or(false);
+        if told && sink.start_again().map_err(AnalysisError::Sink)? {
+            if twice.are_flows() {
+                options.copies_within_ns = None;
+            }
+            analysis = once_more(&again, &options, sink)?;
+            twice.tell(Some(all), &mut analysis.summary);
+        } else {
+            again.apart = None;
+            twice.tell(None, &mut analysis.summary);
         }
+    }
+    again.explain(&mut analysis, &options, jobs);
+    if options.lost > 0 {
+        analysis.lost_frames = Some(again.lost(&analysis, &options)?);
     }
     Ok(analysis)
 }

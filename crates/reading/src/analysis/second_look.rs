@@ -1,6 +1,7 @@
 //! A second look at two captures of which packets are in no pair: their frames say why.
 
 use super::clocks::lack_packets;
+use super::twice::Apart;
 use crate::source::{self, CaptureInput, Reading};
 use std::collections::HashSet;
 use std::num::NonZeroUsize;
@@ -12,6 +13,7 @@ use tailtrim_tail::clock::SampledSide;
 use tailtrim_tail::directions::{Direction, Directions, HEADERS, Keys, has_replies};
 use tailtrim_tail::lost::{self, LostFrame};
 use tailtrim_tail::matching::DISORDER_NS;
+use tailtrim_tail::missing;
 use tailtrim_tail::signature::Signer;
 use tailtrim_tail::summary::Summary;
 use tailtrim_tail::unmatched::{self, Frame, HEAD, Kept};
@@ -31,17 +33,20 @@ const FIRST: usize = 4_096;
 const WHOLE: usize = 2_048;
 
 /// Two captures that can be opened again.
+#[derive(Clone)]
 pub(crate) struct SecondLook {
     sides: [(PathBuf, Reading); 2],
     /// The direction whose packets count, if not all do.
     going: Option<(Direction, Arc<Directions>)>,
+    /// Tells packets apart that are there twice, if some are.
+    pub(super) apart: Option<Apart>,
 }
 
 impl SecondLook {
     /// `None` where one is a pipe.
     pub(crate) fn at(ingress: &CaptureInput, egress: &CaptureInput) -> Option<Self> {
         let (ingress, egress) = ingress.again.clone().zip(egress.again.clone())?;
-        Some(Self { sides: [ingress, egress], going: None })
+        Some(Self { sides: [ingress, egress], going: None, apart: None })
     }
 
     /// The captures with the packets that count: of the direction that is asked for, if one is, those of the other way round
@@ -67,19 +72,13 @@ impl SecondLook {
     ) -> Result<Option<Directions>, CaptureError> {
         let [mut ingress, mut egress] = [self.open(0)?, self.open(1)?];
         let terms = Terms::of(&mut ingress.capture, &mut egress.capture, options)?;
-        let read = |source, shift_ns| {
-            let mut side = SampledSide::new(shift_ns);
-            each(source, HEADERS, terms.signer(), |packet, record, link, head| {
-                side.add(record, packet, || Keys::of(link, head, record.length));
-                packet < first
-            })?;
-            Ok::<_, CaptureError>(side)
-        };
-        let ingress = read(ingress, 0)?;
+        let keys = |link, head: &[u8], length| Keys::of(link, head, length);
+        let ingress = marked(ingress, 0, &terms, first, &keys)?;
         if !has_replies(&ingress) {
             return Ok(None);
         }
-        Ok(Directions::of(&ingress, &read(egress, terms.shift_ns())?))
+        let egress = marked(egress, terms.shift_ns(), &terms, first, &keys)?;
+        Ok(Directions::of(&ingress, &egress))
     }
 
     /// Adds to the warnings what explains packets in no pair, and negative latencies: one explanation ends the search.
@@ -92,6 +91,7 @@ impl SecondLook {
             unmatched::tell_directions(&directions, &mut analysis.summary);
             return;
         }
+        self.tell_batches(analysis, options);
         if let Ok(true) = self.tell_clocks(analysis, options, jobs) {
             return;
         }
@@ -101,11 +101,22 @@ impl SecondLook {
             unmatched::tell_clocks_of(*direction, directions, &mut analysis.summary);
         }
         unmatched::tell_late_begin(&analysis.leftovers, &mut analysis.summary);
+        if self.tell_hidden(&mut analysis.summary, options) {
+            return;
+        }
         if unmatched::is_worth_a_look(&analysis.leftovers, &analysis.summary)
             && let Ok((kept, terms)) = self.kept(analysis, options)
         {
-            unmatched::explain(kept, &terms, options, &mut analysis.summary);
+            let summary = &mut analysis.summary;
+            let late = missing::of_window(&kept, terms.signer(), options.window, summary);
+            let explained = late.as_ref().is_some_and(|late| late.count * 2 > summary.ingress.lost);
+            summary.warnings.extend(late);
+            unmatched::explain(kept, &terms, options, summary);
+            if explained {
+                return;
+            }
         }
+        self.tell_missing(analysis, options);
     }
 
     /// The directions, if the first packets have two, or all where the result makes them likely.
@@ -119,6 +130,19 @@ impl SecondLook {
             || lack_packets(&analysis.summary)
             || options.fit_clocks;
         if found.is_some() || !likely { Ok(found) } else { self.directions(options, u64::MAX) }
+    }
+
+    /// The first packets of both captures, or some of all, each with a mark.
+    pub(super) fn marked<M: Copy>(
+        &self,
+        options: &Options,
+        first: [u64; 2],
+        mark: impl Fn(Link, &[u8], u32) -> M,
+    ) -> Result<[SampledSide<M>; 2], CaptureError> {
+        let [mut ingress, mut egress] = [self.open(0)?, self.open(1)?];
+        let terms = Terms::of(&mut ingress.capture, &mut egress.capture, options)?;
+        let entered = marked(ingress, 0, &terms, first[0], &mark)?;
+        Ok([entered, marked(egress, terms.shift_ns(), &terms, first[1], &mark)?])
     }
 
     fn kept(&self, analysis: &Analysis, options: &Options) -> Result<(Kept, Terms), CaptureError> {
@@ -176,7 +200,11 @@ impl SecondLook {
 
     fn whole(&self, side: usize) -> Result<CaptureInput, CaptureError> {
         let (path, reading) = &self.sides[side];
-        source::open(path, reading.clone())
+        let input = source::open(path, reading.clone())?;
+        Ok(match &self.apart {
+            Some(apart) => apart.told(input, side),
+            None => input,
+        })
     }
 
     /// Whether a frame counts.
@@ -215,6 +243,22 @@ impl SecondLook {
     }
 }
 
+/// The first packets of a capture, or some of all, with a mark that their frame and its length give them.
+fn marked<M: Copy>(
+    source: CaptureInput,
+    shift_ns: i64,
+    terms: &Terms,
+    first: u64,
+    mark: &impl Fn(Link, &[u8], u32) -> M,
+) -> Result<SampledSide<M>, CaptureError> {
+    let mut side = SampledSide::new(shift_ns);
+    each(source, HEADERS, terms.signer(), |packet, record, link, head| {
+        side.add(record, packet, || mark(link, head, record.length));
+        packet < first
+    })?;
+    Ok(side)
+}
+
 /// The frames with these stamps, and the first ones. The stamps of the capture are `shift_ns` smaller.
 fn read(
     source: CaptureInput,
@@ -246,7 +290,7 @@ fn read(
 
 /// Shows the stamped packets of a capture, each with its number from 1 and the first bytes of its frame, to the end of a batch
 /// for which `show` says that it is enough.
-fn each(
+pub(super) fn each(
     source: CaptureInput,
     most_bytes: usize,
     signer: &Signer,

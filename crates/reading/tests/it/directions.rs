@@ -96,6 +96,23 @@ fn copies_of_a_mirror_port_do_not_hide_the_directions() {
     }
 }
 
+/// A mirror port at egress with both sides of a router: each packet comes as it entered and as it left, also those that come back.
+#[test]
+fn both_sides_at_egress_have_directions() {
+    let [inside, mut outside] = both_ways(75, false);
+    let late = |(stamp_ns, frame): &(i64, Vec<u8>)| (stamp_ns + US / 2, frame.clone());
+    outside.extend(inside.iter().map(late));
+    let taps = [inside, outside];
+    let found = try_analyze(&taps, &options()).unwrap();
+    assert!(matches!(found.check_order(), Err(OrderError::TwoDirections { .. })));
+    for (direction, least_ns) in DIRECTIONS.into_iter().zip([3 * US, 6 * US]) {
+        let found = try_analyze(&taps, &going(direction)).unwrap().summary;
+        assert_eq!(found.samples, u64::from(PACKETS), "{direction:?} {found:?}");
+        let [min, max] = [found.latency_ns.min, found.latency_ns.max].map(Option::unwrap);
+        assert!(least_ns <= min && max < least_ns + US, "{direction:?}: {min} to {max}");
+    }
+}
+
 #[test]
 fn lost_packets_count_in_their_direction() {
     let mut taps = both_ways(62, false);

@@ -190,6 +190,11 @@ pub(crate) fn explained(summary: &Summary) -> Vec<&'static str> {
         "unsigned",
         "two_directions",
         "mirror_copies",
+        "both_sides",
+        "same_vlans",
+        "batched_stamps",
+        "hole",
+        "missing_flows",
     ];
     summary.warnings.iter().map(|one| one.code).filter(|code| codes.contains(code)).collect()
 }

@@ -173,20 +173,6 @@ fn copies_at_egress_are_copies() {
     assert_eq!(explained(&found), [""; 0]);
 }
 
-/// Two sniffers at one mirror port, which has both sides of the device.
-#[test]
-fn captures_that_both_have_both_sides_are_told() {
-    let both = |late_ns: i64| {
-        let entered = move |number| (entered_ns(number) + late_ns, udp(number).frame());
-        let left = move |number| (left(number).0 + late_ns, left(number).1);
-        (0..PACKETS).flat_map(move |number| [entered(number), left(number)]).collect()
-    };
-    let found = summary(&[both(0), both(130)], &options());
-    assert_eq!(found.latency_ns.max, Some(130));
-    let text = &warning(&found, "mirror_copies").text;
-    assert!(text.contains("if both captures have both sides of the device"), "{text}");
-}
-
 /// Frames that are sent twice leave twice.
 #[test]
 fn frames_that_a_generator_sends_twice_are_no_copies() {

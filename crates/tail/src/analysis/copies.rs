@@ -18,10 +18,10 @@ use crate::signature::Signature;
 use std::collections::{HashMap, HashSet, VecDeque};
 
 /// Fewer signatures that come again say nothing.
-const FEWEST: usize = 32;
+pub(crate) const FEWEST: usize = 32;
 
 /// Ports that are mirrored at once: four on the way through a switch and back.
-const MOST: usize = 4;
+pub(crate) const MOST: usize = 4;
 
 /// See above.
 const PARTS: i64 = 8;
@@ -180,7 +180,7 @@ pub fn copies_within_ns<P: Source + ?Sized>(
 
 /// The signatures of a time, and how many were copies.
 #[derive(Debug)]
-pub(super) struct Copies {
+pub struct Copies {
     within_ns: i64,
     recent: HashSet<Signature>,
     order: VecDeque<(i64, Signature)>,
@@ -188,25 +188,30 @@ pub(super) struct Copies {
 }
 
 impl Copies {
-    pub(super) fn new(within_ns: i64) -> Self {
+    /// Knows no packet yet. Copies come within this.
+    #[must_use]
+    pub fn new(within_ns: i64) -> Self {
         Self { within_ns, recent: HashSet::new(), order: VecDeque::new(), count: 0 }
     }
 
     /// Leaves out the copies among the next packets.
     pub(super) fn leave_out(&mut self, batch: &mut Vec<Record>) {
-        batch.retain(|record| {
-            while let Some(&(stamp_ns, signature)) = self.order.front()
-                && record.stamp_ns.saturating_sub(stamp_ns) > self.within_ns
-            {
-                self.order.pop_front();
-                self.recent.remove(&signature);
-            }
-            let new = self.recent.insert(record.signature);
-            if new {
-                self.order.push_back((record.stamp_ns, record.signature));
-            }
-            self.count += u64::from(!new);
-            new
-        });
+        batch.retain(|record| self.is_first(record));
+    }
+
+    /// Whether the next packet is no copy.
+    pub fn is_first(&mut self, record: &Record) -> bool {
+        while let Some(&(stamp_ns, signature)) = self.order.front()
+            && record.stamp_ns.saturating_sub(stamp_ns) > self.within_ns
+        {
+            self.order.pop_front();
+            self.recent.remove(&signature);
+        }
+        let new = self.recent.insert(record.signature);
+        if new {
+            self.order.push_back((record.stamp_ns, record.signature));
+        }
+        self.count += u64::from(!new);
+        new
     }
 }

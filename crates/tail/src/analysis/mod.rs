@@ -28,8 +28,8 @@ mod terms;
 mod warnings;
 
 pub use burst::{Bursts, POSITIONS};
-pub use copies::copies_within_ns;
-pub(crate) use copies::{SHARE, may_be_copies};
+pub use copies::{Copies, copies_within_ns};
+pub(crate) use copies::{FEWEST as FEWEST_COPIES, MOST as MOST_COPIES, SHARE, may_be_copies};
 pub use counting::{Counted, Counts, Order, Room, Uncounted};
 pub use decoding::{Checkpoint, Decoding, Facts, First, Packet};
 pub use departures::Departures;

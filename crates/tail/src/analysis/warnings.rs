@@ -184,15 +184,8 @@ impl Warnings {
             "mirror_copies",
             ingress.copy,
             format!(
-                "{} ingress packets are copies of a mirror port, written down a second time: the first of each counts{}",
+                "{} ingress packets are copies of a mirror port, written down a second time: the first of each counts",
                 grouped(ingress.copy),
-                if ingress.copy.min(egress.copy) * 10 > ingress.matched * 9 {
-                    ". The egress capture has nearly all packets twice, too: if both captures have both sides of the device, \
-                     these latencies are not its own but those between the taps; take one side out of each (tcpdump -r IN -w \
-                     OUT 'vlan 10')"
-                } else {
-                    ""
-                },
             ),
         );
         if !options.in_order {
@@ -325,8 +318,9 @@ impl Warnings {
         }
         self.0.extend(coarse);
         let gaps = [&run.ingress_gaps, &run.egress_gaps].map(Ranked::new);
+        let step_ns = (run.resolutions_ps().into_iter().max().unwrap_or(0) / 1_000).cast_signed();
         for (side, other) in [(0, 1), (1, 0)] {
-            let found = stamps::batches(&gaps[side], &gaps[other]);
+            let found = stamps::batches(&gaps[side], &gaps[other], step_ns);
             self.0.extend(found.map(|found| told::batched(side, &found, latencies.count())));
         }
     }

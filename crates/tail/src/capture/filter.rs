@@ -15,6 +15,8 @@ pub enum Choice {
     Take,
     /// It takes part with another signature than that of its bytes, which are not shown.
     TakeAs(Signature),
+    /// It takes part, told apart by this number from others of the same signature.
+    TakeNumbered(u64),
 }
 
 /// Decides about the packets of a capture in their order. A copy of it decides about those that are looked at before they
@@ -89,6 +91,10 @@ impl Filter {
                     (record.signature, record.cut) = (signature, false);
                     true
                 }
+                Choice::TakeNumbered(number) => {
+                    record.signature = record.signature.numbered(number);
+                    true
+                }
             }
         });
         self.choices = choices;
@@ -103,11 +109,11 @@ pub(super) struct Filtering<'a, K> {
 }
 
 impl<K: Keep> Filtering<'_, K> {
-    /// Whether a stamped packet takes part as it is.
+    /// Whether a stamped packet takes part with its bytes.
     fn is_taken(&mut self, frame: Option<(Link, &[u8])>) -> bool {
         let choice = self.filter.choice(frame);
         self.filter.choices.push(choice);
-        choice == Choice::Take
+        matches!(choice, Choice::Take | Choice::TakeNumbered(_))
     }
 }
 

@@ -87,6 +87,15 @@ fn levels(joined: &[Joined]) -> Vec<Level> {
     let set_ns =
         set_backs(joined).map(|(_, ns)| ns.saturating_abs()).filter(|ns| *ns >= SET_NS).max();
     let apart_ns = set_ns.map_or(APART_NS, |ns| APART_NS.min(ns / 2));
+    let mut ranked: Vec<u64> = joined.iter().map(|packet| packet.entered.0).collect();
+    ranked.sort_unstable();
+    // A clock is set for all packets: they entered one after the other. Packets that a device holds are among others.
+    let in_a_row = |next: &[Joined]| {
+        let numbers = || next.iter().map(|packet| packet.entered.0);
+        let rank = |number: u64| ranked.partition_point(|other| *other < number);
+        let ends = numbers().min().zip(numbers().max());
+        ends.is_none_or(|(first, last)| rank(last) - rank(first) <= LEVEL * LEVEL)
+    };
     let mut levels: Vec<Level> = Vec::new();
     for from in 0..joined.len() {
         // A queue gets longer by and by.
@@ -99,7 +108,7 @@ fn levels(joined: &[Joined]) -> Vec<Level> {
             let level = levels.last().map_or(i64::MAX, |level| level.ns);
             packet.apart_ns().saturating_sub(level).saturating_abs() >= apart_ns
         };
-        if next.iter().all(is_off) {
+        if next.iter().all(is_off) && (levels.is_empty() || in_a_row(next)) {
             let first = joined[from..joined.len().min(from + FIRST)].iter();
             let near = first.map(Joined::apart_ns).filter(|ns| {
                 ns.saturating_sub(joined[from].apart_ns()).saturating_abs() < apart_ns
@@ -167,6 +176,7 @@ fn offset(ns: i64, joined: &[Joined]) -> String {
         "" if !overlap(joined) => {
             ", or the captures, which do not overlap in time, are of two runs"
         }
+        "" if ns > 0 => ", or packets take so long (--window), or the captures are of two runs",
         "" => ", or the captures are of two runs",
         _ => "",
     };

@@ -5,6 +5,7 @@
 //! over time does, the clocks do, or the way changed. [`fit`] draws the pieces of lines below it, [`faults`] says which of
 //! them no queue explains.
 
+mod batched;
 mod correction;
 pub(crate) mod envelope;
 pub(crate) mod faults;
@@ -17,11 +18,12 @@ pub(crate) mod stamps;
 pub(crate) mod told;
 pub(crate) mod words;
 
+pub use batched::BothBatched;
 pub(crate) use correction::corrected;
 pub use correction::{ClockFit, CorrectionPiece};
 pub(crate) use fit::STEEPEST;
 pub(crate) use levels::BACK_NS;
 pub use levels::{apart, clock_fit};
 pub use sampled::SampledSide;
-pub(crate) use sampled::{Joined, join};
+pub(crate) use sampled::{All, Joined, join, join_all};
 pub use told::of_directions;

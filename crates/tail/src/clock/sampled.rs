@@ -9,6 +9,7 @@ use crate::capture::{CaptureError, Record};
 use crate::directions::Direction;
 use crate::matching::DISORDER_NS;
 use crate::signature::{Signature, Signer};
+use std::collections::{HashMap, HashSet};
 
 /// Bytes of the packets of a side that are kept at most.
 const MOST: usize = 1 << 24;
@@ -124,6 +125,29 @@ impl<M: Copy> SampledSide<M> {
         self.kept.iter().map(|kept| kept.mark)
     }
 
+    /// First and last stamp of those that are kept.
+    pub(crate) fn ends_ns(&self) -> Option<(i64, i64)> {
+        let stamps = || self.kept.iter().map(|kept| kept.stamp_ns);
+        stamps().min().zip(stamps().max())
+    }
+
+    /// Stamps and marks of those that are kept, and whether the other side has them, too.
+    pub(crate) fn passed(&self, other: &Self) -> impl Iterator<Item = (i64, M, bool)> {
+        let bits = self.bits.max(other.bits);
+        let left: HashSet<Signature> = other.kept.iter().map(|kept| kept.signature).collect();
+        let kept = self.kept.iter().filter(move |kept| is_chosen(kept.signature, bits));
+        kept.map(move |kept| (kept.stamp_ns, kept.mark, left.contains(&kept.signature)))
+    }
+
+    /// Those of each signature, in their order.
+    fn of_each(&self, bits: u32) -> HashMap<Signature, Vec<(i64, M)>> {
+        let mut found: HashMap<Signature, Vec<(i64, M)>> = HashMap::new();
+        for kept in self.kept.iter().filter(|kept| is_chosen(kept.signature, bits)) {
+            found.entry(kept.signature).or_default().push((kept.stamp_ns, kept.mark));
+        }
+        found
+    }
+
     /// Packets whose signature no other one has (false), and the first of packets that may be copies of each other (true).
     fn first_of_each(&self, bits: u32) -> impl Iterator<Item = (Kept<M>, bool)> {
         let least_ns = self.kept.iter().map(|kept| kept.stamp_ns).min().unwrap_or(0);
@@ -144,6 +168,21 @@ impl<M: Copy> SampledSide<M> {
 /// Whether a packet is among one of 2^bits.
 fn is_chosen(signature: Signature, bits: u32) -> bool {
     signature.low & ((1_i64 << bits) - 1) == 0
+}
+
+/// Stamps and marks of the packets of one signature, at ingress and at egress.
+pub(crate) type All<M> = [Vec<(i64, M)>; 2];
+
+/// All packets of each signature that both sides have, in the order in which the first of them entered.
+pub(crate) fn join_all<M: Copy>(ingress: &SampledSide<M>, egress: &SampledSide<M>) -> Vec<All<M>> {
+    let bits = ingress.bits.max(egress.bits);
+    let mut left = egress.of_each(bits);
+    let both = ingress.of_each(bits).into_iter();
+    let both = both
+        .filter_map(|(signature, entered)| Some((left.remove(&signature)?, signature, entered)));
+    let mut both: Vec<_> = both.collect();
+    both.sort_unstable_by_key(|(_, signature, entered)| (entered[0].0, *signature));
+    both.into_iter().map(|(left, _, entered)| [entered, left]).collect()
 }
 
 /// Packets on both sides, in the order of the egress capture, and how many packets each stands for.

@@ -70,36 +70,74 @@ pub(crate) struct Batches {
     pub(crate) packets: f64,
     /// Time between two.
     pub(crate) every_ns: i64,
+    /// The longest gap within one.
+    pub(crate) short_ns: i64,
+    /// From the first to the last packet of one.
+    pub(crate) span_ns: i64,
 }
 
-/// Gaps within a batch are shorter than this part of the mean gap.
+/// Gaps within a batch are shorter than this part of the mean gap, where the other tap has none.
 const WITHIN: i64 = 10;
 
 /// Fewest packets of a batch on average, and most of the other tap's.
 const BATCHED: f64 = 4.0;
 const EVEN: f64 = 1.25;
 
-/// Fewest gaps between batches.
+/// Fewest gaps between batches, and part of them that may be longer than those within and shorter than those between.
 const REPEATED: u64 = 32;
+const BETWEEN: u64 = 8;
 
-/// Batches at a tap with these gaps, of packets that pass the other tap one by one.
-pub(crate) fn batches(gaps: &Ranked, other: &Ranked) -> Option<Batches> {
-    let (packets, every_ns) = batched(gaps)?;
-    let (others, _) = batched(other)?;
-    (packets >= BATCHED && others <= EVEN).then_some(Batches { packets, every_ns })
+/// Gaps between bursts are so many times longer than those within, also where a device makes those longer.
+const APART: i64 = 2;
+
+impl Batches {
+    /// Batches with gaps up to this.
+    fn up_to(short_ns: i64, gaps: &Ranked) -> Option<Self> {
+        let sum = |of: &[(i64, u64)]| -> i128 {
+            of.iter().map(|&(ns, count)| i128::from(ns) * i128::from(count)).sum()
+        };
+        let entries = gaps.entries();
+        let within = entries.partition_point(|(ns, _)| *ns <= short_ns);
+        let between = gaps.count_above(short_ns);
+        let each = |sum: i128| i64::try_from(sum / i128::from(between.max(1))).unwrap_or(i64::MAX);
+        (between >= REPEATED).then(|| Self {
+            packets: gaps.count() as f64 / between as f64,
+            every_ns: each(sum(entries)),
+            short_ns,
+            span_ns: each(sum(&entries[..within])),
+        })
+    }
+
+    /// Batches whose gaps are clearly shorter than those between them, so many times. Stamps have these steps.
+    pub(crate) fn clear(gaps: &Ranked, step_ns: i64, times: i64) -> Option<Self> {
+        let holes = gaps.entries().iter().map(|&(short_ns, _)| {
+            let long_ns = short_ns.max(step_ns).saturating_mul(times);
+            let long = gaps.count_above(long_ns - 1);
+            (short_ns, long, gaps.count_above(short_ns) - long)
+        });
+        let clear =
+            holes.filter(|(_, long, between)| *long >= REPEATED && between * BETWEEN <= *long);
+        // Of those that are equally clear the last one: drivers take their time now and then.
+        let (short_ns, ..) = clear.max_by(|one, other| {
+            let part = |hole: &(i64, u64, u64)| hole.2 as f64 / hole.1 as f64;
+            part(other).total_cmp(&part(one))
+        })?;
+        Self::up_to(short_ns, gaps)
+    }
 }
 
-/// Mean number of packets between gaps that are not short, and the mean of those gaps.
-fn batched(gaps: &Ranked) -> Option<(f64, i64)> {
-    let entries = gaps.entries();
-    let sum: i128 = entries.iter().map(|&(ns, count)| i128::from(ns) * i128::from(count)).sum();
-    let mean_ns = i64::try_from(sum / i128::from(gaps.count().max(1))).ok()?;
-    let (short, long): (Vec<_>, Vec<_>) =
-        entries.iter().partition(|(gap_ns, _)| *gap_ns < mean_ns / WITHIN);
-    let count = |of: &[(i64, u64)]| of.iter().map(|(_, count)| count).sum::<u64>();
-    let (short, between) = (count(&short), count(&long));
-    (between >= REPEATED)
-        .then(|| (1.0 + short as f64 / between as f64, (sum / i128::from(between)) as i64))
+/// Batches at a tap with these gaps, of packets that pass the other tap one by one. Stamps have steps of so many ns.
+pub(crate) fn batches(gaps: &Ranked, other: &Ranked, step_ns: i64) -> Option<Batches> {
+    let short_ns = |gaps: &Ranked| {
+        let entries = gaps.entries().iter();
+        let sum: i128 = entries.map(|&(ns, count)| i128::from(ns) * i128::from(count)).sum();
+        let mean_ns = i64::try_from(sum / i128::from(gaps.count().max(1))).ok()?;
+        Some(mean_ns / WITHIN - 1)
+    };
+    let found = Batches::up_to(short_ns(gaps)?, gaps)?;
+    let others = Batches::up_to(short_ns(other)?, other)?;
+    let bursts = || Batches::clear(other, step_ns, APART).is_some_and(|other| other.packets >= 2.0);
+    (found.packets >= BATCHED && others.packets <= EVEN && !bursts()).then_some(found)
 }
 
 #[cfg(test)]
@@ -137,10 +175,13 @@ mod tests {
     fn stamps_that_are_taken_in_batches_are_found() {
         let even: Vec<i64> = (0..10_000).map(|n| n * 10_000).collect();
         let held: Vec<i64> = (0..10_000).map(|n| (n / 10 + 1) * 100_000 + n % 10 * 20).collect();
-        let found = batches(&gaps(&held), &gaps(&even)).unwrap();
+        let found = batches(&gaps(&held), &gaps(&even), 1).unwrap();
         assert_eq!((found.packets.round() as i64, found.every_ns / 1_000), (10, 100));
-        assert_eq!(batches(&gaps(&held), &gaps(&held)), None);
-        assert_eq!(batches(&gaps(&even), &gaps(&held)), None);
-        assert_eq!(batches(&gaps(&stamps(1.0)), &gaps(&even)), None);
+        assert_eq!(batches(&gaps(&held), &gaps(&held), 1), None);
+        assert_eq!(batches(&gaps(&even), &gaps(&held), 1), None);
+        assert_eq!(batches(&gaps(&stamps(1.0)), &gaps(&even), 1), None);
+        // Bursts that a device takes its time for are bursts behind it, too.
+        let slow: Vec<i64> = (0..10_000).map(|n| (n / 10) * 100_000 + n % 10 * 6_000).collect();
+        assert_eq!(batches(&gaps(&held), &gaps(&slow), 1), None);
     }
 }

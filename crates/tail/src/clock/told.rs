@@ -3,7 +3,7 @@
 use super::ClockFit;
 use super::faults::{Drift, Faults, Step};
 use super::stamps::Batches;
-use super::words::{moment, size};
+use super::words::{moment, signed, size};
 use crate::summary::{Tap, Warning, grouped};
 
 /// Rates of Ethernet in bit/s.
@@ -151,10 +151,6 @@ pub fn of_directions([ours_ns, back_ns]: [i64; 2], samples: u64) -> Option<Warni
         signed(back_ns),
     );
     Some(Warning { code: "clock_offset", count: samples, text, invalidates: true })
-}
-
-fn signed(ns: i64) -> String {
-    format!("{}{}", if ns < 0 { "−" } else { "" }, size(ns))
 }
 
 /// Part of the median latency below which the step of stamps does not matter.

@@ -15,6 +15,11 @@ pub(crate) fn size(ns: i64) -> String {
     times::text(ns.saturating_abs())
 }
 
+/// A time with its sign, if that is negative.
+pub(crate) fn signed(ns: i64) -> String {
+    format!("{}{}", if ns < 0 { "−" } else { "" }, size(ns))
+}
+
 /// Name of a difference that clocks often have.
 pub(crate) fn known(ns: i64) -> &'static str {
     let off_by = |seconds: i64| (ns.abs() - seconds * SECOND_NS).abs() < SECOND_NS / 100;
