@@ -12,7 +12,7 @@ from made_up import HEADER, traced
 from typer.testing import CliRunner, Result
 
 import tailtrim
-from tailtrim import units
+from tailtrim import _native, units
 from tailtrim.analysis.explain import Interrupt, explain, read_interrupts, simulate
 from tailtrim.analysis.explain.traced import _SHIFTS_NS
 from tailtrim.cli.application import app
@@ -108,7 +108,6 @@ def test_a_tick_is_found_among_many_late_packets_and_told_once(
     tailtrim.analyze(
         folder / "latencies-pre-rate10000-snort-fwd.pcap.zst",
         folder / "latencies-post-rate10000-snort-fwd.pcap.zst",
-        skip_s=1,
         out=tmp_path / "run",
     )
     found = explain(tmp_path / "run")
@@ -126,6 +125,10 @@ def test_a_tick_is_found_among_many_late_packets_and_told_once(
     assert other.wanders
     assert abs(other.frequency_hz - 945.25) < other.error_hz
     assert len(found.warnings) == 1
+    # The first third told 945.23 and 945.24 Hz.
+    third = tailtrim.RunDirectory(tmp_path / "run").table("sample").slice(0, 100_000)
+    causes = json.loads(_native.periodic_causes(third))["causes"]
+    assert sorted(round(cause["frequency_hz"]) for cause in causes) == [250, 945]
 
 
 @pytest.mark.long

@@ -109,7 +109,7 @@ def test_a_table_of_another_run_is_no_silent_result(
     run = make_run([(second * SECOND, 10**6) for second in range(3)])
     other = make_run([(second * SECOND, 1000) for second in range(4)], name="other")
     shutil.copy(other.path / f"{table}.parquet", run.path)
-    with pytest.raises(tailtrim.RunDirectoryError, match=r"\b4 samples, .*\b3\b"):
+    with pytest.raises(tailtrim.RunDirectoryError, match="samples found: 4, expected 3 "):
         convert(run, format_, tmp_path / "out")
     shutil.copy(testpmd.path / "sample.parquet", other.path)
     with pytest.raises(tailtrim.RunDirectoryError, match="maximum"):

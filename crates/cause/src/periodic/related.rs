@@ -2,7 +2,7 @@
 
 use super::PeriodicCause;
 use super::levels;
-use super::limits::CLOCKS_HZ;
+use super::limits::{self, CLOCKS_HZ};
 use super::multiples;
 use super::wander::WANDERS;
 
@@ -15,10 +15,14 @@ pub(super) fn is_part(one: &PeriodicCause, other: &PeriodicCause, run_ns: i64) -
         && one.aliases_hz.iter().any(is_others)
 }
 
-/// Takes note of causes whose occurrences may be every n-th one of a clock, of which the others delay no packets.
+/// Takes note of causes whose occurrences may be every n-th one of a clock, of which the others delay no packets. Usual clocks are
+/// clocks of their own.
 pub(super) fn relate(causes: &mut [PeriodicCause], run_ns: i64) {
     let all: Vec<(usize, f64)> = causes.iter().map(|one| (one.source, one.frequency_hz)).collect();
-    for one in causes.iter_mut().filter(|one| one.every == 1) {
+    let is_usual = |one: &PeriodicCause| {
+        CLOCKS_HZ.iter().any(|hz| (one.frequency_hz / hz - 1.0).abs() < limits::SAME)
+    };
+    for one in causes.iter_mut().filter(|one| one.every == 1 && !is_usual(one)) {
         let resolved = 1e9 / run_ns as f64 / one.frequency_hz;
         let others = all.iter().filter(|other| other.0 != one.source);
         let known = others.map(|other| (other.1, resolved));

@@ -17,22 +17,6 @@ fn every_second_tick_is_told_as_that() {
     assert_eq!(cause.clock_hz, None);
 }
 
-/// Regression test: 945.23 and 945.24 Hz were told of one clock, one of which had the first part of the run.
-#[test]
-#[ignore = "simulation: make test-simulations runs it"]
-fn a_clock_that_changes_its_rate_is_told_once() {
-    let mut samples = run("cbr", 99_921, 20, &[]);
-    for sample in &mut samples {
-        // 30 ppm slower from the middle on.
-        let late_ns = 3e-5 * (sample.0 as f64 - 1e10).max(0.0);
-        let into_ns = (sample.0 as f64 - late_ns).rem_euclid(1e9 / 945.25) as i64;
-        sample.1 += (20_000 - into_ns).max(0);
-    }
-    let found = explain(&samples);
-    let [cause] = &found.causes[..] else { panic!("{:?}", found.causes) };
-    assert!(cause.wanders && (cause.frequency_hz - 945.25).abs() < 0.1, "{cause:?}");
-}
-
 /// A mean frequency without error was told of a clock that wanders around it.
 #[test]
 #[ignore = "simulation: make test-simulations runs it"]
