@@ -19,6 +19,8 @@ pub(super) fn step(outer: &Layers, packet: &[u8]) -> Option<Step> {
     if outer.later_fragment {
         return None;
     }
+    // Bytes behind the end of an IP packet are padding.
+    let packet = packet.get(..outer.end).unwrap_or(packet);
     let (protocol, at) = authenticated(outer, packet)?;
     let into = |encapsulation, inner: Option<_>| Some((encapsulation, Some(inner?)));
     match protocol {
