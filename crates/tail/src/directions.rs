@@ -205,8 +205,8 @@ struct Ways {
 }
 
 impl Ways {
-    /// Those of the level at which packets of the same marks go one way and that tells of most packets of the side, the coarsest
-    /// of such: a mirror port behind the device may have other MAC addresses than those that are matched.
+    /// Ways by the level at which packets of the same marks go one way and that tells of most packets of the side; by the coarsest
+    /// of several: a mirror port behind the device may have other MAC addresses than those that are matched.
     fn at(passed: &[Passed], side: usize, rarer: usize, all: &SampledSide<Keys>) -> Option<Self> {
         let told = |ways: &Self| all.marks().filter(|keys| ways.way(keys).is_some()).count();
         let levels = (0..Marks::default().len()).rev();

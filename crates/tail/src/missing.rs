@@ -13,8 +13,7 @@ use tailtrim_wire::flow::Flow;
 /// A tap that is restarted lacks a second, about.
 const HOLE_NS: i64 = 1_000_000_000;
 
-/// A gap that is so many times longer than the others on average is none of them: of packets that come at random times, one in
-/// e¹⁰⁰ is.
+/// A hole is so many times longer than the other gaps on average: of packets that come at random times, one gap in e¹⁰⁰ is.
 const UNUSUAL: i64 = 100;
 
 /// Fewest packets that are missing in a hole: half of the packets are lost, 32 in a row are by chance once in 4 billion times.
@@ -23,7 +22,7 @@ const FEWEST: u64 = 32;
 /// Fewest packets of a flow that is missing as a whole.
 const OF_FLOW: u64 = 4;
 
-/// Chance makes at most one of so many of the flows that are missing as a whole.
+/// Flows that are missing as a whole are so many times more than chance makes.
 const OVER_CHANCE: f64 = 10.0;
 
 /// Part of the lost packets that matters.
@@ -61,7 +60,7 @@ impl Holes {
         self.packets += 1;
     }
 
-    /// Those that are far longer than the other gaps, the longest one first.
+    /// Holes that are far longer than the other gaps, the longest one first.
     #[must_use]
     pub fn unusual(mut self) -> Vec<[i64; 2]> {
         let length = |hole: &[i64; 2]| hole[1].saturating_sub(hole[0]);

@@ -42,7 +42,7 @@ pub struct Look {
 }
 
 impl Look {
-    /// That of a frame.
+    /// Mark of a frame.
     #[must_use]
     pub fn of(link: Link, frame: &[u8]) -> Self {
         let is_ethernet = link == Link::Ethernet;

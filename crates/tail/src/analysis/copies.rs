@@ -199,7 +199,7 @@ impl Copies {
         batch.retain(|record| self.is_first(record));
     }
 
-    /// Whether the next packet is no copy.
+    /// Whether the next packet is the first one of its signature.
     pub fn is_first(&mut self, record: &Record) -> bool {
         while let Some(&(stamp_ns, signature)) = self.order.front()
             && record.stamp_ns.saturating_sub(stamp_ns) > self.within_ns

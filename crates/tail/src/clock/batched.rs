@@ -106,7 +106,7 @@ impl BothBatched {
     pub fn tell(&self, summary: &mut Summary) {
         let [ingress, egress] = self.0;
         let wrong_ns = ingress.every_ns.max(egress.every_ns);
-        // Batches that come at different times are no clocks that disagree, unless they do by more than a batch.
+        // Clocks disagree only if they do by more than a batch: batches come at different times.
         let latency = &summary.latency_ns;
         let (least_ns, few_ns) = (latency.min.unwrap_or(0), wrong_ns.saturating_mul(2));
         let iqr_ns = latency.iqr.unwrap_or(0);

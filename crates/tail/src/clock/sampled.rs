@@ -139,7 +139,7 @@ impl<M: Copy> SampledSide<M> {
         kept.map(move |kept| (kept.stamp_ns, kept.mark, left.contains(&kept.signature)))
     }
 
-    /// Those of each signature, in their order.
+    /// Packets of each signature, in their order.
     fn of_each(&self, bits: u32) -> HashMap<Signature, Vec<(i64, M)>> {
         let mut found: HashMap<Signature, Vec<(i64, M)>> = HashMap::new();
         for kept in self.kept.iter().filter(|kept| is_chosen(kept.signature, bits)) {

@@ -119,7 +119,7 @@ impl Sides<'_> {
 
     /// Whether each of some pairs is one packet by what it carries, and not by chance. They agree in `key`.
     ///
-    /// Where addresses and ports agree, all of a packet does. Without them two hosts may say the same: a packet that tells them
+    /// If addresses and ports agree, the whole packet does. Without them two hosts may say the same: a packet that tells them
     /// apart has a content of its own ([`TELLING`]), or is of a flow of which nearly no two agree. If k of n(n−1)/2 couples do,
     /// then of L lost packets of that flow and U unmatched ones of their kind (k + 3)·2/n²·L·U by chance.
     pub(super) fn are_same(

@@ -118,7 +118,7 @@ fn origin(packet: &[u8], layers: &Layers) -> Option<Origin> {
     Some((identity, layers.protocol))
 }
 
-/// Whether it is no other packet's: with an identification, which is 0 where hosts give none.
+/// Whether it has an identification, which tells its packet from others: it is 0 if hosts give none.
 fn is_telling((identity, _): &Origin) -> bool {
     identity.len() == 10 && identity[..2] != [0, 0]
 }

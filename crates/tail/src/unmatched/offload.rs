@@ -12,7 +12,7 @@ const BEGIN: usize = 32;
 /// Fewest bytes that both captures have of a payload where addresses or ports do not agree; of datagrams, different ones.
 const LEAST_BEGIN: usize = 8;
 
-/// Fewer parts are no frame that was merged.
+/// Fewest parts of a frame that was merged.
 const FEWEST: usize = 2;
 
 /// Header fields that all parts have in common: addresses and ports.
@@ -145,7 +145,7 @@ impl Merged {
         parts: impl Iterator<Item = &'a Segment<'a>> + Clone,
     ) {
         let mut same_flow: HashMap<(&Flow, &[u8]), &Segment<'_>> = HashMap::new();
-        // Behind NAT, of a begin that is no other's, and not of bytes that are all alike.
+        // Behind NAT: the begin is unique, and its bytes differ.
         let mut any_flow: HashMap<&[u8], Option<&Segment<'_>>> = HashMap::new();
         for segment in whole.filter(|segment| segment.begin.len() == BEGIN) {
             same_flow.insert((&segment.flow, segment.begin), segment);
