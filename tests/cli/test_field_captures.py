@@ -292,6 +292,21 @@ def test_one_result_takes_a_direction(both_ways: tuple[str, str], tmp_path: Path
         tailtrim.analyze(*both_ways, direction="sideways")
 
 
+def test_packets_without_a_stamp_at_egress_are_part_of_the_rate(tmp_path: Path) -> None:
+    ingress = [(entered_ns(number), frame(number)) for number in range(PACKETS)]
+    egress = [
+        (0 if number % 2 else entered_ns(number) + latency_ns(number), frame(number))
+        for number in range(PACKETS)
+    ]
+    paths = (
+        write(tmp_path / "in.pcap", ingress),
+        write(tmp_path / "out.pcap", egress, in_order=False),
+    )
+    summary = tailtrim.analyze(*paths, skip_s=0).summary
+    assert summary.ingress.unstamped == PACKETS // 2
+    assert summary.rate_pps == pytest.approx(1e9 / 70_000)
+
+
 def test_identical_frames_are_matched_in_order(tmp_path: Path) -> None:
     entered = [(entered_ns(number), frame(0)) for number in range(PACKETS)]
     left = [(stamp_ns + 200_000, content) for stamp_ns, content in entered]

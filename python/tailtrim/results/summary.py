@@ -265,8 +265,9 @@ class Summary:
         tap = self.ingress_tap
         if tap.first_ns is None or tap.last_ns is None or tap.last_ns == tap.first_ns:
             return None
-        stamped = self.ingress.packets - self.ingress.unstamped - self.ingress.copy
-        return (stamped - 1) * 1e9 / (tap.last_ns - tap.first_ns)
+        # Packets without a stamp passed as well, most likely between the first and the last one.
+        packets = self.ingress.packets - self.ingress.copy
+        return (packets - 1) * 1e9 / (tap.last_ns - tap.first_ns)
 
     @property
     def loss(self) -> float | None:

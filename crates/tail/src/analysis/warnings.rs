@@ -199,15 +199,17 @@ impl Warnings {
                 grouped(run.unnumbered),
             ),
         );
-        let [entered, left] =
-            [ingress.packets - ingress.unstamped - ingress.copy, egress.packets - egress.unstamped];
-        let apart =
-            ingress.lost + ingress.beyond_window + ingress.cut + egress.unmatched + egress.cut;
+        let [no_stamp_in, no_stamp_out] = run.unstamped;
+        let entered = ingress.packets - no_stamp_in - ingress.copy;
+        let left = egress.packets - no_stamp_out;
+        // A packet without a stamp has no place in the order: those behind it are taken for others.
+        let apart = ingress.lost + ingress.beyond_window + ingress.cut + ingress.unstamped;
+        let apart = apart + egress.unmatched + egress.cut + egress.unstamped;
         let shifted = entered != left || apart > 0;
         let text = if shifted {
             format!(
-                "{} packets entered and {} left: matched in their order (--in-order), each packet behind a lost one is taken \
-                 for the next one, and its latency is wrong by the time between them",
+                "{} packets entered and {} left: matched in their order (--in-order), each packet behind a lost or unstamped one is \
+                 taken for the next one, and its latency is wrong by the time between them",
                 grouped(entered),
                 grouped(left),
             )

@@ -180,3 +180,20 @@ fn frames_without_a_stamp_are_counted_in_every_format() {
         assert_eq!(analysis.summary.warnings[0].code, "unstamped");
     }
 }
+
+/// Packets behind it take the place of others, although as many entered as left.
+#[test]
+fn matching_in_order_across_a_packet_without_a_stamp_is_refused() {
+    let frame = &probe(7);
+    let (mut ingress, mut egress) = (Pcap::ethernet(), Pcap::ethernet());
+    for at in 0..300 {
+        let stamp_ns = START_NS + at * MS;
+        ingress.frame(stamp_ns, frame);
+        egress.frame(if at == 150 { NO_STAMP_NS } else { stamp_ns + 20_000 }, frame);
+    }
+    let options = Options { in_order: true, ..options() };
+    let summary = run(&ingress.bytes, &egress.bytes, &options).summary;
+    let told = summary.warnings.iter().find(|one| one.code == "in_order").unwrap();
+    assert!(told.invalidates, "{told:?}");
+    assert!(says(&told.text, &["300 packets entered and 299 left", "unstamped"]), "{told:?}");
+}
