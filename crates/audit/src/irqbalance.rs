@@ -24,7 +24,7 @@ pub(crate) struct Banned {
 /// Source of the CPUs that it leaves out.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum By {
-    /// What the kernel shows as isolated and as free of ticks.
+    /// The kernel: CPUs that it shows as isolated and as free of ticks.
     Itself,
     /// A variable with this value, which takes the place of what the kernel shows.
     Variable { name: &'static str, value: String, mistaken: bool },

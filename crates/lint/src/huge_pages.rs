@@ -228,6 +228,7 @@ fn shown(size_bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Severity, lint};
 
     fn outcome(line: &str) -> String {
         let (sizes, _) = read(&BootLine::parse(line), &Context::default());
@@ -264,5 +265,19 @@ mod tests {
         ] {
             assert_eq!(outcome(line), expected, "{line}");
         }
+    }
+
+    /// As a public question has it: a count of 0, the wanted one ignored, and sizes without a count.
+    #[test]
+    fn a_line_that_reserves_no_huge_page_says_so() {
+        let line = "default_hugepagesz=1G hugepages=0 hugepages=40 hugepagesz=1G hugepagesz=2M";
+        let report = lint(line, &Context::default());
+        let pages: Vec<String> =
+            report.prediction.huge_pages.iter().map(ToString::to_string).collect();
+        assert_eq!(pages, ["0 of 1 GiB (default)", "0 of 2 MiB"]);
+        let found: Vec<(&str, Severity)> =
+            report.findings.iter().map(|found| (found.word.as_str(), found.severity)).collect();
+        assert_eq!(found, [("hugepages=40", Severity::Error), ("hugepagesz=2M", Severity::Note)]);
+        assert!(report.findings[0].effect.ends_with("The count stays 0."), "{report:#?}");
     }
 }

@@ -192,18 +192,6 @@ fn words_against_each_other() {
     }
 }
 
-/// As a public question has it: a count of 0, the wanted one ignored, and sizes without a count.
-#[test]
-fn a_line_that_reserves_no_huge_page_says_so() {
-    let line = "default_hugepagesz=1G hugepages=0 hugepages=40 hugepagesz=1G hugepagesz=2M";
-    let report = on(line, "6.1", "0-3");
-    let pages: Vec<String> = report.prediction.huge_pages.iter().map(ToString::to_string).collect();
-    assert_eq!(pages, ["0 of 1 GiB (default)", "0 of 2 MiB"]);
-    let found = about(&report, "hugepages=40");
-    assert!(found[0].effect.ends_with("The count stays 0."), "{found:#?}");
-    assert_eq!(about(&report, "hugepagesz=2M")[0].severity, Severity::Note);
-}
-
 /// Their readers are programs of the initial file system, of installers and of appliances.
 #[test]
 fn words_that_other_programs_read_are_no_findings() {
