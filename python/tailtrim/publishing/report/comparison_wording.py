@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 #: Percentages from here on are told without a decimal.
 _TENTHS_BELOW = 10
+#: Percentiles in the first sentence, and from which factor on it is told as one, not in percent.
+_TOLD, _TIMES_FROM = ("0.5", "0.99"), 1.5
 
 
 def legend(comparisons: Sequence[Comparison]) -> str:
@@ -159,6 +161,30 @@ def verdict(comparison: Comparison) -> str:
     span = " to ".join(bounds) if most.supported else "without an interval"
     told = f"p{units.percent(most.p)} changed most: B / A {most.ratio:.3f} ({span})"
     return f"{words}. {told}, {most.told()}."
+
+
+def factors(comparison: Comparison) -> str:
+    """Return by what factor B is slower or faster, at percentiles with a verdict; empty without.
+
+    Beyond the last one whose interval has both ends, the factor is the bound that is known.
+    """
+    decided = [one for one in comparison.quantiles if one.verdict in {"better", "worse"}]
+    shown = [one for one in decided if one.p in _TOLD]
+    open_ = [one for one in decided if (one.low is None) != (one.high is None)]
+    told = [f"{_factor(one.ratio, one.kind)} at p{units.percent(one.p)}" for one in shown if one.ratio]
+    for one in open_[-1:]:
+        bound = one.low or one.high
+        if one not in shown and bound:
+            told.append(f"at least {_factor(bound, one.kind)} at p{units.percent(one.p)}")
+    return f"{units.printable(comparison.b.name)} is {', '.join(told)}." if told else ""
+
+
+def _factor(ratio: float, verdict: str) -> str:
+    word = "slower" if verdict == "worse" else "faster"
+    factor = ratio if ratio > 1 else 1 / ratio
+    if factor < _TIMES_FROM:
+        return f"{100 * abs(ratio - 1):.2g} % {word}"
+    return f"{factor:.2g} times {word}"
 
 
 def notes(comparison: Comparison) -> Iterator[str]:
