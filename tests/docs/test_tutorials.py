@@ -1,7 +1,8 @@
 """The tutorials are true: their commands are run, and print what they show.
 
 `UPDATE_TUTORIAL=1 pytest tests/docs` writes the outputs anew; look at the difference. Of live
-measurements numbers differ each time, and rows of what else ran: a line `…` stands for any lines.
+measurements numbers differ each time, and rows of what else ran: a line `…` stands for any lines,
+within a line for any text.
 """
 
 from __future__ import annotations
@@ -30,26 +31,28 @@ _ANY = "…"
 
 
 def _run(command: str, place: Path) -> list[str]:
-    """Run a command on a terminal, and return its lines."""
+    """Run a command, and return the lines of its output."""
+    # On a terminal it ends with a table.
+    terminal = command.startswith("tailtrim trace --cpus 1 --device")
+    reading, writing = pty.openpty() if terminal else os.pipe()
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    leader, follower = pty.openpty()
     with subprocess.Popen(
         [BASH, "-c", command],
         cwd=place,
         env={**os.environ, "PATH": path, "COLUMNS": "80", "NO_COLOR": "1"},
-        stdout=follower,
-        stderr=follower,
+        stdout=writing,
+        stderr=writing,
     ):
-        os.close(follower)
-        output = b"".join(iter(lambda: _read(leader), b""))
-    os.close(leader)
+        os.close(writing)
+        output = b"".join(iter(lambda: _read(reading), b""))
+    os.close(reading)
     return [f"{line.rstrip()}\n" for line in output.decode().strip("\r\n").splitlines()]
 
 
-def _read(leader: int) -> bytes:
+def _read(reading: int) -> bytes:
     # An error is the end: nobody has the terminal any more.
     with suppress(OSError):
-        return os.read(leader, 65_536)
+        return os.read(reading, 65_536)
     return b""
 
 
@@ -93,11 +96,10 @@ def _check_shapes(found: str, written: str) -> None:
     for (command, printed), (_, shown) in zip(
         _BLOCK.findall(found), _BLOCK.findall(written), strict=True
     ):
-        pattern = r"\n".join(
-            r"(?:.*(?:\n|$))*?.*" if line == _ANY else re.escape(line) for line in _shapes(shown)
-        )
-        lines = "\n".join(_shapes(printed))
-        assert re.fullmatch(pattern, lines), f"$ {command}\n{printed}\nshown:\n{shown}"
+        lines = (re.escape(line).replace(_ANY, ".*") + r"\n" for line in _shapes(shown))
+        pattern = "".join(r"(?:.*\n)*?" if line == r".*\n" else line for line in lines)
+        text = "".join(f"{line}\n" for line in _shapes(printed))
+        assert re.fullmatch(pattern, text), f"$ {command}\n{printed}\nshown:\n{shown}"
 
 
 def test_the_tutorial_of_a_promise_prints_what_it_shows(place: Path) -> None:
@@ -112,4 +114,10 @@ def test_the_tutorial_of_an_application_finds_who_took_its_cpu(place: Path) -> N
     source = _run("tailtrim trace --cpus 1 --stop-after 10ms --json", place)
     if not any('"source":"tracefs"' in line or '"source":"perf"' in line for line in source):
         pytest.skip("neither tracefs nor perf here")
-    _check_shapes(*_typed("tutorial-application.md", place))
+    found, written = _typed("tutorial-application.md", place)
+    _check_shapes(found, written)
+    before, after = (
+        printed for command, printed in _BLOCK.findall(found) if command.startswith("tailtrim trace --cpus 1 --device")
+    )
+    assert "thread backup" in before
+    assert "thread backup" not in after

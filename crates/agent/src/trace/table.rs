@@ -3,6 +3,7 @@
 use super::TraceReport;
 use crate::called::name;
 use crate::noise::table::named;
+use crate::output::wrapped;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use tailtrim_cause::occupation::{Occupant, Occupation};
@@ -11,8 +12,10 @@ use tailtrim_tail::summary::grouped;
 use tailtrim_tail::times;
 use tailtrim_tune::When;
 
-/// Rows of a CPU that are shown; the others are summed up.
-const SHOWN: usize = 12;
+/// Rows of a CPU that are shown: of the largest shares, and of the others those with the longest times, since a spike
+/// needs no share. What is left is summed up.
+const LARGEST: usize = 9;
+const LONGEST: usize = 3;
 
 /// Write the table.
 pub(super) fn text(report: &TraceReport<'_>, cpus: &Cpus) -> String {
@@ -31,7 +34,8 @@ pub(super) fn text(report: &TraceReport<'_>, cpus: &Cpus) -> String {
         let _ = writeln!(text, "trace by {source}: {lost} events lost");
     }
     if !report.trace.missing.is_empty() {
-        let _ = writeln!(text, "this kernel lacks: {}", report.trace.missing.join(", "));
+        let missing = report.trace.missing.join(", ");
+        text.push_str(&wrapped(&missing, 80, "this kernel lacks: ", "  "));
     }
     for refused in &report.counts.refused {
         let _ = writeln!(text, "refused: {refused}");
@@ -46,6 +50,14 @@ pub(super) fn text(report: &TraceReport<'_>, cpus: &Cpus) -> String {
     text
 }
 
+fn shown(cpu: &Occupation) -> (Vec<&Occupant>, Vec<&Occupant>) {
+    let mut rest: Vec<&Occupant> = cpu.occupants.iter().collect();
+    let mut shown: Vec<&Occupant> = rest.drain(..rest.len().min(LARGEST)).collect();
+    rest.sort_by_key(|one| std::cmp::Reverse(one.longest_ns));
+    shown.extend(rest.drain(..rest.len().min(LONGEST)));
+    (shown, rest)
+}
+
 fn of_cpu(text: &mut String, cpu: &Occupation) {
     let percent = |ns: i64| 100.0 * ns as f64 / cpu.span_ns.max(1) as f64;
     let _ = writeln!(text, "CPU {}, {}: who had it", cpu.cpu, times::text(cpu.span_ns));
@@ -53,7 +65,7 @@ fn of_cpu(text: &mut String, cpu: &Occupation) {
     let mut row = |ns: i64, times: &str, longest: &str, who: &str| {
         let _ = writeln!(text, "{:>5.1} %  {times:>7}  {longest:>8}  {who}", percent(ns));
     };
-    let (shown, rest) = cpu.occupants.split_at(cpu.occupants.len().min(SHOWN));
+    let (shown, rest) = shown(cpu);
     for one in shown {
         row(one.total_ns, &grouped(one.times), &times::text(one.longest_ns), &who(one));
     }
@@ -81,8 +93,7 @@ fn who(one: &Occupant) -> String {
 
 /// The checks of what is shown, with the changes that answer them.
 fn changes(text: &mut String, report: &TraceReport<'_>, cpus: &Cpus) {
-    let shown: Vec<&Occupant> =
-        report.cpus.iter().flat_map(|cpu| cpu.occupants.iter().take(SHOWN)).collect();
+    let shown: Vec<&Occupant> = report.cpus.iter().flat_map(|cpu| shown(cpu).0).collect();
     let known = shown.iter().filter_map(|one| one.known.as_ref());
     let checks: BTreeSet<&str> = known.flat_map(|known| known.checks).copied().collect();
     if checks.is_empty() {

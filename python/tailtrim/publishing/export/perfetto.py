@@ -62,15 +62,16 @@ def _write(events: Path, place: Path, worst: list[dict[str, int]]) -> Conversion
     import pyarrow as pa  # noqa: PLC0415 - takes longer to import than most commands run
 
     try:
-        with pa.input_stream(str(events), compression="zstd") as stream, replacing(place) as file:
+        with pa.input_stream(str(events), compression="zstd") as stream:
             header, *lines = map(json.loads, stream.read().decode().splitlines())
-            begin_ns = header.get("armed_ns") or (lines[0]["start_ns"] if lines else 0)
-            other = json.dumps({"begin": units.moment(begin_ns), "begin_ns": str(begin_ns)})
-            file.write(f'{{"displayTimeUnit":"ns","otherData":{other},"traceEvents":[\n'.encode())
-            told = (json.dumps(one) for one in _told(lines, worst, begin_ns))
-            file.write(",\n".join(told).encode() + b"\n]}\n")
+        begin_ns = header.get("armed_ns") or (lines[0]["start_ns"] if lines else 0)
+        told = [json.dumps(one) for one in _told(lines, worst, begin_ns)]
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise RunDirectoryError(f"{events}: the trace cannot be read: {error}") from error
+    other = json.dumps({"begin": units.moment(begin_ns), "begin_ns": str(begin_ns)})
+    with replacing(place) as file:
+        file.write(f'{{"displayTimeUnit":"ns","otherData":{other},"traceEvents":[\n'.encode())
+        file.write(",\n".join(told).encode() + b"\n]}\n")
     return Conversion((place,))
 
 
