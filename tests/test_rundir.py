@@ -71,7 +71,7 @@ def test_an_analysis_replaces_only_what_an_analysis_wrote(
     tailtrim.analyze(*testpmd, skip_s=1, out=place)
     tailtrim.analyze(*testpmd, out=place, skip_s=0)
     assert tailtrim.RunDirectory(place).summary.trim_ns == 0
-    # What tailtrim made of an analysis goes with it: after a report, hour two failed.
+    # Files that tailtrim made of an analysis go with it: after a report, hour two failed.
     for format_ in ("csv", "hgrm", "hlog", "openmetrics"):
         convert(tailtrim.RunDirectory(place), format_, place)
     (place / "report").mkdir()

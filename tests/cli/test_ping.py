@@ -121,7 +121,7 @@ def test_an_hour_replaces_that_before_and_what_was_made_of_it(echo: Echo, tmp_pa
     words = ("-n", "50", "--rate", "500pps", "--out", tmp_path / "rtt")
     assert ping(echo, *words).returncode == 0
     for command in (["convert", "--to", "openmetrics", "--assert", "max < 10s"], ["report"]):
-        made = [BIN / "tailtrim", *command, tmp_path / "rtt"]
+        made = [str(BIN / "tailtrim"), *command, str(tmp_path / "rtt")]
         assert subprocess.run(made, check=False, stdout=subprocess.DEVNULL).returncode == 0
     text = (tmp_path / "rtt" / "rtt.prom").read_text()
     assert 'tailtrim_objective_met{run="rtt",objective="max < 10s"} 1' in text
@@ -131,9 +131,7 @@ def test_an_hour_replaces_that_before_and_what_was_made_of_it(echo: Echo, tmp_pa
     assert not (tmp_path / "rtt" / "rtt.prom").exists()
 
 
-def test_what_cannot_be_written_is_told_before_the_measurement(
-    echo: Echo, tmp_path: Path
-) -> None:
+def test_what_cannot_be_written_is_told_before_the_measurement(echo: Echo, tmp_path: Path) -> None:
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "mine.txt").touch()
     echo.answers = 0

@@ -117,7 +117,9 @@ def test_the_tutorial_of_an_application_finds_who_took_its_cpu(place: Path) -> N
     found, written = _typed("tutorial-application.md", place)
     _check_shapes(found, written)
     before, after = (
-        printed for command, printed in _BLOCK.findall(found) if command.startswith("tailtrim trace --cpus 1 --device")
+        printed
+        for command, printed in _BLOCK.findall(found)
+        if command.startswith("tailtrim trace --cpus 1 --device")
     )
     assert "thread backup" in before
     assert "thread backup" not in after

@@ -92,7 +92,7 @@ def test_the_node_exporter_gets_no_times(testpmd: tailtrim.RunDirectory, tmp_pat
     assert all(sample.timestamp is None for sample in _samples(text))
     assert _parsed(text) == _parsed(stamped.read_text())
     # The reader of Prometheus's own format takes it, too; to promtool, `quantile` is of summaries.
-    families = list(text_families(text))  # type: ignore[no-untyped-call]
+    families = list(text_families(text))
     assert not [
         sample
         for family in families

@@ -28,7 +28,7 @@ Examples:
 """
 
 
-def command(
+def command(  # noqa: PLR0913 - one parameter an option
     directory: options.RunOrExperiment,
     *,
     interrupts: Annotated[

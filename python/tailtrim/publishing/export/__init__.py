@@ -63,7 +63,7 @@ class Conversion:
     notices: tuple[Notice, ...] = ()
 
 
-def convert(
+def convert(  # noqa: PLR0913 - keyword-only options
     run: RunDirectory,
     format: str,  # noqa: A002 - the word users know
     out: str | os.PathLike[str],

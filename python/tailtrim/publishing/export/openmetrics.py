@@ -5,9 +5,9 @@ takes no times; ``NAME.openmetrics`` is version 1.0, whose values have the time 
 on the clock of the captures, so that ``promtool tsdb create-blocks-from openmetrics`` puts a run
 where it was. Both have the latencies as a histogram of buckets at 1, 2 and 5 of each decade, and
 ``promtool check metrics`` accepts them: hence times in whole seconds, and ``p`` as label, since
-``quantile`` is for summaries alone. ``NAME.openmetrics2`` is version 2.0 (a release candidate), with
-these buckets and a native histogram. Only version 2.0 has native histograms as text. All times are
-seconds.
+``quantile`` is for summaries alone. ``NAME.openmetrics2`` is version 2.0 (a release candidate),
+with these buckets and a native histogram. Only version 2.0 has native histograms as text. All times
+are seconds.
 """
 
 from __future__ import annotations
@@ -102,9 +102,7 @@ def _gauges(summary: Summary) -> Iterator[_Gauge]:
         ("quantile_high", f"Upper bound of the quantile, {confidence} confidence.", "high"),
     )
     for what, told, bound in several:
-        values = tuple(
-            ({"p": one.p}, _known_s(getattr(one, bound))) for one in latency.quantiles
-        )
+        values = tuple(({"p": one.p}, _known_s(getattr(one, bound))) for one in latency.quantiles)
         yield _Gauge(f"tailtrim_latency_{what}_seconds", "seconds", told, values)
     told = "Whether the samples support the quantile; one that they do not is close to the largest."
     supported = tuple(({"p": one.p}, str(int(one.supported))) for one in latency.quantiles)

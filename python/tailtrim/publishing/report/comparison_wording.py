@@ -166,16 +166,16 @@ def verdict(comparison: Comparison) -> str:
 def factors(comparison: Comparison) -> str:
     """Return by what factor B is slower or faster, at percentiles with a verdict; empty without.
 
-    Beyond the last one whose interval has both ends, the factor is the bound that is known.
+    Where the samples bound the ratio on one side alone, the factor is that bound.
     """
-    decided = [one for one in comparison.quantiles if one.verdict in {"better", "worse"}]
-    shown = [one for one in decided if one.p in _TOLD]
-    open_ = [one for one in decided if (one.low is None) != (one.high is None)]
-    told = [f"{_factor(one.ratio, one.kind)} at p{units.percent(one.p)}" for one in shown if one.ratio]
-    for one in open_[-1:]:
-        bound = one.low or one.high
-        if one not in shown and bound:
-            told.append(f"at least {_factor(bound, one.kind)} at p{units.percent(one.p)}")
+    told = []
+    for row in comparison.quantiles:
+        bound, other = (row.low, row.high) if row.verdict == "worse" else (row.high, row.low)
+        open_ = other is None and bound is not None
+        factor = bound if open_ else row.ratio
+        if row.verdict in {"better", "worse"} and factor and (row.p in _TOLD or open_):
+            at_least = "at least " * open_
+            told.append(f"{at_least}{_factor(factor, row.verdict)} at p{units.percent(row.p)}")
     return f"{units.printable(comparison.b.name)} is {', '.join(told)}." if told else ""
 
 
