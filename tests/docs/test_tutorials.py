@@ -106,6 +106,8 @@ def test_the_tutorial_of_a_promise_prints_what_it_shows(place: Path) -> None:
     _check_shapes(*_typed("tutorial-promise.md", place))
 
 
+@pytest.mark.lab
+@pytest.mark.alone
 def test_the_tutorial_of_an_application_finds_who_took_its_cpu(place: Path) -> None:
     if os.geteuid():
         pytest.skip("needs root: only root sees what the kernel does (tracefs)")
