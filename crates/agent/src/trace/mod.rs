@@ -97,9 +97,11 @@ struct TraceReport<'a> {
     drift_ns: i64,
     #[serde(flatten)]
     counts: &'a Counts,
-    /// Use of each CPU; nothing where there are only counters.
+    /// Use of each CPU; nothing where there are only counters, or where nobody asks for it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     cpus: Vec<Occupation>,
     /// Changes against all of them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     advice: Vec<Advice>,
 }
 
@@ -147,7 +149,9 @@ pub(crate) fn run(request: &Trace) -> Outcome {
         recording::write(out, &trace.header, &trace.events).or_unwritable(out, Exit::Disturbed)?;
         fs::write(interrupts, &trace.interrupts_csv).or_unwritable(interrupts, Exit::Disturbed)?;
     }
-    let cpus = occupations(&request.cpus, &trace, &own);
+    // A laboratory has the file explained, and wants the end of the trace soon.
+    let summed_up = !json || request.json || out.is_none();
+    let cpus = if summed_up { occupations(&request.cpus, &trace, &own) } else { Vec::new() };
     let known = cpus.iter().flat_map(|cpu| &cpu.occupants).filter_map(|one| one.known.as_ref());
     let mut told = BTreeSet::new();
     let checks = known.flat_map(|known| known.checks).copied().filter(|id| told.insert(*id));
