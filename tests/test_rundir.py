@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import tailtrim
+from tailtrim.publishing.export import convert
 from tailtrim.results.writing import Draft
 
 HOLD = """
@@ -70,6 +71,13 @@ def test_an_analysis_replaces_only_what_an_analysis_wrote(
     tailtrim.analyze(*testpmd, skip_s=1, out=place)
     tailtrim.analyze(*testpmd, out=place, skip_s=0)
     assert tailtrim.RunDirectory(place).summary.trim_ns == 0
+    # Files that tailtrim made of an analysis go with it: after a report, hour two failed.
+    for format_ in ("csv", "hgrm", "hlog", "openmetrics"):
+        convert(tailtrim.RunDirectory(place), format_, place)
+    (place / "report").mkdir()
+    (place / "report" / "report.html").touch()
+    tailtrim.analyze(*testpmd, out=place)
+    assert not (place / "report").exists()
     inside = [Path(shutil.copy(capture, place)) for capture in testpmd]
     with pytest.raises(tailtrim.OutputError, match=r"run: is not replaced.*egress\.pcap"):
         tailtrim.analyze(*inside, out=place)

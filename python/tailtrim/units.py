@@ -8,6 +8,7 @@ longer one never looks shorter.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from decimal import ROUND_HALF_UP, Decimal
 from itertools import chain, pairwise
 from math import isfinite, isinf
@@ -196,6 +197,17 @@ def about(share: float) -> str:
 
     """
     return f"{100 * share:.{3 if share >= _NEARLY_ALL else 2}g}"
+
+
+def moment(ns: int) -> str:
+    """Return a time of the clock.
+
+    >>> moment(1_000_000_000_000_005_000)
+    '2001-09-09 01:46:40.000005 UTC'
+
+    """
+    second = datetime.fromtimestamp(ns // SECOND, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    return f"{second}.{ns % SECOND // MICROSECOND:06} UTC"
 
 
 def count(number: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,8 @@ def test_the_page_has_the_bounds_and_the_curve(
     page = (tmp_path / "report" / "report.html").read_text("utf-8")
     page = page.replace("\N{NO-BREAK SPACE}", " ")
     assert "<h2>Capacity</h2>" in page
+    (told,) = re.findall(r'<ul class="verdicts"><li>(.*)</li>', page)
+    assert re.match(r"NDR: [0-9,]+ to [0-9,]+ packets/s; PDR: [0-9,]+ to [0-9,]+ packets/s;", told)
     for told in ("NDR (none lost)", "PDR (0.5 % lost)", "p99 &lt; 30ms (95 % confidence)"):
         assert told in page
     for fact in ("Dashed upright", "meets each goal"):
@@ -54,6 +57,12 @@ def notes(found: GoalResult) -> list[str]:
 
 
 def test_bounds_are_told_in_thousands() -> None:
+    assert (
+        capacity_wording.sentence(Capacity(SEARCH, (), (FOUND,))) == "NDR: 120.0 to 122.4 kpkt/s."
+    )
+    alone = replace(FOUND, upper=None)
+    told = capacity_wording.sentence(Capacity(SEARCH, (), (alone, replace(alone, lower=None))))
+    assert told == "NDR: at least 120.0 kpkt/s; NDR: not known."
     (row,) = capacity_wording.goals(Capacity(SEARCH, (), (FOUND,))).rows
     *bounds, trials = row.cells
     assert (row.name, *bounds) == ("NDR (none lost)", "120.0", "122.4", "120.0", "2.0 %")

@@ -98,6 +98,9 @@ def test_round_trips_meet_an_objective(echo: Echo, tmp_path: Path) -> None:
     result = ping(echo, *words, "max < 10s, loss < 50%")
     assert result.returncode == 0, result.stderr
     assert "passed: max < 10s" in result.stderr
+    # It judged the network part, and did not say so.
+    assert f"judged: udp to 127.0.0.1:{echo.port}, between the kernel's stamps" in result.stderr
+    assert "all of it, for the application, is " in result.stderr
     # The table is the agent's, as without objectives.
     assert "200 sent: 200 answered" in result.stdout
     (suite,) = ET.parse(report).getroot()  # noqa: S314 - made here
@@ -111,6 +114,30 @@ def test_round_trips_fail_an_objective_or_leave_it_open(echo: Echo, tmp_path: Pa
     assert (failed.returncode, "failed: max < 1ns" in failed.stderr) == (1, True)
     assert (tmp_path / "run" / "summary.json").is_file()
     assert ping(echo, *words, "p99.999 < 10s").returncode == 5
+
+
+def test_an_hour_replaces_that_before_and_what_was_made_of_it(echo: Echo, tmp_path: Path) -> None:
+    # The second hour failed after its measurement: "holds what an analysis does not write".
+    words = ("-n", "50", "--rate", "500pps", "--out", tmp_path / "rtt")
+    assert ping(echo, *words).returncode == 0
+    for command in (["convert", "--to", "openmetrics", "--assert", "max < 10s"], ["report"]):
+        made = [str(BIN / "tailtrim"), *command, str(tmp_path / "rtt")]
+        assert subprocess.run(made, check=False, stdout=subprocess.DEVNULL).returncode == 0
+    text = (tmp_path / "rtt" / "rtt.prom").read_text()
+    assert 'tailtrim_objective_met{run="rtt",objective="max < 10s"} 1' in text
+    page = (tmp_path / "rtt" / "report" / "report.html").read_text()
+    assert f"udp to 127.0.0.1:{echo.port}, between the kernel" in page
+    assert ping(echo, *words).returncode == 0
+    assert not (tmp_path / "rtt" / "rtt.prom").exists()
+
+
+def test_what_cannot_be_written_is_told_before_the_measurement(echo: Echo, tmp_path: Path) -> None:
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "mine.txt").touch()
+    echo.answers = 0
+    result = ping(echo, "-n", "50", "--rate", "500pps", "--out", tmp_path / "notes")
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "is not a run directory" in result.stderr
 
 
 def test_probes_without_reply_are_lost_for_an_objective(echo: Echo) -> None:

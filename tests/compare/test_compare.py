@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
@@ -14,6 +15,7 @@ from typer.testing import CliRunner, Result
 import tailtrim
 from tailtrim.analysis.compare import compare, compare_halves
 from tailtrim.cli.application import app
+from tailtrim.publishing.report.comparison_wording import factors
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -63,6 +65,24 @@ def test_a_run_does_not_differ_from_itself(measured: Path) -> None:
     assert compare(measured, measured) != []
     again = [one.as_json() for one in compare(measured, measured)]
     assert again == [found.as_json()]
+
+
+def test_the_first_sentence_has_the_factors() -> None:
+    def row(p: str, verdict: str, ratio: float, low: float | None, high: float | None) -> Any:
+        return SimpleNamespace(p=p, verdict=verdict, kind=verdict, ratio=ratio, low=low, high=high)
+
+    rows = [row("0.5", "worse", 4.7, 4.6, 4.8), row("0.9", "worse", 4, 3, 5)]
+    rows += [row("0.99", "worse", 3.6, 3.5, 3.7), row("0.999", "worse", 6.5, 5.04, None)]
+    rows += [row("0.9999", "not_decided", 9, None, None)]
+    found: Any = SimpleNamespace(quantiles=rows, b=SimpleNamespace(name="vm"))
+    told = (
+        "vm is 4.7 times slower at p50, 3.6 times slower at p99, at least 5 times slower at p99.9."
+    )
+    assert factors(found) == told
+    found.quantiles = [row("0.5", "better", 0.98, 0.97, 0.99), row("0.99", "better", 0.4, 0.3, 0.5)]
+    assert factors(found) == "vm is 2 % faster at p50, 2.5 times faster at p99."
+    found.quantiles = [row("0.5", "not_decided", 0.98, 0.9, 1.1)]
+    assert not factors(found)
 
 
 def test_halves_are_those_of_the_samples(measured: Path) -> None:

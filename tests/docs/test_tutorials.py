@@ -1,50 +1,127 @@
-"""The tutorial on captures is true: its commands are run, and print what it shows.
+"""The tutorials are true: their commands are run, and print what they show.
 
-`UPDATE_TUTORIAL=1 pytest tests/docs` writes the outputs anew; look at the difference.
+`UPDATE_TUTORIAL=1 pytest tests/docs` writes the outputs anew; look at the difference. Of live
+measurements numbers differ each time, and rows of what else ran: a line `…` stands for any lines,
+within a line for any text.
 """
 
 from __future__ import annotations
 
 import os
+import pty
 import re
+import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import pytest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[2]
 BASH = "/bin/bash"
-TUTORIAL = ROOT / "docs" / "tutorial-captures.md"
 _BLOCK = re.compile(r"```console\n\$ (.*)\n((?:.*\n)*?)```\n")
+_NUMBER = re.compile(r"\d[\d,.]*(?:e[+-]?\d+)?")
+_UNIT = re.compile(r"\bN (?:ns|µs|ms|s)\b")
+_ANY = "…"
 
 
-def _run(command: str, place: Path) -> Iterator[str]:
+def _run(command: str, place: Path) -> list[str]:
+    """Run a command, and return the lines of its output."""
+    # On a terminal it ends with a table.
+    terminal = command.startswith("tailtrim trace --cpus 1 --device")
+    reading, writing = pty.openpty() if terminal else os.pipe()
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    ended = subprocess.run(
+    with subprocess.Popen(
         [BASH, "-c", command],
-        check=False,
         cwd=place,
         env={**os.environ, "PATH": path, "COLUMNS": "80", "NO_COLOR": "1"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    for line in ended.stdout.strip("\n").splitlines():
-        yield f"{line.rstrip()}\n"
+        stdout=writing,
+        stderr=writing,
+    ):
+        os.close(writing)
+        output = b"".join(iter(lambda: _read(reading), b""))
+    os.close(reading)
+    return [f"{line.rstrip()}\n" for line in output.decode().strip("\r\n").splitlines()]
 
 
-def test_the_tutorial_prints_what_it_shows(tmp_path: Path) -> None:
+def _read(reading: int) -> bytes:
+    # An error is the end: nobody has the terminal any more.
+    with suppress(OSError):
+        return os.read(reading, 65_536)
+    return b""
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Path]:
+    """A folder with the examples; processes whose number is left there are ended."""
     (tmp_path / "examples").symlink_to(ROOT / "examples")
-    written = TUTORIAL.read_text(encoding="utf-8")
+    yield tmp_path
+    for file in tmp_path.glob("*.pid"):
+        with suppress(OSError):
+            os.kill(int(file.read_text()), signal.SIGKILL)
+
+
+def _typed(tutorial: str, place: Path) -> tuple[str, str]:
+    """Return a tutorial with the outputs of its commands, and as it is written."""
+    written = (ROOT / "docs" / tutorial).read_text(encoding="utf-8")
+    assert len(_BLOCK.findall(written)) == written.count("```console") > 0
 
     def run(block: re.Match[str]) -> str:
-        return f"```console\n$ {block[1]}\n{''.join(_run(block[1], tmp_path))}```\n"
+        return f"```console\n$ {block[1]}\n{''.join(_run(block[1], place))}```\n"
 
-    assert len(_BLOCK.findall(written)) == written.count("```console") > 0
     found = _BLOCK.sub(run, written)
     if "UPDATE_TUTORIAL" in os.environ:
-        TUTORIAL.write_text(found, encoding="utf-8")
+        (ROOT / "docs" / tutorial).write_text(found, encoding="utf-8")
+    return found, written
+
+
+def test_the_tutorial_prints_what_it_shows(place: Path) -> None:
+    found, written = _typed("tutorial-captures.md", place)
     assert found == written
+
+
+def _shapes(text: str) -> list[str]:
+    """Return lines without their numbers, units and widths."""
+    numbers = (_NUMBER.sub("N", " ".join(line.split())) for line in text.splitlines())
+    return [_UNIT.sub("N U", line) for line in numbers]
+
+
+def _check_shapes(found: str, written: str) -> None:
+    """Each line that is shown was printed, in its order, next to its neighbours."""
+    for (command, printed), (_, shown) in zip(
+        _BLOCK.findall(found), _BLOCK.findall(written), strict=True
+    ):
+        lines = (re.escape(line).replace(_ANY, ".*") + r"\n" for line in _shapes(shown))
+        pattern = "".join(r"(?:.*\n)*?" if line == r".*\n" else line for line in lines)
+        text = "".join(f"{line}\n" for line in _shapes(printed))
+        assert re.fullmatch(pattern, text), f"$ {command}\n{printed}\nshown:\n{shown}"
+
+
+def test_the_tutorial_of_a_promise_prints_what_it_shows(place: Path) -> None:
+    _check_shapes(*_typed("tutorial-promise.md", place))
+
+
+@pytest.mark.lab
+@pytest.mark.alone
+def test_the_tutorial_of_an_application_finds_who_took_its_cpu(place: Path) -> None:
+    if os.geteuid():
+        pytest.skip("needs root: only root sees what the kernel does (tracefs)")
+    if 1 not in os.sched_getaffinity(0) or len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("needs CPU 1 for an application, and another one to live on")
+    source = _run("tailtrim trace --cpus 1 --stop-after 10ms --json", place)
+    if not any('"source":"tracefs"' in line or '"source":"perf"' in line for line in source):
+        pytest.skip("neither tracefs nor perf here")
+    found, written = _typed("tutorial-application.md", place)
+    _check_shapes(found, written)
+    before, after = (
+        printed
+        for command, printed in _BLOCK.findall(found)
+        if command.startswith("tailtrim trace --cpus 1 --device")
+    )
+    assert "thread backup" in before
+    assert "thread backup" not in after

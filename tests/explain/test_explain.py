@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     Analysed = Callable[[str], Path]
+
+
+SECOND = 10**9
 
 
 def run(*arguments: str | Path) -> Result:
@@ -257,10 +261,37 @@ def test_a_trace_of_several_cpus_needs_one(testpmd: tuple[Path, Path], tmp_path:
     assert "the schema is 'else'" in run("explain", tmp_path / "run").stderr
 
 
+def test_a_trace_that_was_made_apart_has_to_be_of_the_time_of_the_run(
+    testpmd: tuple[Path, Path], tmp_path: Path
+) -> None:
+    place, apart = tmp_path / "run", tmp_path / "apart.jsonl.zst"
+
+    def explained(**times_ns: int) -> Any:
+        traced(place, testpmd, {**HEADER, **times_ns})
+        (place / "events.jsonl.zst").rename(apart)
+        return run("explain", place, "--trace", apart)
+
+    late = {"armed_ns": 67 * 86_400 * SECOND, "disarmed_ns": 68 * 86_400 * SECOND}
+    refused = explained(**late)
+    # Copied into the run, it was believed: 67 days apart.
+    assert refused.exit_code == 2
+    assert "1970-03-09 00:00:00.000000 UTC" in refused.stderr
+    assert "the run 1970-01-01 00:00:00" in refused.stderr
+    shutil.copyfile(apart, place / "events.jsonl.zst")
+    assert run("explain", place).exit_code == 2
+    half = explained(armed_ns=0, disarmed_ns=40_000_000)
+    assert half.exit_code == 0, half.stderr
+    assert re.search(r"TLB shootdown .*stress \(812\)", half.stdout)
+    assert re.search(r"The trace covers 50\.\d % of the run's packets: only these", half.stdout)
+    assert "covers" not in explained(armed_ns=0, disarmed_ns=SECOND).stdout
+
+
 def test_a_trace_without_events_is_no_evidence(testpmd: tuple[Path, Path], tmp_path: Path) -> None:
     traced(tmp_path / "run", testpmd, {**HEADER, "source": "counters"})
     found = explain(tmp_path / "run")
     assert found.basis == "statistics"
+    asked = run("explain", tmp_path / "run", "--trace", tmp_path / "run" / "events.jsonl.zst")
+    assert "has no events" in asked.stderr
 
 
 TICK = Interrupt("249.9878", (7_500, 7_500, 10_400))

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import shutil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 SECOND = 10**9
 
-# The other one is of what `tailtrim ping` measured, see tests/roundtrip.
-OF_CAPTURES = sorted(set(FORMATS) - {"hpct"})
+# The others are of what `tailtrim ping` measured, see tests/roundtrip, and of a trace.
+OF_CAPTURES = sorted(set(FORMATS) - {"hpct", "perfetto"})
 
 
 @pytest.mark.parametrize("format_", OF_CAPTURES)
@@ -45,14 +45,18 @@ def test_a_run_without_samples_gives_valid_files(
 @pytest.mark.parametrize(
     ("format_", "options", "text"),
     [
-        ("xlsx", {}, "unknown format 'xlsx', expected one of hgrm, hlog, hpct, csv, openmetrics"),
+        (
+            "xlsx",
+            {},
+            "unknown format 'xlsx', expected one of hgrm, hlog, hpct, csv, openmetrics, perfetto",
+        ),
         ("hgrm", {"significant_digits": 6}, "6 significant digits, expected 1 to 5"),
         ("hlog", {"significant_digits": 0}, "0 significant digits, expected 1 to 5"),
         ("csv", {"bucket_ns": 0}, "buckets of 0 ns, expected at least 1"),
     ],
 )
 def test_options_that_make_no_sense(
-    testpmd: tailtrim.RunDirectory, tmp_path: Path, format_: str, options: dict[str, int], text: str
+    testpmd: tailtrim.RunDirectory, tmp_path: Path, format_: str, options: dict[str, Any], text: str
 ) -> None:
     with pytest.raises(ValueError, match=text):
         convert(testpmd, format_, tmp_path, **options)

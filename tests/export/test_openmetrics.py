@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
+from prometheus_client.parser import text_string_to_metric_families as text_families
 
+from tailtrim.analysis.slo import objectives
 from tailtrim.publishing.export import convert
 
 if TYPE_CHECKING:
@@ -26,8 +28,12 @@ LATENCY = "tailtrim_latency_seconds"
 
 
 def _texts(run: tailtrim.RunDirectory, place: Path) -> tuple[str, str]:
-    first, second = convert(run, "openmetrics", place).files
-    assert (first.suffix, second.suffix) == (".openmetrics", ".openmetrics2")
+    text, first, second = convert(run, "openmetrics", place).files
+    assert [file.suffix for file in (text, first, second)] == [
+        ".prom",
+        ".openmetrics",
+        ".openmetrics2",
+    ]
     return first.read_text(), second.read_text()
 
 
@@ -73,8 +79,49 @@ def test_the_parser_of_prometheus_reads_what_the_summary_says(
 
 
 def test_every_value_has_the_time_of_the_run(make_run: MakeRun, tmp_path: Path) -> None:
-    text, _ = _texts(make_run([(1_000 * SECOND, 5), (1_001 * SECOND, 7)]), tmp_path)
-    assert {float(sample.timestamp) for sample in _samples(text)} == {1001.0}
+    run = make_run([(1_000 * SECOND, 5), (1_001 * SECOND + 500_000_000, 7)])
+    first, _ = _texts(run, tmp_path)
+    assert {float(sample.timestamp) for sample in _samples(first)} == {1001.0}
+    # promtool refused times with a fraction: "expected integer as timestamp".
+    assert "1001." not in first
+
+
+def test_the_node_exporter_gets_no_times(testpmd: tailtrim.RunDirectory, tmp_path: Path) -> None:
+    (file, stamped, _) = convert(testpmd, "openmetrics", tmp_path).files
+    text = file.read_text()
+    assert all(sample.timestamp is None for sample in _samples(text))
+    assert _parsed(text) == _parsed(stamped.read_text())
+    # The reader of Prometheus's own format takes it, too; to promtool, `quantile` is of summaries.
+    families = list(text_families(text))
+    assert not [
+        sample
+        for family in families
+        for sample in family.samples
+        if "quantile" in sample.labels or (family.type == "gauge" and "le" in sample.labels)
+    ]
+    assert {family.name for family in families} >= {LATENCY, "tailtrim_latency_quantile_supported"}
+
+
+def test_what_the_samples_do_not_support_is_marked(make_run: MakeRun, tmp_path: Path) -> None:
+    run = make_run([(SECOND * number, 5_000 + number % 97) for number in range(400)])
+    found = _parsed(_texts(run, tmp_path)[0])
+    for quantile in run.summary.latency_ns.quantiles:
+        value = found["tailtrim_latency_quantile_supported", quantile.p]
+        assert value == float(quantile.supported)
+    # The largest of 400 samples was exported as p99.99, without a word.
+    assert found["tailtrim_latency_quantile_supported", "0.9999"] == 0
+
+
+def test_a_series_says_whether_an_objective_holds(make_run: MakeRun, tmp_path: Path) -> None:
+    run = make_run([(SECOND * number, 5_000 + number % 97) for number in range(400)])
+    asked = objectives("max < 1ms, mean < 1us, p99.999 < 1s")
+    text = convert(run, "openmetrics", tmp_path, objectives=asked).files[0].read_text()
+    found = _parsed(text)
+    assert found["tailtrim_objective_met", "max < 1ms"] == 1
+    assert found["tailtrim_objective_met", "mean < 1us"] == 0
+    assert ("tailtrim_objective_met", "p99.999 < 1s") not in found
+    assert found["tailtrim_objective_decided", "p99.999 < 1s"] == 0
+    assert found["tailtrim_objective_decided", "mean < 1us"] == 1
 
 
 def test_what_was_lost_is_infinitely_late(make_run: MakeRun, tmp_path: Path) -> None:
@@ -169,7 +216,10 @@ def test_promtool_puts_a_run_where_it_was(testpmd: tailtrim.RunDirectory, tmp_pa
     promtool = shutil.which("promtool")
     if promtool is None:
         pytest.skip("promtool is not installed (Debian: prometheus)")
-    (file, _) = convert(testpmd, "openmetrics", tmp_path / "out").files
+    (text, file, _) = convert(testpmd, "openmetrics", tmp_path / "out").files
+    for one in (text, file):
+        with one.open() as read:
+            subprocess.run([promtool, "check", "metrics"], stdin=read, check=True)
     blocks = tmp_path / "blocks"
     made = subprocess.run(
         [promtool, "tsdb", "create-blocks-from", "openmetrics", file, blocks],
@@ -182,6 +232,6 @@ def test_promtool_puts_a_run_where_it_was(testpmd: tailtrim.RunDirectory, tmp_pa
     (blocks / "wal").mkdir()
     dumped = subprocess.run([promtool, "tsdb", "dump", blocks], capture_output=True, text=True)  # noqa: PLW1510
     assert testpmd.summary.egress_tap.last_ns is not None
-    stamp_ms = testpmd.summary.egress_tap.last_ns // 10**6
+    stamp_ms = testpmd.summary.egress_tap.last_ns // SECOND * 1000
     (line,) = [one for one in dumped.stdout.splitlines() if '"tailtrim_latency_max_seconds"' in one]
     assert line.endswith(f" {stamp_ms}")

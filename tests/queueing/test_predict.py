@@ -13,10 +13,11 @@ import pytest
 from simulated_queues import ORIGIN_NS, World, left_run, simulated
 from typer.testing import CliRunner, Result
 
-from tailtrim.analysis.queueing import predicted
+from tailtrim.analysis.queueing import Compared, PredictedQuantile, predicted
 from tailtrim.analysis.roundtrip import Series, write_run
 from tailtrim.cli.application import app
 from tailtrim.errors import RunDirectoryError
+from tailtrim.publishing.report.terminal.prediction_text import lines
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -230,6 +231,21 @@ def test_a_model_that_misses_its_own_run_predicts_nothing(tmp_path: Path) -> Non
     assert re.search(
         r"p99 predicted \S+ to \S+ µs, measured 3,\d+\.\d to 3,\d+\.\d µs", told.stderr
     )
+
+
+def test_a_row_that_misses_what_was_measured_is_marked(traced: Path) -> None:
+    hit = PredictedQuantile("0.99", 50_000.0, 40_000.0, 60_000.0)
+    rows = [
+        Compared("other", rate, 0.0, "0.99", took, took, took, hit)
+        for rate, took in ((9_000.0, 50_000), (9_900.0, 500_000))
+    ]
+    found = replace(predicted(traced), compared=tuple(rows))
+    marked = [line for line in lines(found) if line.endswith("missed")]
+    assert len(marked) == 1
+    assert marked[0].startswith("   9.9")
+    # Of a device with changes, the rows are of another one.
+    changed = replace(found, changes=("without tick",))
+    assert not [line for line in lines(changed) if line.endswith("missed")]
 
 
 def test_a_model_that_other_runs_refute_predicts_nothing(traced: Path, tmp_path: Path) -> None:

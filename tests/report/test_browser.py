@@ -63,11 +63,11 @@ setTimeout(async () => {
 
 
 @pytest.fixture
-def dom(tmp_path: Path) -> Callable[[Path], str]:
+def dom(tmp_path: Path) -> Callable[..., str]:
     tools.need(tools.CHROMIUM)
     chromium = tools.CHROMIUM.program
 
-    def dump(page: Path) -> str:
+    def dump(page: Path, width: int = 390) -> str:
         done = subprocess.run(
             [
                 chromium,
@@ -81,7 +81,7 @@ def dom(tmp_path: Path) -> Callable[[Path], str]:
                 f"--user-data-dir={tmp_path / 'profile'}",
                 "--enable-logging=stderr",
                 "--virtual-time-budget=5000",
-                "--window-size=390,900",
+                f"--window-size={width},900",
                 "--dump-dom",
                 page.as_uri(),
             ],
@@ -109,6 +109,34 @@ def test_every_panel_is_drawn(
     assert html.count("<canvas") == panels + len(["testpmd", "lossy"])
     assert len(re.findall(r"data-drawn", html.partition('id="data"')[0])) == panels
     assert re.search(r'id="trouble"[^>]* hidden', html)
+
+
+# Opens what is folded, and leaves in the title which tables are wider than their place.
+MEASURE = """
+<script>
+setTimeout(() => {
+  for (const folded of document.querySelectorAll("details")) folded.open = true;
+  const all = [...document.querySelectorAll(".wide")];
+  const wide = all.filter((one) => one.scrollWidth > one.clientWidth);
+  const told = wide.map((one) => one.textContent.slice(0, 60));
+  document.title = `${wide.length} of ${all.length}: ${told}`;
+}, 100);
+</script>
+"""
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+def test_no_table_is_wider_than_the_page(
+    make_run: Callable[..., RunDirectory], tmp_path: Path, dom: Callable[..., str], width: int
+) -> None:
+    took = [None if n % 97 == 0 else 2_001 + 7_919 * n * n % 500_009_123 for n in range(20_000)]
+    run = make_run(took, name="forwarder-with-nat-in-a-virtual-machine", copied=50)
+    written = write([run], tmp_path / "out")[0]
+    html = re.sub(r"<meta http-equiv[^>]*>", "", written.read_text("utf-8"))
+    page = tmp_path / "report.html"
+    page.write_text(html.replace("</body>", MEASURE + "</body>"), "utf-8")
+    (title,) = re.findall(r"<title>(.*)</title>", dom(page, width))
+    assert re.fullmatch(r"0 of [1-9][0-9]*: ", title), title
 
 
 def test_it_zooms_resets_reads_and_hides(

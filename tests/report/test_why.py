@@ -102,6 +102,25 @@ def test_the_page_tells_each_cause_and_what_is_left(run: RunDirectory, tmp_path:
     assert shares[4] == 100
 
 
+def test_the_first_screen_has_the_verdict_the_percentiles_and_a_packet(
+    run: RunDirectory, tmp_path: Path
+) -> None:
+    page = write([run], tmp_path)[0].read_text("utf-8")
+    order = (
+        '<ul class="verdicts">',
+        "<summary>2 warnings</summary>",
+        'id="hdr"',
+        "Of the excess of packets from",
+        'id="packet-1-1"',
+        "<h2>Latency</h2>",
+        'id="late-1"',
+    )
+    places = [page.index(mark) for mark in order]
+    # The time line was 4,000 pixels down, and each warning a paragraph.
+    assert places == sorted(places)
+    assert page.count('id="packet-1-1"') == 1
+
+
 def test_small_causes_share_a_row(run: RunDirectory, tmp_path: Path) -> None:
     told = explanation()
     verdict = told["host"]["verdict"]

@@ -189,7 +189,15 @@ def test_warnings_of_one_kind_are_told_once(
     assert "1 of egress went astray" in text
     assert re.search(r"0 went astray \(.*first run.*summary\.json", text)
     assert "1 went astray" not in text
+    assert "2 warnings" in text
+    same = {"code": "y", "count": 1, "text": "the clock was coarse"}
+    for run in runs[:2]:
+        summary = json.loads((run.path / "summary.json").read_text())
+        summary["warnings"].append(same)
+        (run.path / "summary.json").write_text(json.dumps(summary))
+    runs[:2] = [type(run)(run.path) for run in runs[:2]]
     write(runs[:2], tmp_path / "two")
+    assert "all runs: the clock was coarse" in " ".join(page_of(tmp_path / "two").text.split())
     text = page_of(tmp_path / "two").text
     assert "0 went astray" in text
     assert "1 went astray" in text

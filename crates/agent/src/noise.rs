@@ -2,8 +2,9 @@
 
 mod others;
 mod report;
-mod table;
+pub(crate) mod table;
 
+use crate::called;
 use crate::events;
 use crate::exit::{Exit, Failure, OrFail, Outcome};
 use crate::options;
@@ -28,7 +29,8 @@ use tailtrim_wire::duration::time_ns;
 
 /// Measure OS noise and attribute it to its causes.
 ///
-/// As root with a trace of the kernel, which names the cause of each gap; otherwise with counters only.
+/// As root with a trace of the kernel, which names the cause of each gap; otherwise with counters only. The loop takes
+/// all of each CPU that it measures: where an application runs, use trace.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     tailtrim-agent noise --cpus 2,3 --stop-after 10s\n  \
@@ -170,6 +172,15 @@ fn look(request: &Noise, cpus: &Cpus, stopped: &Arc<AtomicBool>) -> Result<Seen,
         }
         if request.json {
             events::ready();
+        }
+        let there = |cpu| Path::new(&format!("/sys/devices/system/cpu/cpu{cpu}")).exists();
+        if request.mode == Mode::Poll && cpus.iter().all(there) {
+            let told = format!(
+                "a loop takes all of CPU {cpus} until it ends, also from an application there, which would be told as \
+                 a cause; `{} trace` only watches",
+                called::name()
+            );
+            output::note("note", &told);
         }
         threads.run(request.stop_after.map(|ns| Duration::from_nanos(ns.cast_unsigned())));
         if let Ok(recorder) = &mut recorder {

@@ -77,6 +77,12 @@ impl Groups {
     }
 }
 
+/// The detail that all of these events have.
+pub(super) fn common_detail<'e>(events: &[&'e Event]) -> Option<&'e str> {
+    let detail = events.first()?.detail.as_deref();
+    detail.filter(|_| events.iter().all(|event| event.detail.as_deref() == detail))
+}
+
 #[cfg(test)]
 mod tests {
     use super::Groups;

@@ -1,14 +1,16 @@
 //! Known causes, recognised by name and rhythm, with the checks of the audit that concern them.
 
 use super::absence;
+use super::groups::common_detail;
 use serde::Serialize;
+use std::borrow::Cow;
 use tailtrim_trace::{Event, Kind};
 
 /// A cause that is recognised.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct KnownCause {
-    /// A short name.
-    pub name: &'static str,
+    /// A short name; of a thread of which no more is known, its own.
+    pub name: Cow<'static, str>,
     /// Its description, in a sentence.
     pub what: &'static str,
     /// Checks of the audit that say what to change.
@@ -20,7 +22,7 @@ const fn signature(
     what: &'static str,
     checks: &'static [&'static str],
 ) -> KnownCause {
-    KnownCause { name, what, checks }
+    KnownCause { name: Cow::Borrowed(name), what, checks }
 }
 
 const S: i64 = 1_000_000_000;
@@ -53,7 +55,7 @@ fn every(median_gap_ns: Option<i64>, period_ns: i64) -> bool {
 const TICKS_HZ: [i64; 4] = [100, 250, 300, 1000];
 
 /// By words that occur in a cause's name or function, most specific first.
-const BY_WORD: [(&str, KnownCause); 20] = [
+static BY_WORD: [(&str, KnownCause); 20] = [
     (
         "flush_tlb",
         signature(
@@ -226,6 +228,10 @@ const START_UP: KnownCause = signature(
     &["MEM-008", "MEM-013"],
 );
 
+/// Of a thread of which no more is known than that the scheduler let it have the CPU: isolation, cpusets and affinity
+/// keep it off.
+const THREAD_CHECKS: &[&str] = &["ISO-001", "ISO-016", "ISO-018"];
+
 /// Recognises the cause of events from their names, the gaps between them, and the time that each had the CPU itself.
 #[must_use]
 pub fn recognise(events: &[&Event], net_ns: &[i64]) -> Option<KnownCause> {
@@ -247,7 +253,9 @@ pub fn recognise(events: &[&Event], net_ns: &[i64]) -> Option<KnownCause> {
         Some(absence::THROTTLED) => return Some(THROTTLED),
         _ => {}
     }
-    if LEFT_TO_OTHERS_NS.contains(&length_ns) && first.kind == Kind::Thread {
+    let thread = first.kind == Kind::Thread;
+    // The rhythm, too: slices of the scheduler may be as long.
+    if thread && LEFT_TO_OTHERS_NS.contains(&length_ns) && every(gap_ns, S) {
         return Some(THROTTLING);
     }
     if text.contains("cpu_idle") || text.contains("swapper") || text.contains("idle exit") {
@@ -273,7 +281,17 @@ pub fn recognise(events: &[&Event], net_ns: &[i64]) -> Option<KnownCause> {
         }
         _ => {}
     }
-    BY_WORD.iter().find(|(word, _)| text.contains(word)).map(|(_, found)| found.clone())
+    let by_word = BY_WORD.iter().find(|(word, _)| text.contains(word));
+    by_word.map(|(_, found)| found.clone()).or_else(|| thread.then(|| other_thread(events)))
+}
+
+fn other_thread(events: &[&Event]) -> KnownCause {
+    let name = [Some(events[0].name.as_str()), common_detail(events)].into_iter().flatten();
+    KnownCause {
+        name: Cow::Owned(name.collect::<Vec<_>>().join("/")),
+        what: "another thread ran on this CPU",
+        checks: THREAD_CHECKS,
+    }
 }
 
 /// Of TLB shootdowns that were all over after the first tenth of a run.
@@ -307,10 +325,10 @@ mod tests {
             .collect()
     }
 
-    fn name(kind: Kind, name: &str, gap_ns: i64, long_ns: i64) -> Option<&'static str> {
+    fn name(kind: Kind, name: &str, gap_ns: i64, long_ns: i64) -> Option<String> {
         let events = events(kind, name, gap_ns, long_ns);
         let references: Vec<&Event> = events.iter().collect();
-        recognise(&references, &[long_ns; 5]).map(|signature| signature.name)
+        recognise(&references, &[long_ns; 5]).map(|signature| signature.name.into_owned())
     }
 
     #[test]
@@ -323,13 +341,21 @@ mod tests {
             (600 * S, "TSC_ADJUST timer"),
             (77_000_000, "timer interrupt"),
         ] {
-            assert_eq!(name(Kind::Irq, "local_timer", gap_ns, 5_000), Some(expected), "{gap_ns}");
+            let found = name(Kind::Irq, "local_timer", gap_ns, 5_000);
+            assert_eq!(found.as_deref(), Some(expected), "{gap_ns}");
         }
-        assert_eq!(name(Kind::Gap, "", 1_000_000, 8_000), Some("host tick"));
-        assert_eq!(name(Kind::Gap, "", 1_234_567, 8_000), Some("stolen"));
-        assert_eq!(name(Kind::Thread, "stress", S, 50_000_000), Some("RT throttling"));
-        assert_eq!(name(Kind::Irq, "flush_tlb_func", 77, 8), Some("TLB shootdown"));
-        assert_eq!(name(Kind::Thread, "python3", 77, 8), None);
+        for (kind, named, gap_ns, long_ns, expected) in [
+            (Kind::Gap, "", 1_000_000, 8_000, "host tick"),
+            (Kind::Gap, "", 1_234_567, 8_000, "stolen"),
+            (Kind::Thread, "stress", S, 50_000_000, "RT throttling"),
+            // Two threads that take turns of 50 ms are not throttled.
+            (Kind::Thread, "stress", 100_000_000, 50_000_000, "stress"),
+            (Kind::Irq, "flush_tlb_func", 77, 8, "TLB shootdown"),
+            (Kind::Thread, "python3", 77, 8, "python3"),
+        ] {
+            assert_eq!(name(kind, named, gap_ns, long_ns).as_deref(), Some(expected), "{named}");
+        }
+        assert_eq!(name(Kind::Softirq, "unheard of", 77, 8), None);
     }
 
     #[test]
@@ -357,7 +383,7 @@ mod tests {
             THROTTLED,
         ];
         let all = BY_WORD.iter().map(|(_, signature)| signature).chain(&by_rhythm);
-        for id in all.flat_map(|signature| signature.checks) {
+        for id in all.flat_map(|signature| signature.checks).chain(THREAD_CHECKS) {
             assert!(audit::find(id).is_some(), "no check {id}");
         }
     }

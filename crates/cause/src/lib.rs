@@ -12,6 +12,8 @@
 //! 4. [`explanation`] names the causes of each late packet with their shares, and for each cause the tail without it,
 //! 5. [`known`] recognises causes and names the checks of the audit that concern them.
 //!
+//! Without packets, [`occupation`] sums up who had the CPU.
+//!
 //! Overlap alone misleads: a packet behind a stalled one has no event in its own window, and on a busy
 //! host any window has one by chance. Hence the replay, and in the explanation the same computation with the
 //! trace shifted in time. Between stamps and results all is integers.
@@ -25,6 +27,7 @@ pub mod explanation;
 mod groups;
 mod hidden;
 pub mod known;
+pub mod occupation;
 pub mod periodic;
 pub mod phase;
 pub mod queue;

@@ -10,6 +10,7 @@ import typer
 
 from tailtrim.cli import options
 from tailtrim.cli.console import say, warn
+from tailtrim.cli.objectives import judge, read_asserts
 from tailtrim.publishing import export
 
 EXAMPLES = """\b
@@ -18,7 +19,8 @@ Examples:
   tailtrim convert results/hw --to csv --out plots
   tailtrim convert results/ping --to hpct
   tailtrim convert results/forwarder-tail --to csv --out plots       # plots/run-000 …
-  tailtrim convert results/hw --to openmetrics
+  tailtrim convert results/rtt --to openmetrics --assert 'p99 < 2ms'
+  tailtrim convert events.jsonl.zst --to perfetto
 The papers' plot scripts look for CSV names without "-filtered": analyse with --skip 0 for them.
 """
 
@@ -45,15 +47,28 @@ def command(
             " Default: the run directory."
         ),
     ] = None,
+    asserts: options.Asserts = None,
 ) -> None:
     """Convert a run directory, or all of an experiment, into other tools' formats."""
-    from tailtrim.results.experiments import is_experiment, runs_of  # noqa: PLC0415 - others start without
+    from tailtrim.analysis.slo import JudgedRun  # noqa: PLC0415 - others start without
+    from tailtrim.results.experiments import is_experiment, runs_of  # noqa: PLC0415
 
+    if directory.is_file() and to == "perfetto":
+        from tailtrim.publishing.export.perfetto import write_trace  # noqa: PLC0415
+
+        say(write_trace(directory, out or directory.parent).files[0])
+        return
+    objectives = read_asserts(asserts, None)
+    if objectives and to != "openmetrics":
+        raise ValueError("--assert: expected --to openmetrics, which says whether objectives hold")
+    judged = []
     several = is_experiment(directory)
-    for _, run in runs_of(directory):
+    for name, run in runs_of(directory):
         place = run.path if out is None else out / run.name if several else out
-        conversion = export.convert(run, to.value, place)
+        conversion = export.convert(run, to.value, place, objectives=objectives)
         for notice in conversion.notices:
             warn(notice.text)
         for file in conversion.files:
             say(file)
+        judged.append(JudgedRun(name, run, name))
+    judge(judged, objectives, None)

@@ -21,13 +21,14 @@ EXAMPLES = """\b
 Examples:
   tailtrim explain results/hw
   tailtrim explain results/hw --interrupts irq.csv
+  tailtrim explain results/rtt --trace events.jsonl.zst   # of tailtrim trace, at that time
   tailtrim explain results/hw --json | jq .periodic
   tailtrim explain results/forwarder-tail       # each run of an experiment
   tailtrim explain results/two-hours            # by minute: the worst packets
 """
 
 
-def command(
+def command(  # noqa: PLR0913 - one parameter an option
     directory: options.RunOrExperiment,
     *,
     interrupts: Annotated[
@@ -36,6 +37,14 @@ def command(
             metavar="FILE",
             help="Counters of interrupts during the run (columns separated by ';', one of them"
             " timestamp_us). Repeatable, for host and guest.",
+        ),
+    ] = None,
+    trace: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="A trace of the host that served the packets, recorded meanwhile by trace --out."
+            " Default: that in the run directory.",
         ),
     ] = None,
     cpu: options.Cpu = None,
@@ -56,7 +65,7 @@ def command(
 
     several = is_experiment(directory)
     for label, run in runs_of(directory):
-        found = _explained(run, interrupts or (), cpu, late_from)
+        found = _explained(run, interrupts or (), cpu, late_from, trace)
         if json and several:
             # A line for each run: one of many hours need not be held until all are done.
             say_json({"run": run.name, "label": label, **found.as_json()}, ensure_ascii=False)
@@ -70,13 +79,17 @@ def command(
 
 
 def _explained(
-    run: RunDirectory, interrupts: Sequence[Path], cpu: int | None, late_from: str
+    run: RunDirectory,
+    interrupts: Sequence[Path],
+    cpu: int | None,
+    late_from: str,
+    trace: Path | None,
 ) -> Explanation | WorstPackets:
     from tailtrim.analysis.explain import explain, worst_packets  # noqa: PLC0415 - others start without
 
     if by_minute(run.path):
         return worst_packets(run, cpu=cpu)
-    return explain(run, interrupts=interrupts, cpu=cpu, late_from=late_from)
+    return explain(run, interrupts=interrupts, cpu=cpu, late_from=late_from, trace=trace)
 
 
 def _print(found: Explanation | WorstPackets, name: str) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tailtrim.cli.console import say, show_run
+from tailtrim.cli.console import say, show_run, tell
 from tailtrim.cli.delegated import become_agent
 from tailtrim.cli.objectives import judged, read
 from tailtrim.errors import ExitCode
@@ -54,12 +54,29 @@ def command(arguments: Sequence[str]) -> int:
         return _help(own.rest)
     if own.out is None and not objectives:
         return become_agent("ping", own.rest)
+    if own.out is not None:
+        _check(own.out)
     quantiles = [word for one in objectives if one.p for word in ("--quantile", one.p)]
     with tempfile.TemporaryDirectory(prefix="tailtrim-ping-") as folder:
         words = [] if own.log else ["--log", folder]
         code = _agent([*own.rest, *quantiles, *words])
         runs = own.out or Path(folder) / "runs"
         return _finish(own.log or Path(folder), runs, own, objectives, code)
+
+
+def _check(out: Path) -> None:
+    """Check before the measurement that its run directories can be written.
+
+    Raises:
+        OutputError: they cannot.
+
+    """
+    from tailtrim.results.writing import Draft  # noqa: PLC0415 - not for the agent alone
+
+    numbered = [place for place in out.glob("*") if place.name.isdecimal()]
+    for place in numbered or [out]:
+        with Draft(place):
+            pass
 
 
 def _agent(arguments: Sequence[str]) -> int:
@@ -80,6 +97,7 @@ def _finish(folder: Path, out: Path, own: _Own, objectives: list[Objective], cod
     # Not for the agent alone.
     from tailtrim.analysis.roundtrip.log import leave_runs, results  # noqa: PLC0415
     from tailtrim.analysis.slo import JudgedRun  # noqa: PLC0415
+    from tailtrim.publishing.report.round_trip_wording import part  # noqa: PLC0415
     from tailtrim.results import RunDirectory  # noqa: PLC0415
 
     places = leave_runs(folder, out)
@@ -88,9 +106,13 @@ def _finish(folder: Path, out: Path, own: _Own, objectives: list[Objective], cod
         show_run(out, names, err=True)
     if not objectives:
         return code
+    found = results(folder)
+    streams = found["streams"]
+    for stream in streams:
+        tell(f"judged: {part({**stream, 'level': found['level']})}", err=True)
     measured = [
         JudgedRun(stream["name"], RunDirectory(place), stream["name"])
-        for stream, place in zip(results(folder)["streams"], places, strict=False)
+        for stream, place in zip(streams, places, strict=False)
     ]
     verdict = judged(measured, objectives, own.junit)
     return code or verdict

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import sys
 from contextlib import ExitStack
 from pathlib import Path
@@ -19,6 +20,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 SCHEMA = "tailtrim.provenance/1"
+
+#: Files that ``convert`` names after captures and pings, behind the names of the former.
+_CONVERTED = re.compile(
+    r"Ping-.+\.hpct\.xz|.+\.((percentiles|hist|worst|jitterpre|jitterpost)(-filtered)?"
+    r"|transferrate|packetratepre|packetratepost)\.csv"
+)
+_CONVERTED_OF_RUN = ("hgrm", "hlog", "prom", "openmetrics", "openmetrics2")
 
 
 class Draft:
@@ -53,12 +61,20 @@ class Draft:
         if inside is None or (inside and SUMMARY not in inside):
             message = f"{self.place}: exists and is not a run directory, so it is not replaced"
             raise OutputError(message)
-        if others := sorted(inside - ANALYSIS):
+        if others := sorted(name for name in inside - ANALYSIS if not self._is_derived(name)):
             shown = ", ".join(others[:3]) + (f" and {len(others) - 3} more" if others[3:] else "")
             raise OutputError(
                 f"{self.place}: is not replaced, since it also holds what an analysis does not"
                 f" write ({shown}): move this away, or choose another directory"
             )
+
+    def _is_derived(self, name: str) -> bool:
+        """Tell whether it was made of the run's numbers: by ``report`` or ``convert``."""
+        if name == "report":
+            return (self.place / name / "report.html").is_file()
+        run = self.place.resolve().name
+        of_run = {f"{run}.{format_}" for format_ in _CONVERTED_OF_RUN}
+        return name in of_run or _CONVERTED.fullmatch(name) is not None
 
     def commit(self, summary: str, provenance: dict[str, Any]) -> None:
         """Write summary and provenance and move the directory to its place."""

@@ -4,6 +4,7 @@ use super::report::{NoiseReport, OfCpu};
 use std::fmt::Write as _;
 use tailtrim_tail::summary::grouped;
 use tailtrim_tail::times::{self, Times};
+use tailtrim_trace::Kind;
 use tailtrim_trace::blame::GapCause;
 use tailtrim_trace::lines::Source;
 use tailtrim_trace::noise::Distribution;
@@ -171,7 +172,7 @@ fn causes(text: &mut String, cpu: &OfCpu) {
     };
     let (shown, rest) = cpu.causes.split_at(cpu.causes.len().min(SHOWN));
     for cause in shown {
-        row(cause.gaps, cause.longest_ns, cause.total_ns, cause.covered_ns, &named(cause));
+        row(cause.gaps, cause.longest_ns, cause.total_ns, cause.covered_ns, &cause_named(cause));
     }
     if !rest.is_empty() {
         let sum = |of: &dyn Fn(&GapCause) -> i64| rest.iter().map(of).sum::<i64>();
@@ -185,22 +186,26 @@ fn causes(text: &mut String, cpu: &OfCpu) {
     }
 }
 
-fn named(cause: &GapCause) -> String {
-    use tailtrim_trace::Kind;
-    let kind = match cause.kind {
+fn cause_named(cause: &GapCause) -> String {
+    let sender =
+        cause.sender.as_ref().map(|sender| format!(", sent by {sender}")).unwrap_or_default();
+    named(cause.kind, &cause.name, cause.detail.as_deref()) + &sender
+}
+
+/// The name of what had a CPU.
+pub(crate) fn named(kind: Kind, name: &str, detail: Option<&str>) -> String {
+    let kind = match kind {
         Kind::Nmi => "NMI ",
         Kind::Irq => "interrupt ",
         Kind::Softirq => "softirq ",
         Kind::Thread => "thread ",
         Kind::Fault => "fault ",
-        Kind::Gap => "",
+        Kind::Gap => {
+            return "unknown: hypervisor, firmware or hardware (not visible to the kernel)"
+                .to_owned();
+        }
         Kind::Hole => "events ",
     };
-    let detail = cause.detail.as_ref().map(|detail| format!(": {detail}")).unwrap_or_default();
-    let sender =
-        cause.sender.as_ref().map(|sender| format!(", sent by {sender}")).unwrap_or_default();
-    if cause.kind == Kind::Gap {
-        return "unknown: hypervisor, firmware or hardware (not visible to the kernel)".to_owned();
-    }
-    format!("{kind}{}{detail}{sender}", cause.name)
+    let detail = detail.map(|detail| format!(": {detail}")).unwrap_or_default();
+    format!("{kind}{name}{detail}")
 }

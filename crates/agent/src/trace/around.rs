@@ -102,15 +102,20 @@ impl WantedPackets {
 }
 
 /// Runs the verb and prints its events.
-pub(super) fn run(request: &Trace, wanted: &recording::Request, last_ns: i64) -> Outcome {
+pub(super) fn run(
+    request: &Trace,
+    folder: &Path,
+    wanted: &recording::Request,
+    last_ns: i64,
+) -> Outcome {
     let (stopped, lines) = request.ending.watch_lines()?;
     let away = recording::stay_off(&request.cpus);
     let mut ring = Ring::prepare(wanted, last_ns)?;
-    fs::create_dir_all(&request.out).or_unwritable(&request.out, Exit::Usage)?;
+    fs::create_dir_all(folder).or_unwritable(folder, Exit::Usage)?;
     ring.arm()?;
     stop::after(request.stop_after, &stopped);
     events::ready();
-    let mut asked = WantedPackets { folder: request.out.clone(), packets: BTreeMap::new() };
+    let mut asked = WantedPackets { folder: folder.to_owned(), packets: BTreeMap::new() };
     loop {
         let stops = stopped.load(Ordering::Acquire);
         step(&mut ring, &lines, &mut asked, stops)?;
@@ -123,7 +128,7 @@ pub(super) fn run(request: &Trace, wanted: &recording::Request, last_ns: i64) ->
     let mut refused = counts.refused.clone();
     refused.extend(away.err().map(|error| error.to_string()));
     let report = Report {
-        folder: &request.out,
+        folder,
         around: asked.packets.values().filter_map(|(_, written)| *written).collect(),
         refused: &refused,
         leftovers_removed: &counts.leftovers_removed,

@@ -1,17 +1,23 @@
 //! `tailtrim-agent trace`.
 
 mod around;
+mod table;
 
 use crate::events;
 use crate::exit::{Exit, Failure, OrFail, Outcome};
 use crate::options::{one_of, time};
+use crate::output;
 use crate::stop::{self, Ending};
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::fs::{self, File};
+use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
+use tailtrim_audit::advice::{Advice, advice};
+use tailtrim_cause::occupation::{Occupation, occupation};
 use tailtrim_host::Cpus;
 use tailtrim_sys::placement;
 use tailtrim_trace::lines::{Header, Source};
@@ -22,9 +28,11 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// Record what uses the CPUs: interrupts, softirqs, threads, and their senders.
 ///
-/// Counters of interrupts are sampled ten times a second into interrupts.csv beside the file.
+/// On a terminal it ends with a table: who had each CPU, how often and how long, and what to change. Counters of
+/// interrupts are sampled ten times a second into interrupts.csv beside the file.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
+    tailtrim-agent trace --cpus 3 --stop-after 10s         # who had CPU 3, and what to change\n  \
     tailtrim-agent trace --cpus 2,3 --out run/events.jsonl.zst --stop-after 10s\n  \
     tailtrim-agent trace --cpus 1 --out events.jsonl.zst   # until Ctrl-C\n  \
     tailtrim-agent trace --cpus 1 --last 30s --out around  # writes what standard input asks for")]
@@ -32,15 +40,16 @@ pub(crate) struct Trace {
     /// CPUs to watch, such as 1,3-5
     #[arg(long, value_name = "LIST")]
     pub(crate) cpus: Cpus,
-    /// Output file: JSON lines, compressed with zstd; with --last the folder of such files
+    /// Output file for explain --trace: JSON lines, compressed with zstd; with --last the folder of such files
     #[arg(short, long, value_name = "FILE")]
-    pub(crate) out: PathBuf,
+    pub(crate) out: Option<PathBuf>,
     /// Keep only the last TIME, in memory. A line of standard input, such as [{"ingress_ns":5000000000,
     /// "from_ns":4500000000,"until_ns":5500000000}], lists the times of which events are wanted in INGRESS_NS-events.jsonl.zst;
     /// files that it does not list any more are removed. Needs tracefs
-    #[arg(long, value_name = "TIME", value_parser = time, conflicts_with = "source")]
+    #[arg(long, value_name = "TIME", value_parser = time, conflicts_with_all = ["source", "json"], requires = "out")]
     pub(crate) last: Option<i64>,
-    /// Process of the device under test; records when the CPU quota of its control group is used up
+    /// Process of the device under test, or of the application: its threads are told apart from others; records when the
+    /// CPU quota of its control group is used up
     #[arg(long, value_name = "PID")]
     pub(crate) device: Option<u32>,
     /// Source of the records (default: the first one that works)
@@ -52,6 +61,9 @@ pub(crate) struct Trace {
     /// Stop after this time, such as 10s or 500ms [default: Ctrl-C]
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(crate) stop_after: Option<i64>,
+    /// Print events as JSON lines instead of a table, as always where the output is no terminal
+    #[arg(long)]
+    pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) ending: Ending,
 }
@@ -73,8 +85,10 @@ pub(crate) const SOURCES: &[(&str, &str, Source)] = &[
 
 #[derive(Serialize)]
 struct TraceReport<'a> {
-    file: &'a Path,
-    interrupts: &'a Path,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<&'a Path>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    interrupts: Option<&'a Path>,
     /// The first line of the file.
     trace: &'a Header,
     /// Clock of the events' stamps.
@@ -83,9 +97,15 @@ struct TraceReport<'a> {
     drift_ns: i64,
     #[serde(flatten)]
     counts: &'a Counts,
+    /// Use of each CPU; nothing where there are only counters, or where nobody asks for it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    cpus: Vec<Occupation>,
+    /// Changes against all of them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    advice: Vec<Advice>,
 }
 
-/// Runs the verb and prints its events.
+/// Runs the verb and prints its table or events.
 pub(crate) fn run(request: &Trace) -> Outcome {
     placement::gain_nothing();
     let wanted = recording::Request {
@@ -94,40 +114,79 @@ pub(crate) fn run(request: &Trace) -> Outcome {
         source: request.source,
         device: request.device,
     };
-    if let Some(last_ns) = request.last {
-        return around::run(request, &wanted, last_ns);
+    if let (Some(last_ns), Some(folder)) = (request.last, &request.out) {
+        return around::run(request, folder, &wanted, last_ns);
     }
-    let interrupts = request.out.with_file_name("interrupts.csv");
+    let out = request.out.as_deref();
+    let interrupts = out.map(|out| out.with_file_name("interrupts.csv"));
     let stopped = request.ending.watch()?;
     let away = recording::stay_off(&request.cpus);
     let mut recorder = Recorder::prepare(&wanted)?;
     // Opened now, so that an error does not come after an hour of recording. An earlier file is kept where nothing can
     // be recorded.
-    for path in [&request.out, &interrupts] {
+    for path in [out, interrupts.as_deref()].into_iter().flatten() {
         File::create(path).or_unwritable(path, Exit::Usage)?;
     }
+    let json = request.json || !io::stdout().is_terminal();
+    let mut own = threads(request.device);
     recorder.arm()?;
     stop::after(request.stop_after, &stopped);
-    events::ready();
+    if json {
+        events::ready();
+    } else if request.stop_after.is_none() {
+        output::note("note", "recording until Ctrl-C");
+    }
     // On a CPU that is not measured.
     while !stopped.load(Ordering::Acquire) {
         thread::sleep(LOOK);
     }
+    own.append(&mut threads(request.device));
     let mut trace = recorder.finish().map_err(Failure::disturbed)?;
     if let Err(error) = away {
         trace.counts.refused.push(error.to_string());
     }
-    recording::write(&request.out, &trace.header, &trace.events)
-        .or_unwritable(&request.out, Exit::Disturbed)?;
-    fs::write(&interrupts, &trace.interrupts_csv).or_unwritable(&interrupts, Exit::Disturbed)?;
+    if let (Some(out), Some(interrupts)) = (out, &interrupts) {
+        recording::write(out, &trace.header, &trace.events).or_unwritable(out, Exit::Disturbed)?;
+        fs::write(interrupts, &trace.interrupts_csv).or_unwritable(interrupts, Exit::Disturbed)?;
+    }
+    // A laboratory has the file explained, and wants the end of the trace soon.
+    let summed_up = !json || request.json || out.is_none();
+    let cpus = if summed_up { occupations(&request.cpus, &trace, &own) } else { Vec::new() };
+    let known = cpus.iter().flat_map(|cpu| &cpu.occupants).filter_map(|one| one.known.as_ref());
+    let mut told = BTreeSet::new();
+    let checks = known.flat_map(|known| known.checks).copied().filter(|id| told.insert(*id));
     let report = TraceReport {
-        file: &request.out,
-        interrupts: &interrupts,
+        file: out,
+        interrupts: interrupts.as_deref(),
         trace: &trace.header,
         counter: trace.counter.name(),
         counter_hz: trace.axis.frequency_hz(),
         drift_ns: trace.axis.drift_ns,
         counts: &trace.counts,
+        advice: advice(checks),
+        cpus,
     };
-    events::result("tailtrim.trace/1", &report)
+    if json {
+        events::result("tailtrim.trace/1", &report)
+    } else {
+        output::write(table::text(&report, &request.cpus), Exit::Success)
+    }
+}
+
+/// Use of each of the CPUs; nothing where there are only counters.
+fn occupations(cpus: &Cpus, trace: &recording::Trace, own: &BTreeSet<u32>) -> Vec<Occupation> {
+    match (trace.header.source, trace.header.armed_ns, trace.header.disarmed_ns) {
+        (Source::Tracefs | Source::Perf, Some(from_ns), Some(until_ns)) => {
+            let of = |cpu| occupation(&trace.events, cpu, (from_ns, until_ns), own);
+            cpus.iter().map(of).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The threads that a process has now.
+fn threads(process: Option<u32>) -> BTreeSet<u32> {
+    let listed = process.and_then(|pid| fs::read_dir(format!("/proc/{pid}/task")).ok());
+    let name = |entry: io::Result<fs::DirEntry>| entry.ok()?.file_name().to_str()?.parse().ok();
+    listed.into_iter().flatten().filter_map(name).collect()
 }

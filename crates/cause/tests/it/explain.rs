@@ -187,7 +187,7 @@ fn causes_are_named_with_their_senders_and_checks() {
     let [flush, tick] = &explanation.causes[..] else { panic!("{:?}", explanation.causes) };
     assert_eq!((flush.name.as_str(), tick.name.as_str()), ("call_function", "local_timer"));
     assert_eq!(flush.sender.as_ref().map(|(sender, count)| (sender.pid, *count)), Some((812, 80)));
-    assert_eq!(tick.signature.as_ref().map(|signature| signature.name), Some("tick"));
+    assert_eq!(tick.signature.as_ref().map(|signature| &*signature.name), Some("tick"));
     assert!(flush.without_ns[1] < explanation.quantiles_ns[1], "{flush:?}");
     // A packet behind a stalled one has the stall as its cause though it came after its end.
     let behind = explanation.late.iter().find(|late| {

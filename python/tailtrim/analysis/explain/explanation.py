@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tailtrim import _native, units
 from tailtrim.analysis.explain.interrupts import InterruptRate, read_interrupts
-from tailtrim.analysis.explain.traced import Host, traced
+from tailtrim.analysis.explain.traced import Host, traced, traced_by
 from tailtrim.errors import RunDirectoryError
 from tailtrim.results import EVENTS, RunDirectory
 from tailtrim.results.tabular import Tabular, of_rows
@@ -258,6 +259,7 @@ def explain(
     interrupts: Sequence[str | os.PathLike[str]] = (),
     cpu: int | None = None,
     late_from: str = "0.999",
+    trace: str | os.PathLike[str] | None = None,
 ) -> Explanation:
     """Explain the late packets of a run.
 
@@ -267,12 +269,15 @@ def explain(
             is that of a periodic cause.
         cpu: the CPU that serves packets; needed where the trace covers several.
         late_from: packets from this quantile on are explained one by one, if there is a trace.
+        trace: a trace of the host that served the packets (``tailtrim trace --out``); by default
+            that in the directory.
 
     Returns:
         Periodic causes, and the verdict of the trace where the directory has one.
 
     Raises:
-        RunDirectoryError: the directory, its trace or the counters cannot be read.
+        RunDirectoryError: the directory, its trace or the counters cannot be read, or the trace is
+            of another time.
         ValueError: an option makes no sense.
 
     """
@@ -281,8 +286,13 @@ def explain(
     samples = directory.table("sample")
     if not samples.num_rows:
         raise RunDirectoryError(f"{directory.path}: no packet was matched, so none was late")
-    if cpu is not None and not (directory.path / EVENTS).exists():
+    if cpu is not None and trace is None and not (directory.path / EVENTS).exists():
         raise ValueError(f"{directory.path}: has no trace, so there is no CPU to choose")
+    # First: a trace of another time is told before a search of seconds.
+    if trace is None:
+        host = traced(directory, cpu=cpu, late_from=late_from)
+    else:
+        host = traced_by(Path(trace), directory, cpu=cpu, late_from=late_from)
     found = json.loads(_native.periodic_causes(samples))
     rates = tuple(rate for path in interrupts for rate in read_interrupts(path))
     schedule = Schedule(found.pop("packet_interval_ns"), found.pop("constant_rate"))
@@ -302,7 +312,7 @@ def explain(
         phase_differences=apart,
         limits=tuple(Limit(**data) for data in found.pop("limits")),
         interrupts=rates,
-        host=traced(directory, cpu=cpu, late_from=late_from),
+        host=host,
         directory=directory,
         set_aside=directory.summary.ingress.stalled,
         **found,

@@ -157,6 +157,7 @@ class HostExplanation(Data):
     missing: tuple[str, ...] = ()
     quantiles: tuple[str, ...] = _QUANTILES
     verdict: HostVerdict
+    covered: Annotated[float, Field(gt=0, le=1)] = 1.0
 
     @model_validator(mode="after")
     def _even(self) -> Self:
@@ -224,6 +225,7 @@ def of_host(host: Any) -> HostExplanation:
             "missing": host.missing,
             "quantiles": host.quantiles,
             "verdict": host.verdict,
+            "covered": host.covered,
         }
     )
 

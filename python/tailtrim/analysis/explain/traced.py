@@ -7,7 +7,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tailtrim import _native
+from tailtrim import _native, units
 from tailtrim.errors import RunDirectoryError
 from tailtrim.results import EVENTS
 
@@ -33,7 +33,8 @@ _QUANTILES = (
 class Host:
     """Explanation by a trace of the host: the verdict as JSON data, and the data it lacks.
 
-    ``quantiles`` are those of the verdict's ``quantiles_ns`` and of each cause's ``without_ns``.
+    ``quantiles`` are those of the verdict's ``quantiles_ns`` and of each cause's ``without_ns``. Of
+    the packets, those are explained that passed while the trace was recorded: ``covered`` of all.
     """
 
     cpu: int
@@ -41,6 +42,7 @@ class Host:
     missing: tuple[str, ...]
     quantiles: tuple[str, ...]
     verdict: dict[str, Any]
+    covered: float = 1.0
 
 
 def traced(
@@ -54,10 +56,37 @@ def traced(
     if not path.exists():
         return None
     header, events = _events(path)
-    # Recorded without events: there is only interrupts.csv, which is statistical.
+    # Recorded without events there is only interrupts.csv, which is statistical.
     if header.get("source") == "counters":
         return None
+    return _host(directory, path, header, events, cpu=cpu, late_from=late_from)
+
+
+def traced_by(
+    path: Path, directory: RunDirectory, *, cpu: int | None = None, late_from: str = "0.999"
+) -> Host:
+    """Return what a trace says of the run's late packets.
+
+    The arguments and errors are those of :func:`explain`.
+    """
+    header, events = _events(path)
+    if header.get("source") == "counters":
+        raise RunDirectoryError(f"{path}: has no events, expected a trace of tracefs or perf")
+    return _host(directory, path, header, events, cpu=cpu, late_from=late_from)
+
+
+def _host(  # noqa: PLR0913 - what was read, and two options
+    directory: RunDirectory,
+    path: Path,
+    header: dict[str, Any],
+    events: str,
+    *,
+    cpu: int | None,
+    late_from: str,
+) -> Host:
     samples = directory.table("sample")
+    packets = samples.num_rows
+    samples = _covered(samples, header, events, path)
     cpus = _cpus(str(header.get("cpus", "")))
     if cpu is not None:
         chosen = cpu
@@ -84,7 +113,43 @@ def traced(
     )
     missing = tuple(header.get("missing", ()))
     holes = int(header.get("holes", 0))
-    return Host(chosen, holes, missing, _QUANTILES, json.loads(text))
+    covered = samples.num_rows / packets
+    return Host(chosen, holes, missing, _QUANTILES, json.loads(text), covered)
+
+
+def _covered(samples: pa.Table, header: dict[str, Any], events: str, path: Path) -> pa.Table:
+    """Return the packets that passed while the trace was recorded.
+
+    Of older traces it is not known when they began and ended: then all are returned, if any event
+    falls into the run.
+
+    Raises:
+        RunDirectoryError: there are none: the trace is of another time.
+
+    """
+    import pyarrow.compute as pc  # noqa: PLC0415 - takes longer to import than most commands run
+
+    came, left = samples["ingress_ns"], samples["egress_ns"]
+    run_ns = pc.min(came).as_py(), pc.max(left).as_py()
+    begin, end = header.get("armed_ns"), header.get("disarmed_ns")
+    if isinstance(begin, int) and isinstance(end, int):
+        trace_ns = begin, end
+        inside = pc.and_(pc.greater_equal(came, begin), pc.less_equal(left, end))
+        found = samples.filter(inside)
+    else:
+        told = [json.loads(line) for line in events.splitlines()] or [{}]
+        begin = min(one.get("start_ns", run_ns[0]) for one in told)
+        end = max(one.get("end_ns", run_ns[1]) for one in told)
+        trace_ns = begin, end
+        overlap = begin <= run_ns[1] and run_ns[0] <= end
+        found = samples if overlap else samples.slice(0, 0)
+    if not found.num_rows:
+        trace, run = (" to ".join(map(units.moment, span)) for span in (trace_ns, run_ns))
+        raise RunDirectoryError(
+            f"{path}: is not of the time of the run: it covers {trace}, the run {run}; expected"
+            " a trace that was recorded on the device's host while the packets passed"
+        )
+    return found
 
 
 def service(samples: pa.Table) -> dict[str, int]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tailtrim.analysis import analyze
-from tailtrim.analysis.explain.traced import Host, traced
+from tailtrim.analysis.explain.traced import Host, traced_by
 from tailtrim.errors import CaptureError, RunDirectoryError
 from tailtrim.results import EVENTS, RunDirectory
 from tailtrim.results.layout import AROUND, CAPTURE, around
@@ -104,8 +103,4 @@ def _explained(captures: Sequence[Path], events: Path, scratch: Path, cpu: int |
         analyze(ingress, egress, skip_s=0, out=scratch)
     except CaptureError as error:
         raise RunDirectoryError(str(error)) from error
-    shutil.copyfile(events, scratch / EVENTS)
-    host = traced(RunDirectory(scratch), cpu=cpu)
-    if host is None:
-        raise RunDirectoryError(f"{events}: has no events, expected a trace of tracefs")
-    return host
+    return traced_by(events, RunDirectory(scratch), cpu=cpu)

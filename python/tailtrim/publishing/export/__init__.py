@@ -1,15 +1,16 @@
 """A run directory in the formats of other tools.
 
-=============== ==========================================================================
+=============== ==============================================================================
 ``hgrm``        HdrHistogram's percentile distribution, for its plotter and many others
 ``hlog``        HdrHistogram's interval log, a histogram for each second of the run
 ``hpct``        ping results of HiPerConTracer, version 2; of ``tailtrim ping`` alone
 ``csv``         what the measurement scripts of the "5G QoS" and "Ducked Tails" papers write
-``openmetrics`` OpenMetrics, for Prometheus: a histogram, quantiles with bounds, losses
-=============== ==========================================================================
+``openmetrics`` OpenMetrics, for Prometheus: a histogram, quantiles with bounds, losses, objectives
+``perfetto``    the trace of the CPUs, for Perfetto; of a run with a trace, or of a trace alone
+=============== ==============================================================================
 
 >>> sorted(FORMATS)
-['csv', 'hgrm', 'hlog', 'hpct', 'openmetrics']
+['csv', 'hgrm', 'hlog', 'hpct', 'openmetrics', 'perfetto']
 """
 
 from __future__ import annotations
@@ -18,12 +19,13 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
+    from tailtrim.analysis.slo import Objective
     from tailtrim.results import RunDirectory
     from tailtrim.results.summary import Notice
 
@@ -37,6 +39,7 @@ FORMATS: Mapping[str, str] = MappingProxyType(
         "hpct": "HiPerConTracer ping results, version 2, of what tailtrim ping measured",
         "csv": "percentiles, histograms, worst packets and rates as in the TUM papers",
         "openmetrics": "OpenMetrics 1.0, and 2.0 with a native histogram, for Prometheus",
+        "perfetto": "trace of the CPUs, for Perfetto",
     }
 )
 
@@ -46,7 +49,8 @@ _WRITERS: dict[str, tuple[str, tuple[str, ...]]] = {
     "hlog": ("interval_log", ("significant_digits",)),
     "hpct": ("round_trips", ()),
     "csv": ("papers", ("bucket_ns",)),
-    "openmetrics": ("openmetrics", ()),
+    "openmetrics": ("openmetrics", ("objectives",)),
+    "perfetto": ("perfetto", ()),
 }
 _MOST_DIGITS = 5
 
@@ -59,13 +63,14 @@ class Conversion:
     notices: tuple[Notice, ...] = ()
 
 
-def convert(
+def convert(  # noqa: PLR0913 - keyword-only options
     run: RunDirectory,
     format: str,  # noqa: A002 - the word users know
     out: str | os.PathLike[str],
     *,
     significant_digits: int = 3,
     bucket_ns: int = 100,
+    objectives: Sequence[Objective] = (),
 ) -> Conversion:
     """Write a run in another tool's format.
 
@@ -80,6 +85,7 @@ def convert(
             5; 3 means buckets no wider than 0.1 % of their values. Each digit takes ten times the
             memory. ``csv`` is exact.
         bucket_ns: width in ns of the buckets of the histograms in ``csv``; the papers have 100.
+        objectives: ``openmetrics`` says whether each of them holds.
 
     Returns:
         The files, and notices for their reader, above all on data that they cannot hold.
@@ -111,6 +117,10 @@ def convert(
     module, options = _WRITERS[format]
     # numpy and HdrHistogram take longer to import than most commands run.
     writer = import_module(f"tailtrim.publishing.export.{module}")
-    given = {"significant_digits": significant_digits, "bucket_ns": bucket_ns}
+    given: dict[str, Any] = {
+        "significant_digits": significant_digits,
+        "bucket_ns": bucket_ns,
+        "objectives": objectives,
+    }
     conversion: Conversion = writer.write(run, Path(out), **{name: given[name] for name in options})
     return conversion

@@ -1,10 +1,13 @@
 """OpenMetrics, which Prometheus and its relatives read.
 
-Two files say the same: ``NAME.openmetrics`` is version 1.0, with the latencies as a histogram of
-buckets at 1, 2 and 5 of each decade; ``NAME.openmetrics2`` is version 2.0 (a release candidate),
-with these buckets and a native histogram. Only version 2.0 has native histograms as text. All
-times are seconds. Each value has the time of the last packet, on the clock of the captures, so that
-``promtool tsdb create-blocks-from openmetrics`` puts a run where it was.
+Three files say the same: ``NAME.prom`` is for the node exporter's directory of text files, which
+takes no times; ``NAME.openmetrics`` is version 1.0, whose values have the time of the last packet,
+on the clock of the captures, so that ``promtool tsdb create-blocks-from openmetrics`` puts a run
+where it was. Both have the latencies as a histogram of buckets at 1, 2 and 5 of each decade, and
+``promtool check metrics`` accepts them: hence times in whole seconds, and ``p`` as label, since
+``quantile`` is for summaries alone. ``NAME.openmetrics2`` is version 2.0 (a release candidate),
+with these buckets and a native histogram. Only version 2.0 has native histograms as text. All times
+are seconds.
 """
 
 from __future__ import annotations
@@ -16,9 +19,10 @@ from tailtrim.publishing.export import Conversion, histograms, tables
 from tailtrim.results.drafts import replacing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
+    from tailtrim.analysis.slo import Objective
     from tailtrim.publishing.export.histograms import Buckets
     from tailtrim.results import RunDirectory
     from tailtrim.results.summary import Egress, Ingress, Summary
@@ -32,13 +36,13 @@ class _Gauge:
     """A metric family: each value with its labels; those that are unknown are left out."""
 
     name: str
-    unit: str
+    unit: str | None
     told: str
     values: tuple[tuple[dict[str, str], str | None], ...]
 
 
-def write(run: RunDirectory, out: Path) -> Conversion:
-    """Write ``NAME.openmetrics`` and ``NAME.openmetrics2``, NAME being that of the run directory.
+def write(run: RunDirectory, out: Path, *, objectives: Sequence[Objective] = ()) -> Conversion:
+    """Write ``NAME.prom`` and its kind (see the module), NAME being that of the run directory.
 
     Raises:
         RunDirectoryError: the histogram cannot be read.
@@ -48,17 +52,21 @@ def write(run: RunDirectory, out: Path) -> Conversion:
     name = run.name.encode("utf-8", "backslashreplace").decode()
     at = _stamp(run.summary)
     buckets = histograms.buckets(*tables.histogram(run))
-    gauges = [line for gauge in _gauges(run.summary) for line in _lines(gauge, name, at)]
-    texts = {
-        "openmetrics": _classic(buckets, name, at),
-        "openmetrics2": _composite(buckets, name, at),
-    }
+    gauges = [*_gauges(run.summary), *_judged(run, objectives)]
     files = []
-    for suffix, histogram in texts.items():
+    for suffix, histogram, stamp in (
+        ("prom", _classic, ""),
+        ("openmetrics", _classic, at),
+        ("openmetrics2", _composite, at),
+    ):
         files.append(out / f"{run.name}.{suffix}")
-        lines = [*_head(_LATENCY, "histogram", "seconds", "Latency of packets."), *histogram]
+        lines = [
+            *_head(_LATENCY, "histogram", "seconds", "Latency of packets."),
+            *histogram(buckets, name, stamp),
+            *(line for gauge in gauges for line in _lines(gauge, name, stamp)),
+        ]
         with replacing(files[-1]) as file:
-            file.write("\n".join([*lines, *gauges, "# EOF", ""]).encode())
+            file.write("\n".join([*lines, "# EOF", ""]).encode())
     return Conversion(tuple(files))
 
 
@@ -66,7 +74,7 @@ def _stamp(summary: Summary) -> str:
     """Return the time of the last packet behind a space; nothing where no packet has a stamp."""
     known = [tap.last_ns for tap in (summary.ingress_tap, summary.egress_tap)]
     last_ns = max((ns for ns in known if ns is not None), default=None)
-    return "" if last_ns is None else f" {_seconds(last_ns // 10**6 * 10**6)}"
+    return "" if last_ns is None else f" {last_ns // _NS}"
 
 
 def _seconds(ns: float) -> str:
@@ -94,12 +102,13 @@ def _gauges(summary: Summary) -> Iterator[_Gauge]:
         ("quantile_high", f"Upper bound of the quantile, {confidence} confidence.", "high"),
     )
     for what, told, bound in several:
-        values = tuple(
-            ({"quantile": one.p}, _known_s(getattr(one, bound))) for one in latency.quantiles
-        )
+        values = tuple(({"p": one.p}, _known_s(getattr(one, bound))) for one in latency.quantiles)
         yield _Gauge(f"tailtrim_latency_{what}_seconds", "seconds", told, values)
+    told = "Whether the samples support the quantile; one that they do not is close to the largest."
+    supported = tuple(({"p": one.p}, str(int(one.supported))) for one in latency.quantiles)
+    yield _Gauge("tailtrim_latency_quantile_supported", None, told, supported)
     adjusted = tuple(
-        ({"quantile": one.p}, "+Inf" if one.value is None else _seconds(one.value))
+        ({"p": one.p}, "+Inf" if one.value is None else _seconds(one.value))
         for one in (summary.delivery_adjusted_ns if summary.samples else ())
     )
     told = "Quantile of latency, a lost packet being infinitely late."
@@ -111,6 +120,25 @@ def _gauges(summary: Summary) -> Iterator[_Gauge]:
     yield _Gauge("tailtrim_ingress_packets", "packets", told, _outcomes(summary.ingress))
     told = "What became of the packets that left."
     yield _Gauge("tailtrim_egress_packets", "packets", told, _outcomes(summary.egress))
+
+
+def _judged(run: RunDirectory, objectives: Sequence[Objective]) -> Iterator[_Gauge]:
+    """Yield whether each objective holds; of one that is not decided, only that it is not."""
+    if not objectives:
+        return
+    # Takes longer to import than most runs take to convert.
+    from tailtrim.analysis.slo import Decision, JudgedRun, promised, verdicts  # noqa: PLC0415
+
+    found = verdicts(run.summary, [one for one in objectives if one.promise is None])
+    for _, of_promises in promised([JudgedRun(run.name, run)], objectives):
+        found += of_promises
+    known = {Decision.PASSED: "1", Decision.FAILED: "0"}
+    of_each = [({"objective": str(one.objective)}, known.get(one.decision)) for one in found]
+    told = "Whether the objective holds; absent where that is not decided."
+    yield _Gauge("tailtrim_objective_met", None, told, tuple(of_each))
+    told = "Whether the packets decide if the objective holds."
+    decided = tuple((labels, str(int(value is not None))) for labels, value in of_each)
+    yield _Gauge("tailtrim_objective_decided", None, told, decided)
 
 
 def _outcomes(side: Ingress | Egress) -> tuple[tuple[dict[str, str], str], ...]:
@@ -126,9 +154,10 @@ def _lines(gauge: _Gauge, run: str, at: str) -> Iterator[str]:
         yield f"{gauge.name}{_labels({'run': run, **labels})} {value}{at}"
 
 
-def _head(name: str, kind: str, unit: str, told: str) -> Iterator[str]:
+def _head(name: str, kind: str, unit: str | None, told: str) -> Iterator[str]:
     yield f"# TYPE {name} {kind}"
-    yield f"# UNIT {name} {unit}"
+    if unit is not None:
+        yield f"# UNIT {name} {unit}"
     yield f"# HELP {name} {told}"
 
 

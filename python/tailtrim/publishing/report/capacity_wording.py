@@ -58,18 +58,35 @@ def notes(capacity: Capacity) -> list[str]:
     return [*of_goals, *predicted, f"{len(done)} trials took {took_s / 60:,.1f} min.{told}"]
 
 
+def sentence(capacity: Capacity) -> str:
+    """Return the bounds of each goal in a sentence."""
+    unit = LoadUnit.of(capacity)
+    told = []
+    for one in capacity.goals:
+        known = [bound and unit.text(bound.load) for bound in (one.lower, one.upper)]
+        span = {
+            (True, True): "{} to {} {}",
+            (True, False): "at least {0} {2}",
+            (False, True): "less than {1} {2}",
+            (False, False): "not known",
+        }[bool(known[0]), bool(known[1])]
+        told.append(f"{one.goal}: {span.format(*known, unit.name)}")
+    return f"{'; '.join(told)}."
+
+
 class CapacitySection(NamedTuple):
-    """A table of goals, and sentences beneath it."""
+    """A table of goals, and sentences above and beneath it."""
 
     table: Table
     notes: list[str]
+    sentence: str
 
     @classmethod
     def of(cls, capacity: Capacity | None) -> CapacitySection | None:
         """Return the section; ``None`` where nothing was searched for, or nothing is found yet."""
         if capacity is None or not capacity.goals:
             return None
-        return cls(goals(capacity), notes(capacity))
+        return cls(goals(capacity), notes(capacity), sentence(capacity))
 
 
 def warm_ups(capacity: Capacity | None) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from tailtrim import units
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
         WorstPacket,
     )
 
-_SECOND_NS = 10**9
-_MICROSECOND_NS = 1_000
 #: Less would be shown as 0.0 %.
 _LEAST_PPM = 500
 
@@ -80,6 +77,9 @@ def sentence(verdict: HostVerdict, *, most: int = 3) -> str:
 
 def gaps(explained: HostExplanation) -> Iterator[str]:
     """Yield sentences on what the trace lacks."""
+    if explained.covered < 1:
+        covered = share(round(explained.covered * 1_000_000))
+        yield f"The trace covers {covered} of the run's packets: only these are explained."
     if explained.holes:
         holes = "1 hole" if explained.holes == 1 else f"{units.count(explained.holes)} holes"
         yield f"The trace has {holes}, where events were lost."
@@ -109,7 +109,7 @@ def packet_sentences(explained: WorstExplained | None) -> list[str]:
 
 def packet_sentence(packet: WorstPacket) -> str:
     """Return time, latency and causes of a packet."""
-    told = f"{_clock(packet.ingress_ns)}: {units.time(packet.latency_ns)}, {_causes(packet)}"
+    told = f"{units.moment(packet.ingress_ns)}: {units.time(packet.latency_ns)}, {_causes(packet)}"
     if packet.complete:
         return told
     return f"{told}; captures or trace do not have all that happened around it"
@@ -127,8 +127,3 @@ def _causes(packet: WorstPacket) -> str:
         for ns, name in late.parts(labels(verdict.causes))
     ]
     return ", ".join(f"{share(ppm)} {name}" for ppm, name in shares if ppm >= _LEAST_PPM)
-
-
-def _clock(ns: int) -> str:
-    second = datetime.fromtimestamp(ns // _SECOND_NS, UTC).strftime("%Y-%m-%d %H:%M:%S")
-    return f"{second}.{ns % _SECOND_NS // _MICROSECOND_NS:06} UTC"

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 #: Percentages from here on are told without a decimal.
 _TENTHS_BELOW = 10
+#: Percentiles in the first sentence, and from which factor on it is told as one, not in percent.
+_TOLD, _TIMES_FROM = ("0.5", "0.99"), 1.5
 
 
 def legend(comparisons: Sequence[Comparison]) -> str:
@@ -159,6 +161,30 @@ def verdict(comparison: Comparison) -> str:
     span = " to ".join(bounds) if most.supported else "without an interval"
     told = f"p{units.percent(most.p)} changed most: B / A {most.ratio:.3f} ({span})"
     return f"{words}. {told}, {most.told()}."
+
+
+def factors(comparison: Comparison) -> str:
+    """Return by what factor B is slower or faster, at percentiles with a verdict; empty without.
+
+    Where the samples bound the ratio on one side alone, the factor is that bound.
+    """
+    told = []
+    for row in comparison.quantiles:
+        bound, other = (row.low, row.high) if row.verdict == "worse" else (row.high, row.low)
+        open_ = other is None and bound is not None
+        factor = bound if open_ else row.ratio
+        if row.verdict in {"better", "worse"} and factor and (row.p in _TOLD or open_):
+            at_least = "at least " * open_
+            told.append(f"{at_least}{_factor(factor, row.verdict)} at p{units.percent(row.p)}")
+    return f"{units.printable(comparison.b.name)} is {', '.join(told)}." if told else ""
+
+
+def _factor(ratio: float, verdict: str) -> str:
+    word = "slower" if verdict == "worse" else "faster"
+    factor = ratio if ratio > 1 else 1 / ratio
+    if factor < _TIMES_FROM:
+        return f"{100 * abs(ratio - 1):.2g} % {word}"
+    return f"{factor:.2g} times {word}"
 
 
 def notes(comparison: Comparison) -> Iterator[str]:

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 _COLUMNS = (
     Column("\nDepartures", page="Run", kind="left"),
-    Column("Late\n50", label="Late p50"),
-    Column("\n99", label="Late p99"),
-    Column("\nMax", label="Late max"),
+    Column("Late\n50", page="50", label="Late p50", group="Late"),
+    Column("\n99", page="99", label="Late p99", group="Late"),
+    Column("\nMax", page="Max", label="Late max", group="Late"),
     Column("Sent\nlate, %"),
-    Column("Latency\nof all"),
-    Column("\non time", label="Latency, on time"),
+    Column("Latency\nof all", page="of all", label="Latency of all", group="Latency"),
+    Column("\non time", page="on time", label="Latency, on time", group="Latency"),
     Column("Set\naside"),
 )
 #: The highest of these that the samples support shows what late departures changed.

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tailtrim import units
 from tailtrim.publishing.report import live_runs, wording
 from tailtrim.publishing.report.cause_wording import packet_sentences
 from tailtrim.publishing.report.group_table import tables_of
@@ -15,6 +16,7 @@ from tailtrim.publishing.report.over_time import over_time
 from tailtrim.publishing.report.pages import page, page_tables, testbed_section
 from tailtrim.publishing.report.pages.provenance import provenance
 from tailtrim.publishing.report.pages.testbed_section import setting
+from tailtrim.publishing.report.round_trip_wording import of_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -32,7 +34,7 @@ _MOST_CARDS = 4
 # More warnings of one kind than these differ in their numbers alone.
 _MOST_ALIKE = 2
 _MOST_NAMES = 3
-_SWEEP = "sweep-"
+_SWEEP, _PACKET = "sweep-", "packet-"
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,9 @@ def render(report: Contents) -> bytes:
     names = [run.name for run in runs]
     table = LatencyTable.of([run.summary for run in runs], names)
     named = [(run.name, run.directory) for run in runs]
+    problems, warned = list(_problems(report.experiment)), _warnings(runs)
+    warmed = live_runs.warm_ups(named)
+    first = report.sections[0].figures if report.sections else ()
     return page.render(
         "report.html.j2",
         report.all_figures,
@@ -77,14 +82,16 @@ def render(report: Contents) -> bytes:
         setting=setting(runs, report.experiment),
         runs=runs,
         cards=len(runs) <= _MOST_CARDS,
-        problems=list(_problems(report.experiment)),
-        warned=_warnings(runs),
+        problems=problems,
+        warned=warned,
+        warmed=warmed,
+        cautioned=_cautioned(len(problems), len(warned), len(warmed)),
+        round_trips={run.index: of_run(run.directory) for run in runs},
         over_time=[
             (run.name, told, packet_sentences(run.worst_packets))
             for run in runs
             if (told := over_time(run))
         ],
-        warmed=live_runs.warm_ups(named),
         objectives=page_tables.objectives(runs, report.objectives),
         capacity=report.capacity,
         departures=live_runs.departures(named),
@@ -95,6 +102,7 @@ def render(report: Contents) -> bytes:
         sweeps=[one for one in report.figures if one.key.startswith(_SWEEP)],
         figures=[one for one in report.figures if not one.key.startswith(_SWEEP)],
         sections=report.sections,
+        packet=next((one for one in first if one.key.startswith(_PACKET)), None),
         testbed=testbed_section.picture(report.experiment),
         provenance=provenance(runs),
         wording=wording,
@@ -115,6 +123,12 @@ def _problems(experiment: RecordedExperiment | None) -> Iterator[tuple[str, str]
             yield run.name.removesuffix(" (invalid)"), run.problem
 
 
+def _cautioned(problems: int, warnings: int, kept_up: int) -> str:
+    """Return the line that the lists of these are folded into; empty without any."""
+    told = (problems, "problem"), (warnings, "warning"), (kept_up, "kept-up device")
+    return ", ".join(units.counted(number, noun) for number, noun in told if number)
+
+
 def _warnings(runs: Sequence[ReportedRun]) -> list[tuple[str, str]]:
     """Return the warnings of all runs, each with the names of those that have it.
 
@@ -130,13 +144,15 @@ def _warnings(runs: Sequence[ReportedRun]) -> list[tuple[str, str]]:
         if len(texts) > _MOST_ALIKE:
             first, names = next(iter(texts)), list(itertools.chain(*texts.values()))
             text = f"{first} (numbers of the first run; the others' are in their summary.json)"
-            told.append((_listed(names), text))
+            told.append((_listed(names, len(runs)), text))
         else:
-            told += [(_listed(names), text) for text, names in texts.items()]
+            told += [(_listed(names, len(runs)), text) for text, names in texts.items()]
     return told
 
 
-def _listed(names: list[str]) -> str:
+def _listed(names: list[str], runs: int) -> str:
+    if len(names) == runs > 1:
+        return "all runs"
     if len(names) <= _MOST_CARDS:
         return ", ".join(names)
     return f"{', '.join(names[:_MOST_NAMES])} and {len(names) - _MOST_NAMES} more"

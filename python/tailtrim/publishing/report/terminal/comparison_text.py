@@ -43,6 +43,8 @@ def _parts(comparison: Comparison, all_in: str) -> Iterator[RenderableType]:
         of = f"{units.counted(one.samples, 'sample')}, {units.counted(len(one.runs), 'run')}"
         text = f"{side}  {units.printable(one.name)} ({of})"
         yield Text(text, style="bold")
+    if text := wording.factors(comparison):
+        yield Text(text)
     shown = wording.quantiles(comparison)
     rows = [row._replace(cells=row.cells[: _COLUMNS - 1]) for row in shown.rows]
     yield Table(shown.columns[:_COLUMNS], rows).terminal()

@@ -128,11 +128,13 @@ def _compared(found: Prediction) -> Iterator[str]:
                 f"{units.percent(one.p)} %",
                 _quantile(one.predicted, style) if one.predicted else "overload or too few stalls",
                 _span(style, one.measured_ns, one.measured_low_ns, one.measured_high_ns),
+                # With changes, the device that was measured is another one.
+                "missed" if one.misses and not found.changes else "",
             ],
         )
         for one in shown
     ]
-    heads = (f"predicted {style.unit}", f"measured{as_it_was}")
+    heads = (f"predicted {style.unit}", f"measured{as_it_was}", "")
     columns = [_RATE, Column("loss %"), Column(""), *(Column(head, kind="left") for head in heads)]
     yield from Table(columns, rows).lines()
     low, high = found.found_pps
