@@ -32,9 +32,12 @@ def test_every_command_has_one_line_that_is_not_cut() -> None:
         assert f"  {name.ljust(widest)}  {entry.summary}\n" in told
     groups = [line for line in told.splitlines() if line.endswith(":") and line[0] != " "]
     assert groups == [
-        *("Options:", "Measure:", "Analyse:", "Explain:", "Host:", "Round trips:", "Data:"),
-        *("Publish:", "Plug-ins:"),
+        *("Options:", "Start here:", "Measure:", "Explain:", "Host:", "Data:", "Laboratory:"),
+        "Plug-ins:",
     ]
+    first = told.partition("Start here:\n")[2].split("\n\n")[0]
+    names = [line.split()[0] for line in first.splitlines()]
+    assert names == ["analyze", "run", "report", "explain", "compare", "doctor"]
     assert f"  {'pos'.ljust(widest)}  Run an experiment folder of pos as it is\n" in told
 
 

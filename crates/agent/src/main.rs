@@ -13,6 +13,7 @@ mod counters;
 mod disturb;
 mod events;
 mod exit;
+mod former;
 mod forward;
 mod generate;
 mod hints;
@@ -38,7 +39,8 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     // Asked by a shell, by COMPLETE in the environment, it prints how a command line may go on, and ends.
     CompleteEnv::with_factory(|| called::named(Args::command())).complete();
-    let matches = called::named(Args::command()).try_get_matches();
+    let words = former::renamed(std::env::args_os());
+    let matches = called::named(Args::command()).try_get_matches_from(words);
     let args = match matches.and_then(|matches| Args::from_arg_matches(&matches)) {
         Ok(args) => args,
         Err(error) => return refused(&error),

@@ -47,7 +47,7 @@ TYPED = {
     "citation": "--citation FILE",
     "captures": "--captures none",
     "testbed": "--testbed FILE",
-    "budget": "--budget TIME",
+    "budget": "--duration TIME",
     "width": "--width SHARE",
     "unit": "--unit UNIT",
 }

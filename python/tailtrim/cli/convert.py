@@ -14,11 +14,11 @@ from tailtrim.publishing import export
 
 EXAMPLES = """\b
 Examples:
-  tailtrim convert results/hw --to hgrm
-  tailtrim convert results/hw --to csv --out plots
-  tailtrim convert results/ping --to hpct
-  tailtrim convert results/forwarder-tail --to csv --out plots       # plots/run-000 …
-  tailtrim convert results/hw --to openmetrics
+  tailtrim convert results/hw --format hgrm
+  tailtrim convert results/hw --format csv --out plots
+  tailtrim convert results/ping --format hpct
+  tailtrim convert results/forwarder-tail --format csv --out plots       # plots/run-000 …
+  tailtrim convert results/hw --format openmetrics
 The papers' plot scripts look for CSV names without "-filtered": analyse with --skip 0 for them.
 """
 
@@ -28,9 +28,10 @@ TargetFormat = StrEnum("TargetFormat", {name.upper(): name for name in export.FO
 def command(
     directory: options.RunOrExperiment,
     *,
-    to: Annotated[
+    form: Annotated[
         TargetFormat,
         typer.Option(
+            "--format",
             metavar="FORMAT",
             help="hgrm: HdrHistogram percentile text; hlog: HdrHistogram interval log; csv:"
             " percentiles, histograms, worst packets, jitter and rates as in the TUM papers;"
@@ -52,7 +53,7 @@ def command(
     several = is_experiment(directory)
     for _, run in runs_of(directory):
         place = run.path if out is None else out / run.name if several else out
-        conversion = export.convert(run, to.value, place)
+        conversion = export.convert(run, form.value, place)
         for notice in conversion.notices:
             warn(notice.text)
         for file in conversion.files:

@@ -108,7 +108,7 @@ pub(super) fn run(request: &Trace, wanted: &recording::Request, last_ns: i64) ->
     let mut ring = Ring::prepare(wanted, last_ns)?;
     fs::create_dir_all(&request.out).or_unwritable(&request.out, Exit::Usage)?;
     ring.arm()?;
-    stop::after(request.stop_after, &stopped);
+    stop::after(request.duration, &stopped);
     events::ready();
     let mut asked = WantedPackets { folder: request.out.clone(), packets: BTreeMap::new() };
     loop {

@@ -25,7 +25,7 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Counters of interrupts are sampled ten times a second into interrupts.csv beside the file.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
-    tailtrim-agent trace --cpus 2,3 --out run/events.jsonl.zst --stop-after 10s\n  \
+    tailtrim-agent trace --cpus 2,3 --out run/events.jsonl.zst --duration 10s\n  \
     tailtrim-agent trace --cpus 1 --out events.jsonl.zst   # until Ctrl-C\n  \
     tailtrim-agent trace --cpus 1 --last 30s --out around  # writes what standard input asks for")]
 pub(crate) struct Trace {
@@ -42,7 +42,7 @@ pub(crate) struct Trace {
     pub(crate) last: Option<i64>,
     /// Process of the device under test; records when the CPU quota of its control group is used up
     #[arg(long, value_name = "PID")]
-    pub(crate) device: Option<u32>,
+    pub(crate) pid: Option<u32>,
     /// Source of the records (default: the first one that works)
     #[arg(long, value_parser = one_of(SOURCES))]
     pub(crate) source: Option<Source>,
@@ -51,7 +51,7 @@ pub(crate) struct Trace {
     pub(crate) buffer: u32,
     /// Stop after this time, such as 10s or 500ms [default: Ctrl-C]
     #[arg(long, value_name = "TIME", value_parser = time)]
-    pub(crate) stop_after: Option<i64>,
+    pub(crate) duration: Option<i64>,
     #[command(flatten)]
     pub(crate) ending: Ending,
 }
@@ -92,7 +92,7 @@ pub(crate) fn run(request: &Trace) -> Outcome {
         cpus: request.cpus.clone(),
         buffer_mb: request.buffer,
         source: request.source,
-        device: request.device,
+        device: request.pid,
     };
     if let Some(last_ns) = request.last {
         return around::run(request, &wanted, last_ns);
@@ -107,7 +107,7 @@ pub(crate) fn run(request: &Trace) -> Outcome {
         File::create(path).or_unwritable(path, Exit::Usage)?;
     }
     recorder.arm()?;
-    stop::after(request.stop_after, &stopped);
+    stop::after(request.duration, &stopped);
     events::ready();
     // On a CPU that is not measured.
     while !stopped.load(Ordering::Acquire) {
