@@ -141,6 +141,12 @@ def test_values_of_a_plan(tmp_path: Path) -> None:
     assert f"what={SHOWN}" in runs[0]
 
 
+def test_lines_for_people_have_120_columns(run: Path) -> None:
+    told = shows_only(on_terminal("explain", run)).splitlines()
+    assert "without a trace of the host" in " ".join(" ".join(told).split())
+    assert max(map(len, told)) <= 120
+
+
 def test_data_in_tables_is_no_markup() -> None:
     terminal = Terminal()
     terminal.file = written = io.StringIO()

@@ -127,7 +127,7 @@ pub(crate) fn run(request: &Noise) -> Outcome {
     if request.json {
         events::result("tailtrim.noise/1", &report)
     } else {
-        output::write(table::text(&report), Exit::Success)
+        output::lines(&table::text(&report), Exit::Success)
     }
 }
 

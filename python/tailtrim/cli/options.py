@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from tailtrim.cli.console import say
+from tailtrim.cli.console import say_lines
 
 
 def out(told: str, metavar: str = "DIR") -> Any:
@@ -32,8 +32,7 @@ def _list_promises(context: typer.Context, texts: list[str] | None = None) -> li
     if texts and "list" in texts and not context.resilient_parsing:
         from tailtrim.cli.objectives import promises  # noqa: PLC0415 - most calls have none
 
-        for line in promises():
-            say(line)
+        say_lines(promises())
         raise typer.Exit
     return texts
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from tailtrim.cli import options
-from tailtrim.cli.console import say, say_json
+from tailtrim.cli.console import say, say_json, say_lines
 
 EXAMPLES = """\b
 Examples:
@@ -70,7 +70,6 @@ def command(  # noqa: PLR0913 - one parameter an option
     if json:
         say_json(length.as_json(), indent=2)
         return
-    for line in length_lines(length, confidence):
-        say(line)
+    say_lines(length_lines(length, confidence))
     if not length.of_latency:
         say("  For the precision of the quantile itself, a pilot run is needed: --pilot RUN.")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tailtrim.cli import options
-from tailtrim.cli.console import say, say_json, warn
+from tailtrim.cli.console import say_json, say_lines, warn
 from tailtrim.publishing.report import write_files
 
 if TYPE_CHECKING:
@@ -122,8 +122,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     else:
         from tailtrim.publishing.report.terminal.prediction_text import lines  # noqa: PLC0415
 
-        for line in lines(found):
-            say(line)
+        say_lines(lines(found))
     for warning in found.warnings:
         warn(warning)
 
