@@ -59,6 +59,16 @@ def test_a_command_of_the_agent_says_tailtrim(name: str) -> None:
     assert "tailtrim-agent" not in result.stdout
 
 
+@pytest.mark.parametrize("words", [("tailtrim", "run"), ("tailtrim-agent", "tune", "apply")])
+def test_a_reader_of_the_help_may_go(words: tuple[str, ...]) -> None:
+    ours, theirs = os.pipe()
+    os.close(ours)
+    command = [BIN / words[0], *words[1:], "--help"]
+    result = subprocess.run(command, check=False, stdout=theirs, stderr=subprocess.PIPE)
+    os.close(theirs)
+    assert (result.returncode, result.stderr) == (0, b"")
+
+
 def test_a_misspelt_command_is_guessed() -> None:
     result = tailtrim("analize")
     assert result.returncode == 2

@@ -34,6 +34,7 @@ use args::{Args, Verb};
 use clap::{CommandFactory, FromArgMatches};
 use clap_complete::CompleteEnv;
 use exit::{Exit, Failure};
+use std::io::ErrorKind;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -78,7 +79,10 @@ fn refused(error: &clap::Error) -> ExitCode {
         return Exit::Usage.into();
     }
     match error.print() {
-        Ok(()) => Exit::Success.into(),
-        Err(error) => output::failed(&Failure::disturbed(error)).into(),
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            output::failed(&Failure::disturbed(error)).into()
+        }
+        // A reader that has what it wanted (`| head`) is no error.
+        _ => Exit::Success.into(),
     }
 }
