@@ -63,7 +63,7 @@ def test_a_command_of_the_agent_says_tailtrim(name: str) -> None:
 def test_a_reader_of_the_help_may_go(words: tuple[str, ...]) -> None:
     ours, theirs = os.pipe()
     os.close(ours)
-    command = [BIN / words[0], *words[1:], "--help"]
+    command = [str(BIN / words[0]), *words[1:], "--help"]
     result = subprocess.run(command, check=False, stdout=theirs, stderr=subprocess.PIPE)
     os.close(theirs)
     assert (result.returncode, result.stderr) == (0, b"")

@@ -10,7 +10,9 @@ import pytest
 from swept_experiment import RATES
 from typer.testing import CliRunner, Result
 
+import tailtrim
 from tailtrim.cli.application import app
+from tailtrim.results.experiments import recorded
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,6 +41,13 @@ def test_report_takes_experiments_beside_runs(reported_experiment: Path, tmp_pat
     assert result.exit_code == 0, result.output
     page = (tmp_path / "out" / "report.html").read_text("utf-8")
     assert all(name in page for name in ("alone", *RUNS))
+
+
+def test_an_experiment_is_compared_by_its_record_as_by_its_place(reported_experiment: Path) -> None:
+    by_record = tailtrim.compare(recorded(reported_experiment), reported_experiment)
+    by_place = tailtrim.compare(reported_experiment, reported_experiment)
+    assert by_place
+    assert [one.as_json() for one in by_record] == [one.as_json() for one in by_place]
 
 
 def test_convert_takes_an_experiment(reported_experiment: Path, tmp_path: Path) -> None:
