@@ -83,6 +83,10 @@ def test_bounds_are_told_in_thousands() -> None:
             ("between the bounds", "not decided", "(121.0 kpkt/s)", "near", "clusters"),
         ),
         (
+            replace(FOUND, upper=replace(BOUND, load=122_400, good_trials=0, cold=True)),
+            ("upper bound", "at the start of each trial only", "cold device", "skip_s"),
+        ),
+        (
             replace(FOUND, lower=replace(BOUND, verified=None)),
             ("measured again", "lower bound 120.0 kpkt/s", "budget ended"),
         ),

@@ -50,6 +50,16 @@ def test_the_trials_are_runs_of_one_experiment(
     )
 
 
+def test_a_bound_of_a_device_that_loses_only_at_the_start_is_told(
+    searching: Callable[..., CapacitySearch],
+) -> None:
+    ndr, _, slo = searching(Simulated(cold_pps=400)).capacity.goals
+    assert ndr.upper is not None
+    assert slo.upper is not None
+    assert ndr.upper.load < 600 < slo.upper.load
+    assert (ndr.upper.cold, slo.upper.cold) == (True, False)
+
+
 @pytest.mark.parametrize("late", [False, True])
 @pytest.mark.parametrize("breaks", [0, 5])
 def test_a_search_that_was_killed_goes_on_as_if_it_had_not_been(

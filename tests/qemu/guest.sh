@@ -23,7 +23,8 @@ part() { # NAME COMMAND…
 {
     for file in /sys/devices/system/cpu/isolated /sys/devices/system/cpu/nohz_full \
         /proc/irq/default_smp_affinity /proc/sys/kernel/soft_watchdog /proc/sys/kernel/numa_balancing \
-        /proc/sys/vm/nr_hugepages /sys/kernel/mm/transparent_hugepage/enabled \
+        /proc/sys/vm/nr_hugepages /sys/kernel/mm/hugepages/*/nr_hugepages \
+        /sys/kernel/mm/transparent_hugepage/enabled \
         /sys/devices/system/machinecheck/machinecheck0/ignore_ce; do
         part "$file" /bin/busybox cat "$file"
     done

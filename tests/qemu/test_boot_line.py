@@ -74,6 +74,13 @@ LINES: dict[str, list[tuple[str, str, str | None]]] = {
         ("nohz_full=1-3", "lists-disagree", None),
         ("isolcpus=1-3,domain", "bad-value", "isolcpus=domain,1-3"),
     ],
+    "default_hugepagesz=1G hugepages=0 hugepages=40 hugepagesz=1G hugepagesz=2M lvm=vg0 dolvm": [
+        ("hugepages=40", "contradiction", None),
+    ],
+    "hugepages=3 hugepagesz=1G hugepagesz=2M hugepages=7 evmm": [
+        ("hugepages=3", "contradiction", "hugepagesz=1G hugepages=3"),
+        ("evmm", "unknown-word", None),
+    ],
     "nohz_full=0-2 isolcpus=domain,1-N:1/2 psi=disable splash": [
         ("nohz_full=0-2", "boot-cpu", None),
         ("psi=disable", "bad-value", "psi=0"),
@@ -114,6 +121,13 @@ def test_lists_come_out_as_predicted(boot: Boot) -> None:
     assert made["rcu_poll"] == ("Poll for callbacks" in boot.parts["log"])
     if made["irq_affinity"] is not None:
         assert made["irq_affinity"] == cpus(boot.file("/proc/irq/default_smp_affinity"))
+
+
+def test_huge_pages_are_there_as_predicted(boot: Boot) -> None:
+    for pages in boot.audit["prediction"]["huge_pages"]:
+        name = f"hugepages-{pages['size_bytes'] >> 10}kB"
+        there = boot.file(f"/sys/kernel/mm/hugepages/{name}/nr_hugepages")
+        assert int(there) == pages["pages"], name
 
 
 def test_words_go_to_init_as_predicted(boot: Boot) -> None:

@@ -152,6 +152,10 @@ fn outcome(report: &LintReport) -> String {
     if let Some(affinity) = &made.irq_affinity {
         let _ = writeln!(out, "  {:<16}{}", "interrupts on", list(affinity));
     }
+    if !made.huge_pages.is_empty() {
+        let pools: Vec<String> = made.huge_pages.iter().map(ToString::to_string).collect();
+        let _ = writeln!(out, "  {:<16}{}", "huge pages", pools.join(", "));
+    }
     let handed: Vec<&str> =
         made.to_init.iter().chain(&made.to_environment).map(String::as_str).collect();
     if !handed.is_empty() {

@@ -16,6 +16,7 @@ mod checks;
 mod counters;
 mod facts;
 mod intent;
+mod irqbalance;
 mod log;
 mod questions;
 mod report;

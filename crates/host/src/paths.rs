@@ -61,6 +61,10 @@ pub const COUNTERS: &[&str] = &[
     "/sys/devices/system/cpu/cpu#/thermal_throttle/core_throttle_count",
     "/sys/devices/system/cpu/cpu#/thermal_throttle/package_throttle_count",
     "/sys/devices/system/cpu/cpu#/cpuidle/state#/usage",
+    "/sys/fs/cgroup/*/cpu.stat",
+    "/sys/fs/cgroup/*/*/cpu.stat",
+    "/sys/fs/cgroup/*/*/*/cpu.stat",
+    "/sys/fs/cgroup/*/*/*/*/cpu.stat",
 ];
 
 /// A pattern and, where a file may hold more than an audit needs, what its lines must begin with or
@@ -80,6 +84,7 @@ pub const FILES: &[Wanted] = &[
     ("/etc/default/irqbalance", &["IRQBALANCE_"]),
     ("/etc/sysconfig/irqbalance", &["IRQBALANCE_"]),
     ("/etc/kernel/cmdline", &[]),
+    ("/usr/lib/irqbalance/defaults.env", &["IRQBALANCE_"]),
     ("/proc/#/stat", &[]),
     ("/proc/#/status", &["Name:", "VmLck:", "VmRSS:", "Cpus_allowed_list:"]),
     ("/proc/#/task/#/stat", &[]),
@@ -191,6 +196,8 @@ pub const FILES: &[Wanted] = &[
     ("/sys/fs/cgroup/cpuset.cpus.isolated", &[]),
     ("/sys/fs/cgroup/*/cpu.max", &[]),
     ("/sys/fs/cgroup/*/*/cpu.max", &[]),
+    ("/sys/fs/cgroup/*/*/*/cpu.max", &[]),
+    ("/sys/fs/cgroup/*/*/*/*/cpu.max", &[]),
     ("/sys/fs/resctrl/*/cpus_list", &[]),
     ("/sys/fs/resctrl/*/mode", &[]),
     ("/sys/fs/resctrl/*/schemata", &[]),
@@ -207,6 +214,7 @@ pub const FILES: &[Wanted] = &[
     ("/sys/kernel/debug/sched/nr_migrate", &[]),
     ("/sys/kernel/debug/sched/preempt", &[]),
     ("/sys/kernel/iommu_groups/#/type", &[]),
+    ("/sys/kernel/mm/hugepages/*/nr_hugepages", &[]),
     ("/sys/kernel/mm/ksm/run", &[]),
     ("/sys/kernel/mm/transparent_hugepage/defrag", &[]),
     ("/sys/kernel/mm/transparent_hugepage/enabled", &[]),

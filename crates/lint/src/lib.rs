@@ -10,6 +10,7 @@
 
 mod cpu_list;
 mod finding;
+mod huge_pages;
 mod init_arguments;
 mod list_findings;
 mod nearest;
@@ -23,6 +24,7 @@ mod word_findings;
 mod word_kinds;
 
 pub use finding::{Context, Finding, Kind, Severity};
+pub use huge_pages::HugePages;
 pub use prediction::Prediction;
 pub use running::Running;
 

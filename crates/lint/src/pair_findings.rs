@@ -2,9 +2,9 @@
 //! something else. Their texts are in `pair_findings.json`.
 
 use super::finding::{Context, Finding, Kind, Severity};
+use super::huge_pages::{self, HugeEvent};
 use super::prediction::Simulation;
 use super::table::{TABLE, Value, key};
-use super::value_check::bytes;
 use serde::Deserialize;
 use std::sync::LazyLock;
 use tailtrim_host::texts::{Text, read, text};
@@ -36,6 +36,7 @@ struct Pairs {
     nowatchdog: Pair,
     hugepagesz_again: Pair,
     hugepages_again: Pair,
+    hugepages_no_size: Pair,
     hugepages_early: Pair,
     hugepages_none: Pair,
     mce_off: Pair,
@@ -52,7 +53,7 @@ impl Pair {
                 .replace("{other}", other)
         };
         let finding = Finding::new(self.severity, self.kind, word, fill(&self.title))
-            .effect(self.effect.as_str())
+            .effect(fill(&self.effect))
             .source(self.source)
             .check(self.check);
         Finding { right: self.right.as_ref().map(fill), ..finding }
@@ -92,7 +93,7 @@ pub(super) fn findings(line: &BootLine, run: &Simulation, context: &Context) -> 
     if run.prediction.rcu_offloaded.is_empty() {
         say(&pairs.rcu_poll_alone, line.all("rcu_nocb_poll").next());
     }
-    found.extend(huge_pages(line));
+    found.extend(huge_pages(line, &run.huge_pages));
     found
 }
 
@@ -120,39 +121,20 @@ fn duplicates(line: &BootLine, context: &Context) -> Vec<Finding> {
     found
 }
 
-/// Huge pages: each word refers to the size before it (hugepages_setup(), mm/hugetlb.c).
-fn huge_pages(line: &BootLine) -> Vec<Finding> {
+/// Words about huge pages of which nothing comes, or something else.
+fn huge_pages(line: &BootLine, events: &[(usize, HugeEvent)]) -> Vec<Finding> {
     let pairs = &*PAIRS;
-    let mut found = Vec::new();
-    // The size that the next count is for, and where it was named.
-    let mut size: Option<(u64, &Word)> = None;
-    let mut named = Vec::new();
-    let mut counted: Vec<Option<u64>> = Vec::new();
-    for word in line.words() {
-        let bytes = bytes(word.value.as_deref().unwrap_or_default());
-        match (key(&word.name).as_str(), bytes) {
-            ("hugepagesz", Some(bytes)) => {
-                if named.contains(&bytes) {
-                    found.push(pairs.hugepagesz_again.about(word, ""));
-                }
-                named.push(bytes);
-                size = Some((bytes, word));
+    let about = |&(place, event): &(usize, HugeEvent)| {
+        let word = &line.words()[place];
+        Some(match event {
+            HugeEvent::SizeAgain => pairs.hugepagesz_again.about(word, ""),
+            HugeEvent::CountAgain(stays) => pairs.hugepages_again.about(word, &stays.to_string()),
+            HugeEvent::NoSize => pairs.hugepages_no_size.about(word, ""),
+            HugeEvent::Early => {
+                pairs.hugepages_early.about(word, &line.all("hugepagesz").next()?.text())
             }
-            ("default_hugepagesz", Some(bytes)) => size = Some((bytes, word)),
-            ("hugepages", _) => {
-                let which = size.map(|(bytes, _)| bytes);
-                if counted.last() == Some(&which) {
-                    found.push(pairs.hugepages_again.about(word, ""));
-                } else if let (None, Some(later)) = (which, line.all("hugepagesz").next()) {
-                    found.push(pairs.hugepages_early.about(word, &later.text()));
-                }
-                counted.push(which);
-            }
-            _ => {}
-        }
-    }
-    if let Some((bytes, word)) = size.filter(|_| counted.is_empty()) {
-        found.push(pairs.hugepages_none.about(word, &(bytes >> 20).to_string()));
-    }
-    found
+            HugeEvent::NoCount => pairs.hugepages_none.about(word, &huge_pages::size(word)),
+        })
+    };
+    events.iter().filter_map(about).collect()
 }

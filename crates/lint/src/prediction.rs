@@ -4,6 +4,7 @@
 
 use super::cpu_list::{self, ListError, Words};
 use super::finding::Context;
+use super::huge_pages::{self, HugeEvent, HugePages};
 use super::table::{Parsing, TABLE, key};
 use serde::Serialize;
 use tailtrim_host::{BootLine, Cpus, Word};
@@ -33,6 +34,8 @@ pub struct Prediction {
     pub rcu_poll: bool,
     /// `/proc/irq/default_smp_affinity`, where the line sets it.
     pub irq_affinity: Option<Cpus>,
+    /// Huge pages by size; empty where the line says nothing of them, or the kernel is older than 5.8.
+    pub huge_pages: Vec<HugePages>,
     /// Words that become arguments of init.
     pub to_init: Vec<String>,
     /// Words that become variables in init's environment.
@@ -70,6 +73,8 @@ pub(super) struct Simulation {
     pub(super) prediction: Prediction,
     /// Events, by place of the word.
     pub(super) events: Vec<(usize, ListEvent)>,
+    /// The same of words about huge pages.
+    pub(super) huge_pages: Vec<(usize, HugeEvent)>,
     /// The list of each word that has one and keeps it.
     pub(super) lists: Vec<(usize, Cpus)>,
     /// Words that their functions return to the caller, who takes them for unknown.
@@ -108,6 +113,7 @@ pub(super) fn simulate(line: &BootLine, context: &Context) -> Simulation {
         run.word(place, word, context);
     }
     run.finish();
+    (run.prediction.huge_pages, run.huge_pages) = huge_pages::read(line, context);
     run
 }
 

@@ -2,12 +2,14 @@
 
 use super::LintReport;
 use super::finding::{Finding, Kind, Severity};
+use super::huge_pages::HugePages;
 use super::table::{Parsing, TABLE};
 use serde::Serialize;
 use tailtrim_host::{BootLine, Cpus, KernelVersion, LOG, Tree, Unread, Word};
 
 const ISOLATED: &str = "/sys/devices/system/cpu/isolated";
 const NOHZ_FULL: &str = "/sys/devices/system/cpu/nohz_full";
+const POOLS: &str = "/sys/kernel/mm/hugepages";
 
 /// State of a running kernel that its boot line controls. A file that could not be read is `None` here and named in
 /// [`Running::unread`].
@@ -25,6 +27,8 @@ pub struct Running {
     pub nohz_full: Option<Cpus>,
     /// CPUs whose RCU callbacks are offloaded, from the log.
     pub rcu_offloaded: Option<Cpus>,
+    /// Bytes of a huge page and pages that there are, by size.
+    pub huge_pages: Option<Vec<(u64, u64)>>,
     /// Words that the log names as unknown.
     pub reported: Option<Vec<String>>,
     /// Lines of the log about isolation.
@@ -52,6 +56,7 @@ impl Running {
             Ok(_) => found.cpus(tree, NOHZ_FULL),
             Err(unread) => found.keep(Err(unread)),
         };
+        found.huge_pages = found.pools(tree);
         found.init =
             found.strings(tree, "/proc/1/cmdline").map(|words| words.into_iter().skip(1).collect());
         found.environment = found.strings(tree, "/proc/1/environ");
@@ -73,6 +78,24 @@ impl Running {
             return Some(Cpus::none());
         }
         text.parse().map_err(|error| self.unread.push(format!("{path}: {error}"))).ok()
+    }
+
+    /// Pages of each size. A kernel without huge pages has no such folder.
+    fn pools(&mut self, tree: &dyn Tree) -> Option<Vec<(u64, u64)>> {
+        let names = match tree.list(POOLS) {
+            Err(Unread::Missing { .. }) => return Some(Vec::new()),
+            listed => self.keep(listed)?,
+        };
+        let mut pools = Vec::new();
+        for name in &names {
+            let kib = name.strip_prefix("hugepages-").and_then(|rest| rest.strip_suffix("kB"));
+            let Some(kib) = kib.and_then(|kib| kib.parse::<u64>().ok()) else { continue };
+            let path = format!("{POOLS}/{name}/nr_hugepages");
+            let text = self.keep(tree.text(&path))?;
+            let pages = text.parse().map_err(|_| self.unread.push(format!("{path}: {text:?}")));
+            pools.push((kib << 10, pages.ok()?));
+        }
+        Some(pools)
     }
 
     fn strings(&mut self, tree: &dyn Tree, path: &str) -> Option<Vec<String>> {
@@ -141,6 +164,15 @@ impl LintReport {
                 self.findings.push(ineffective(word, name, &lacking, place, shown, &running));
             }
         }
+        for asked in &self.prediction.huge_pages {
+            let Some(pools) = &running.huge_pages else { break };
+            let pool = pools.iter().find(|(size_bytes, _)| *size_bytes == asked.size_bytes);
+            let pages = pool.map_or(0, |(_, pages)| *pages);
+            let word = line.all("hugepages").next_back();
+            if let (true, Some(word)) = (pages < asked.pages, word) {
+                self.findings.push(too_few_pages(word, asked, pages));
+            }
+        }
         for word in unheard(&line, &self.findings, &running, self.kernel) {
             self.findings.push(not_built_in(word));
         }
@@ -206,6 +238,17 @@ fn ineffective(
              something changed it since.{told}"
         ))
         .source("the running kernel")
+}
+
+fn too_few_pages(word: &Word, asked: &HugePages, pages: u64) -> Finding {
+    let title = format!("the line asks for {asked} pages, and there are {pages}");
+    let effect = format!(
+        "{POOLS}/hugepages-{}kB/nr_hugepages shows {pages}. The memory did not suffice, the CPU has no pages of this size \
+         (flag pdpe1gb of 1 GiB), or something changed it since.",
+        asked.size_bytes >> 10
+    );
+    let finding = Finding::new(Severity::Error, Kind::NotEffective, word, title);
+    finding.effect(effect).source("the running kernel").check("MEM-009")
 }
 
 /// Words that nothing was said about, and that the kernel names as unknown all the same.
@@ -278,6 +321,20 @@ mod tests {
     }
 
     #[test]
+    fn huge_pages_that_are_not_there_are_told_of() {
+        let pools = "/sys/kernel/mm/hugepages";
+        let host = host()
+            .with(&format!("{pools}/hugepages-1048576kB/nr_hugepages"), "3\n")
+            .with(&format!("{pools}/hugepages-2048kB/nr_hugepages"), "64\n");
+        let line = "hugepagesz=1G hugepages=8 hugepagesz=2M hugepages=64";
+        let mut report = lint(line, &Context::default());
+        report.compare(Running::read(&host));
+        let found: Vec<&str> =
+            report.findings.iter().map(|finding| finding.title.as_str()).collect();
+        assert_eq!(found, ["the line asks for 8 of 1 GiB pages, and there are 3"]);
+    }
+
+    #[test]
     fn a_word_that_the_kernel_does_not_name_as_unknown_is_its_own() {
         let mut report = lint("frobnicate=1 quux=2", &Context::default());
         let log = LINES.replace("nosoftlookup", "frobnicate=1");
@@ -289,7 +346,7 @@ mod tests {
     #[test]
     fn what_cannot_be_read_is_named_and_nothing_is_said_about_it() {
         let running = Running::read(&Memory::new(false));
-        assert_eq!(running.unread.len(), 8);
+        assert_eq!(running.unread.len(), 9);
         let mut report = lint("isolcpus=1-3 nohz_full=1-3", &Context::default());
         report.compare(running);
         assert_eq!(report.findings, []);

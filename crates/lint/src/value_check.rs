@@ -136,8 +136,8 @@ fn plain(digits: &str) -> bool {
     digits.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b',' | b'.' | b'-'))
 }
 
-/// x86 has huge pages of 2 MiB and 1 GiB.
-fn huge_page(value: &str) -> bool {
+/// Whether x86 has huge pages of a size: 2 MiB or 1 GiB.
+pub(super) fn huge_page(value: &str) -> bool {
     matches!(bytes(value), Some(0x20_0000 | 0x4000_0000))
 }
 

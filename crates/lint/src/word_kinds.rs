@@ -1,9 +1,9 @@
 //! Classification of words: parameters, words for user space, and mistakes.
 
-use super::nearest::nearest;
+use super::nearest::{distance, nearest};
 use super::table::{Parameter, Parsing, TABLE, Value, key};
 use serde::Deserialize;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::LazyLock;
 use tailtrim_host::texts::read;
 use tailtrim_host::{KernelVersion, Word};
@@ -54,9 +54,9 @@ struct Others {
     foreign: Vec<Foreign>,
     /// Words that are believed to be parameters, and are near to others than those that are meant.
     believed: HashMap<String, String>,
-    /// Words that programs in user space look for in `/proc/cmdline`, or that init takes as arguments.
-    user_space: Vec<String>,
-    user_space_beginnings: Vec<String>,
+    /// Words of programs in user space, by program: they look for them in `/proc/cmdline`, or take them as arguments. `NAME*`
+    /// stands for all that begin so.
+    readers: BTreeMap<String, Vec<String>>,
     /// Variables of `sysctl` that a latency guide names.
     sysctls: Vec<String>,
 }
@@ -81,24 +81,41 @@ pub(super) fn classify(word: &Word, kernel: Option<KernelVersion>) -> WordKind {
     if let Some(dot) = name.find('.') {
         return dotted(name, &name[..dot]);
     }
-    if user_space(name) {
-        return WordKind::UserSpace;
-    }
     if name.starts_with("CONFIG_") {
         return WordKind::BuildOption;
     }
-    meant(name).map_or(WordKind::Unknown, WordKind::Near)
+    if user_space(name) {
+        return WordKind::UserSpace;
+    }
+    match meant(name) {
+        Some(near) if !is_variable(name) || distance(name, near) == 0 => WordKind::Near(near),
+        _ if is_variable(name) => WordKind::UserSpace,
+        _ => WordKind::Unknown,
+    }
 }
+
+/// Whether a name is in capitals, as variables of init's environment are and no parameter of the kernel is.
+fn is_variable(name: &str) -> bool {
+    name.starts_with(|sign: char| sign.is_ascii_uppercase())
+        && name
+            .chars()
+            .all(|sign| sign.is_ascii_uppercase() || sign.is_ascii_digit() || sign == '_')
+}
+
+/// Letters of a short name. Of the words that other programs read ([`Others::readers`]), 3 of 28 with at most so many letters are
+/// within a slip of some parameter (lvm of evm), and none of 193 longer ones.
+const SHORT: usize = 4;
 
 /// Names known in depth are meant rather than others as near.
 fn meant(name: &str) -> Option<&'static str> {
     if let Some(meant) = OTHERS.believed.get(&key(name)) {
         return Some(meant);
     }
-    // Of other architectures and old drivers, short names are near to anything.
+    // Short names are near to anything: only those that matter for latency are proposed.
+    let short = name.len() <= SHORT;
     let likely = |parameter: &&Parameter| match parameter.parsed {
-        Parsing::Documented => name.len() > 5,
-        parsed => parsed != Parsing::Elsewhere,
+        Parsing::Elsewhere => false,
+        _ => !short || parameter.value != Value::Unknown,
     };
     let names = TABLE.all().iter().filter(likely).map(|parameter| parameter.name);
     nearest(name, names)
@@ -140,9 +157,14 @@ fn of_another_module(name: &str) -> Option<&'static str> {
     found.map(|known| known.name)
 }
 
+/// Whether a program in user space reads such a word. No parameter of the kernel has a slash or a colon in its name, as
+/// questions of debconf and Plymouth have.
 fn user_space(name: &str) -> bool {
-    OTHERS.user_space.iter().any(|word| word == name)
-        || OTHERS.user_space_beginnings.iter().any(|beginning| name.starts_with(beginning))
+    let reads = |word: &String| match word.strip_suffix('*') {
+        Some(beginning) => name.starts_with(beginning),
+        None => word == name,
+    };
+    name.contains(['/', ':']) || OTHERS.readers.values().flatten().any(reads)
 }
 
 /// The word with the signs of the keyboard; `None` where it has no others.
@@ -179,9 +201,15 @@ mod tests {
             matches!(of("rcu_nocbs_poll"), WordKind::Swallowed(flag, Some("rcu_nocb_poll")) if flag.name == "rcu_nocbs")
         );
         assert!(matches!(of("kthread_cpus=0"), WordKind::Foreign(_)));
-        for legitimate in
-            ["systemd.cpu_affinity=0", "splash", "BOOT_IMAGE=/vmlinuz", "mydriver.debug=1", "-b"]
-        {
+        for legitimate in [
+            "systemd.cpu_affinity=0",
+            "splash",
+            "BOOT_IMAGE=/vmlinuz",
+            "mydriver.debug=1",
+            "-b",
+            "boot=live",
+            "lvm",
+        ] {
             assert_eq!(of(legitimate), WordKind::UserSpace, "{legitimate}");
         }
         assert_eq!(of("vm.swappiness=1"), WordKind::Sysctl("sysctl.vm.swappiness".to_owned()));
@@ -194,8 +222,10 @@ mod tests {
 
     #[test]
     fn no_word_that_is_legitimate_is_also_a_parameter_of_another_name() {
+        let is_parameter =
+            |word: &str| TABLE.find(word, None).is_some() || TABLE.swallows(word, None).is_some();
         let twice: Vec<_> =
-            OTHERS.user_space.iter().filter(|word| TABLE.swallows(word, None).is_some()).collect();
+            OTHERS.readers.values().flatten().filter(|word| is_parameter(word)).collect();
         assert_eq!(twice, Vec::<&String>::new());
     }
 }

@@ -178,6 +178,7 @@ fn words_against_each_other() {
             "default_hugepagesz=2M",
         ),
         ("hugepages=4 hugepagesz=1G", Kind::Contradiction, "hugepages=4"),
+        ("hugepagesz=4M hugepages=4", Kind::Contradiction, "hugepages=4"),
         ("hugepagesz=1G hugepages=4 hugepages=512", Kind::Contradiction, "hugepages=512"),
         ("hugepagesz=1G hugepages=4 hugepagesz=1G hugepages=2", Kind::Duplicate, "hugepagesz=1G"),
         ("nowatchdog nmi_watchdog=1", Kind::Contradiction, "nmi_watchdog=1"),
@@ -189,6 +190,24 @@ fn words_against_each_other() {
             report.findings.iter().any(|found| (found.kind, found.word.as_str()) == (kind, word));
         assert!(found, "{line}: {:#?}", report.findings);
     }
+}
+
+/// Their readers are programs of the initial file system, of installers and of appliances.
+#[test]
+fn words_that_other_programs_read_are_no_findings() {
+    let line = "BOOT_IMAGE=/vmlinuz lvm=vg0 rd.lvm.lv=vg/root systemd.unit=rescue.target boot=live dolvm iscsi_initiator=iqn \
+        auto-install/enable=true plymouth:debug cryptdevice=UUID=1:root alpine_dev=sda1 RUNLEVEL=3 ip=dhcp hostname=a";
+    assert_eq!(on(line, "6.1", "0-3").findings, []);
+}
+
+/// Three letters are within a slip of anything.
+#[test]
+fn a_short_name_is_proposed_only_where_it_matters_for_latency() {
+    for (line, kind) in [("evmm=1", Kind::UnknownWord), ("tcs=reliable", Kind::NearMiss)] {
+        assert_eq!(only(line, "6.1").map(|(kind, ..)| kind), Some(kind), "{line}");
+    }
+    let capitals = only("ISOLCPUS=1-3", "6.1").unwrap();
+    assert_eq!((capitals.0, capitals.2.as_str()), (Kind::NearMiss, "isolcpus=1-3"));
 }
 
 /// Words that do what they say on Linux 6.1 with eight CPUs, whichever of them stand together.

@@ -49,6 +49,16 @@ impl SlotCounts {
         Blocks { counts, chance: 0.0, length }.dependence()
     }
 
+    /// The millisecond since the beginning before which all events were, and in how many stretches they came: runs of slots
+    /// that follow each other. `None` without events.
+    #[must_use]
+    pub fn reach(&self) -> Option<(u64, u32)> {
+        let last = self.counts.iter().rposition(|&count| count > 0)?;
+        let begins = |at: usize| self.counts[at] > 0 && (at == 0 || self.counts[at - 1] == 0);
+        let stretches = (0..=last).filter(|&at| begins(at)).count();
+        Some(((last as u64 + 1) * self.width_ms, u32::try_from(stretches).unwrap_or(u32::MAX)))
+    }
+
     fn widen(&mut self, at_ms: u64) {
         while at_ms / self.width_ms >= MAX_SLOTS as u64 {
             self.counts = self.counts.chunks(2).map(|pair| pair.iter().sum()).collect();

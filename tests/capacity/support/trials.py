@@ -26,11 +26,14 @@ class Simulated:
     """A stand-in for :func:`tailtrim.laboratory.experiment.conduct`: a server of 1,000 packets/s.
 
     Before the run of the number ``breaks`` it is killed: with ``late`` when the run directory is
-    there, before anything is recorded of it.
+    there, before anything is recorded of it. Above ``cold_pps`` it loses three of
+    the first packets.
     """
 
-    def __init__(self, *, breaks: int | None = None, late: bool = False) -> None:
-        self.breaks, self.late = breaks, late
+    def __init__(
+        self, *, breaks: int | None = None, late: bool = False, cold_pps: int | None = None
+    ) -> None:
+        self.breaks, self.late, self.cold_pps = breaks, late, cold_pps
         self.invalid: tuple[str, ...] = ()
         self.failed: str | None = None
         self.ran: list[str] = []
@@ -75,7 +78,7 @@ class Simulated:
         left = [
             (at + round(late * 1e9), n)
             for (at, n), late in zip(sent, latency_s.tolist(), strict=True)
-            if np.isfinite(late)
+            if np.isfinite(late) and not (pps > (self.cold_pps or pps) and n in {1, 3, 5})
         ]
         ends = experiment.path.parent / "ingress.pcap", experiment.path.parent / "egress.pcap"
         for path, frames in zip(ends, (sent, sorted(left)), strict=True):

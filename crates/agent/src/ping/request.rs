@@ -288,7 +288,14 @@ fn resolve(text: &str, port: u16) -> Result<Vec<SocketAddr>, Failure> {
     if let Ok(address) = text.parse::<SocketAddr>() {
         return Ok(vec![address]);
     }
-    // One colon: a name and a port. More: an IPv6 address with a scope.
+    // An address of a link has a zone (RFC 4007): [fe80::1%eth0]:862, or fe80::1%eth0.
+    if let Some((address, port)) = text.strip_prefix('[').and_then(|rest| rest.rsplit_once("]:"))
+        && let Ok(port) = port.parse::<u16>()
+        && address.contains('%')
+    {
+        return resolve(address, port);
+    }
+    // One colon: a name and a port. More: an IPv6 address with a zone.
     let found = match text.rsplit_once(':') {
         Some((name, port)) if !name.contains(':') => match port.parse::<u16>() {
             Ok(port) => (name, port).to_socket_addrs(),

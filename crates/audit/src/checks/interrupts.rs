@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::counters::Counters;
+use crate::irqbalance::{Banned, By};
 use std::collections::BTreeMap;
 
 pub(super) const CHECKS: Topic = Topic {
@@ -135,30 +136,26 @@ fn irqbalance(f: &Facts<'_>) -> Answer {
     if !f.runs("irqbalance")? {
         return ok(Seen, "irqbalance does not run");
     }
-    let mut banned = Cpus::none();
-    for path in ["/etc/default/irqbalance", "/etc/sysconfig/irqbalance"] {
-        let Some(text) = f.optional(path)? else { continue };
-        for line in text.lines().filter(|line| !line.trim_start().starts_with('#')) {
-            let Some((key, value)) = line.split_once('=') else { continue };
-            let value = value.trim().trim_matches('"');
-            let cpus = match key.trim() {
-                "IRQBALANCE_BANNED_CPULIST" => value.parse().ok(),
-                "IRQBALANCE_BANNED_CPUS" => Cpus::from_mask(value).ok(),
-                _ => None,
-            };
-            banned = banned.union(&cpus.unwrap_or_default());
+    let Banned { cpus, by, unmoved } = Banned::read(f)?;
+    let cpus_told = if cpus.is_empty() { "no CPU".to_owned() } else { format!("CPUs {cpus}") };
+    let how = match &by {
+        By::Itself => {
+            format!("leaves out {cpus_told}: what is isolated or without ticks at its start")
         }
-    }
-    let good = !f.iso().is_empty() && f.iso().is_subset(&banned);
-    let said = match (good, banned.is_empty()) {
-        (true, _) => format!("irqbalance runs, CPUs {banned} are banned"),
-        (false, true) => {
-            "irqbalance runs, no CPU is banned: it skips only what is isolated at its start"
-                .to_owned()
+        By::Variable { name, value, mistaken: true } => format!(
+            "takes {name}={value} up to a mistake and leaves out {cpus_told}; isolated CPUs it does not look for then"
+        ),
+        By::Variable { name, value, .. } => {
+            format!("leaves out {cpus_told} ({name}={value}), and no isolated CPUs beside")
         }
-        (false, false) => format!("irqbalance runs, only CPUs {banned} are banned"),
     };
-    judge(Seen, good, Fail, said)
+    let left = if unmoved.is_empty() {
+        String::new()
+    } else {
+        format!("; it does not move interrupts of {}", unmoved.join(", "))
+    };
+    let good = !f.iso().is_empty() && f.iso().is_subset(&cpus);
+    judge(Seen, good, Fail, format!("irqbalance runs and {how}{left}"))
 }
 
 fn threads(f: &Facts<'_>) -> Answer {

@@ -72,12 +72,22 @@ fn huge_pages(f: &Facts<'_>) -> Answer {
     };
     let without: Vec<&String> = wanted.iter().filter(|node| !there(Some(node))).collect();
     let good = without.is_empty() && there(None);
+    let pools: Vec<String> =
+        all.iter().filter(|(_, count)| at_least(1)(count)).filter_map(pool).collect();
     let said = match (good, without.first()) {
-        (true, _) => "huge pages are reserved where they are needed".to_owned(),
+        (true, _) => format!("reserved: {}", pools.join(", ")),
         (false, Some(node)) => format!("node {node}, where the interface is, has none"),
         (false, None) => "none are reserved".to_owned(),
     };
     judge(Set, good, Warn, said)
+}
+
+/// Pages of a node, from the path of the file and its content.
+fn pool((path, count): &(String, String)) -> Option<String> {
+    let node = path.split('/').find(|name| name.starts_with("node") && name.len() > 4)?;
+    let kib = path.split('/').nth(7)?.strip_prefix("hugepages-")?.strip_suffix("kB")?;
+    let mib = kib.parse::<u64>().ok()? >> 10;
+    Some(format!("{count} of {mib} MiB on node {}", &node[4..]))
 }
 
 fn hugetlbfs(f: &Facts<'_>) -> Answer {

@@ -84,22 +84,48 @@ fn tuners(f: &Facts<'_>) -> Answer {
     judge(Seen, others.is_empty(), Warn, said)
 }
 
+/// Groups as deep as those of a container in a pod: kubepods.slice/…-besteffort.slice/…-pod.slice/….scope.
+const LIMITS: [&str; 4] = [
+    "/sys/fs/cgroup/*/cpu.max",
+    "/sys/fs/cgroup/*/*/cpu.max",
+    "/sys/fs/cgroup/*/*/*/cpu.max",
+    "/sys/fs/cgroup/*/*/*/*/cpu.max",
+];
+
+/// A quota stops a group also where its average is below: what counts is whether it was stopped.
 fn quotas(f: &Facts<'_>) -> Answer {
-    let mut groups = f.glob("/sys/fs/cgroup/*/cpu.max")?;
-    groups.extend(f.glob("/sys/fs/cgroup/*/*/cpu.max")?);
+    let mut groups = Vec::new();
+    for pattern in LIMITS {
+        groups.extend(f.glob(pattern)?);
+    }
     if groups.is_empty() {
         return not_applicable("no group has a quota file (cgroup v2 with the cpu controller)");
     }
-    let limited: Vec<String> = groups
-        .iter()
-        .filter(|(_, text)| !text.starts_with("max"))
-        .map(|(path, text)| {
-            format!(
-                "{}: {text}",
-                path.trim_start_matches("/sys/fs/cgroup/").trim_end_matches("/cpu.max")
-            )
-        })
-        .collect();
+    let (mut limited, mut stopped) = (Vec::new(), Vec::new());
+    for (path, quota) in groups.iter().filter(|(_, text)| !text.starts_with("max")) {
+        let group = path.trim_end_matches("/cpu.max");
+        let name = group.trim_start_matches("/sys/fs/cgroup/");
+        limited.push(format!("{name}: {quota}"));
+        let Ok((before, after)) = f.before_and_after(&format!("{group}/cpu.stat")) else {
+            continue;
+        };
+        let grown = |key| {
+            let count = |text: &str| {
+                let line = text.lines().find_map(|line| line.strip_prefix(key))?;
+                line.trim().parse::<u64>().ok()
+            };
+            count(&after)
+                .zip(count(&before))
+                .map_or(0, |(after, before)| after.saturating_sub(before))
+        };
+        let (times, us) = (grown("nr_throttled "), grown("throttled_usec "));
+        if times > 0 {
+            stopped.push(format!("{name} ({quota}) {times} times, {us} µs in all"));
+        }
+    }
+    if !stopped.is_empty() {
+        return judge(Seen, false, Fail, format!("stopped while watched: {}", few(&stopped)));
+    }
     none_of(Set, &limited, Warn, format!("none of {} groups is limited", groups.len()))
 }
 

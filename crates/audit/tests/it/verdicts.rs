@@ -239,3 +239,48 @@ fn the_reference_machine() {
     assert_eq!(report.guest, Some(true));
     assert_eq!(report.counts().total(), audit::all().count());
 }
+
+fn said(host: &str, id: &str) -> (CheckStatus, String) {
+    let report = report(&changed(host), wish("2-3", Workload::Poll));
+    let found = report.answer(id).unwrap();
+    (found.verdict, found.said.clone())
+}
+
+/// As irqbalance 1.9.2 reads them: see the table in the crate's irqbalance.rs.
+#[test]
+fn irqbalance_leaves_out_isolated_cpus_unless_others_are_banned() {
+    let isolated = "/sys/devices/system/cpu/isolated: 2-3\n";
+    let file = |setting: &str| format!("{isolated}/etc/default/irqbalance: {setting}\n");
+    let (status, said_of_it) = said(isolated, "IRQ-006");
+    assert_eq!(status, Good, "{said_of_it}");
+    for (setting, status, words) in [
+        ("IRQBALANCE_BANNED_CPULIST=\"2-3\"", Good, "CPUs 2-3"),
+        ("IRQBALANCE_BANNED_CPULIST=", Good, "what is isolated"),
+        ("#IRQBALANCE_BANNED_CPULIST=0", Good, "what is isolated"),
+        ("IRQBALANCE_BANNED_CPULIST=3-2", Fail, "up to a mistake and leaves out no CPU"),
+        ("IRQBALANCE_BANNED_CPULIST=-", Fail, "up to a mistake"),
+        ("IRQBALANCE_BANNED_CPULIST=2", Fail, "no isolated CPUs beside"),
+        ("IRQBALANCE_ARGS=--banirq=30", Good, "does not move interrupts of --banirq=30"),
+    ] {
+        let found = said(&file(setting), "IRQ-006");
+        assert!(found.0 == status && found.1.contains(words), "{setting}: {found:?}");
+    }
+}
+
+/// A busy thread on its own CPU is stopped by a quota of one whole CPU as soon as its group does anything beside.
+#[test]
+fn a_quota_that_stops_its_group_fails_at_any_depth() {
+    let group = "/sys/fs/cgroup/kubepods.slice/burstable.slice/pod1.slice/cri-1.scope";
+    let limited = format!("{group}/cpu.max: 100000 100000\n");
+    assert_eq!(said(&limited, "SVC-005").0, Warn);
+    let counts = |place: &str, times: u32, us: u32| {
+        format!(
+            "/tailtrim/observation/{place}{group}/cpu.stat <<\nnr_periods 9\nnr_throttled {times}\nthrottled_usec {us}\n>>\n"
+        )
+    };
+    let watched = "/tailtrim/observation/milliseconds: 1000\n";
+    let stopped = limited + watched + &counts("before", 7, 900) + &counts("after", 9, 1_900);
+    let (status, words) = said(&stopped, "SVC-005");
+    assert_eq!(status, Fail);
+    assert!(words.contains("cri-1.scope (100000 100000) 2 times, 1000 µs in all"), "{words}");
+}

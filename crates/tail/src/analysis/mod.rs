@@ -10,6 +10,7 @@ mod findings;
 mod gaps;
 mod latencies;
 mod ledger;
+mod lost_at_start;
 mod merging;
 mod numbering;
 mod ongoing;

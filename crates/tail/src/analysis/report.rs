@@ -6,6 +6,7 @@ use super::warnings::warnings;
 use super::{Options, WorstPacket};
 use crate::summary::{self, Quantile, Summary};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use tailtrim_stats::{
     Band, Bounds, Dependence, Histogram, Probability, Ranked, Spread, Undelivered, decades, runs,
     samples_needed,
@@ -119,12 +120,16 @@ fn bursts(run: &Findings, latencies: &Ranked, undelivered: u64) -> Dependence {
     if latencies.count() == 0 {
         return Dependence::NONE;
     }
+    run.undelivered.dependence(latencies.count() + undelivered, counted_ms(run))
+}
+
+/// Milliseconds since the first ingress stamp in which packets count.
+pub(super) fn counted_ms(run: &Findings) -> Range<u64> {
     let from_ns = run.latencies.trimmed_until_ns().unwrap_or(i64::MIN);
     let tap = &run.taps.ingress;
     let (first_ns, last_ns) = (tap.first_ns.unwrap_or(0), tap.last_ns.unwrap_or(0));
     let at_ms = |stamp_ns| u64::try_from(millisecond(stamp_ns, first_ns)).unwrap_or(0);
-    let times = at_ms(from_ns)..at_ms(last_ns) + 1;
-    run.undelivered.dependence(latencies.count() + undelivered, times)
+    at_ms(from_ns)..at_ms(last_ns) + 1
 }
 
 /// Takes quantiles with their intervals, where undelivered packets lie above all samples.

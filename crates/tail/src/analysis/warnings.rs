@@ -2,6 +2,7 @@
 
 use super::Options;
 use super::findings::Findings;
+use super::lost_at_start;
 use super::outcomes::TOGETHER_NS;
 use crate::clock::{ClockFit, faults::faults, stamps, told, words::size};
 use crate::matching::Window;
@@ -30,6 +31,7 @@ pub(super) fn warnings(run: &Findings, options: &Options, latencies: &Ranked) ->
     warnings.add_in_order(run, options);
     warnings.add_without_samples(run);
     warnings.add_ends(run);
+    warnings.0.extend(lost_at_start::warning(run));
     warnings.add_phases(run);
     warnings.add_rounded(run);
     // Packets that are taken for others say nothing of the clocks.

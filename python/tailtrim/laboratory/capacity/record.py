@@ -105,6 +105,7 @@ def _told(seen: TrialResult | None) -> dict[str, Any]:
         "invalid": seen.invalid,
         "sent_share": seen.sent_share,
         "own_pps": seen.own_pps,
+        "cold": seen.cold,
         "counts": {name: asdict(count) for name, count in seen.counts.items()},
     }
 
@@ -121,6 +122,7 @@ def _trial(data: dict[str, Any]) -> tuple[Trial, TrialResult | None]:
         invalid=data["invalid"],
         sent_share=data["sent_share"],
         own_pps=data.get("own_pps"),
+        cold=data.get("cold", False),
     )
 
 

@@ -76,7 +76,7 @@ class TrialResult:
     ``invalid`` says why it shows the generator or the taps rather than the device, ``sent_share``
     which share of the load the generator reached. ``counts`` has :data:`LOST` and each condition
     of a promise. ``own_pps`` is what the device is able to forward by its own count of the time
-    that packets took it, if it counts that.
+    that packets took it, if it counts that. ``cold`` says that packets were lost at the start only.
     """
 
     trial: Trial
@@ -85,6 +85,7 @@ class TrialResult:
     invalid: str | None = None
     sent_share: float = 1.0
     own_pps: float | None = None
+    cold: bool = False
 
 
 class TrialListener(Listener):

@@ -77,7 +77,8 @@ def trial_result(  # noqa: PLR0913 - what a run has
     if invalid is None and any(one.known < _KNOWN * one.packets for one in counts.values()):
         most = max(one.unknown / one.packets for one in counts.values())
         invalid = f"the generator was late: of {100 * most:.0f} % of the packets nothing is known"
-    return TrialResult(trial, took_s, counts, invalid, share, _own_pps(run))
+    cold = any(one.code == "lost_at_start" for one in run.summary.warnings)
+    return TrialResult(trial, took_s, counts, invalid, share, _own_pps(run), cold)
 
 
 def _lateness(limits: Limits, generator: dict[str, Any]) -> set[str]:

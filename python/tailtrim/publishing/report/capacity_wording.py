@@ -114,6 +114,11 @@ def _notes(capacity: Capacity, one: GoalResult) -> Iterator[str]:
             " bad packets come in clusters, so that few tell little, or the load was a bound until"
             " it was measured again at the end."
         )
+    if one.upper is not None and one.upper.cold:
+        yield (
+            f"{one.goal}: at the upper bound, packets were lost at the start of each trial only: it"
+            " is the bound of a cold device. A longer skip_s in the plan leaves the start out."
+        )
     for bound, which in ((one.lower, "lower"), (one.upper, "upper")):
         if bound is not None and not bound.verified:
             load = f"{unit.text(bound.load)} {unit.name}"

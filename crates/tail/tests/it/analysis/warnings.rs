@@ -197,3 +197,26 @@ fn matching_in_order_across_a_packet_without_a_stamp_is_refused() {
     assert!(told.invalidates, "{told:?}");
     assert!(says(&told.text, &["300 packets entered and 299 left", "unstamped"]), "{told:?}");
 }
+
+/// A device that is cold, one that loses at any time, and a tap that begins late.
+#[test]
+fn losses_at_the_start_only_are_told() {
+    let (ingress, egress) = steady(10_000);
+    let without = |lost: &dyn Fn(usize) -> bool| {
+        let left: Vec<_> =
+            egress.iter().enumerate().filter(|(at, _)| !lost(*at)).map(|(_, one)| *one).collect();
+        let warnings = run(&pcap(&ingress), &pcap(&left), &options()).summary.warnings;
+        warnings.into_iter().find(|one| one.code == "lost_at_start")
+    };
+    let told = without(&|at| at > 0 && at < 900 && at.is_multiple_of(30)).unwrap();
+    assert!(
+        says(&told.text, &["all 29 packets", "the first 88 ms of 1.0 s", "--skip 88ms"]),
+        "{told:?}"
+    );
+    for lost in
+        [&|at: usize| at > 0 && at.is_multiple_of(300), &|at| at > 400 && at < 430, &|at| at < 600]
+            as [&dyn Fn(usize) -> bool; 3]
+    {
+        assert_eq!(without(lost), None);
+    }
+}
