@@ -83,7 +83,7 @@ def _code(found: re.Match[str]) -> str:
 def say(text: object, *, err: bool = False) -> None:
     """Print text to standard output, or to standard error. Nothing else prints text."""
     told = escaped(str(text))
-    # What goes to standard error is for people.
+    # Standard error is for people.
     print(
         _folded(told, sys.stderr) if err else told,
         file=sys.stderr if err else sys.stdout,
