@@ -119,13 +119,13 @@ fn name_of(number: u32) -> Option<&'static str> {
 }
 
 /// The content that these first bytes show, and the content that was expected, with what helps.
-pub(super) fn what_else(window: &[u8]) -> (String, String) {
-    let known = FORMATS.iter().find(|(magic, ..)| window.starts_with(magic));
+pub(super) fn what_else(first: &[u8]) -> (String, String) {
+    let known = FORMATS.iter().find(|(magic, ..)| first.starts_with(magic));
     if let Some((_, what, help)) = known {
         return ((*what).to_owned(), format!("pcap, pcapng, ERF or mscap: {help}"));
     }
     let text = |byte: &u8| byte.is_ascii_graphic() || byte.is_ascii_whitespace();
-    if window.iter().take(64).all(text) {
+    if first.iter().all(text) {
         return (
             "text".to_owned(),
             format!(
@@ -133,7 +133,7 @@ pub(super) fn what_else(window: &[u8]) -> (String, String) {
             ),
         );
     }
-    let magic: Vec<String> = window.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+    let magic: Vec<String> = first.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
     (
         format!("magic number {}", magic.join(" ")),
         "a pcap (a1b2c3d4, a1b23c4d or a1b2cd34, either byte order), pcapng (0a0d0d0a), zstd or gzip magic number, ERF \

@@ -62,7 +62,8 @@ impl Decoder {
         };
         let order = if header[0] == 0xa1 { ByteOrder::Big } else { ByteOrder::Little };
         let Some((resolution_ns, header_len)) = units(order.word(header, 0)) else {
-            let (found, expected) = what_else(window);
+            // As many bytes as there are however the capture arrives.
+            let (found, expected) = what_else(header);
             return Err(damage(found, &expected));
         };
         let resolution_ns = if stamps == StampSource::Nanoseconds { 1 } else { resolution_ns };

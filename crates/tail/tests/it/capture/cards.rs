@@ -129,7 +129,7 @@ fn file_headers_of_other_versions() {
 
 #[test]
 fn captures_of_other_programs_are_named_with_what_helps() {
-    let cases: [(&[u8], &str, &str); 8] = [
+    let cases: [(&[u8], &str, &str); 9] = [
         (b"snoop\0\0\0\0\0\0\x02\0\0\0\x04", "a snoop capture", "editcap -F nsecpcap IN OUT"),
         (b"btsnoop\0\0\0\0\x01\0\0\x03\xea", "Bluetooth", "network interface"),
         (b"GMBU\x01\x02\x03\x04", "Network Monitor", "editcap"),
@@ -138,6 +138,8 @@ fn captures_of_other_programs_are_named_with_what_helps() {
         (b"PK\x03\x04\x14\0\0\0", "a zip archive", "unzip"),
         (b"version https://git-lfs.github.com/spec/v1", "Git LFS", "git lfs pull"),
         (b"12:00:00.000000 IP 10.0.0.1 > 10.0.0.2: UDP", "text", "tcpdump -w"),
+        // Found by fuzzing: named otherwise where its bytes arrived one by one.
+        (b"12:00:00.000000 IP 10.0.0.1\0", "text", "tcpdump -w"),
     ];
     for (start, found, help) in cases {
         let mut bytes = start.to_vec();
