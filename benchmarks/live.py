@@ -108,7 +108,7 @@ def senders(folder: Path) -> dict[str, Start]:
             load = ["--rate", "20Mpps" if rate is None else f"{rate:.0f}"]
             load += ["--dst-mac", at.sink.mac]
             port = f"{kind}{at.send.name}"
-            return [program(), "generate", "--port", port, *load, "--cpu", "1"]
+            return [program(), "generate", "--interface", port, *load, "--cpu", "1"]
 
         return start
 
@@ -295,8 +295,8 @@ def capturing(name: str, start: StartTap, turn: int, folder: Path) -> Row:
                 stderr=subprocess.DEVNULL,
             )
             time.sleep(1)
-            load = ["--rate", str(rate), "--stop-after", f"{CAPTURE_S}s"]
-            load += ["--port", testbed.send.name, "--dst-mac", testbed.sink.mac]
+            load = ["--rate", str(rate), "--duration", f"{CAPTURE_S}s"]
+            load += ["--interface", testbed.send.name, "--dst-mac", testbed.sink.mac]
             # Two senders: one is not enough to overload a tap.
             generator = [program(), "generate", *load, "--cpu", "0,1"]
             ended = subprocess.run(

@@ -66,7 +66,7 @@ class Programs:
 
     def ours(self, *options: str) -> list[str]:
         """Return the command of ours."""
-        fixed = ["--stop-after", self.seconds, "--json"]
+        fixed = ["--duration", self.seconds, "--json"]
         return [self.agent, "noise", "--cpus", self.cpu, *fixed, *options]
 
     def oslat(self, *options: str) -> list[str]:

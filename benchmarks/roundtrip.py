@@ -225,10 +225,10 @@ def climb(
 
 def offer(node: Namespace, rate: int) -> tuple[float, float, float]:
     """Have the generator ask; return requests and replies a second, and the share answered."""
-    load = ["--rate", str(rate), "--stop-after", f"{STEP_S}s", "--dst-mac", MACS[1]]
+    load = ["--rate", str(rate), "--duration", f"{STEP_S}s", "--dst-mac", MACS[1]]
     to = ["--src-ip", NEAR, "--dst-ip", FAR, "--dst-port", str(peers.ECHO)]
     own = ["--cpu", str(peers.CLIENT_CPU)]
-    asked = [program(), "generate", "--port", ASKS, *load, *to, *own]
+    asked = [program(), "generate", "--interface", ASKS, *load, *to, *own]
     before = received(node)
     output = node.run("setsid", "--wait", "sh", "-c", peers.FIRST, "sh", *asked)
     ended = last = time.monotonic()

@@ -91,7 +91,7 @@ class Client:
 
 def ours(name: str, *words: str) -> Reflector:
     """Return a mode of ours."""
-    fixed = ["--echo", str(ECHO), "--rate", "0", "--interface", ANSWERS, "--address", FAR]
+    fixed = ["--echo", str(ECHO), "--limit", "0", "--interface", ANSWERS, "--address", FAR]
     pinned = ["--cpu", str(REFLECTOR_CPU)]
     return Reflector(name, [program(), "reflect", *fixed, *pinned, *words])
 
@@ -126,11 +126,11 @@ def clients() -> list[Client]:
 def our_client(name: str, reflector: Reflector, level: str) -> Client:
     """Return ours at a level: with stamps of nothing, of replies or of both ways."""
     icmp = reflector.command is None
-    where = ["-p", "icmp"] if icmp else ["--port", str(ECHO)]
+    where = ["-p", "icmp"] if icmp else ["--dst-port", str(ECHO)]
 
     def command(rate: int, seconds: float, folder: Path) -> list[str]:
-        how = ["--rate", f"{rate}pps", "-n", f"{seconds}s", "--timeout", "0.5", "--spin"]
-        kept = ["--level", level, "--log", str(folder), "--json", "--cpu", str(CLIENT_CPU)]
+        how = ["--rate", f"{rate}pps", "--duration", f"{seconds}s", "--timeout", "0.5", "--spin"]
+        kept = ["--stamps", level, "--log", str(folder), "--json", "--cpu", str(CLIENT_CPU)]
         return [program(), "ping", FAR, *where, *how, *kept]
 
     def read(_: str, folder: Path) -> Trips:

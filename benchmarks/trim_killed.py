@@ -114,7 +114,7 @@ def _killed(folder: Path, moment_s: float, *, resume: bool) -> tuple[str, list[s
     """
     before, mark = World.seen(), uuid.uuid4().hex
     (folder / "plan.yml").write_text(_PLAN.format(host=socket.gethostname()), "utf-8")
-    search = ["trim", "plan.yml", "--out", "out", "--budget", _BUDGET]
+    search = ["trim", "plan.yml", "--out", "out", "--duration", _BUDGET]
     environment = os.environ | {_MARK: mark}
     with subprocess.Popen(
         [str(_PROGRAMS / "tailtrim"), *search],

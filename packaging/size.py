@@ -17,7 +17,7 @@ SHORT_LINES = 60
 COMMANDS = {
     "import tailtrim": ["-c", "import tailtrim"],
     "read an experiment": ["-c", "import tailtrim.results.experiments"],
-    "tailtrim run demo --check": ["-m", "tailtrim.cli", "run", "demo", "--check"],
+    "tailtrim run demo --dry-run": ["-m", "tailtrim.cli", "run", "demo", "--dry-run"],
 }
 _TESTS = re.compile(r"/tests/|tests\.rs$")
 _MODULE = re.compile(r"^import time:.*\| *(tailtrim[\w.]*)$", re.MULTILINE)

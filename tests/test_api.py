@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pydoc
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -55,6 +56,31 @@ def test_quantiles_are_nearest_rank(testpmd: tuple[Path, Path]) -> None:
         numerator, denominator = int(quantile.p.replace("0.", "")), 10 ** (len(quantile.p) - 2)
         rank = -(-numerator * len(ordered) // denominator)
         assert quantile.value == ordered[rank - 1]
+
+
+def test_values_are_given_as_people_write_them(testpmd: tuple[Path, Path]) -> None:
+    analysis = tailtrim.analyze(*testpmd, confidence=0.99, quantiles=0.9995, masks="tos")
+    assert analysis.summary.latency_ns.confidence == "0.99"
+    assert analysis.summary.signature.masks == ("tos",)
+    told = analysis.quantile("99.9 %")
+    assert told == analysis.quantile(0.999) == analysis.quantile("p99.9") == analysis.quantile(99.9)
+    assert told.p == "0.999"
+    assert analysis.quantile("99.95%").p == "0.9995"
+    with pytest.raises(ValueError, match=r'0\.1234 was not computed, .*quantiles="0\.1234"'):
+        analysis.quantile(0.1234)
+
+
+def test_results_are_named_in_a_line(testpmd: tuple[Path, Path], tmp_path: Path) -> None:
+    analysis = tailtrim.analyze(*testpmd, out=tmp_path / "run")
+    run = tailtrim.RunDirectory(tmp_path / "run")
+    compared = tailtrim.compare(run.path, run.path)
+    for result in (analysis, analysis.summary, run, compared, tailtrim.explain(run)):
+        assert len(repr(result)) < 200
+
+
+def test_functions_are_functions() -> None:
+    for function in (tailtrim.analyze, tailtrim.compare, tailtrim.explain):
+        assert pydoc.render_doc(function).startswith("Python Library Documentation: function")
 
 
 def test_unknown_mask(testpmd: tuple[Path, Path]) -> None:

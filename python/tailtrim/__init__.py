@@ -56,11 +56,10 @@ _PLACES = {
     "Summary": "tailtrim.results",
     "TailtrimError": "tailtrim.errors",
     "analyze": "tailtrim.analysis",
+    "compare": "tailtrim.analysis.compare",
+    "explain": "tailtrim.analysis.explain",
     "run": "tailtrim.publishing.notebook",
 }
-#: Packages that are called as their function of the same name: importing a part of one makes the
-#: name that of the package, whatever it was before.
-_CALLED = ("compare", "explain")
 
 
 def _html(result: Tabular) -> str:
@@ -80,8 +79,6 @@ def __getattr__(name: str) -> object:
     elif name in _PLACES:
         place, _, other_name = _PLACES[name].partition(":")
         value = getattr(import_module(place), other_name or name)
-    elif name in _CALLED:
-        value = import_module(f"tailtrim.analysis.{name}")
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = value

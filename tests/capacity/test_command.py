@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 @pytest.mark.parametrize(
     ("options", "facts"),
     [
-        (["--slo", "mean < 5us"], ("'mean < 5us'", "share of packets")),
-        (["--slo", "p99.9 < 5"], ("limit '5'", "50us")),
+        (["--assert", "mean < 5us"], ("'mean < 5us'", "share of packets")),
+        (["--assert", "p99.9 < 5"], ("limit '5'", "50us")),
         (["--width", "wide"], ("width 'wide'", "2%", "0.02")),
-        (["--budget", "10x"], ("budget '10x'", "90s", "20min", "2h")),
-        (["--budget", "0min"], ("budget '0min'", "more than 0")),
-        (["--budget", "5s"], ("NDR: ", "within 5 s")),
+        (["--duration", "10x"], ("duration '10x'", "90s", "20min", "2h")),
+        (["--duration", "0min"], ("duration '0min'", "more than 0")),
+        (["--duration", "5s"], ("NDR: ", "within 5 s")),
         (["--search", "size"], ("--search 'size'", "load or burst")),
     ],
 )

@@ -110,4 +110,5 @@ def test_what_the_budget_cannot_decide_is_refused_with_what_it_takes(tmp_path: P
     with pytest.raises(PlanError, match=r"p99\.999 < 1ms: .*300 s") as error:
         refuse_undecidable(asked.search)
     assert "budget" in error.value.__notes__[0]
+    assert "width" not in error.value.__notes__[0]
     refuse_undecidable(of(tmp_path, slo="p99 < 1ms", budget_s=300).search)

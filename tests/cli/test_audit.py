@@ -17,7 +17,7 @@ def audit(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_this_host_is_audited() -> None:
-    done = audit("--observe", "100ms", "--format", "json")
+    done = audit("--duration", "100ms", "--format", "json")
     assert done.returncode in {0, 1}, done.stderr
     report = json.loads(done.stdout)
     counts = report["counts"]
@@ -31,3 +31,9 @@ def test_this_host_is_audited() -> None:
 def test_exit_codes_are_the_agents(tmp_path: Path) -> None:
     assert audit("--only", "NONE").returncode == 2
     assert audit("--root", str(tmp_path)).returncode == 3
+
+
+def test_an_interface_that_is_not_there_is_refused() -> None:
+    done = audit("--interface", "lo,nowhere0")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: no interface nowhere0 on this host, which has ")

@@ -129,6 +129,13 @@ def test_an_objective_decides_the_exit_code(testpmd: tuple[Path, Path], tmp_path
     assert "'p99 > 1s' is not" in wrong.stderr
 
 
+@pytest.mark.parametrize("command", ["analyze", "compare", "report", "ping"])
+def test_promises_are_listed_without_captures(command: str) -> None:
+    result = tailtrim(command, "--assert", "list")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "urllc-1ms" in result.stdout
+
+
 def test_percentiles_are_read_as_people_write_them(testpmd: tuple[Path, Path]) -> None:
     for text in ("99.95", "p99.95", "99.95%", "0.9995"):
         result = tailtrim("analyze", *testpmd, "--json", "--quantile", text)
@@ -186,7 +193,7 @@ def test_the_former_name_of_skip_works_with_a_note(testpmd: tuple[Path, Path]) -
     ingress, egress = map(str, testpmd)
     former = tailtrim("analyze", ingress, egress, "--trim", "100ms", "--json")
     skipped = tailtrim("analyze", ingress, egress, "--skip", "100ms", "--json")
-    assert former.stderr == "note: --trim TIME is called --skip TIME now\n"
+    assert former.stderr == "note: --trim is called --skip now\n"
     assert (former.stdout, skipped.stderr) == (skipped.stdout, "")
 
 
@@ -208,11 +215,11 @@ def test_out_report_and_convert(tmp_path: Path, testpmd: tuple[Path, Path]) -> N
     assert page.returncode == 0
     assert (run / "report" / "report.html").is_file()
     for form in ("hgrm", "hlog", "csv"):
-        converted = tailtrim("convert", run, "--to", form, "--out", tmp_path / form)
+        converted = tailtrim("convert", run, "--format", form, "--out", tmp_path / form)
         assert converted.returncode == 0
         assert converted.stdout.splitlines()
         assert all(Path(line).is_file() for line in converted.stdout.splitlines())
-    no_ping = tailtrim("convert", run, "--to", "hpct")
+    no_ping = tailtrim("convert", run, "--format", "hpct")
     assert no_ping.returncode == 2
     assert no_ping.stderr.splitlines()[-1].startswith("hint: tailtrim ping --out DIR")
 

@@ -48,6 +48,7 @@ def offered(*words: str) -> list[str]:
         (("tailtrim", "tune", "plan", "--prof"), ["--profile"]),
         (("tailtrim", "tune", "plan", "--profile", "nfv-"), ["nfv-host", "nfv-guest"]),
         (("tailtrim", "ping", "--o"), ["--out"]),
+        (("tailtrim", "ping", "--ass"), ["--assert"]),
     ],
 )
 def test_options_of_all_commands_are_completed(words: tuple[str, ...], expected: list[str]) -> None:

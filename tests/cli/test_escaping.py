@@ -74,7 +74,7 @@ def shows_only(written: str) -> str:
         ("report", HOSTILE),
         ("explain", HOSTILE),
         ("compare", HOSTILE, HOSTILE),
-        ("convert", HOSTILE, "--to", "hgrm"),
+        ("convert", HOSTILE, "--format", "hgrm"),
         ("analyze", HOSTILE, HOSTILE),
         ("decode", HOSTILE, "--out", "decoded"),
         ("load", HOSTILE),
@@ -135,10 +135,16 @@ def test_values_of_a_plan(tmp_path: Path) -> None:
             }
         )
     )
-    told = shows_only(on_terminal("run", plan, "--check"))
-    runs = [line for line in told.splitlines() if not line.startswith("note: ")]
+    told = shows_only(on_terminal("run", plan, "--dry-run"))
+    runs = [line for line in told.splitlines() if line.startswith("run-")]
     assert len(runs) == 2
     assert f"what={SHOWN}" in runs[0]
+
+
+def test_lines_for_people_have_120_columns(run: Path) -> None:
+    told = shows_only(on_terminal("explain", run)).splitlines()
+    assert "without a trace of the host" in " ".join(" ".join(told).split())
+    assert max(map(len, told)) <= 120
 
 
 def test_data_in_tables_is_no_markup() -> None:

@@ -32,9 +32,12 @@ def test_every_command_has_one_line_that_is_not_cut() -> None:
         assert f"  {name.ljust(widest)}  {entry.summary}\n" in told
     groups = [line for line in told.splitlines() if line.endswith(":") and line[0] != " "]
     assert groups == [
-        *("Options:", "Measure:", "Analyse:", "Explain:", "Host:", "Round trips:", "Data:"),
-        *("Publish:", "Plug-ins:"),
+        *("Options:", "Start here:", "Measure:", "Explain:", "Host:", "Data:", "Laboratory:"),
+        "Plug-ins:",
     ]
+    first = told.partition("Start here:\n")[2].split("\n\n")[0]
+    names = [line.split()[0] for line in first.splitlines()]
+    assert names == ["analyze", "run", "report", "explain", "compare", "doctor"]
     assert f"  {'pos'.ljust(widest)}  Run an experiment folder of pos as it is\n" in told
 
 
@@ -54,6 +57,16 @@ def test_a_command_of_the_agent_says_tailtrim(name: str) -> None:
     assert result.returncode == 0
     assert f"Usage: tailtrim {name}" in result.stdout
     assert "tailtrim-agent" not in result.stdout
+
+
+@pytest.mark.parametrize("words", [("tailtrim", "run"), ("tailtrim-agent", "tune", "apply")])
+def test_a_reader_of_the_help_may_go(words: tuple[str, ...]) -> None:
+    ours, theirs = os.pipe()
+    os.close(ours)
+    command = [str(BIN / words[0]), *words[1:], "--help"]
+    result = subprocess.run(command, check=False, stdout=theirs, stderr=subprocess.PIPE)
+    os.close(theirs)
+    assert (result.returncode, result.stderr) == (0, b"")
 
 
 def test_a_misspelt_command_is_guessed() -> None:

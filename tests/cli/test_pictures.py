@@ -41,8 +41,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     "words",
     [
         ["report", "RUN"],
-        ["compare", "RUN", "RUN", "--html", "page.html"],
-        ["compare", "RUN", "RUN", "--figure", "figure.svg"],
+        ["compare", "RUN", "RUN", "--out", "page.html"],
+        ["compare", "RUN", "RUN", "--out", "figure.svg"],
     ],
 )
 def test_a_command_that_draws_says_how_to_install_what_is_missing(
@@ -62,7 +62,7 @@ def test_all_that_is_missing_is_named(run: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [["compare", "RUN", "RUN"], ["explain", "RUN"], ["convert", "RUN", "--to", "hgrm"]]
+    "words", [["compare", "RUN", "RUN"], ["explain", "RUN"], ["convert", "RUN", "--format", "hgrm"]]
 )
 def test_other_commands_work_without(run: Path, words: list[str], tmp_path: Path) -> None:
     out = ["--out", tmp_path / "converted"] if words[0] == "convert" else []

@@ -77,7 +77,7 @@ def test_count_and_interval_are_those_of_ping_8(echo: Echo) -> None:
 @pytest.mark.parametrize(
     ("words", "about"),
     [
-        (("-c", "3", "-n", "3"), "--count"),
+        (("-c", "3", "--duration", "3s"), "--count"),
         (("-i", "1", "--rate", "3pps"), "--interval"),
         (("-c", "0"), "--count"),
         (("-i", "0"), "--interval"),
@@ -93,7 +93,7 @@ def test_what_contradicts_itself_is_refused(echo: Echo, words: tuple[str, ...], 
 
 def test_round_trips_meet_an_objective(echo: Echo, tmp_path: Path) -> None:
     report = tmp_path / "slo.xml"
-    words = ("-n", "200", "--rate", "2kpps", "--junit", report, "--assert")
+    words = ("-c", "200", "--rate", "2kpps", "--junit", report, "--assert")
     # No percentile: on a busy host neighbours of 200 probes can all depend on each other.
     result = ping(echo, *words, "max < 10s, loss < 50%")
     assert result.returncode == 0, result.stderr
@@ -109,7 +109,7 @@ def test_round_trips_meet_an_objective(echo: Echo, tmp_path: Path) -> None:
 
 
 def test_round_trips_fail_an_objective_or_leave_it_open(echo: Echo, tmp_path: Path) -> None:
-    words = ("-n", "50", "--rate", "500pps", "--assert")
+    words = ("-c", "50", "--rate", "500pps", "--assert")
     failed = ping(echo, *words, "max < 1ns", "--out", tmp_path / "run")
     assert (failed.returncode, "failed: max < 1ns" in failed.stderr) == (1, True)
     assert (tmp_path / "run" / "summary.json").is_file()
@@ -120,7 +120,7 @@ def test_an_hour_replaces_that_before_and_what_was_made_of_it(echo: Echo, tmp_pa
     # The second hour failed after its measurement: "holds what an analysis does not write".
     words = ("-n", "50", "--rate", "500pps", "--out", tmp_path / "rtt")
     assert ping(echo, *words).returncode == 0
-    for command in (["convert", "--to", "openmetrics", "--assert", "max < 10s"], ["report"]):
+    for command in (["convert", "--format", "openmetrics", "--assert", "max < 10s"], ["report"]):
         made = [str(BIN / "tailtrim"), *command, str(tmp_path / "rtt")]
         assert subprocess.run(made, check=False, stdout=subprocess.DEVNULL).returncode == 0
     text = (tmp_path / "rtt" / "rtt.prom").read_text()
@@ -142,7 +142,7 @@ def test_what_cannot_be_written_is_told_before_the_measurement(echo: Echo, tmp_p
 
 def test_probes_without_reply_are_lost_for_an_objective(echo: Echo) -> None:
     echo.answers = 100
-    words = ("-n", "200", "--rate", "2kpps", "--timeout", "0.2", "--assert")
+    words = ("-c", "200", "--rate", "2kpps", "--timeout", "0.2", "--assert")
     result = ping(echo, *words, "loss < 10%, adjusted p90 < 10s")
     assert result.returncode == 1
     assert "failed: loss < 10%: 50 %" in result.stderr
@@ -152,7 +152,7 @@ def test_probes_without_reply_are_lost_for_an_objective(echo: Echo) -> None:
 def test_targets_of_one_name_are_told_apart(echo: Echo, tmp_path: Path) -> None:
     report = tmp_path / "slo.xml"
     target = f"127.0.0.1:{echo.port}"
-    words = ("-n", "5", "--rate", "100pps", "--junit", report)
+    words = ("-c", "5", "--rate", "100pps", "--junit", report)
     assert ping(echo, target, *words, "--assert", "max < 10s").returncode == 0
     names = [suite.attrib["name"] for suite in ET.parse(report).getroot()]  # noqa: S314
     assert names == [f"{target} #1", f"{target} #2"]

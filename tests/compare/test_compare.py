@@ -180,7 +180,7 @@ def test_sides_are_named_by_what_differs_in_their_paths(
         shutil.copytree(measured, tmp_path / side / "run")
         pairs.append(",".join(str(tmp_path / side / "day" / f"{n}.pcap.zst") for n in "xy"))
     page = tmp_path / "c.html"
-    result = run("compare", *pairs, "--html", page)
+    result = run("compare", *pairs, "--out", page)
     assert [line[:5] for line in result.stdout.splitlines()[:2]] == ["A  hw", "B  vm"]
     assert "<h1>hw → vm</h1>" in page.read_text("utf-8")
     (found,) = compare(tmp_path / "hw" / "run", tmp_path / "vm" / "run")
@@ -211,7 +211,7 @@ def test_the_page_has_both_tails_and_their_ratio_is_that_of_the_table(
 ) -> None:
     sides = pair(published, 32, "32"), pair(published, 4, "32")
     page, values = tmp_path / "c.html", tmp_path / "c.csv"
-    result = run("compare", *sides, "--html", page, "--figure", values)
+    result = run("compare", *sides, "--out", page, "--out", values)
     assert result.exit_code == 0, result.output
     (figure,) = data_of(page)["figures"]
     assert [name[:2] for name in figure["names"]] == ["A:", "B:", "B "]
@@ -237,7 +237,7 @@ def test_the_worst_point_of_the_curve_is_listed(published: Path, tmp_path: Path)
     (found,) = compare(*sides, margin=0.01)
     worst = max(point.ratio for point in found.curve if point.supported and point.ratio)
     page = tmp_path / "c.html"
-    result = run("compare", *sides, "--html", page)
+    result = run("compare", *sides, "--out", page)
     for text in (" ".join(result.stdout.split()), page.read_text("utf-8")):
         assert "Worst point" in text
         assert f"B / A {worst:.3f}" in text
@@ -247,7 +247,7 @@ def test_two_comparisons_of_one_combination_differ_in_name(measured: Path, tmp_p
     runs = [{"dut": "forward", "rate": 1}]
     places = [experiment(tmp_path / name, measured, runs) for name in ("before", "after", "last")]
     page = tmp_path / "c.html"
-    assert run("compare", *places, "--html", page).exit_code == 0
+    assert run("compare", *places, "--out", page).exit_code == 0
     # Too unsteady for a ratio: each comparison has a figure of both tails.
     names = [figure["names"][1] for figure in data_of(page)["figures"]]
     assert len(set(names)) == len(names) == 2
@@ -278,7 +278,7 @@ def test_a_lost_packet_is_later_than_any(
     assert "lost ones infinitely late" in printed.stdout
     assert max(map(len, printed.stdout.splitlines())) <= 80
     page = tmp_path / "lossy.html"
-    assert run("compare", measured, tmp_path / "lossy", "--html", page).exit_code == 0
+    assert run("compare", measured, tmp_path / "lossy", "--out", page).exit_code == 0
     assert "lost ones infinitely late" in page.read_text("utf-8")
 
 
@@ -357,7 +357,7 @@ def test_captures_are_analysed_with_the_quantiles_of_objectives(
 
 def test_everything_is_printed_and_written(measured: Path, tmp_path: Path) -> None:
     page, figure = tmp_path / "c.html", tmp_path / "c.svg"
-    result = run("compare", measured, measured, "--html", page, "--figure", figure)
+    result = run("compare", measured, measured, "--out", page, "--out", figure)
     assert result.exit_code == 0, result.output
     assert max(map(len, result.stdout.splitlines())) <= 80
     assert "not decided" in result.stdout
@@ -377,7 +377,7 @@ def test_everything_is_printed_and_written(measured: Path, tmp_path: Path) -> No
         (["{run}", "{run}", "--margin", "2"], ("margin 2 ", "range")),
         (["{run}", "{run}", "--quantile", "x"], ("invalid quantile 'x'",)),
         (["{run}", "{run}", "--confidence", "100%"], ("confidence `100%`", "less than 1")),
-        (["{run}", "{run}", "--figure", "c.png"], (".svg", ".pdf", ".csv")),
+        (["{run}", "{run}", "--out", "c.png"], (".svg", ".pdf", ".csv")),
     ],
 )
 def test_wrong_requests_get_one_clear_error(

@@ -56,6 +56,6 @@ def test_what_was_only_seen_is_no_configuration(measured: Path, tmp_path: Path) 
 
 
 def test_the_host_is_audited_for_comparisons() -> None:
-    audit = LocalHost().audit("--observe", "0")
+    audit = LocalHost().audit("--duration", "0")
     assert audit["schema"] == "tailtrim.audit/1"
     assert {check["level"] for check in audit["checks"]} >= {"set"}

@@ -113,7 +113,7 @@ def test_the_tutorial_of_an_application_finds_who_took_its_cpu(place: Path) -> N
         pytest.skip("needs root: only root sees what the kernel does (tracefs)")
     if 1 not in os.sched_getaffinity(0) or len(os.sched_getaffinity(0)) < 2:
         pytest.skip("needs CPU 1 for an application, and another one to live on")
-    source = _run("tailtrim trace --cpus 1 --stop-after 10ms --json", place)
+    source = _run("tailtrim trace --cpus 1 --duration 10ms --json", place)
     if not any('"source":"tracefs"' in line or '"source":"perf"' in line for line in source):
         pytest.skip("neither tracefs nor perf here")
     found, written = _typed("tutorial-application.md", place)

@@ -72,7 +72,12 @@ def test_query(testpmd: tuple[Path, Path], decoded: Path, tmp_path: Path) -> Non
     tailtrim("analyze", *testpmd, "--skip", "1s", "--out", run)
     asked = "SELECT run, sum(count) AS samples FROM histogram GROUP BY run"
     table = tailtrim("query", asked, run).stdout
-    assert "30,717" in table
+    assert table.split() == ["run", "samples", "hw", "30717"]
+    wide = ", ".join(f"{10**15 + n} AS column_{n}" for n in range(9))
+    names, values = tailtrim("query", f"SELECT {wide}", run).stdout.splitlines()
+    assert values.split() == [str(10**15 + n) for n in range(9)]
+    assert len(names.split()) == 9
+    assert json.loads(tailtrim("query", asked, run, "--json").stdout)["samples"] == 30_717
     rows = list(
         csv.DictReader(io.StringIO(tailtrim("query", asked, run, "--format", "csv").stdout))
     )

@@ -75,7 +75,7 @@ def test_each_host_is_told_what_is_done_to_it(tmp_path: Path) -> None:
     assert has(steps["dut"], "power", "off and on once", "(person at rack 3)")
     assert has(steps["gen"], "power", "not switched (no power")
     # Its file names the CPUs of the generator, and not those of the timestamper.
-    assert has(steps["gen"], "start", "generate --port enp1s0f0", "--cpu 2", "--stop-after 2.0")
+    assert has(steps["gen"], "start", "generate --interface enp1s0f0", "--cpu 2", "--duration 2.0")
     taps = "--tap ingress=enp1s0f0 --tap egress=enp2s0f0"
     assert has(steps["stamp"], "start", f"taskset --cpu-list CPU tailtrim-agent capture {taps}")
 
@@ -145,7 +145,7 @@ def test_a_second_timestamper_is_told(tmp_path: Path) -> None:
     assert has(steps["stamp"], "start", "capture --tap ingress=enp1s0f0", "--stamps STAMPS")
     assert has(steps["gen"], "start", "capture --tap egress=enp2s0f0", "--stamps STAMPS")
     assert has(steps["gen"], "ports", "enp2s0f0, enp2s0f1: ", "namespace of the timestamper_out")
-    assert has(steps["gen"], "start", "generate --port enp1s0f0", "--dst-mac MAC")
+    assert has(steps["gen"], "start", "generate --interface enp1s0f0", "--dst-mac MAC")
 
 
 @pytest.mark.parametrize(

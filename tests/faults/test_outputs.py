@@ -14,9 +14,9 @@ PROGRAM = str(Path(sys.executable).with_name("tailtrim"))
 WRITING = {
     "analyze": "analyze {in} {out} --out result",
     "decode": "decode {in} {out} --out result",
-    "csv": "convert {run} --to csv --out result",
-    "openmetrics": "convert {run} --to openmetrics --out result",
-    "hgrm": "convert {run} --to hgrm --out result",
+    "csv": "convert {run} --format csv --out result",
+    "openmetrics": "convert {run} --format openmetrics --out result",
+    "hgrm": "convert {run} --format hgrm --out result",
     "report": "report {run} --out result",
     "query": "query 'select * from sample' {run} --format parquet --out result",
 }

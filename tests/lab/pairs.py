@@ -53,7 +53,7 @@ class Pair:
             self.wait_for(target)
 
     def wait_for(self, target: str) -> None:
-        command = [self.lab.agent, "ping", target, "-p", "icmp", "-n", "1", "--timeout", "0.2"]
+        command = [self.lab.agent, "ping", target, "-p", "icmp", "-c", "1", "--timeout", "0.2"]
         for _ in range(50):
             tried = subprocess.run([*self.near.prefix, *command], capture_output=True, check=False)
             if tried.returncode == 0:

@@ -228,7 +228,7 @@ def _dying(
         text=True,
     ) as running:
         ends = time.monotonic() + 60
-        while hosts.hosts["gen"].find("generate --port") is None:
+        while hosts.hosts["gen"].find("generate --interface") is None:
             assert time.monotonic() < ends
             time.sleep(0.05)
         dut.dies()

@@ -218,7 +218,7 @@ def image_of(root: Path, folder: Path) -> Path:
 
 # The moments: while control groups are made, while mounts are made, when it runs, when it ends.
 @pytest.mark.parametrize(
-    "moment", ["Makes a control group", "Makes the files", "forward --from", "generate"]
+    "moment", ["Makes a control group", "Makes the files", "forward --ingress", "generate"]
 )
 def test_killed_at_any_moment(lab: Lab, moment: str) -> None:
     before, had = groups(), loops()

@@ -67,7 +67,7 @@ def sent(pid: int | None) -> int:
 
 
 # A program of the device that is on its own, apart from session and parent.
-STRAY = "sh -c 'setsid sleep 1000 & exec {agent} forward --from {{in}} --to {{out}}'"
+STRAY = "sh -c 'setsid sleep 1000 & exec {agent} forward --ingress {{in}} --egress {{out}}'"
 
 
 @pytest.mark.parametrize("moment", ["unshare", "sleep", "capture", "generate"])

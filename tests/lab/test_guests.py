@@ -197,8 +197,8 @@ def test_a_device_is_kept_up_in_its_guest(lab: Lab, image: Image) -> None:
 #: A tap and a generator of 300 probes at work while the clock is set 10 s ahead.
 STEPPED = """
 set -e; cd /tmp; ip link set lo up
-{agent} capture --tap there=lo --out there --stop-after 5s >tap.json &
-{agent} generate --port lo --dst-mac {mac} --rate 100 --stop-after 3s >sent.json &
+{agent} capture --tap there=lo --out there --duration 5s >tap.json &
+{agent} generate --interface lo --dst-mac {mac} --rate 100 --duration 3s >sent.json &
 sleep 2
 date -s "@$(($(date +%s) + 10))" >date.txt
 wait

@@ -31,8 +31,8 @@ _SILENT_S = 40
 _PHASES = {
     # Not the shell that started it, whose script has the other words as well.
     "reserved": ("dut", "--silence 10s"),
-    "ready": ("dut", "forward --from"),
-    "measuring": ("gen", "generate --port"),
+    "ready": ("dut", "forward --ingress"),
+    "measuring": ("gen", "generate --interface"),
 }
 
 
@@ -118,11 +118,11 @@ def test_a_host_that_falls_silent_ends_what_runs_there(lab: Lab, three_hosts: Ho
     with subprocess.Popen(
         words, cwd=lab.folder, env=lab.environment, stderr=subprocess.PIPE, text=True
     ) as running:
-        _until(lambda: generator.find("generate --port"))
+        _until(lambda: generator.find("generate --interface"))
         dut.run("ip", "link", "set", "control", "down")
         silent = time.monotonic()
         # 8 s of silence tell that it is lost; without that, the generator would go on to its end.
-        _until(lambda: not generator.find("generate --port"))
+        _until(lambda: not generator.find("generate --interface"))
         assert time.monotonic() - silent < _SILENT_S - 10
         # Then it is asked once more whether it is there.
         _, told = running.communicate(timeout=60)

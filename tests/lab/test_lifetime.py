@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 WARMING = """#!/bin/sh
 ( until [ "$(awk '/d0:/ {{ print ($3 > 4000) }}' /proc/self/net/dev)" = 1 ]; do :; done
 echo settled ) &
-exec {agent} forward --from "$1" --to "$2"
+exec {agent} forward --ingress "$1" --egress "$2"
 """
 
 

@@ -49,7 +49,7 @@ def test_an_audit_reads_the_same(
 
     def told(name: str) -> list[str]:
         place = tmp_path / f"{name}.tar"
-        cable.near.run(AGENT, "audit", "--observe", "0", "--capture", str(place))
+        cable.near.run(AGENT, "audit", "--duration", "0", "--capture", str(place))
         with tarfile.open(place) as archive:
             kept = ("tailtrim/qdiscs", "tailtrim/nftables_rules")
             files = [archive.extractfile(member) for member in kept]

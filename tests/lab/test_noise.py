@@ -80,7 +80,7 @@ def bursts() -> Iterator[None]:
 
 def ours(*options: str) -> dict[str, Any]:
     """Measure with ours; without a trace, as oslat has none."""
-    fixed = ["--cpus", str(CPU), "--stop-after", str(SECONDS), "--fifo", "--no-trace", "--json"]
+    fixed = ["--cpus", str(CPU), "--duration", str(SECONDS), "--fifo", "--no-trace", "--json"]
     return _told([program(), "noise", *fixed, *options])
 
 

@@ -50,12 +50,12 @@ class Chain:
         return self.start("capture", "--tap", "ingress=d0", "--tap", "egress=s0", *words)
 
     def forward(self) -> subprocess.Popen[str]:
-        return self.start("forward", "--from", "d0", "--to", "d1", "--mode", "wait")
+        return self.start("forward", "--ingress", "d0", "--egress", "d1", "--mode", "wait")
 
     def generate(self, seconds: int, flow: int = 1) -> None:
         """Send 5,000 packets a second, which no other flow has."""
-        words = ["--rate", "5kpps", "--stop-after", f"{seconds}s", "--src-port", f"{flow}"]
-        command = [*self.node.prefix, self.lab.agent, "generate", "--port", "g0", *words]
+        words = ["--rate", "5kpps", "--duration", f"{seconds}s", "--src-port", f"{flow}"]
+        command = [*self.node.prefix, self.lab.agent, "generate", "--interface", "g0", *words]
         subprocess.run(command, check=True, capture_output=True, timeout=60)
 
 

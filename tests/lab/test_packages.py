@@ -133,7 +133,7 @@ def reflecting(host: Host, *command: str) -> Iterator[None]:
 
 def answered(host: Host, *agent: str) -> int:
     """Let an agent measure, and return how many of 20 probes were answered."""
-    words = ("ping", "127.0.0.1", "--protocol", "stamp", "-n", "20", "--rate", "100", "--json")
+    words = ("ping", "127.0.0.1", "--protocol", "stamp", "-c", "20", "--rate", "100", "--json")
     (stream,) = json.loads(host.must(*agent, *words))["streams"]
     return int(stream["probes"]["answered"])
 

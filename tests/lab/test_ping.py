@@ -50,7 +50,7 @@ def test_stamp_takes_the_residence_out(pair: Pair, target: str) -> None:
     keeps_ns, ahead_ns = 20_000_000, 500_000_000
     with Stamps(pair.far, ahead_ns=ahead_ns, keeps_ns=keeps_ns) as reflector:
         stream = pair.measure(
-            *(target, "-p", "stamp", "--same-clock", "--rate", "20pps", "-n", "20"),
+            *(target, "-p", "stamp", "--same-clock", "--rate", "20pps", "-c", "20"),
         )
     assert stream["probes"]["answered"] == 20
     assert stream["parts"]["residence"]["ns"]["min"] >= keeps_ns
@@ -74,7 +74,7 @@ def test_stamp_takes_the_residence_out(pair: Pair, target: str) -> None:
 
 def test_without_synchronised_clocks_there_are_no_one_way_delays(pair: Pair) -> None:
     with Stamps(pair.far, ahead_ns=0, keeps_ns=0):
-        stream = pair.measure(FAR, "-p", "twamp-light", "--rate", "100pps", "-n", "20")
+        stream = pair.measure(FAR, "-p", "twamp-light", "--rate", "100pps", "-c", "20")
     assert stream["probes"]["answered"] == 20
     assert stream["parts"]["residence"]["samples"] == 20
     if stream["one_way"] is not None:
@@ -89,7 +89,7 @@ def test_without_synchronised_clocks_there_are_no_one_way_delays(pair: Pair) -> 
 def test_a_level_costs_its_own_stamps(
     pair: Pair, level: str, app_receive: int, software: int
 ) -> None:
-    stream = pair.measure(FAR, "-p", "icmp", "--level", level, "--rate", "200pps", "-n", "50")
+    stream = pair.measure(FAR, "-p", "icmp", "--stamps", level, "--rate", "200pps", "-c", "50")
     parts = stream["parts"]
     assert stream["summary"]["samples"] == 50
     assert parts["application"]["samples"] == 50
@@ -101,7 +101,7 @@ def test_a_level_costs_its_own_stamps(
 @pytest.mark.parametrize("level", ["software", "application"])
 def test_known_faults_are_counted_exactly(pair: Pair, level: str) -> None:
     with Responder(pair.far):
-        stream = pair.measure(FAR, "--level", level, "--rate", "80pps", "-n", "200", *TIMEOUT)
+        stream = pair.measure(FAR, "--stamps", level, "--rate", "80pps", "-c", "200", *TIMEOUT)
     probes, replies = stream["probes"], stream["replies"]
     assert probes["due"] == 200
     # Those of the last moments come after the end: within the last 0.8 s of 2.5.
@@ -120,7 +120,7 @@ def test_known_faults_are_counted_exactly(pair: Pair, level: str) -> None:
 def test_the_far_hosts_numbers_tell_the_way_of_losses(pair: Pair, protocol: str) -> None:
     with Counting(pair.far):
         stream = pair.measure(
-            *(FAR, "-p", protocol, "--rate", "200pps", "-n", "100", *TIMEOUT),
+            *(FAR, "-p", protocol, "--rate", "200pps", "-c", "100", *TIMEOUT),
         )
     assert (stream["probes"]["answered"], stream["probes"]["lost"]) == (80, 20)
     assert stream["lost_ways"] == {"there": 10, "back": 10, "unknown": 0}
@@ -133,7 +133,7 @@ def ways(told: str) -> list[int]:
 
 
 def test_a_loss_on_the_way_back_is_told_with_what_tells_the_way(pair: Pair) -> None:
-    words = (FAR, "-p", "stamp", "--rate", "200pps", "-n", "100", *TIMEOUT)
+    words = (FAR, "-p", "stamp", "--rate", "200pps", "-c", "100", *TIMEOUT)
     with LosingReplies(pair.far):
         plain, told = pair.ping(*words), pair.ping(*words, "--follow-up")
     # Until a number differs from the probe's, it may be a reflector without state.
@@ -145,7 +145,7 @@ def test_a_loss_on_the_way_back_is_told_with_what_tells_the_way(pair: Pair) -> N
 def test_a_reply_with_another_t1_is_no_answer(pair: Pair) -> None:
     with Altering(pair.far):
         stream = pair.measure(
-            *(FAR, "-p", "stamp", "--rate", "200pps", "-n", "100", *TIMEOUT),
+            *(FAR, "-p", "stamp", "--rate", "200pps", "-c", "100", *TIMEOUT),
         )
     probes = stream["probes"]
     assert (probes["answered"], probes["altered"], probes["lost"]) == (80, 20, 0)
@@ -155,7 +155,7 @@ def test_a_reply_with_another_t1_is_no_answer(pair: Pair) -> None:
 
 
 def test_what_the_far_host_tells_later_is_its_residence(pair: Pair) -> None:
-    words = (FAR, "-p", "stamp", "--rate", "100pps", "-n", "100", *TIMEOUT)
+    words = (FAR, "-p", "stamp", "--rate", "100pps", "-c", "100", *TIMEOUT)
     with Counting(pair.far):
         without = pair.measure(*words)
         stream = pair.measure(*words, "--follow-up")
@@ -169,7 +169,7 @@ def test_what_the_far_host_tells_later_is_its_residence(pair: Pair) -> None:
 
 def test_replies_that_are_none_are_counted_by_reason(pair: Pair) -> None:
     with Hostile(pair.far):
-        stream = pair.measure(FAR, "--rate", "50pps", "-n", "20", *TIMEOUT)
+        stream = pair.measure(FAR, "--rate", "50pps", "-c", "20", *TIMEOUT)
     assert stream["probes"]["answered"] == 20
     replies = stream["replies"]
     # Too long, empty, cut; of another number; twice again. What strangers send is not seen.
@@ -184,7 +184,7 @@ def test_unsigned_replies_to_signed_probes_are_none(pair: Pair, tmp_path: Path) 
     with Stamps(pair.far, ahead_ns=0, keeps_ns=0):
         stream = pair.measure(
             *(FAR, "-p", "stamp", "--key-file", str(key), "--packet-bytes", "200"),
-            *("--rate", "100pps", "-n", "10", *TIMEOUT),
+            *("--rate", "100pps", "-c", "10", *TIMEOUT),
         )
     # Its replies have 44 bytes; those of a signed session have 112.
     assert (stream["replies"]["malformed"], stream["probes"]["lost"]) == (10, 10)
@@ -192,7 +192,7 @@ def test_unsigned_replies_to_signed_probes_are_none(pair: Pair, tmp_path: Path) 
 
 @pytest.mark.parametrize("target", [FAR, FAR_6])
 def test_icmp_has_all_its_parts(pair: Pair, target: str) -> None:
-    stream = pair.measure(target, "-p", "icmp", "--rate", "500pps", "-n", "200")
+    stream = pair.measure(target, "-p", "icmp", "--rate", "500pps", "-c", "200")
     assert stream["probes"]["answered"] == 200
     parts = stream["parts"]
     for part in ("app_send", "queueing", "network", "app_receive", "application", "software"):
@@ -218,7 +218,7 @@ def test_a_filter_that_drops_every_tenth(pair: Pair) -> None:
         pytest.skip(f"no such filter here: {problem}")
     try:
         bursts = ("--rate", "1kpps", "--schedule", "burst:50")
-        stream = pair.measure(FAR, "-p", "icmp", *bursts, "-n", "500", *TIMEOUT)
+        stream = pair.measure(FAR, "-p", "icmp", *bursts, "-c", "500", *TIMEOUT)
     finally:
         pair.far.run("nft", "delete", "table", "ip", "t")
     probes = stream["probes"]
@@ -240,7 +240,7 @@ def on_a_bad_wire(way: int, frame: bytes) -> Sequence[int]:
 @pytest.mark.fast
 def test_a_wire_loses_duplicates_and_reorders(tmp_path: Path) -> None:
     with paired(tmp_path, on_a_bad_wire) as pair:
-        stream = pair.measure(FAR, "-p", "icmp", "--rate", "100pps", "-n", "200", *TIMEOUT)
+        stream = pair.measure(FAR, "-p", "icmp", "--rate", "100pps", "-c", "200", *TIMEOUT)
     probes, replies = stream["probes"], stream["replies"]
     assert (probes["lost"], probes["answered"]) == (20, 180)
     assert replies["duplicate"] == 20
@@ -249,7 +249,7 @@ def test_a_wire_loses_duplicates_and_reorders(tmp_path: Path) -> None:
 
 
 def test_nobody_there(pair: Pair) -> None:
-    stream = pair.measure(FAR, "--rate", "100pps", "-n", "20", *TIMEOUT)
+    stream = pair.measure(FAR, "--rate", "100pps", "-c", "20", *TIMEOUT)
     probes = stream["probes"]
     assert probes["undelivered"] >= 1
     assert probes["undelivered"] + probes["lost"] == 20
@@ -267,13 +267,18 @@ def test_the_class_and_the_size_of_probes(pair: Pair) -> None:
 
     with pair.far.inside(open_socket) as listening:
         pair.measure(
-            *(FAR, "--dscp", "EF", "--packet-bytes", "200", "--source-port", "4711"),
-            *("-n", "1", "--timeout", "0.1"),
+            *(FAR, "--dscp", "EF", "--packet-bytes", "200", "--src-port", "4711"),
+            *("-c", "1", "--timeout", "0.1"),
         )
         probe, control, _, client = listening.recvmsg(2048, 64)
     assert len(probe) == 200 - 28
     assert control[0][2][0] == 46 << 2
     assert client == (NEAR, 4711)
+
+
+def test_icmp_has_no_ports(pair: Pair) -> None:
+    told = pair.near.run(pair.lab.agent, "ping", FAR, "-p", "icmp", "-c", "1")
+    assert f": icmp to {FAR} from {NEAR}, " in told
 
 
 def test_an_interrupted_ping_tells_what_it_has(pair: Pair) -> None:

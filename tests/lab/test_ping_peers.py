@@ -55,7 +55,7 @@ def is_the_round_trip(shortest_ns: float) -> bool:
 @pytest.mark.reflectors
 def test_ours(pair: Pair) -> None:
     """Both round trips of ``ping`` are those of the wire."""
-    parts = pair.measure(FAR, "-p", "icmp", "--rate", "200pps", "-n", "200")["parts"]
+    parts = pair.measure(FAR, "-p", "icmp", "--rate", "200pps", "-c", "200")["parts"]
     assert is_the_round_trip(parts["application"]["ns"]["min"])
     assert is_the_round_trip(parts["software"]["ns"]["min"])
 
@@ -150,7 +150,7 @@ def test_those_of_hipercontracer(pair: Pair, tmp_path: Path, module: str) -> Non
 @pytest.fixture(scope="module")
 def run(pair: Pair) -> dict[str, Any]:
     """Have a run directory of 300 round trips by ICMP; return what was told of its stream."""
-    words = (FAR, "-p", "icmp", "--rate", "500pps", "-n", "300", "--out", "run", "--json")
+    words = (FAR, "-p", "icmp", "--rate", "500pps", "-c", "300", "--out", "run", "--json")
     ended = subprocess.run(
         [*pair.near.prefix, *pair.lab.command("ping", *words)],
         capture_output=True,
@@ -169,7 +169,7 @@ def run(pair: Pair) -> dict[str, Any]:
 def converted(pair: Pair, run: dict[str, Any]) -> Path:
     """Return the run in HiPerConTracer's format."""
     del run
-    ended = pair.lab.run("convert", "run", "--to", "hpct")
+    ended = pair.lab.run("convert", "run", "--format", "hpct")
     assert ended.returncode == 0, ended.stderr
     return pair.lab.folder / ended.stdout.strip()
 

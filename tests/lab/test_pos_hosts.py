@@ -80,7 +80,7 @@ class OnHosts:
     def send_for(self, seconds: int) -> None:
         """Make the traffic so long that one look at a host after another meets it."""
         generator = self.run.folders / "forwarding" / "loadgen" / "generator.sh"
-        text = generator.read_text("utf-8").replace("--stop-after 1s", f"--stop-after {seconds}s")
+        text = generator.read_text("utf-8").replace("--duration 1s", f"--duration {seconds}s")
         generator.write_text(text, "utf-8")
 
     def links(self) -> dict[str, str]:
@@ -188,7 +188,7 @@ def test_boot_parameters_of_a_host_that_may_not_be_booted_are_refused(on_hosts: 
     assert ended.returncode == 4
     assert told in ended.stderr
     assert "nodes.dut.boot" in ended.stderr
-    checked = run.go("wrong", *on_hosts.words, "--check")
+    checked = run.go("wrong", *on_hosts.words, "--dry-run")
     assert checked.returncode == 0
     assert told.replace(": ", ": boot parameters are refused: ", 1) in checked.stdout
     assert "vilnius: eth1 to tartu:eth1, " in checked.stdout

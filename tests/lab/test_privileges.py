@@ -204,8 +204,8 @@ def test_ambient_capabilities_are_given_up(cable: Cable, everybodys: str, mode: 
 
 OTHERS = {
     "capture": ("--tap", "one=far", "--out", "captures"),
-    "generate": ("--port", "far", "--rate", "100pps", "--dst-mac", "02:00:00:00:00:01"),
-    "forward": ("--from", "far", "--to", "far", "--mode", "wait"),
+    "generate": ("--interface", "far", "--rate", "100pps", "--dst-mac", "02:00:00:00:00:01"),
+    "forward": ("--ingress", "far", "--egress", "far", "--mode", "wait"),
     "trace": ("--cpus", "0", "--source", "counters", "--out", "events.jsonl.zst"),
     "noise": ("--cpus", "0", "--no-trace", "--json"),
 }

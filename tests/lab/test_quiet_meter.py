@@ -20,7 +20,7 @@ def test_memory_given_back_while_noise_is_measured() -> None:
     if len(CPUS) < 2:
         pytest.skip("needs a CPU to measure and one to live on")
     where = ["--cpus", str(CPU), "--source", "tracefs"]
-    command = [program(), "noise", *where, "--stop-after", f"{SECONDS}s", "--json"]
+    command = [program(), "noise", *where, "--duration", f"{SECONDS}s", "--json"]
     ended = subprocess.run(command, check=True, capture_output=True, text=True)
     result: dict[str, Any] = json.loads(ended.stdout.splitlines()[-1])
     if "no_trace" in result:

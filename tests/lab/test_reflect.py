@@ -52,7 +52,7 @@ def test_a_session_that_began_outside_of_the_pid_namespace() -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_every_mode_answers_and_refuses_alike(cable: Cable, mode: str) -> None:
-    services = ("--echo", "7", "--stamp", "862", "--twamp", "8620", "--rate", "0")
+    services = ("--echo", "7", "--stamp", "862", "--twamp", "8620", "--limit", "0")
     with cable.reflector(AGENT, *services, *MODES[mode]) as reflector:
         for address in (FAR, FAR6):
             echo = cable.asker(address, 7)
@@ -89,7 +89,7 @@ def test_every_mode_answers_and_refuses_alike(cable: Cable, mode: str) -> None:
 def test_regular_clients_and_others_are_answered(cable: Cable) -> None:
     # A client that asks 64 times has a socket of its own, until another one does and it is silent.
     # The same numbers are asked with again and again.
-    services = ("--echo", "7", "--stamp", "862", "--rate", "0", "--repeats", "0")
+    services = ("--echo", "7", "--stamp", "862", "--limit", "0", "--repeats", "0")
     with cable.reflector(AGENT, *services, *MODES["busy at addresses"]) as reflector:
         for address in (FAR, FAR6):
             one, other = cable.asker(address, 7), cable.asker(address, 7)
@@ -112,7 +112,8 @@ def test_regular_clients_and_others_are_answered(cable: Cable) -> None:
 
 @pytest.mark.parametrize("mode", ["socket", "xdp", "af-xdp"])
 def test_lists_and_limits_hold(cable: Cable, mode: str) -> None:
-    words = ("--echo", "7", "--allow", FAR6 + "/64", "--rate", "1", "--burst", "3", *MODES[mode])
+    limit = ("--limit", "1", "--limit-burst", "3")
+    words = ("--echo", "7", "--allow", FAR6 + "/64", *limit, *MODES[mode])
     with cable.reflector(AGENT, *words) as reflector:
         assert cable.asker(FAR, 7).ask(b"x", 0.2) is None
         allowed = cable.asker(FAR6, 7)
@@ -197,7 +198,7 @@ def has_no_table(cable: Cable) -> bool:
     return False
 
 
-NAT = ("--mode", "nat", "--interface", "far", "--echo", "7", "--rate", "0")
+NAT = ("--mode", "nat", "--interface", "far", "--echo", "7", "--limit", "0")
 
 
 def test_translation_leaves_nothing_behind_when_killed(cable: Cable) -> None:
@@ -304,7 +305,7 @@ def test_hipercontracer_measures_against_it(cable: Cable, mode: str, tmp_path: P
 @pytest.mark.packages
 def test_sockperf_measures_against_its_echo(cable: Cable) -> None:
     program = peer("sockperf")
-    with cable.reflector(AGENT, "--echo", "11111", "--rate", "0") as reflector:
+    with cable.reflector(AGENT, "--echo", "11111", "--limit", "0") as reflector:
         done = cable.near.run(program, "ping-pong", "-i", FAR, "-p", "11111", "-t", "1")
         result = reflector.stop()
     # It looks for the mark of its own server in replies, and says where that is missing.
@@ -333,7 +334,7 @@ def test_invented_senders_get_no_more_than_they_sent(cable: Cable, mode: str) ->
         cable.far.must(
             *("ip", "neigh", "add", f"10.77.0.{last}", "dev", "far", "lladdr", "02:00:00:00:00:99")
         )
-    words = ("--stamp", "862", "--echo", "7", "--rate", "1", "--burst", "2", *MODES[mode])
+    words = ("--stamp", "862", "--echo", "7", "--limit", "1", "--limit-burst", "2", *MODES[mode])
     with cable.reflector(AGENT, *words) as reflector:
         raw = cable.raw_sender()
         fences = [cable.asker(FAR, port) for port in (862, 7)]

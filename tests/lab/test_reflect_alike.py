@@ -243,7 +243,7 @@ def test_every_mode_judges_every_frame_alike(cable: Cable, mode: str) -> None:
     if mode == "nat":
         # Translating IPv6 takes a host that forwards it.
         cable.far.must("sysctl", "-w", "net.ipv6.conf.all.forwarding=1")
-    words = ("--echo", str(PORT), "--rate", "0", *MODES[mode])
+    words = ("--echo", str(PORT), "--limit", "0", *MODES[mode])
     with cable.reflector(AGENT, *words) as reflector, Client(cable) as client:
         for number in range(len(CASES)):
             client.send(number)

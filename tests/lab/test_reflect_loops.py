@@ -76,7 +76,7 @@ class Opposed:
         self.reflectors = []
         for host, name, words in zip(self.hosts, NAMES, self.words, strict=True):
             process = subprocess.Popen(
-                host.command(AGENT, "reflect", "--rate", "0", "--interface", name, *words),
+                host.command(AGENT, "reflect", "--limit", "0", "--interface", name, *words),
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 text=True,
@@ -292,10 +292,10 @@ def test_a_loop_with_a_foreign_echo_server_ends(mode: str) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_real_clients_do_not_meet_the_budget(cable: Cable, mode: str) -> None:
-    words = ("--echo", "7007", "--rate", "0", "--mode", mode, "--interface", "far")
+    words = ("--echo", "7007", "--limit", "0", "--mode", mode, "--interface", "far")
     with cable.reflector(AGENT, *words) as reflector:
         for target in (FAR, FAR6)[: 1 if mode == "nat" else 2]:
-            asked = ("--port", "7007", "--rate", "20kpps", "-n", "1s", "--json")
+            asked = ("--dst-port", "7007", "--rate", "20kpps", "--duration", "1s", "--json")
             assert cable.near.run(AGENT, "ping", target, *asked).returncode in {0, 1}
         # Payload of iputils ping over ICMP: the same 56 bytes, here 50 a second.
         asker = cable.asker(FAR, 7007)
@@ -312,7 +312,7 @@ def test_real_clients_do_not_meet_the_budget(cable: Cable, mode: str) -> None:
 @pytest.mark.parametrize("mode", MODES)
 def test_sockperfs_numbered_messages_do_not_meet_the_budget(cable: Cable, mode: str) -> None:
     tools.need(tools.SOCKPERF)
-    words = ("--echo", "7007", "--rate", "0", "--mode", mode, "--interface", "far")
+    words = ("--echo", "7007", "--limit", "0", "--mode", mode, "--interface", "far")
     with cable.reflector(AGENT, *words) as reflector:
         load = ("--mps", "20000", "-t", "1", "-m", "14")
         cable.near.must("sockperf", "throughput", "-i", FAR, "-p", "7007", *load)
@@ -334,7 +334,7 @@ def test_a_cookie_lets_in_who_knows_it(cable: Cable, mode: str) -> None:
             assert asker.ask(payload) == payload
         for payload in (b"", known[:7], known[:7] + b"?", b"?" + known):
             assert asker.ask(payload, 0.2) is None
-        asked = (FAR, "--port", "7007", "-n", "20", "--rate", "200pps", "--json")
+        asked = (FAR, "--dst-port", "7007", "-c", "20", "--rate", "200pps", "--json")
         done = cable.near.run(AGENT, "ping", *asked, "--cookie", cookie)
         assert json.loads(done.stdout)["streams"][0]["probes"]["answered"] == 20
         result = reflector.stop()

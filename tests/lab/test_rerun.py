@@ -36,7 +36,7 @@ def test_a_run_is_measured_again_on_hosts(lab: Lab, three_hosts: Hosts, where: s
     made = lab.run("release", "out", "--out", "released", *words)
     assert made.returncode == 0, made.stderr
 
-    again = ("verify", "released", "--level", "files", "--level", "rerun", "--rerun", "1")
+    again = ("verify", "released", "--only", "files", "--only", "rerun", "--rerun", "1")
     if where == "hosts":
         refused = lab.run(*again)
         assert refused.returncode == 2

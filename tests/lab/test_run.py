@@ -175,9 +175,9 @@ def test_a_bad_plan_and_a_missing_program_are_one_message_each(lab: Lab) -> None
 def test_an_interface_that_goes_is_one_clear_error(lab: Lab, tmp_path: Path) -> None:
     agent = str(Path(lab.program).with_name("tailtrim-agent"))
     for verb in (
-        ["generate", "--port", "l0", "--rate", "1000"],
+        ["generate", "--interface", "l0", "--rate", "1000"],
         ["capture", "--tap", "t=l0", "--out", str(tmp_path / "captures")],
-        ["forward", "--from", "l0", "--to", "l1"],
+        ["forward", "--ingress", "l0", "--egress", "l1"],
     ):
         with (
             LocalTestbed().forwarding(tmp_path) as testbed,
@@ -226,7 +226,7 @@ def test_an_independent_capture_sees_the_same_packets(lab: Lab, tmp_path: Path) 
         ) as other:
             assert other.stderr
             assert "listening" in other.stderr.readline()
-            load = ["generate", "--port", "l0", "--rate", "5000", "--stop-after", "1000"]
+            load = ["generate", "--interface", "l0", "--rate", "5000", "--count", "1000"]
             capture = ["capture", "--tap", "egress=b0", "--out", str(tmp_path)]
             with subprocess.Popen(
                 [*testbed.timestamper.prefix, agent, *capture], stdout=subprocess.PIPE, text=True

@@ -102,10 +102,10 @@ def test_it_answers_what_we_ask(
     try:
         ping = (AGENT, "ping", FAR, "-p", "stamp", "--json", "--timeout", "0.5", *ours)
         for _ in range(50):
-            if cable.near.run(*ping, "-n", "1").returncode == 0:
+            if cable.near.run(*ping, "-c", "1").returncode == 0:
                 break
             time.sleep(0.1)
-        asked = ("-n", "50", "--rate", "50pps", "--follow-up", "--packet-bytes", "300")
+        asked = ("-c", "50", "--rate", "50pps", "--follow-up", "--packet-bytes", "300")
         done = cable.near.run(*ping, *asked)
     finally:
         process.kill()
@@ -143,7 +143,7 @@ def test_scapy_reads_our_probes(cable: Cable) -> None:
     stamp = pytest.importorskip("scapy.contrib.stamp", reason="scapy is not installed")
     with cable.far_listener(862) as listener:
         cable.near.run(
-            AGENT, "ping", FAR, "-p", "stamp", "-n", "1", "--follow-up", "--packet-bytes", "120",
+            AGENT, "ping", FAR, "-p", "stamp", "-c", "1", "--follow-up", "--packet-bytes", "120",
             "--timeout", "0.1",
         )  # fmt: skip
         probe = listener.recv(2048)

@@ -30,7 +30,7 @@ needs_two_cpus = pytest.mark.skipif(CPUS < 2, reason="isolating a CPU needs two"
 
 def test_a_dry_run_changes_nothing(host: Tune) -> None:
     before = snapshot()
-    ended = host.run("apply", "--profile", "measure-only")
+    ended = host.run("apply", "--profile", "measure-only", "--dry-run")
     assert ended.returncode == 0, ended.stderr
     assert "Nothing was changed." in ended.stdout
     assert not host.state.exists()
@@ -44,11 +44,11 @@ def test_a_dry_run_changes_nothing(host: Tune) -> None:
 @needs_two_cpus
 def test_applied_verified_and_taken_back(host: Tune) -> None:
     before = snapshot()
-    applied = host.json("apply", *PLAN, "--yes")
+    applied = host.json("apply", *PLAN)
     assert applied["took"] > 10
     assert Path("/proc/sys/vm/stat_interval").read_text() == "3600\n"
     assert "[never]" in Path("/sys/kernel/mm/transparent_hugepage/enabled").read_text()
-    again = host.run("apply", *PLAN, "--yes")
+    again = host.run("apply", *PLAN)
     assert again.returncode == 2
     assert "already applied" in again.stderr
     status = host.json("status")
@@ -83,7 +83,7 @@ def test_the_exit_latency_is_held_as_long_as_it_is_applied(host: Tune) -> None:
         return value
 
     before = asked()
-    only = ("--profile", "latency-kernel", "--only", "cpu.dma-latency", "--yes")
+    only = ("--profile", "latency-kernel", "--only", "cpu.dma-latency")
     assert host.json("apply", *only)["took"] == 1
     assert asked() == 1
     pid = int((host.state / "latency").read_text().split()[0])
@@ -114,7 +114,7 @@ def test_another_one_at_work_is_waited_for(host: Tune) -> None:
     lock = host.state / "lock"
     with lock.open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        ended = host.run("apply", "--profile", "measure-only", "--yes")
+        ended = host.run("apply", "--profile", "measure-only")
     assert ended.returncode == 2
     assert str(host.state) in ended.stderr
 
@@ -125,7 +125,7 @@ def test_a_session_on_an_isolated_cpu_is_not_cut(host: Tune, tmp_path: Path) -> 
     pid = os.getpid()
     status = "Name:\tsshd\nPPid:\t0\nCpus_allowed_list:\t1\n"
     write(root, f"proc/{pid}/status", status)
-    plan = ("--isolate", "1", "--smt", "keep", "--root", str(root), "--yes")
+    plan = ("--isolate", "1", "--smt", "keep", "--root", str(root))
     # The agent is this process's child: its own entry leads there.
     script = (
         f'mkdir -p "{root}/proc/$$"; printf "Name:\\tsh\\nPPid:\\t{pid}\\n'
@@ -144,7 +144,7 @@ def test_drop_ins_are_written_and_removed_with_their_folders(tune: Tune, tmp_pat
     root = tree(tmp_path)
     before = files(root)
     plan = ("--isolate", "1", "--smt", "keep", "--boot", "grub", "--without", "isolation.cpuset")
-    ended = tune.run("apply", *plan, "--root", str(root), "--yes")
+    ended = tune.run("apply", *plan, "--root", str(root))
     assert ended.returncode == 0, ended.stderr
     grub = (root / "etc/default/grub.d/99-tailtrim.cfg").read_text()
     assert "isolcpus=managed_irq,domain,1" in grub
@@ -158,14 +158,14 @@ def test_drop_ins_are_written_and_removed_with_their_folders(tune: Tune, tmp_pat
 def test_a_network_interface_in_a_namespace(tune: Tune) -> None:
     if os.geteuid() != 0 or shutil.which("ethtool") is None:
         pytest.skip("needs root and ethtool")
-    plan = "--profile latency-kernel --only nic.offload --nic tune0"
+    plan = "--profile latency-kernel --only nic.offload --interface tune0"
     script = f"""
         set -e
         mount -t sysfs sysfs /sys
         ip link add tune0 type veth peer name tune1
         ethtool -K tune0 gro on
         before=$(ethtool -k tune0)
-        {tune.program} tune apply {plan} --state {tune.state} --yes --json
+        {tune.program} tune apply {plan} --state {tune.state} --json
         ethtool -k tune0 | grep -q '^generic-receive-offload: off'
         {tune.program} tune verify --state {tune.state} >&2
         {tune.program} tune revert --state {tune.state} >&2
@@ -187,7 +187,7 @@ def test_without_root_it_says_what_to_do(tune: Tune) -> None:
         program = shutil.copy(tune.program, name)
         command = [
             "/usr/bin/setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", program,
-            "tune", "apply", "--profile", "measure-only", "--yes", "--state", "/nowhere/state",
+            "tune", "apply", "--profile", "measure-only", "--state", "/nowhere/state",
         ]  # fmt: skip
         ended = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ended.returncode == 3
@@ -223,7 +223,7 @@ def with_systemd(tune: Tune, folder: Path, script: str) -> subprocess.CompletedP
 def test_services_are_stopped_and_started_again(host: Tune, tmp_path: Path) -> None:
     script = """
         systemctl start cron.service; systemctl start fstrim.timer
-        "$2" tune apply --profile measure-only --only services.periodic --yes --state "$3" --json
+        "$2" tune apply --profile measure-only --only services.periodic --state "$3" --json
         systemctl is-active cron.service; systemctl is-active fstrim.timer
         "$2" tune revert --state "$3" >&2
         systemctl is-active cron.service; systemctl is-active fstrim.timer
@@ -242,13 +242,13 @@ def test_another_manager_is_not_fought(host: Tune, tmp_path: Path) -> None:
     process = subprocess.Popen([str(daemon), "60"])
     try:
         plan = (*PLAN, "--only", "irq.default")
-        refused = host.run("apply", *plan, "--yes")
+        refused = host.run("apply", *plan)
         assert refused.returncode == 3
         assert all(
             told in refused.stderr for told in ("irqbalance", f" {process.pid}", "irq.default")
         )
         assert not host.state.exists()
-        options = " ".join((*plan, "--yes", "--take-over", "irqbalance"))
+        options = " ".join((*plan, "--take-over", "irqbalance"))
         script = f"""
             systemctl start irqbalance
             "$2" tune apply {options} --state "$3" >&2

@@ -44,7 +44,7 @@ def export(tune: Tune, server: Path, form: str, out: Path, *more: str) -> list[P
     return [Path(line) for line in ended.stdout.splitlines()]
 
 
-VM = ("--profile", "nfv-host", "--nic", "eth1", "--hugepages", "1G:4")
+VM = ("--profile", "nfv-host", "--interface", "eth1", "--hugepages", "1G:4")
 
 
 LOAD = """
@@ -74,7 +74,7 @@ for unit in profile.units.values():
 
 
 def test_tuned_loads_the_profile(tune: Tune, server: Path, tmp_path: Path) -> None:
-    (profile,) = export(tune, server, "tuned", tmp_path / "out", "--nic", "eth1")
+    (profile,) = export(tune, server, "tuned", tmp_path / "out", "--interface", "eth1")
     if not (PACKAGES / "tuned").is_dir():
         pytest.skip(str(TUNED.missing()))
     command = ["/usr/bin/python3", "-c", LOAD, str(tmp_path / "out")]

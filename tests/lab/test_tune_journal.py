@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from changed_host import Tune
 
-PLAN = ("--isolate", "1", "--smt", "keep", "--without", "isolation.cpuset", "--yes")
+PLAN = ("--isolate", "1", "--smt", "keep", "--without", "isolation.cpuset")
 THP = "sys/kernel/mm/transparent_hugepage/enabled"
 
 

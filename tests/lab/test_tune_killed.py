@@ -41,7 +41,7 @@ pytestmark = [
     pytest.mark.alone,
     pytest.mark.skipif(CPUS < 2, reason="isolating a CPU needs two"),
 ]
-PLAN = ("--profile", "latency-poll", "--isolate", str(CPUS - 1), "--smt", "keep", "--yes")
+PLAN = ("--profile", "latency-poll", "--isolate", str(CPUS - 1), "--smt", "keep")
 #: Three values that all kernels of Debian have.
 THREE = ("kernel.hung_task_timeout_secs", "vm.stat_interval", "vm.swappiness")
 FEW = (*PLAN, *(word for name in THREE for word in ("--only", name)))

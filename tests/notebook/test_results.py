@@ -206,8 +206,8 @@ def test_a_plan_that_makes_no_sense_is_told_before_anything_runs(tmp_path: Path)
 def test_functions_are_called_by_their_names_whatever_was_imported_before() -> None:
     program = (
         "import tailtrim.analysis.compare.sources, tailtrim.analysis.explain.explanation;"
-        "import tailtrim as t;"
-        "print(callable(t.compare), callable(t.explain), t.compare.Comparison.__name__)"
+        "import inspect, tailtrim as t;"
+        "print(inspect.isfunction(t.compare), inspect.isfunction(t.explain))"
     )
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
-    assert ended.stdout == b"True True Comparison\n"
+    assert ended.stdout == b"True True\n"

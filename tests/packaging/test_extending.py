@@ -50,13 +50,13 @@ def test_a_device(installed: Path, tmp_path: Path) -> None:
         "name: shaper\ndut: {preset: shaper, rate_mbit: $rate}\n"
         "traffic: {rate_pps: 1000, duration_s: 2}\nloop: {rate: [10, 50]}\n"
     )
-    listed = tailtrim(installed, "run", plan, "--check")
+    listed = tailtrim(installed, "run", plan, "--dry-run")
     assert listed.returncode == 0, listed.stderr
     assert "shaper rate=50" in listed.stdout
     dry = tailtrim(installed, "run", plan, "--dry-run")
     assert "root tbf rate 50mbit" in dry.stdout, dry.stderr
     plan.write_text(plan.read_text().replace("10, 50", "0"))
-    refused = tailtrim(installed, "run", plan, "--check")
+    refused = tailtrim(installed, "run", plan, "--dry-run")
     assert refused.returncode == 2
     assert "rate_mbit" in refused.stderr
     assert "device shaper" in tailtrim(installed, "doctor").stdout

@@ -97,7 +97,7 @@ def test_the_command_says_it_in_one_error(tmp_path: Path) -> None:
     path = tmp_path / "plan.yml"
     path.write_text("[" * 100_000)
     ended = subprocess.run(
-        [sys.executable, "-m", "tailtrim.cli", "run", str(path), "--check"],
+        [sys.executable, "-m", "tailtrim.cli", "run", str(path), "--dry-run"],
         capture_output=True,
         text=True,
         check=False,

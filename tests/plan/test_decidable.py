@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def checked(plan: str | Path) -> str:
-    told = CliRunner().invoke(app, ["run", str(plan), "--check"])
+    told = CliRunner().invoke(app, ["run", str(plan), "--dry-run"])
     assert told.exit_code == 0, told.output
     return " ".join(told.stderr.split())
 

@@ -35,7 +35,7 @@ def test_a_file_goes_before_an_example(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_an_unknown_name_is_told_with_those_there_are() -> None:
-    with pytest.raises(PlanError, match=r"demoo: no such .*capacity, cont"):
+    with pytest.raises(PlanError, match=r"demoo: no such .*busy-forwarder, cont"):
         examples.located(Path("demoo"))
 
 

@@ -30,7 +30,7 @@ def test_an_experiment_is_released_and_verified(experiment: Path, tmp_path: Path
     assert "left out: run-001/ingress.pcap\n" in made.stderr
     told = (tmp_path / "out/README.md").read_text("utf-8")
     assert re.search("Captures: none, .*samples.*\n", told)
-    done = tailtrim("verify", "out", "--level", "numbers", cwd=tmp_path)
+    done = tailtrim("verify", "out", "--only", "numbers", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert re.search("pass +numbers +0 .*captures, 2 .*samples", done.stdout)
     assert re.search("skipped +figures .*not asked for", done.stdout)
@@ -49,7 +49,7 @@ def test_what_is_missing_is_told_with_its_options(experiment: Path, tmp_path: Pa
 def test_what_differs_is_told_and_the_exit_code_says_so(copied: Path) -> None:
     place = copied / "experiment" / "run-000" / "summary.json"
     place.write_text(place.read_text().replace('"max": ', '"max": 1'))
-    words = ("--level", "files", "--level", "numbers")
+    words = ("--only", "files", "--only", "numbers")
     done = tailtrim("verify", copied, *words, cwd=copied.parent)
     assert done.returncode == 1
     assert "fail     files" in done.stdout
@@ -73,7 +73,7 @@ def test_what_is_unsafe_is_one_error(copied: Path) -> None:
 
 
 def test_an_unknown_level_is_told(released: Path) -> None:
-    done = tailtrim("verify", released, "--level", "looks", cwd=released.parent)
+    done = tailtrim("verify", released, "--only", "looks", cwd=released.parent)
     assert done.returncode == 2
     for fact in ("unknown level 'looks'", "files, grid"):
         assert fact in done.stderr
@@ -81,7 +81,7 @@ def test_an_unknown_level_is_told(released: Path) -> None:
 
 def test_results_that_are_there_are_not_measured_over(released: Path, tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
-    words = ("--level", "rerun", "--rerun", "1", "--out", "mine")
+    words = ("--only", "rerun", "--rerun", "1", "--out", "mine")
     done = tailtrim("verify", released, *words, cwd=tmp_path)
     assert done.returncode == 2
     assert "error: mine: exists" in done.stderr

@@ -75,7 +75,7 @@ def invoke(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Res
 
 
 def test_a_search_ends_with_costs_and_a_page(invoke: Callable[..., Result], tmp_path: Path) -> None:
-    done = invoke("--budget", "5min")
+    done = invoke("--duration", "5min")
 
     assert done.exit_code == 0, done.output
     told = " ".join(done.stdout.split())
@@ -90,7 +90,7 @@ def test_a_search_ends_with_costs_and_a_page(invoke: Callable[..., Result], tmp_
 
 
 def test_json_has_all_numbers_and_nothing_else_is_printed(invoke: Callable[..., Result]) -> None:
-    done = invoke("--budget", "5min", "--json")
+    done = invoke("--duration", "5min", "--json")
 
     told = json.loads(done.stdout)
     assert told["kept"] == ["polling"]
@@ -103,7 +103,7 @@ def test_json_has_all_numbers_and_nothing_else_is_printed(invoke: Callable[..., 
 
 
 def test_a_dry_run_measures_nothing(invoke: Callable[..., Result], tmp_path: Path) -> None:
-    done = invoke("--dry-run", "--budget", "5min")
+    done = invoke("--dry-run", "--duration", "5min")
 
     assert done.exit_code == 0, done.output
     assert "all but polling" in done.stdout

@@ -32,7 +32,7 @@ pub(crate) struct Analyze {
     #[command(flatten)]
     matching: Matching,
     /// Source of the time stamps
-    #[arg(long, value_parser = one_of(STAMPS), default_value = "header")]
+    #[arg(long, value_name = "SOURCE", value_parser = one_of(STAMPS), default_value = "header")]
     stamps: StampSource,
     /// Packets of the ingress capture to read: an interface by number, name or description, with :in or :out behind it
     #[arg(long = "ingress", value_name = "INTERFACE")]

@@ -25,8 +25,8 @@ const LOOK: Duration = Duration::from_millis(200);
 /// `unread`, with the reason.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
-    tailtrim-agent counters --cpus 2,3 --out counter.jsonl --stop-after 48h\n  \
-    tailtrim-agent counters --cpus 1 --every 10s --out counter.jsonl   # until Ctrl-C")]
+    tailtrim-agent counters --cpus 2,3 --out counter.jsonl --duration 48h\n  \
+    tailtrim-agent counters --cpus 1 --interval 10s --out counter.jsonl   # until Ctrl-C")]
 pub(crate) struct Counters {
     /// CPUs to watch, such as 1,3-5
     #[arg(long, value_name = "LIST")]
@@ -36,10 +36,10 @@ pub(crate) struct Counters {
     pub(crate) out: PathBuf,
     /// Interval, such as 10s; whole multiples of it since 1970
     #[arg(long, value_name = "TIME", default_value = "1min", value_parser = interval)]
-    pub(crate) every: i64,
+    pub(crate) interval: i64,
     /// Stop after this time, such as 10s or 500ms [default: Ctrl-C]
     #[arg(long, value_name = "TIME", value_parser = time)]
-    pub(crate) stop_after: Option<i64>,
+    pub(crate) duration: Option<i64>,
     #[command(flatten)]
     pub(crate) ending: Ending,
 }
@@ -70,7 +70,7 @@ pub(crate) fn run(request: &Counters) -> Outcome {
     placement::gain_nothing();
     let stopped = request.ending.watch()?;
     let mut file = File::create(&request.out).or_unwritable(&request.out, Exit::Usage)?;
-    stop::after(request.stop_after, &stopped);
+    stop::after(request.duration, &stopped);
     let watch = Watch::open(&request.cpus);
     let (mut begin_ns, mut before) = (clock::of_the_kernel().0, Snapshot::take(&watch));
     let mut intervals = 0;
@@ -78,7 +78,7 @@ pub(crate) fn run(request: &Counters) -> Outcome {
     loop {
         let stops = stopped.load(Ordering::Acquire);
         let now_ns = clock::of_the_kernel().0;
-        if !stops && now_ns.div_euclid(request.every) == begin_ns.div_euclid(request.every) {
+        if !stops && now_ns.div_euclid(request.interval) == begin_ns.div_euclid(request.interval) {
             thread::sleep(LOOK);
             continue;
         }

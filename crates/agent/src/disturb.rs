@@ -15,7 +15,7 @@ use tailtrim_wire::traffic::{Disturbance, Disturbing};
 #[command(after_help = "Examples:\n  \
     tailtrim-agent disturb stop:2ms,100ms --cpu 1 --pid 812 --log disturbed.csv\n  \
     tailtrim-agent disturb thread:500us,50ms --cpu 1 --pid 812 --log disturbed.csv --seed 7\n  \
-    tailtrim-agent disturb softirqs:1ms,50ms --cpu 1 --pid 812 --port veth0 --log disturbed.csv")]
+    tailtrim-agent disturb softirqs:1ms,50ms --cpu 1 --pid 812 --interface veth0 --log disturbed.csv")]
 pub(crate) struct Disturb {
     /// thread, fifo, timers, softirqs, quota or stop with :TIME,EVERY, or bpf:EVERY
     #[arg(value_name = "WHAT")]
@@ -26,14 +26,14 @@ pub(crate) struct Disturb {
     /// The device's process
     #[arg(long)]
     pub(crate) pid: u32,
-    /// Port whose packets this CPU receives (softirqs)
-    #[arg(long, value_name = "PORT")]
-    pub(crate) port: Option<PortName>,
+    /// Interface whose packets this CPU receives (softirqs)
+    #[arg(long, value_name = "INTERFACE")]
+    pub(crate) interface: Option<PortName>,
     /// Log: lines of from,to in ns of CLOCK_REALTIME
     #[arg(long, value_name = "FILE")]
     pub(crate) log: PathBuf,
     /// Seed of the random times
-    #[arg(long, default_value = "1")]
+    #[arg(long, value_name = "N", default_value = "1")]
     pub(crate) seed: u64,
     #[command(flatten)]
     pub(crate) ending: Ending,
@@ -49,7 +49,7 @@ struct DisturbReport {
 /// Runs the verb and prints its events.
 pub(crate) fn run(request: &Disturb) -> Outcome {
     let stopped = request.ending.watch()?;
-    let target = Target { cpu: request.cpu, pid: request.pid, port: request.port.clone() };
+    let target = Target { cpu: request.cpu, pid: request.pid, port: request.interface.clone() };
     let mut began = false;
     let ready = || {
         began = true;
@@ -74,8 +74,8 @@ fn hint(request: &Disturb) -> Option<String> {
     if what.from_within() {
         return Some(format!("tailtrim-agent forward --disturb {what}"));
     }
-    let nameless = what.kind == Disturbing::Softirqs && request.port.is_none();
-    nameless.then(|| "name the port with --port".to_owned())
+    let nameless = what.kind == Disturbing::Softirqs && request.interface.is_none();
+    nameless.then(|| "name the interface with --interface".to_owned())
 }
 
 /// Writes when there was a disturbance.

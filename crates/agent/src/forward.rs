@@ -28,18 +28,18 @@ const LONGEST: usize = 9_022;
 /// Forward frames between two ports: a reference device, or, with a known delay, a device to check a measurement with.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
-    tailtrim-agent forward --from eth1 --to eth2\n  \
-    tailtrim-agent forward --from eth1 --to eth2 --mode wait --batch 1\n  \
-    tailtrim-agent forward --from xdp:eth1 --to xdp:eth2 --both-ways\n  \
-    tailtrim-agent forward --from eth1 --to eth2 --delay bimodal:20us,100us,0.01 --delay-log truth.bin\n  \
-    tailtrim-agent forward --from eth1 --to eth2 --disturb munmap:20ms --disturb-log disturbed.csv")]
+    tailtrim-agent forward --ingress eth1 --egress eth2\n  \
+    tailtrim-agent forward --ingress eth1 --egress eth2 --mode wait --batch 1\n  \
+    tailtrim-agent forward --ingress xdp:eth1 --egress xdp:eth2 --both-ways\n  \
+    tailtrim-agent forward --ingress eth1 --egress eth2 --delay bimodal:20us,100us,0.01 --delay-log truth.bin\n  \
+    tailtrim-agent forward --ingress eth1 --egress eth2 --disturb munmap:20ms --disturb-log disturbed.csv")]
 pub(crate) struct Forward {
-    /// Port that receives: an interface, or xdp:IFACE[:QUEUE] for AF_XDP
-    #[arg(long, value_name = "PORT")]
-    pub(crate) from: PortName,
-    /// Port that sends
-    #[arg(long, value_name = "PORT")]
-    pub(crate) to: PortName,
+    /// Interface that receives; xdp:INTERFACE[:QUEUE] for AF_XDP
+    #[arg(long, value_name = "INTERFACE")]
+    pub(crate) ingress: PortName,
+    /// Interface that sends
+    #[arg(long, value_name = "INTERFACE")]
+    pub(crate) egress: PortName,
     /// Forward in both directions
     #[arg(long, conflicts_with = "delay")]
     pub(crate) both_ways: bool,
@@ -47,7 +47,7 @@ pub(crate) struct Forward {
     #[arg(long, value_enum, default_value_t)]
     pub(crate) mode: Mode,
     /// Most frames handled in one batch
-    #[arg(long, default_value = "32", value_parser = clap::value_parser!(u16).range(1..=64))]
+    #[arg(long, value_name = "N", default_value = "32", value_parser = clap::value_parser!(u16).range(1..=64))]
     pub(crate) batch: u16,
     /// Busy work for each frame, such as 500ns
     #[arg(long, value_name = "TIME", default_value = "0ns", value_parser = work)]
@@ -62,7 +62,7 @@ pub(crate) struct Forward {
     #[arg(long, value_name = "MODEL")]
     pub(crate) delay: Option<Delay>,
     /// Seed of the delay and of the times of disturbances
-    #[arg(long, default_value = "1")]
+    #[arg(long, value_name = "N", default_value = "1")]
     pub(crate) seed: u64,
     /// Write sequence number, arrival and delay in ns of each probe (little-endian i64)
     #[arg(long, value_name = "FILE", requires = "delay")]
@@ -198,8 +198,9 @@ fn ports(request: &Forward) -> Result<Ports, PortError> {
         let snap = longest(name)?.min(LONGEST);
         Ok(Receiving { snap, memory_bytes: BUFFER_BYTES, promptly: true, hardware: false })
     };
-    let back = if request.both_ways { Some(receiving(&request.to)?) } else { None };
-    Ok((open(&request.from, Some(receiving(&request.from)?))?, open(&request.to, back)?))
+    let back = if request.both_ways { Some(receiving(&request.egress)?) } else { None };
+    let ingress = open(&request.ingress, Some(receiving(&request.ingress)?))?;
+    Ok((ingress, open(&request.egress, back)?))
 }
 
 #[cfg(test)]
@@ -208,7 +209,7 @@ mod tests {
     use clap::Parser;
 
     fn parse(options: &str) -> Result<Args, clap::Error> {
-        let words = "tailtrim-agent forward --from eth1 --to eth2 --both-ways";
+        let words = "tailtrim-agent forward --ingress eth1 --egress eth2 --both-ways";
         Args::try_parse_from(words.split(' ').chain(options.split_whitespace()))
     }
 

@@ -3,7 +3,7 @@
 use crate::events;
 use crate::exit::{Exit, Failure, OrFail, Outcome};
 use crate::forward::create;
-use crate::options::{parse_mac, stop};
+use crate::options::{Sending, parse_mac};
 use crate::stop::Ending;
 use clap::builder::NonEmptyStringValueParser;
 use serde::Serialize;
@@ -12,7 +12,7 @@ use std::io::Write;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use tailtrim_ports::generate::{
-    GenerateError, Generated, Load, Stalls, Stop, generate, generate_together,
+    GenerateError, Generated, Load, Stalls, generate, generate_together,
 };
 use tailtrim_ports::port::{Capabilities, Port, PortName, mac, open};
 use tailtrim_reading::source::{self, Reading};
@@ -23,15 +23,15 @@ use tailtrim_wire::traffic::{Addressing, Builder, Ip, Pattern, Rate, Schedule, S
 /// Send probes on a schedule: an open loop, in which a late probe is sent at once and its lateness is recorded.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
-    tailtrim-agent generate --port eth1 --rate 100kpps --stop-after 5s\n  \
-    tailtrim-agent generate --port eth1 --rate 1Gbit/s --frame-bytes imix --flows 256 --stop-after 1000000\n  \
-    tailtrim-agent generate --port eth1 --schedule replay:recorded.pcap:2.0 --frame-bytes 128")]
+    tailtrim-agent generate --interface eth1 --rate 100kpps --duration 5s\n  \
+    tailtrim-agent generate --interface eth1 --rate 1Gbit/s --frame-bytes imix --flows 256 --count 1000000\n  \
+    tailtrim-agent generate --interface eth1 --schedule replay:recorded.pcap:2.0 --frame-bytes 128")]
 pub(crate) struct Generate {
-    /// Port to send from: an interface, or xdp:IFACE[:QUEUE] for AF_XDP
-    #[arg(long, value_name = "PORT")]
-    pub(crate) port: PortName,
+    /// Interface to send from; xdp:INTERFACE[:QUEUE] for AF_XDP
+    #[arg(long, value_name = "INTERFACE")]
+    pub(crate) interface: PortName,
     /// Packets per second such as 120kpps, or bits on the wire such as 1Gbit/s
-    #[arg(long)]
+    #[arg(long, value_name = "RATE")]
     pub(crate) rate: Option<Rate>,
     /// cbr, golden (meets all phases of what repeats), poisson, burst:N, jitter:SHARE or replay:CAPTURE[:SCALE]
     #[arg(long, default_value = "cbr", value_parser = NonEmptyStringValueParser::new())]
@@ -39,14 +39,13 @@ pub(crate) struct Generate {
     /// Frame size in bytes with FCS, a list that repeats such as 64,1518, or imix
     #[arg(long, default_value = "64", value_name = "BYTES")]
     pub(crate) frame_bytes: Sizes,
-    /// Stop after a time such as 5s, or after this many packets [default: Ctrl-C]
-    #[arg(long, value_name = "TIME|PACKETS", value_parser = stop)]
-    pub(crate) stop_after: Option<Stop>,
+    #[command(flatten)]
+    pub(crate) sending: Sending,
     /// Number of flows, each with its own source port
     #[arg(long, default_value = "1", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) flows: u16,
     /// Seed of the schedule
-    #[arg(long, default_value = "1")]
+    #[arg(long, value_name = "N", default_value = "1")]
     pub(crate) seed: u64,
     /// Source MAC address [default: that of the interface]
     #[arg(long, value_parser = parse_mac, value_name = "MAC")]
@@ -107,7 +106,7 @@ struct GenerateReport<'a> {
 /// Runs the verb and prints its events.
 pub(crate) fn run(request: &Generate) -> Outcome {
     placement::gain_nothing();
-    let source_mac = request.src_mac.map_or_else(|| mac(&request.port), Ok)?;
+    let source_mac = request.src_mac.map_or_else(|| mac(&request.interface), Ok)?;
     let (schedule, builder) = (schedule(request)?, builder(request, source_mac)?);
     let mut ports = senders_ports(request)?;
     let mut log = request.log.as_deref().map(create).transpose()?;
@@ -116,7 +115,7 @@ pub(crate) fn run(request: &Generate) -> Outcome {
         schedule,
         sizes: request.frame_bytes.clone(),
         builder,
-        stop: request.stop_after.unwrap_or(Stop::Packets(u64::MAX)),
+        stop: request.sending.stop(),
     };
     // Each CPU is tried here, where an error can still be reported. Its permissions do not change later.
     let placed = |cpu| Placement::take(cpu, request.fifo);
@@ -166,12 +165,12 @@ fn senders_ports(request: &Generate) -> Result<Vec<Box<dyn Port>>, Failure> {
     let largest = request.frame_bytes.distinct().into_iter().max().unwrap_or(0);
     let mut ports: Vec<Box<dyn Port>> = Vec::new();
     for _ in cpus(request) {
-        let port = open(&request.port, None)?;
+        let port = open(&request.interface, None)?;
         let most = port.capabilities().most_bytes;
         if largest > most {
             let message = format!(
                 "{}: carries frames of up to {} bytes (with FCS), not {}: raise its MTU",
-                request.port,
+                request.interface,
                 most + 4,
                 largest + 4
             );

@@ -24,6 +24,7 @@ impl Hint for IntentError {
                 format!("take CPUs {cpus} out: they are in both --isolate and --housekeeping")
             }
             Self::NothingLeft(_) => "give fewer CPUs to --isolate".to_owned(),
+            Self::NoSuchInterface(..) => "name another with --interface".to_owned(),
         })
     }
 }
@@ -68,7 +69,7 @@ impl Hint for PlanError {
         match self {
             Self::NoCpus(_) => None,
             Self::Division(error) => error.hint(),
-            Self::NoInterface { .. } => Some("name another with --nic".to_owned()),
+            Self::NoInterface { .. } => Some("name another with --interface".to_owned()),
             Self::NoChange(_) => {
                 Some("--only and --without take names of the plan's first column".to_owned())
             }

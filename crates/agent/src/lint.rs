@@ -13,7 +13,7 @@ pub(crate) struct Request {
     #[arg(long, value_name = "LINE", num_args = 0..=1)]
     boot_line: Option<Option<String>>,
     /// Kernel version that will boot it: 6.1, or the output of uname -r
-    #[arg(long, value_name = "VERSION", requires = "boot_line")]
+    #[arg(long, value_name = "KERNEL", requires = "boot_line")]
     kernel: Option<KernelVersion>,
     /// CPUs of the machine, such as 0-15
     #[arg(long, value_name = "LIST", value_parser = some_cpus, requires = "boot_line")]

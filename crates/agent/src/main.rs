@@ -13,6 +13,7 @@ mod counters;
 mod disturb;
 mod events;
 mod exit;
+mod former;
 mod forward;
 mod generate;
 mod hints;
@@ -33,12 +34,14 @@ use args::{Args, Verb};
 use clap::{CommandFactory, FromArgMatches};
 use clap_complete::CompleteEnv;
 use exit::{Exit, Failure};
+use std::io::ErrorKind;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     // Asked by a shell, by COMPLETE in the environment, it prints how a command line may go on, and ends.
     CompleteEnv::with_factory(|| called::named(Args::command())).complete();
-    let matches = called::named(Args::command()).try_get_matches();
+    let words = former::renamed(std::env::args_os());
+    let matches = called::named(Args::command()).try_get_matches_from(words);
     let args = match matches.and_then(|matches| Args::from_arg_matches(&matches)) {
         Ok(args) => args,
         Err(error) => return refused(&error),
@@ -76,7 +79,10 @@ fn refused(error: &clap::Error) -> ExitCode {
         return Exit::Usage.into();
     }
     match error.print() {
-        Ok(()) => Exit::Success.into(),
-        Err(error) => output::failed(&Failure::disturbed(error)).into(),
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            output::failed(&Failure::disturbed(error)).into()
+        }
+        // A reader that has what it wanted (`| head`) is no error.
+        _ => Exit::Success.into(),
     }
 }

@@ -33,9 +33,9 @@ use tailtrim_wire::duration::time_ns;
 /// all of each CPU that it measures: where an application runs, use trace.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
-    tailtrim-agent noise --cpus 2,3 --stop-after 10s\n  \
-    tailtrim-agent noise --cpus 1 --mode timer --fifo --stop-after 60s --hgrm timer.hgrm\n  \
-    tailtrim-agent noise --cpus 1 --threshold 500ns --stop-after 10s --json | jq .cpus\n  \
+    tailtrim-agent noise --cpus 2,3 --duration 10s\n  \
+    tailtrim-agent noise --cpus 1 --mode timer --fifo --duration 60s --hgrm timer.hgrm\n  \
+    tailtrim-agent noise --cpus 1 --threshold 500ns --duration 10s --json | jq .cpus\n  \
     oslat --cpu-list 1 --duration 10 --json=oslat.json\n  \
     tailtrim-agent noise --read oslat.json             # the same table from oslat's result")]
 pub(crate) struct Noise {
@@ -44,7 +44,7 @@ pub(crate) struct Noise {
     pub(crate) cpus: Option<Cpus>,
     /// Read the output of another tool instead of measuring: cyclictest with --histogram or --json, oslat with --json,
     /// rtla osnoise hist or rtla timerlat hist; repeatable
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["cpus", "mode", "interval", "fifo", "default_system", "no_trace", "source", "stop_after"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["cpus", "mode", "interval", "fifo", "default_system", "no_trace", "source", "duration"])]
     pub(crate) read: Vec<PathBuf>,
     /// Kind of measurement
     #[arg(long, value_enum, default_value_t)]
@@ -76,7 +76,7 @@ pub(crate) struct Noise {
     pub(crate) hgrm: Option<PathBuf>,
     /// Stop after this time, such as 10s or 500ms [default: Ctrl-C]
     #[arg(long, value_name = "TIME", value_parser = options::time)]
-    pub(crate) stop_after: Option<i64>,
+    pub(crate) duration: Option<i64>,
     #[command(flatten)]
     pub(crate) ending: Ending,
 }
@@ -129,7 +129,7 @@ pub(crate) fn run(request: &Noise) -> Outcome {
     if request.json {
         events::result("tailtrim.noise/1", &report)
     } else {
-        output::write(table::text(&report), Exit::Success)
+        output::lines(&table::text(&report), Exit::Success)
     }
 }
 
@@ -182,7 +182,7 @@ fn look(request: &Noise, cpus: &Cpus, stopped: &Arc<AtomicBool>) -> Result<Seen,
             );
             output::note("note", &told);
         }
-        threads.run(request.stop_after.map(|ns| Duration::from_nanos(ns.cast_unsigned())));
+        threads.run(request.duration.map(|ns| Duration::from_nanos(ns.cast_unsigned())));
         if let Ok(recorder) = &mut recorder {
             recorder.disarm().or_fail(Exit::Disturbed)?;
         }

@@ -21,10 +21,16 @@ pub(crate) struct Matching {
     #[arg(long, value_name = "OFFSET:LENGTH,…")]
     pub(crate) signature: Option<Selection>,
     /// Fields that the device under test rewrites, beside MAC addresses, VLAN tags, TTL and checksums
-    #[arg(long, value_enum, value_delimiter = ',', conflicts_with = "signature")]
+    #[arg(
+        long,
+        value_enum,
+        value_name = "FIELDS",
+        value_delimiter = ',',
+        conflicts_with = "signature"
+    )]
     pub(crate) mask: Vec<Mask>,
     /// Leave out samples within this time of the first match, such as 1s or 500ms
-    #[arg(long, alias = "trim", value_name = "TIME", default_value = "0s", value_parser = time)]
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = time)]
     pub(crate) skip: i64,
     /// Longest latency: later packets are not matched, such as 5s or 500ms
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = time)]
@@ -130,14 +136,28 @@ pub(crate) fn microseconds(text: &str) -> Result<u32, String> {
         .ok_or_else(|| format!("invalid time {text:?}, expected whole microseconds such as 50us"))
 }
 
-/// `5s`, `500ms` or a number of packets.
-pub(crate) fn stop(text: &str) -> Result<Stop, String> {
-    if let Some(ns) = time_ns(text) {
-        return Ok(Stop::After(ns));
+/// End of a verb that sends.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Sending {
+    /// Stop after this time, such as 5s or 500ms [default: Ctrl-C]
+    #[arg(long, value_name = "TIME", value_parser = time_with_unit)]
+    duration: Option<u64>,
+    /// Stop after this many packets, with several targets of each
+    #[arg(long, short = 'c', value_name = "N", conflicts_with = "duration")]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
+    count: Option<u64>,
+}
+
+impl Sending {
+    pub(crate) fn stop(&self) -> Stop {
+        self.duration.map_or(Stop::Packets(self.count.unwrap_or(u64::MAX)), Stop::After)
     }
-    text.parse().map(Stop::Packets).map_err(|_| {
-        format!("invalid stop {text:?}, expected a time such as 5s, or a number of packets")
-    })
+}
+
+/// A time with its unit: a number alone may have been meant as one of packets.
+fn time_with_unit(text: &str) -> Result<u64, String> {
+    let told = || format!("invalid time {text:?}, expected one such as 5s (--count: packets)");
+    time_ns(text).ok_or_else(told)
 }
 
 /// `02:00:00:00:00:01`

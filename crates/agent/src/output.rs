@@ -10,9 +10,25 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, ErrorKind, Write};
 
+/// Columns of a line for people.
+const WIDEST: usize = 120;
+
 /// Writes a result and ends with `exit`, also where the reader has closed the pipe (`| head`).
 pub(crate) fn write(text: impl AsRef<str>, exit: Exit) -> Outcome {
     written(try_write(text.as_ref()), exit)
+}
+
+/// As [`write`], for people: longer lines are broken between words.
+pub(crate) fn lines(text: &str, exit: Exit) -> Outcome {
+    let fitted = text.lines().map(|line| {
+        let words = line.trim_start();
+        let indent = &line[..line.len() - words.len()];
+        match line.chars().count() > WIDEST {
+            true => wrapped(words, WIDEST, indent, &format!("{indent}  ")),
+            false => format!("{line}\n"),
+        }
+    });
+    write(fitted.collect::<String>(), exit)
 }
 
 /// As [`write`], as JSON that people can read.
@@ -187,6 +203,13 @@ mod tests {
         assert_eq!(escaped("\u{202e}\u{2066}ä→ü"), "\\u202e\\u2066ä→ü");
         assert_eq!(in_one_line("a\nhint: b\x07\t\u{200f}"), "a\\nhint: b\\x07\\t\\u200f");
         assert!(matches!(escaped("nothing to do: ä"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn long_lines_are_broken_between_words() {
+        let told = wrapped(&"a word ".repeat(30), WIDEST, "  ", "    ");
+        assert!(told.lines().count() == 2 && told.lines().all(|line| line.len() <= WIDEST));
+        assert!(told.starts_with("  a word") && told.contains("\n    "), "{told}");
     }
 
     #[test]

@@ -27,12 +27,12 @@ const STATE: &str = "/var/lib/tailtrim/tune";
 /// Plan, apply, verify and revert host tuning.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
-    tailtrim-agent tune plan --profile latency-poll --isolate 2-7 --nic eth1\n  \
-    tailtrim-agent tune apply --profile latency-poll --isolate 2-7 --nic eth1 --yes\n  \
+    tailtrim-agent tune plan --profile latency-poll --isolate 2-7 --interface eth1\n  \
+    tailtrim-agent tune apply --profile latency-poll --isolate 2-7 --interface eth1\n  \
     tailtrim-agent tune verify\n  \
     tailtrim-agent tune revert\n  \
     tailtrim-agent tune export --format tuned --profile latency-kernel --out /etc/tuned/profiles\n\n\
-    Nothing is changed without --yes. All old values are stored before the first change: `revert` restores them wherever `apply` stopped, \
+    Only `apply` and `revert` change the host. All old values are stored before the first change: `revert` restores them wherever `apply` stopped, \
     also after a crash.")]
 pub(crate) struct Tune {
     #[command(subcommand)]
@@ -43,7 +43,7 @@ pub(crate) struct Tune {
 enum TuneVerb {
     /// Show the changes with reason, cost and when they take effect.
     Plan(PlanArgs),
-    /// Apply a plan; without --yes a dry run.
+    /// Apply a plan.
     Apply(ApplyArgs),
     /// Read back all values, and say why one differs (exit code 1 if any does).
     Verify(StateArgs),
@@ -74,9 +74,9 @@ struct PlanArgs {
 struct ApplyArgs {
     #[command(flatten)]
     plan: PlanArgs,
-    /// Apply the changes
+    /// Show the plan, and change nothing
     #[arg(long)]
-    yes: bool,
+    dry_run: bool,
     /// Folder of the journal
     #[arg(long, value_name = "DIR", default_value = STATE)]
     state: PathBuf,
@@ -159,12 +159,9 @@ fn show_plan(plan: &Plan, json: bool) -> Outcome {
 fn run_apply(args: &ApplyArgs) -> Outcome {
     let mut host = Live::new(&args.plan.root, &args.state);
     let plan = planned(&host, &args.plan.wanted)?;
-    if !args.yes {
+    if args.dry_run {
         let exit = show_plan(&plan, args.plan.json)?;
-        if !args.plan.json {
-            return show::print("\nNothing was changed. --yes applies what stands under NOW.\n");
-        }
-        return Ok(exit);
+        return if args.plan.json { Ok(exit) } else { show::print("\nNothing was changed.\n") };
     }
     if let Some((manager, changes)) = plan.refused_by().first() {
         let (service, pid) = (&manager.service, manager.pid);

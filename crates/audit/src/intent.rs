@@ -60,6 +60,9 @@ pub enum IntentError {
         "isolating CPUs {0} leaves no CPU for the host itself: leave out at least one, best CPU 0"
     )]
     NothingLeft(Cpus),
+    /// An interface is named that does not exist.
+    #[error("no interface {0} on this host, which has {1}")]
+    NoSuchInterface(String, String),
 }
 
 impl Intent {
@@ -99,6 +102,11 @@ impl Intent {
             if housekeeping.is_empty() {
                 return Err(IntentError::NothingLeft(isolate));
             }
+        }
+        let there = tree.list("/sys/class/net").unwrap_or_default();
+        let absent = |name: &&String| !there.is_empty() && !there.contains(name);
+        if let Some(name) = wish.nics.iter().flatten().find(absent) {
+            return Err(IntentError::NoSuchInterface(name.clone(), there.join(", ")));
         }
         let nics = wish.nics.unwrap_or_else(|| {
             let nics = interfaces(tree);

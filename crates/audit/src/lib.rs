@@ -91,7 +91,7 @@ fn inapplicable(check: &Check, facts: &Facts<'_>) -> Result<Option<String>, Unre
     for need in &check.needs {
         let reason = match need {
             Need::Isolated if intent.isolate.is_empty() => "no CPU is to be isolated".to_owned(),
-            Need::Nic if intent.nics.is_empty() => "no interface is named (--nic)".to_owned(),
+            Need::Nic if intent.nics.is_empty() => "no interface is named (--interface)".to_owned(),
             Need::Work(kinds) if !kinds.contains(&intent.workload) => {
                 format!("does not matter for the workload {}", intent.workload)
             }
@@ -118,7 +118,7 @@ fn reason(facts: &Facts<'_>, unread: &Unread) -> String {
         Unread::Missing { path } | Unread::NotCaptured { path }
             if path.starts_with("/tailtrim/observation/") =>
         {
-            "nothing was observed (--observe 10s)".to_owned()
+            "nothing was observed (--duration 10s)".to_owned()
         }
         Unread::Missing { path } | Unread::NotCaptured { path }
             if path.starts_with("/tailtrim/") =>

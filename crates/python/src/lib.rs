@@ -16,6 +16,7 @@ mod probabilities;
 mod roundtrip;
 mod rows;
 mod stretches;
+mod words;
 
 use pyo3::pymodule;
 
@@ -49,6 +50,8 @@ mod _native {
 
     #[pymodule_export]
     use crate::probabilities::{confidence, episodes_needed, quantile};
+    #[pymodule_export]
+    use crate::words::{nanoseconds, rate};
 
     #[pymodule_export]
     use crate::roundtrip::analyze_round_trips;

@@ -1,13 +1,13 @@
 //! Times as people write them, in ns: `20us`, `2.5ms`, or without a unit where an option has a usual one.
 
-/// A time with its unit: `500ns`, `20us`, `2.5ms`, `1s`, `10min`, `48h`.
+/// A time with its unit, also behind a space: `500ns`, `20us`, `2.5 ms`, `1s`, `10min`, `48h`.
 ///
 /// `None` where it is none: no unit, a sign, a part of a nanosecond, or more than 2⁶³ ns.
 #[must_use]
 pub fn time_ns(text: &str) -> Option<u64> {
     let at = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
     let (number, unit) = text.split_at(at);
-    let unit_ns = match unit {
+    let unit_ns = match unit.strip_prefix(' ').unwrap_or(unit) {
         "ns" => 1,
         "us" | "µs" => 1_000,
         "ms" => 1_000_000,
@@ -57,6 +57,7 @@ mod tests {
             ("500ns", 500),
             ("0.25µs", 250),
             (".5us", 500),
+            ("10 ms", 10_000_000),
             ("1.s", 1_000_000_000),
             ("1.5min", 90_000_000_000),
             ("48h", 172_800_000_000_000),
@@ -66,7 +67,7 @@ mod tests {
             assert_eq!(time_ns(text), Some(ns), "{text}");
         }
         for wrong in
-            ["", "1", "us", ".us", "0.5ns", "-1us", "+1us", "1d", "1 us", "1.2.3us", "1e3us"]
+            ["", "1", "us", ".us", "0.5ns", "-1us", "+1us", "1d", "1  us", "1.2.3us", "1e3us"]
         {
             assert_eq!(time_ns(wrong), None, "{wrong}");
         }

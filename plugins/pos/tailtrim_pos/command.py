@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 EXAMPLES = """\b
 Examples:
   tailtrim pos experiment.sh tartu vilnius
-  tailtrim pos experiment.sh tartu vilnius --check       # only check nodes and cables
+  tailtrim pos experiment.sh tartu vilnius --dry-run     # only check nodes and cables
   tailtrim pos experiment.sh tartu vilnius --image 'debian-*' --order random --seed 7
   tailtrim pos experiment.sh tartu vilnius --resume      # go on after an interruption
   tailtrim pos experiment.sh tartu vilnius --cable tartu:eno7=vilnius:eno7
@@ -109,8 +109,8 @@ def command(  # noqa: PLR0913 - one parameter an option
     arguments: _Arguments = None,
     *,
     out: _Out = None,
-    check: Annotated[
-        bool, typer.Option("--check", help="Only check options, hosts and cables; start nothing.")
+    dry: Annotated[
+        bool, typer.Option("--dry-run", help="Only check options, hosts and cables; start nothing.")
     ] = False,
     resume: options.Resume = False,
     image: _Images = None,
@@ -124,7 +124,6 @@ def command(  # noqa: PLR0913 - one parameter an option
     deadline: _Deadline = None,
     layout: _Layout = Published.NEW,
     skip: options.Skip = "1s",
-    trim: options.FormerTrim = None,
 ) -> None:
     """Run an experiment folder of pos as it is, on nodes of this host or on hosts."""
     from tailtrim.analysis.options import nanoseconds  # noqa: PLC0415 - the help does without
@@ -138,7 +137,6 @@ def command(  # noqa: PLR0913 - one parameter an option
     if not script.is_file():
         raise PlanError(f"{script}: not a file")
     deadline_s = nanoseconds("deadline", deadline) / 10**9 if deadline else None
-    skip = options.skip(skip, trim)
     nanoseconds("skip", skip)
     seeded = seed if order is Order.RANDOM else None
     about = {"script": str(script), "arguments": words, "layout": str(layout), "seed": seeded}
@@ -147,7 +145,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     where = _Where(testbed, places or [], cable or [], image or [])
     with closing(_nodes(name, where)) as nodes:
         nodes.reserve(words)
-        if check:
+        if dry:
             _check(script, words, nodes)
             return
         if testbed is None:

@@ -30,7 +30,6 @@ def command(  # noqa: PLR0913 - one parameter an option
     *,
     out: Annotated[Path, options.out("Experiment to write.")],
     skip: options.Skip = "1s",
-    trim: options.FormerTrim = None,
     repetition: Annotated[
         str | None,
         typer.Option(
@@ -49,7 +48,7 @@ def command(  # noqa: PLR0913 - one parameter an option
         imported = import_pos(
             results,
             out,
-            skip_s=options.skip(skip, trim),
+            skip_s=skip,
             repetition=repetition,
             keep_captures=keep_captures,
             progress=progress,

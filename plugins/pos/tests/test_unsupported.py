@@ -186,7 +186,7 @@ def test_check_starts_nothing(run_of: PosRun) -> None:
     script = run_of.folders / "wrong" / "experiment.sh"
     began = script.with_name("began")
     script.write_text(f"#!/bin/bash\ntouch {began}\n", "utf-8")
-    ended = run_of.go("wrong", "ada", "bob", "7", "--check", "--cable", "ada:eth1=bob:eth7")
+    ended = run_of.go("wrong", "ada", "bob", "7", "--dry-run", "--cable", "ada:eth1=bob:eth7")
     assert ended.returncode == 0, ended.stderr
     told = ["ada: eth1 to bob:eth7", "bob: eth7 to ada:eth1"]
     assert ended.stdout.splitlines()[:2] == told

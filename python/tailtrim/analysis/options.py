@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import csv
-import re
 from dataclasses import asdict, dataclass, replace
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any, Self, TypedDict
 
-from tailtrim._native import confidence
+from tailtrim import _native
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,17 +18,6 @@ MASKS = ("nat", "tos", "tunnel")
 
 _LONGEST_NS = 2**61
 _SECOND_NS = 10**9
-#: Those of all commands, and of the agent.
-_UNITS_NS = {
-    "ns": 1,
-    "us": 10**3,
-    "µs": 10**3,
-    "ms": 10**6,
-    "s": _SECOND_NS,
-    "min": 60 * _SECOND_NS,
-    "h": 3_600 * _SECOND_NS,
-}
-
 
 Span = tuple[int, int]
 
@@ -78,11 +66,11 @@ class MatchingOptions(TypedDict, total=False):
     """Options of the packet matching, see :func:`tailtrim.analyze`."""
 
     signature: str | None
-    masks: Sequence[str]
+    masks: str | Sequence[str]
     skip_s: str | float
     window_s: str | float
-    quantiles: Sequence[str]
-    confidence: str
+    quantiles: str | float | Sequence[str | float]
+    confidence: str | float
     x552_trailer: bool
     nanoseconds: bool
     salvage: bool
@@ -109,8 +97,8 @@ def native(
         "masks": known_masks(matching.get("masks", ())),
         "trim_ns": nanoseconds("skip", matching.get("skip_s", 0)),
         "window_ns": nanoseconds("window", matching.get("window_s", 5)),
-        "quantiles": list(matching.get("quantiles", ())),
-        "confidence": confidence(matching.get("confidence", "0.95")),
+        "quantiles": probabilities(matching.get("quantiles", ())),
+        "confidence": _native.confidence(probability(matching.get("confidence", "0.95"))),
         "x552_trailer": matching.get("x552_trailer", False),
         "nanoseconds": matching.get("nanoseconds", False),
         "salvage": matching.get("salvage", False),
@@ -124,17 +112,34 @@ def native(
     }
 
 
-def known_masks(masks: Sequence[str]) -> list[str]:
-    """Return the masks; each is one of :data:`MASKS`.
+def probability(given: str | float) -> str:
+    """Return a quantile or a confidence as text, which the native module reads.
+
+    >>> probability("99.9 %"), probability(0.999)
+    ('99.9 %', '0.999')
+
+    """
+    return given if isinstance(given, str) else f"{Decimal(str(given)):f}"
+
+
+def probabilities(given: str | float | Sequence[str | float]) -> list[str]:
+    """Return quantiles as text; one alone is one."""
+    several = [given] if isinstance(given, str | float | int) else given
+    return [probability(one) for one in several]
+
+
+def known_masks(given: str | Sequence[str]) -> list[str]:
+    """Return the masks; each is one of :data:`MASKS`, and one alone is one.
 
     Raises:
         ValueError: when one is not.
 
     """
+    masks = [given] if isinstance(given, str) else list(given)
     unknown = [mask for mask in masks if mask not in MASKS]
     if unknown:
         raise ValueError(f"unknown mask {unknown[0]!r}, expected one of {', '.join(MASKS)}")
-    return list(masks)
+    return masks
 
 
 def cores(jobs: int | None) -> int | None:
@@ -154,6 +159,8 @@ def nanoseconds(
 ) -> int:
     """Return a time such as ``10s`` or ``500ms`` as a whole number of nanoseconds.
 
+    The agent reads texts in the same way: the parser is that of ``crates/wire/src/duration.rs``.
+
     Args:
         name: name of the setting, for the error.
         time: the time, with its unit or as a number of ``unit_ns``.
@@ -164,14 +171,43 @@ def nanoseconds(
         ValueError: the time is invalid.
 
     """
-    found = re.fullmatch(r"([0-9.]+(?:[eE][-+]?[0-9]+)?) ?([nuµm]?s|min|h)?", str(time))
-    try:
-        exact = Decimal(found[1]) * _UNITS_NS.get(found[2], unit_ns) if found else None
-    except InvalidOperation:
-        exact = None
+    if isinstance(time, str):
+        exact = _native.nanoseconds(time, unit_ns)
+    else:
+        exact = int(Decimal(str(time)) * unit_ns) if 0 <= time < _LONGEST_NS else None
     if exact is None or exact >= _LONGEST_NS:
         raise ValueError(f"invalid {name} {str(time)!r}, expected a time such as {example}")
-    return int(exact)
+    return exact
+
+
+def amount_of(rate: str) -> tuple[int, str]:
+    """Return the amount of a rate such as ``120kpps``, and ``pps`` or ``bit/s``.
+
+    The agent reads it in the same way: the parser is that of ``crates/wire/src/traffic/rate.rs``.
+
+    >>> amount_of("120kpps"), amount_of("1.5Gbit/s"), amount_of("500")
+    ((120000, 'pps'), (1500000000, 'bit/s'), (500, 'pps'))
+
+    Raises:
+        ValueError: it is not one.
+
+    """
+    told = _native.rate(rate)
+    unit = "bit/s" if told.endswith("bit/s") else "pps"
+    return int(told.removesuffix(unit)), unit
+
+
+def packets_per_s(text: str) -> int:
+    """Return the packets per second of a rate such as ``20kpps`` or ``20k``.
+
+    Raises:
+        ValueError: it is not such a rate.
+
+    """
+    amount, unit = amount_of(text)
+    if unit != "pps":
+        raise ValueError(f"rate {text!r}: expected packets per second, such as 20kpps")
+    return amount
 
 
 def share(name: str, text: str | float, example: str) -> float:

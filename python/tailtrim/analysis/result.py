@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from tailtrim import _native
     from tailtrim.analysis.groups import Group
+    from tailtrim.results.summary import Quantile
 
 
 _KEPT = {"sample": ("samples", "keep_samples"), "lost": ("lost packets", "keep_lost")}
@@ -35,6 +36,15 @@ class Analysis(Tabular):
         """Name the essential numbers."""
         latency = self.summary.latency_ns
         return f"<Analysis of {self.summary.samples} samples, {latency.min} to {latency.max} ns>"
+
+    def quantile(self, p: str | float) -> Quantile:
+        """Return a quantile of the latency with its interval, such as ``"99.9 %"`` or 0.999.
+
+        Raises:
+            ValueError: it is none, or :func:`analyze` was not asked for it.
+
+        """
+        return self.summary.quantile(p)
 
     @property
     def tables(self) -> tuple[str, ...]:

@@ -116,6 +116,7 @@ InOrder = Annotated[
 Way = Annotated[
     options.Direction | None,
     typer.Option(
+        metavar="DIRECTION",
         help="Of captures with packets of both directions, those that go forward (ingress to"
         " egress) or in reverse. Default: both, one after the other.",
     ),
@@ -175,7 +176,7 @@ RoundTrip = Annotated[
 Protocol = Annotated[
     str | None,
     typer.Option(
-        metavar="NAME",
+        metavar="PROTOCOL",
         help=f"Protocol of the requests of --round-trip, one of {', '.join(protocols())}. Default:"
         " that of most exchanges.",
     ),
@@ -210,7 +211,6 @@ def command(  # noqa: PLR0913 - one parameter an option
     round_trip: RoundTrip = False,
     protocol: Protocol = None,
     skip: options.Skip = "0s",
-    trim: options.FormerTrim = None,
     window: Window = "5s",
     quantile: Quantiles = None,
     confidence: Confidence = "0.95",
@@ -234,7 +234,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     captures = _captures(ingress, egress)
     engine = engine or (EngineName.DUCKDB if is_decoded(captures) else EngineName.NATIVE)
     matching: dict[str, Any] = {
-        "skip_s": options.skip(skip, trim),
+        "skip_s": skip,
         "window_s": window,
         "quantiles": [*(quantile or ()), *needed_quantiles(objectives)],
         "confidence": confidence,

@@ -9,17 +9,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from tailtrim.cli.catalogue import BY_AGENT, CATALOGUE, COMMANDS, ELSEWHERE, IMPORTS
+from tailtrim.cli.catalogue import BY_AGENT, CATALOGUE, COMMANDS, ELSEWHERE, FORMER, IMPORTS
 from tailtrim.cli.console import guarded, say
 from tailtrim.cli.delegated import candidates, delegate
 from tailtrim.errors import ExitCode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
 
 
 class Command(TyperCommand):
     """A command whose arguments are shown as ``NAME``, or ``[NAME]`` where they may be left out."""
+
+    def parse_args(self, context: Any, args: list[str]) -> list[str]:
+        """Parse the words of a command line, with former spellings of options."""
+        return super().parse_args(context, list(_renamed(args, FORMER.get(self.name or "", {}))))
 
     def collect_usage_pieces(self, context: Any) -> list[str]:
         """Return the rest of the usage line, behind the name."""
@@ -41,6 +45,19 @@ class Command(TyperCommand):
             if rows:
                 with formatter.section(title):
                     formatter.write_dl(rows)
+
+
+def _renamed(words: Sequence[str], former: dict[str, str]) -> Iterator[str]:
+    """Yield present spellings of options; a note names each that was not one."""
+    rest = iter(words)
+    for word in rest:
+        name, equals, value = word.partition("=")
+        if name in former:
+            say(f"note: {name} is called {former[name]} now", err=True)
+            name = former[name]
+        yield name + equals + value
+        if word == "--":
+            yield from rest
 
 
 def _name(parameter: Any) -> str:

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\b
 Examples:
-  tailtrim capacity capacity --slo 'p99.9 < 500us, loss < 1e-4'   # an example of tailtrim
+  tailtrim capacity busy-forwarder --assert 'p99.9 < 500us, loss < 1e-4'   # an example of tailtrim
   tailtrim capacity forwarder.yml                        # NDR and PDR alone
-  tailtrim capacity forwarder.yml --slo 'p99.99 < 1ms' --budget 1h --width 1%
-  tailtrim capacity bursts.yml --search burst --slo 'p99.9 < 200us'
+  tailtrim capacity forwarder.yml --assert 'p99.99 < 1ms' --duration 1h --width 1%
+  tailtrim capacity bursts.yml --search burst --assert 'p99.9 < 200us'
   tailtrim capacity forwarder.yml --resume               # after an interruption
 """
 
@@ -38,15 +38,15 @@ def command(  # noqa: PLR0913 - one parameter an option
         Path,
         typer.Argument(
             metavar="PLAN",
-            help="A YAML file whose load is the highest to be tried, or an example: capacity.",
+            help="A YAML file whose load is the highest to be tried; an example is busy-forwarder.",
         ),
     ],
     *,
-    slo: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PROMISE",
-            help="What is to hold beside NDR and PDR, such as 'p99.9 < 200us, loss < 1e-4'.",
+    asserts: Annotated[
+        list[str] | None,
+        options.asserts(
+            "What is to hold beside NDR and PDR, such as 'p99.9 < 200us, loss < 1e-4'; list prints"
+            " the promises that have names."
         ),
     ] = None,
     search: Annotated[
@@ -59,9 +59,9 @@ def command(  # noqa: PLR0913 - one parameter an option
         str, typer.Option(metavar="SHARE", help="How far lower and upper bound may be apart.")
     ] = "2%",
     confidence: Annotated[
-        float, typer.Option(metavar="P", help="Confidence of each bound of the promise.")
-    ] = 0.95,
-    budget: Annotated[
+        str, typer.Option(metavar="P", help="Confidence of each bound of the promise.")
+    ] = "0.95",
+    duration: Annotated[
         str, typer.Option(metavar="TIME", help="How long all trials may take, such as 9min.")
     ] = "9min",
     out: options.Results = None,
@@ -84,10 +84,10 @@ def command(  # noqa: PLR0913 - one parameter an option
         loaded,
         runs,
         search,
-        slo=slo,
+        slo=", ".join(asserts or ()) or None,
         width=share("width", width, "2% or 0.02"),
-        confidence=confidence,
-        budget_s=options.budget_s(budget),
+        confidence=share("confidence", confidence, "95% or 0.95"),
+        budget_s=options.duration_s(duration),
     )
     if loaded.testbed == LOCAL:
         become_root()

@@ -1,4 +1,4 @@
-"""Catalogue of the commands: group and summary in the help, and module of each."""
+"""Catalogue of the commands: group and summary in the help, module, former options of each."""
 
 from __future__ import annotations
 
@@ -17,42 +17,65 @@ class Entry(NamedTuple):
     module: str | None
 
 
+#: In the order of the help: what most users need first, what laboratories need last.
 CATALOGUE = {
-    "run": Entry("Measure", "Run an experiment that a plan describes", "run"),
-    "capacity": Entry("Measure", "Search the highest load that meets a promise", "capacity"),
-    "testbed": Entry("Measure", "Check, show, clean or switch the hosts of a testbed", "testbed"),
-    "image": Entry("Measure", "Build a live image for virtual machines", "image"),
-    "selftest": Entry("Measure", "Measure the floor and the error of tailtrim here", "selftest"),
-    "generate": Entry("Measure", "Send probe packets on a schedule", None),
+    "analyze": Entry(
+        "Start here", "Match two captures and print the tail of the latency", "analyze"
+    ),
+    "run": Entry("Start here", "Run an experiment that a plan describes", "run"),
+    "report": Entry("Start here", "Write a page and figures of runs", "report"),
+    "explain": Entry("Start here", "Attribute late packets to their causes", "explain"),
+    "compare": Entry("Start here", "Compare two runs, quantile by quantile", "compare"),
+    "doctor": Entry("Start here", "Say what this host can do, and what is missing", "doctor"),
     "capture": Entry("Measure", "Capture at the taps of a device under test", None),
-    "forward": Entry("Measure", "Forward frames between two ports", None),
-    "analyze": Entry("Analyse", "Match two captures and print the tail of the latency", "analyze"),
-    "compare": Entry("Analyse", "Compare two runs, quantile by quantile", "compare"),
-    "plan-length": Entry("Analyse", "Estimate how long to measure for a quantile", "plan_length"),
-    "energy": Entry("Analyse", "Say what packets cost in watts and joules", "energy"),
-    "report": Entry("Analyse", "Write a page and figures of runs", "report"),
-    "explain": Entry("Explain", "Attribute late packets to their causes", "explain"),
+    "ping": Entry("Measure", "Measure round trips to reflectors", None),
+    "reflect": Entry("Measure", "Answer UDP echo, STAMP and TWAMP-Light", None),
+    "capacity": Entry("Measure", "Search the highest load that meets a promise", "capacity"),
+    "plan-length": Entry("Measure", "Estimate how long to measure for a quantile", "plan_length"),
     "predict": Entry("Explain", "Predict the highest rate, and latency at others", "predict"),
     "trace": Entry("Explain", "Record what uses CPUs: interrupts, softirqs, threads", None),
-    "counters": Entry("Explain", "Count SMIs, throttling, steal and interrupts by minute", None),
     "noise": Entry("Explain", "Measure OS noise and attribute it to its causes", None),
+    "energy": Entry("Explain", "Say what packets cost in watts and joules", "energy"),
     "audit": Entry("Host", "Check this host's settings for low latency", None),
-    "doctor": Entry("Host", "Say what this host can do, and what is missing", "doctor"),
     "tune": Entry("Host", "Plan, apply, verify and revert host tuning", None),
     "trim": Entry("Host", "Find the changes that cut the tail, keep what is proven", "trim"),
-    "ping": Entry("Round trips", "Measure round trips to reflectors", None),
-    "reflect": Entry("Round trips", "Answer UDP echo, STAMP and TWAMP-Light", None),
-    "import": Entry("Data", "Import round trips, histograms and results of other tools", "import_"),
-    "decode": Entry("Data", "Write captures as Parquet, for SQL engines", "decode"),
-    "load": Entry("Data", "Load decoded captures into a database", "load"),
-    "engines": Entry("Data", "Check that a cluster's workers can match captures", "engines"),
     "query": Entry("Data", "Query run directories and decoded captures in SQL", "query"),
     "convert": Entry("Data", "Convert a run to other tools' formats", "convert"),
-    "release": Entry("Publish", "Make a folder of an experiment for others", "release"),
-    "verify": Entry("Publish", "Derive all numbers of a release again", "verify"),
+    "import": Entry("Data", "Import round trips, histograms and results of other tools", "import_"),
+    "decode": Entry("Data", "Write captures as Parquet, for SQL engines", "decode"),
+    "release": Entry("Data", "Make a folder of an experiment for others", "release"),
+    "verify": Entry("Data", "Derive all numbers of a release again", "verify"),
+    "testbed": Entry(
+        "Laboratory", "Check, show, clean or switch the hosts of a testbed", "testbed"
+    ),
+    "selftest": Entry("Laboratory", "Measure the floor and the error of tailtrim here", "selftest"),
+    "generate": Entry("Laboratory", "Send probe packets on a schedule", None),
+    "forward": Entry("Laboratory", "Forward frames between two ports", None),
+    "counters": Entry("Laboratory", "Count SMIs, throttling, steal and interrupts by minute", None),
+    "image": Entry("Laboratory", "Build a live image for virtual machines", "image"),
+    "load": Entry("Laboratory", "Load decoded captures into a database", "load"),
+    "engines": Entry("Laboratory", "Check that a cluster's workers can match captures", "engines"),
 }
 
 BY_AGENT = frozenset(name for name, entry in CATALOGUE.items() if entry.module is None)
+
+#: Former spellings of options, read for one version with a note, by command. Those of the agent's
+#: commands are in ``crates/agent/src/former.rs``.
+FORMER = {
+    "analyze": {"--trim": "--skip"},
+    "capacity": {"--budget": "--duration", "--slo": "--assert"},
+    "compare": {"--figure": "--out", "--html": "--out"},
+    "convert": {"--to": "--format"},
+    "image": {"--release": "--debian"},
+    "import": {"--level": "--stamps"},
+    "import pos": {"--trim": "--skip"},
+    "plan-length": {"--from": "--pilot"},
+    "pos": {"--check": "--dry-run", "--trim": "--skip"},
+    "predict": {"--slo": "--assert"},
+    "run": {"--check": "--dry-run"},
+    "trim": {"--budget": "--duration"},
+    "verify": {"--level": "--only"},
+}
 
 #: Commands of other packages, and the package of this project that a missing one is in.
 COMMANDS, ELSEWHERE = Registry("tailtrim.commands", {}), {"pos": "tailtrim-pos"}

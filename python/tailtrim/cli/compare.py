@@ -14,6 +14,8 @@ from tailtrim.errors import ExitCode
 from tailtrim.publishing.report import write_files
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tailtrim.analysis.compare import Comparison
     from tailtrim.analysis.slo import JudgedRun, Objective
 
@@ -21,7 +23,7 @@ EXAMPLES = """\b
 Examples:
   tailtrim compare results/rt results/nohz
   tailtrim compare results/before results/after --fail-if-worse        # experiments: by combination
-  tailtrim compare pre-a.pcap,post-a.pcap pre-b.pcap,post-b.pcap --figure tails.svg
+  tailtrim compare pre-a.pcap,post-a.pcap pre-b.pcap,post-b.pcap --out tails.svg
   tailtrim compare results/hw --halves                                 # differences by chance alone
   tailtrim compare results/main results/branch --assert 'p99.9 < 50us' --junit slo.xml
 Exit codes: 0 compared, 1 B is worse (with --fail-if-worse) or failed an objective, 2 invalid
@@ -72,14 +74,12 @@ def command(  # noqa: PLR0913 - one parameter an option
     asserts: options.Asserts = None,
     junit: options.Junit = None,
     json: options.Json = False,
-    html: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write an HTML page with tables and figure.")
-    ] = None,
-    figure: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Draw both tails and the ratio B / A: .svg, .pdf; .csv: values.",
+    out: Annotated[
+        list[Path] | None,
+        options.out(
+            "Write a page with tables and figure (.html); or the figure alone, both tails and the"
+            " ratio B / A: .svg, .pdf, .csv (values). Repeatable.",
+            "FILE",
         ),
     ] = None,
 ) -> None:
@@ -87,7 +87,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     from tailtrim.analysis.options import share  # noqa: PLC0415 - the help does without
 
     objectives = read_asserts(asserts, junit)
-    if html is not None or figure is not None:
+    if out:
         write_files.require_pictures()
     if objectives and halves:
         raise ValueError("--assert is for the runs of B, and with --halves there is no B")
@@ -99,7 +99,7 @@ def command(  # noqa: PLR0913 - one parameter an option
         margin=share("margin", margin, "1% or 0.01"),
         seed=seed,
     )
-    _write(compared, html, figure, objectives)
+    _write(compared, out or (), objectives)
     if json:
         told = {"schema": "tailtrim.comparisons/1", "comparisons": [c.as_json() for c in compared]}
         say_json(told, indent=2, ensure_ascii=False)
@@ -139,20 +139,14 @@ def _of_run(side: str, run: str) -> str:
     return side if f"/{side}".endswith(f"/{run}") else f"{side}: {run}"
 
 
-def _write(
-    compared: list[Comparison],
-    html: Path | None,
-    figure: Path | None,
-    objectives: list[Objective],
-) -> None:
-    if html is None and figure is None:
-        return
-    from tailtrim.publishing.report.pages import comparison_page  # noqa: PLC0415 - matplotlib
+def _write(compared: list[Comparison], places: Sequence[Path], objectives: list[Objective]) -> None:
+    for place in places:
+        from tailtrim.publishing.report.pages import comparison_page  # noqa: PLC0415 - matplotlib
 
-    if html is not None:
-        comparison_page.write(compared, html, objectives=objectives)
-    if figure is not None:
-        comparison_page.draw(compared, figure)
+        if place.suffix == ".html":
+            comparison_page.write(compared, place, objectives=objectives)
+        else:
+            comparison_page.draw(compared, place)
 
 
 def _print(compared: list[Comparison]) -> None:

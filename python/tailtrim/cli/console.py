@@ -19,10 +19,10 @@ from tailtrim.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
     from types import TracebackType
-    from typing import Self
+    from typing import Self, TextIO
 
     from rich.console import RenderableType
     from rich.progress import Progress as Bar
@@ -47,12 +47,14 @@ TYPED = {
     "citation": "--citation FILE",
     "captures": "--captures none",
     "testbed": "--testbed FILE",
-    "budget": "--budget TIME",
+    "budget": "--duration TIME",
     "width": "--width SHARE",
     "unit": "--unit UNIT",
 }
 
 
+#: Columns of a line for people.
+_WIDEST = 120
 #: Characters that control a terminal or make text look like other text: control characters, marks
 #: that reverse the direction of writing, halves of characters (of names that are not UTF-8).
 _ACTED_ON = re.compile(
@@ -80,7 +82,43 @@ def _code(found: re.Match[str]) -> str:
 
 def say(text: object, *, err: bool = False) -> None:
     """Print text to standard output, or to standard error. Nothing else prints text."""
-    print(escaped(str(text)), file=sys.stderr if err else sys.stdout, flush=True)
+    told = escaped(str(text))
+    # Standard error is for people.
+    print(
+        _folded(told, sys.stderr) if err else told,
+        file=sys.stderr if err else sys.stdout,
+        flush=True,
+    )
+
+
+def say_lines(lines: Iterable[str]) -> None:
+    """Print lines for people to standard output."""
+    for line in lines:
+        say(_folded(line, sys.stdout))
+
+
+def _folded(text: str, stream: TextIO) -> str:
+    """Return text in lines that a terminal has room for; for a pipe it stays as it is."""
+    if not stream.isatty():
+        return text
+    import shutil  # noqa: PLC0415 - the agent's commands do without
+    import textwrap  # noqa: PLC0415
+
+    room = min(shutil.get_terminal_size().columns, _WIDEST)
+    return "\n".join(
+        "\n".join(
+            textwrap.wrap(
+                line,
+                room,
+                subsequent_indent=" " * (len(line) - len(line.lstrip()) + 2),
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
+        )
+        if len(line) > room
+        else line
+        for line in text.split("\n")
+    )
 
 
 def say_json(value: object, **layout: Any) -> None:

@@ -15,12 +15,12 @@ from tailtrim.publishing import export
 
 EXAMPLES = """\b
 Examples:
-  tailtrim convert results/hw --to hgrm
-  tailtrim convert results/hw --to csv --out plots
-  tailtrim convert results/ping --to hpct
-  tailtrim convert results/forwarder-tail --to csv --out plots       # plots/run-000 …
-  tailtrim convert results/rtt --to openmetrics --assert 'p99 < 2ms'
-  tailtrim convert events.jsonl.zst --to perfetto
+  tailtrim convert results/hw --format hgrm
+  tailtrim convert results/hw --format csv --out plots
+  tailtrim convert results/ping --format hpct
+  tailtrim convert results/forwarder-tail --format csv --out plots       # plots/run-000 …
+  tailtrim convert results/rtt --format openmetrics --assert 'p99 < 2ms'
+  tailtrim convert events.jsonl.zst --format perfetto
 The papers' plot scripts look for CSV names without "-filtered": analyse with --skip 0 for them.
 """
 
@@ -30,14 +30,16 @@ TargetFormat = StrEnum("TargetFormat", {name.upper(): name for name in export.FO
 def command(
     directory: options.RunOrExperiment,
     *,
-    to: Annotated[
+    form: Annotated[
         TargetFormat,
         typer.Option(
+            "--format",
             metavar="FORMAT",
             help="hgrm: HdrHistogram percentile text; hlog: HdrHistogram interval log; csv:"
             " percentiles, histograms, worst packets, jitter and rates as in the TUM papers;"
             " hpct: results of tailtrim ping in HiPerConTracer's format; openmetrics: for"
-            " Prometheus, version 1.0 and, with a native histogram, 2.0.",
+            " Prometheus, version 1.0 and, with a native histogram, 2.0, and for the node exporter;"
+            " perfetto: the trace of a run, or of a file of tailtrim trace.",
         ),
     ],
     out: Annotated[
@@ -53,19 +55,21 @@ def command(
     from tailtrim.analysis.slo import JudgedRun  # noqa: PLC0415 - others start without
     from tailtrim.results.experiments import is_experiment, runs_of  # noqa: PLC0415
 
-    if directory.is_file() and to == "perfetto":
+    if directory.is_file() and form == "perfetto":
         from tailtrim.publishing.export.perfetto import write_trace  # noqa: PLC0415
 
         say(write_trace(directory, out or directory.parent).files[0])
         return
     objectives = read_asserts(asserts, None)
-    if objectives and to != "openmetrics":
-        raise ValueError("--assert: expected --to openmetrics, which says whether objectives hold")
+    if objectives and form != "openmetrics":
+        raise ValueError(
+            "--assert: expected --format openmetrics, which says whether objectives hold"
+        )
     judged = []
     several = is_experiment(directory)
     for name, run in runs_of(directory):
         place = run.path if out is None else out / run.name if several else out
-        conversion = export.convert(run, to.value, place, objectives=objectives)
+        conversion = export.convert(run, form.value, place, objectives=objectives)
         for notice in conversion.notices:
             warn(notice.text)
         for file in conversion.files:

@@ -30,8 +30,12 @@ class Candidate(NamedTuple):
     type: str = "plain"
 
 
-#: An option of the package, which the agent does not have.
-_OUT_OF_PING = Candidate("--out", "Write run directories to this directory")
+#: Options of the package, which the agent does not have.
+_OF_PING = (
+    Candidate("--out", "Write run directories to this directory"),
+    Candidate("--assert", "What has to hold for each target"),
+    Candidate("--junit", "Write what --assert found as JUnit XML"),
+)
 
 
 def candidates(name: str, arguments: Sequence[str], incomplete: str) -> list[Candidate]:
@@ -55,8 +59,8 @@ def candidates(name: str, arguments: Sequence[str], incomplete: str) -> list[Can
         Candidate(word, about or None)
         for word, _, about in (line.partition("\t") for line in told.stdout.splitlines())
     ]
-    if name == "ping" and _OUT_OF_PING.value.startswith(incomplete):
-        found.append(_OUT_OF_PING)
+    if name == "ping":
+        found += [one for one in _OF_PING if one.value.startswith(incomplete)]
     return found
 
 

@@ -46,7 +46,7 @@ def command(
     ] = None,
     *,
     server: Annotated[
-        str, typer.Option(metavar="URL", help="Where Spark Connect is: sc://HOST:PORT.")
+        str, typer.Option(metavar="WHERE", help="Where Spark Connect is: sc://HOST:PORT.")
     ],
     json: Annotated[bool, options.json("Print the workers as JSON.")] = False,
 ) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tailtrim.cli import options
-from tailtrim.cli.console import say, say_json, tell, warn
+from tailtrim.cli.console import say_json, say_lines, tell, warn
 from tailtrim.results.minutes import by_minute
 
 if TYPE_CHECKING:
@@ -95,8 +95,7 @@ def _explained(
 def _print(found: Explanation | WorstPackets, name: str) -> None:
     if name:
         tell(f"{name}:")
-    for line in _lines(found):
-        say(f"  {line}" if name and line else line)
+    say_lines(f"  {line}" if name and line else line for line in _lines(found))
 
 
 def _lines(found: Explanation | WorstPackets) -> Iterable[str]:

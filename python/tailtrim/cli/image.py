@@ -16,8 +16,8 @@ EXAMPLES = """\b
 Examples:
   tailtrim image build images/rt --kernel trixie/rt
   tailtrim image build images/own --kernel ./bzImage --modules ./lib/modules/6.18.0
-  tailtrim image build images/nft --kernel sid/cloud --release trixie --package nftables
-  tailtrim image build images/ips --release trixie --package suricata   # for containers
+  tailtrim image build images/nft --kernel sid/cloud --debian trixie --package nftables
+  tailtrim image build images/ips --debian trixie --package suricata   # for containers
 """
 
 
@@ -47,7 +47,7 @@ def command(  # noqa: PLR0913 - one parameter an option
         Path | None,
         typer.Option(metavar="DIR", help="Modules of a bzImage: its lib/modules/RELEASE."),
     ] = None,
-    release: Annotated[
+    debian: Annotated[
         str, typer.Option(metavar="NAME", help="Debian release of the programs.")
     ] = image.RELEASE,
     package: Annotated[
@@ -60,11 +60,11 @@ def command(  # noqa: PLR0913 - one parameter an option
     packages = tuple(package or ())
 
     given = str(modules) if modules else None
-    built = image.built(image.Recipe(kernel, release, packages, given), doing)
+    built = image.built(image.Recipe(kernel, debian, packages, given), doing)
     made = image.copied(built, out)
     sums = made.record["sha256"]
     say(f"Image:   {made.folder}")
     if kernel is not None:
         say(f"Kernel:  {made.kernel} (sha256 {sums['vmlinuz']})")
-    say(f"Root:    Debian {release}, {len(made.record['packages'])} packages")
+    say(f"Root:    Debian {debian}, {len(made.record['packages'])} packages")
     say(f"         (sha256 {sums['root.squashfs']})")

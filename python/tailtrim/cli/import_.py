@@ -47,10 +47,10 @@ def command(
             " Of histograms, the folder for histograms.json."
         ),
     ] = None,
-    level: Annotated[
+    stamps: Annotated[
         str,
         typer.Option(
-            metavar="LEVEL",
+            metavar="SOURCE",
             help="Time stamps of HiPerConTracer to use: application, software or hardware.",
         ),
     ] = "application",
@@ -76,7 +76,7 @@ def command(
     if histograms := read_histograms(files, unit=unit):
         _tell(histograms, out, json=json)
     else:
-        _leave_runs(files, out, level, json=json)
+        _leave_runs(files, out, stamps, json=json)
 
 
 def _tell(histograms: list[BucketHistogram], out: Path | None, *, json: bool) -> None:

@@ -22,14 +22,11 @@ if TYPE_CHECKING:
     from tailtrim.analysis.slo import JudgedRun, Objective, Verdict
     from tailtrim.results.experiments import RecordedExperiment
 
-#: Instead of objectives: the promises that there are.
-_LIST = "list"
-
 
 def read_asserts(
     texts: Sequence[str] | None, report: Path | None, other: Path | None = None
 ) -> list[Objective]:
-    """Read objectives; with ``list``, print the promises and end the command.
+    """Read objectives.
 
     Raises:
         ValueError: they are wrong, or there is a place for their report and none of them.
@@ -38,10 +35,6 @@ def read_asserts(
     """
     for place in filter(None, (report, other)):
         refuse_capture(place)
-    if texts and _LIST in texts:
-        for line in _promises():
-            say(line)
-        raise typer.Exit
     return read(texts or (), report)
 
 
@@ -61,7 +54,7 @@ def read(texts: Sequence[str], report: Path | None) -> list[Objective]:
     return [objective for text in texts for objective in objectives(text)]
 
 
-def _promises() -> list[str]:
+def promises() -> list[str]:
     """Return a line for each promise: name, deadline, share and source."""
     from tailtrim.analysis.slo import PROMISES  # noqa: PLC0415 - see above
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from tailtrim.cli.console import say
+from tailtrim.cli.console import say_lines
 
 
 def out(told: str, metavar: str = "DIR") -> Any:
@@ -19,6 +19,22 @@ def out(told: str, metavar: str = "DIR") -> Any:
 def json(told: str = "Print the result as JSON.") -> Any:
     """Return ``--json`` with its help."""
     return typer.Option("--json", help=told)
+
+
+def asserts(told: str) -> Any:
+    """Return ``--assert`` with its help; ``list`` prints the promises and ends the command."""
+    return typer.Option(
+        "--assert", metavar="OBJECTIVES", help=told, callback=_list_promises, is_eager=True
+    )
+
+
+def _list_promises(context: typer.Context, texts: list[str] | None = None) -> list[str] | None:
+    if texts and "list" in texts and not context.resilient_parsing:
+        from tailtrim.cli.objectives import promises  # noqa: PLC0415 - most calls have none
+
+        say_lines(promises())
+        raise typer.Exit
+    return texts
 
 
 class Mask(StrEnum):
@@ -64,8 +80,6 @@ Skip = Annotated[
         help="Leave out samples within this time of the first match, such as 1s or 500ms.",
     ),
 ]
-#: Spelling of --skip before there was a command of this name.
-FormerTrim = Annotated[str | None, typer.Option("--trim", hidden=True)]
 StampSource = Annotated[
     Stamps,
     typer.Option(
@@ -88,13 +102,11 @@ Cpu = Annotated[
 ]
 Asserts = Annotated[
     list[str] | None,
-    typer.Option(
-        "--assert",
-        metavar="OBJECTIVES",
-        help="Objectives, such as 'p99.9 < 50us, loss < 0.01%'; also max, mean and 'adjusted"
-        " p99' (lost packets count as infinitely late). Or a promise by name, such as urllc-1ms,"
-        " for all runs together; list prints them with their sources. Exit code 1: failed; 5: not"
-        " decided, the confidence interval contains the limit.",
+    asserts(
+        "Objectives, such as 'p99.9 < 50us, loss < 0.01%'; also max, mean and 'adjusted p99' (lost"
+        " packets count as infinitely late). Or a promise by name, such as urllc-1ms, for all runs"
+        " together; list prints them with their sources. Exit code 1: failed; 5: not decided, the"
+        " confidence interval contains the limit."
     ),
 ]
 Junit = Annotated[
@@ -103,16 +115,8 @@ Junit = Annotated[
 ]
 
 
-def skip(time: str, former: str | None) -> str:
-    """Return the time of --skip, by whichever spelling it was given."""
-    if former is None:
-        return time
-    say("note: --trim TIME is called --skip TIME now", err=True)
-    return former
-
-
-def budget_s(text: str) -> float:
-    """Return the seconds of ``--budget``.
+def duration_s(text: str) -> float:
+    """Return the seconds of ``--duration``.
 
     Raises:
         ValueError: the text is not a time, or the time is 0.
@@ -121,7 +125,7 @@ def budget_s(text: str) -> float:
     from tailtrim.analysis.options import nanoseconds  # noqa: PLC0415 - the help does without
 
     example = "90s, 20min or 2h"
-    time_ns = nanoseconds("budget", text, example=example)
+    time_ns = nanoseconds("duration", text, example=example)
     if time_ns == 0:
-        raise ValueError(f"invalid budget {text!r}, expected more than 0, such as {example}")
+        raise ValueError(f"invalid duration {text!r}, expected more than 0, such as {example}")
     return time_ns / 1e9

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tailtrim.cli.console import say, show_run, tell
+from tailtrim.cli.console import say, say_lines, show_run, tell
 from tailtrim.cli.delegated import become_agent
-from tailtrim.cli.objectives import judged, read
+from tailtrim.cli.objectives import judged, promises, read
 from tailtrim.errors import ExitCode
 from tailtrim.laboratory.nodes import agent
 
@@ -49,6 +49,9 @@ class _Own:
 def command(arguments: Sequence[str]) -> int:
     """Become the agent; or run it, do what it does not, and return the exit code."""
     own = _own(arguments)
+    if "list" in own.asserts:
+        say_lines(promises())
+        return ExitCode.SUCCESS
     objectives = read(own.asserts, own.junit)
     if {"-h", "--help"} & set(own.rest):
         return _help(own.rest)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json as encoding
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tailtrim.cli import options
-from tailtrim.cli.console import say, say_json, warn
+from tailtrim.cli.console import say_json, say_lines, warn
 from tailtrim.publishing.report import write_files
 
 if TYPE_CHECKING:
@@ -19,15 +18,11 @@ if TYPE_CHECKING:
 EXAMPLES = """\b
 Examples:
   tailtrim predict results/load/run-000
-  tailtrim predict results/snort --floor results/l2fwd --rate 60k,80k
+  tailtrim predict results/snort --floor results/l2fwd --rate 60kpps,80kpps
   tailtrim predict results/load/run-000 --without tick --faster 20%
-  tailtrim predict results/bursts --batch 4 --slo 'p99.9 < 200us'
+  tailtrim predict results/bursts --batch 4 --assert 'p99.9 < 200us'
   tailtrim predict results/load --out prediction    # an experiment: from its lowest rate
 """
-
-_RATE = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>[kM]?)")
-_UNITS = {"": 1.0, "k": 1e3, "M": 1e6}
-
 
 Runs = Annotated[
     list[Path],
@@ -48,8 +43,8 @@ Floor = Annotated[
 Rate = Annotated[
     list[str] | None,
     typer.Option(
-        metavar="PPS",
-        help="Rates to predict, such as 20k,40k. Default: several up to R_max. Repeatable.",
+        metavar="RATE",
+        help="Rates to predict, such as 20kpps,40kpps. Default: several up to R_max. Repeatable.",
     ),
 ]
 Burst = Annotated[
@@ -69,12 +64,10 @@ Batch = Annotated[
     int | None,
     typer.Option(metavar="N", min=1, help="The device takes up to N packets at once."),
 ]
-Slo = Annotated[
-    str | None,
-    typer.Option(
-        metavar="OBJECTIVES",
-        help="Find the highest rate and the largest burst at which these hold, such as"
-        " 'p99.9 < 200us'.",
+Asserts = Annotated[
+    list[str] | None,
+    options.asserts(
+        "Find the highest rate and the largest burst at which these hold, such as 'p99.9 < 200us'."
     ),
 ]
 Out = Annotated[
@@ -92,13 +85,13 @@ def command(  # noqa: PLR0913 - one parameter an option
     without: Without = None,
     faster: Faster = "0%",
     batch: Batch = None,
-    slo: Slo = None,
+    asserts: Asserts = None,
     cpu: options.Cpu = None,
     json: Annotated[bool, options.json("Print the prediction as JSON.")] = False,
     out: Out = None,
 ) -> None:
     """Predict the highest rate of a device, and its latency at other rates and in bursts."""
-    from tailtrim.analysis.options import share  # noqa: PLC0415 - other commands start without
+    from tailtrim.analysis.options import packets_per_s, share  # noqa: PLC0415 - other commands start without
     from tailtrim.analysis.queueing import predicted  # noqa: PLC0415
     from tailtrim.analysis.queueing.run_selection import chosen  # noqa: PLC0415
 
@@ -112,12 +105,14 @@ def command(  # noqa: PLR0913 - one parameter an option
         source,
         floor=floor,
         others=others,
-        rates_pps=[each for text in rate or () for each in _rates(text)],
+        rates_pps=[
+            float(packets_per_s(each.strip())) for text in rate or () for each in text.split(",")
+        ],
         burst=burst,
         without=without or (),
         faster=speed,
         batch=batch,
-        promise=slo,
+        promise=", ".join(asserts or ()) or None,
         cpu=cpu,
     )
     if out is not None:
@@ -127,20 +122,9 @@ def command(  # noqa: PLR0913 - one parameter an option
     else:
         from tailtrim.publishing.report.terminal.prediction_text import lines  # noqa: PLC0415
 
-        for line in lines(found):
-            say(line)
+        say_lines(lines(found))
     for warning in found.warnings:
         warn(warning)
-
-
-def _rates(text: str) -> list[float]:
-    rates = []
-    for part in text.split(","):
-        found = _RATE.fullmatch(part.strip())
-        if found is None or not float(found["number"]):
-            raise ValueError(f"--rate {part!r}: expected packets per second, such as 20k or 20000")
-        rates.append(float(found["number"]) * _UNITS[found["unit"]])
-    return rates
 
 
 def _write(found: Prediction, out: Path) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tailtrim.cli import options
-from tailtrim.cli.console import escaped, say, show
+from tailtrim.cli.console import escaped, say
 from tailtrim.cli.engine_options import EngineName, Memory, Scratch, Server
 
 if TYPE_CHECKING:
@@ -32,6 +32,8 @@ Examples:
 
 #: Rows that a table shows; the other formats have all.
 _SHOWN = 100
+#: Columns of text that nobody has.
+_UNLIMITED = 1 << 20
 
 
 class RowFormat(StrEnum):
@@ -58,6 +60,7 @@ def command(  # noqa: PLR0913 - one parameter an option
         EngineName, typer.Option(metavar="ENGINE", help="duckdb, postgres or spark.")
     ] = EngineName.DUCKDB,
     server: Server = None,
+    json: Annotated[bool, options.json("Same as --format json.")] = False,
     form: Annotated[
         RowFormat,
         typer.Option(
@@ -87,6 +90,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     """
     from tailtrim.analysis import engines  # noqa: PLC0415 - only this verb needs it
 
+    form = RowFormat.JSON if json else form
     if engine is EngineName.NATIVE:
         raise ValueError("engine native has no SQL, expected duckdb, postgres or spark")
     if form is RowFormat.PARQUET and out is None:
@@ -183,6 +187,8 @@ class _Screen:
 def _table(batches: Iterator[pa.RecordBatch]) -> None:
     from rich.table import Table  # noqa: PLC0415
 
+    from tailtrim.cli.terminal import Terminal  # noqa: PLC0415
+
     table: Table | None = None
     rows = 0
     for batch in batches:
@@ -190,13 +196,13 @@ def _table(batches: Iterator[pa.RecordBatch]) -> None:
             table = Table(box=None, pad_edge=False)
             for field in batch.schema:
                 number = str(field.type).startswith(("int", "uint", "decimal", "double", "float"))
-                table.add_column(field.name, justify="right" if number else "left", overflow="fold")
+                table.add_column(field.name, justify="right" if number else "left")
         for row in batch.to_pylist():
             rows += 1
             if rows <= _SHOWN:
-                shown = ("" if value is None else value for value in row.values())
-                table.add_row(*(f"{v:,}" if type(v) in {int, Decimal} else str(v) for v in shown))
+                table.add_row(*("" if value is None else str(value) for value in row.values()))
     if table is not None:
-        show(table)
+        # Values as they are, to be read on or copied: a terminal wraps lines, not cells.
+        Terminal(width=_UNLIMITED).print(table)
     if rows > _SHOWN:
         say(f"{rows - _SHOWN:,} more rows; --format csv, json or parquet shows all", err=True)

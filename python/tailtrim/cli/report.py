@@ -10,7 +10,6 @@ import typer
 from tailtrim.cli import options
 from tailtrim.cli.console import say, show
 from tailtrim.cli.objectives import judge, read_asserts, runs_to_judge
-from tailtrim.results import RunDirectory
 
 if TYPE_CHECKING:
     from tailtrim.analysis.slo import JudgedRun, Objective
@@ -33,8 +32,8 @@ def command(  # noqa: PLR0913 - one parameter an option
         list[Path],
         typer.Argument(
             metavar="DIR…",
-            help="Run directories, written by analyze --out; or an experiment, written by run, or"
-            " by trim.",
+            help="Run directories, written by analyze --out, or experiments, written by run or"
+            " trim: all runs of each.",
         ),
     ],
     *,
@@ -42,7 +41,7 @@ def command(  # noqa: PLR0913 - one parameter an option
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="Name of a run; once for each directory. Default: the name of the directory.",
+            help="Name of a run; once for each run. Default: the name of its directory.",
         ),
     ] = None,
     out: Annotated[
@@ -82,7 +81,7 @@ def _write(
     from tailtrim.publishing.report import names_of, write, write_experiment  # noqa: PLC0415
     from tailtrim.publishing.trim_report import findings  # noqa: PLC0415
     from tailtrim.publishing.trim_report import write as write_search  # noqa: PLC0415
-    from tailtrim.results.experiments import is_experiment, recorded  # noqa: PLC0415
+    from tailtrim.results.experiments import is_experiment, recorded, runs_of  # noqa: PLC0415
 
     if len(directories) == 1 and is_search(directories[0]):
         _tell(write_search(findings(found_search(directories[0])), out, pdf=pdf))
@@ -99,7 +98,7 @@ def _write(
             if factors.has_boots(directories[0]):
                 tell_boots(directories[0], out, pdf=pdf)
         return runs_to_judge(experiment)
-    runs = [RunDirectory(directory) for directory in directories]
+    runs = [run for directory in directories for _, run in runs_of(directory)]
     _tell(write(runs, out, names=names, objectives=objectives, pdf=pdf))
     named = zip(names or names_of(runs), runs, strict=True)
     return [JudgedRun(name, run, name) for name, run in named]

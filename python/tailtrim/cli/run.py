@@ -32,8 +32,7 @@ Examples:
   tailtrim run forwarder-tail.yml
   tailtrim run forwarder-tail.yml --out results/tail --resume
   tailtrim run forwarder-tail.yml --resume --retry-invalid
-  tailtrim run forwarder-tail.yml --check        # print the runs only
-  tailtrim run forwarder-tail.yml --dry-run      # and all that is done to each node
+  tailtrim run forwarder-tail.yml --dry-run      # the runs, and all that is done to each node
 """
 
 
@@ -55,13 +54,12 @@ def command(  # noqa: PLR0913 - one parameter an option
     retry_invalid: Annotated[
         bool, typer.Option("--retry-invalid", help="With --resume, also repeat invalid runs.")
     ] = False,
-    check: Annotated[
-        bool, typer.Option("--check", help="Only check the plan and print its runs.")
-    ] = False,
     dry: Annotated[
         bool,
         typer.Option(
-            "--dry-run", help="Print all that would be done to each node, and change nothing."
+            "--dry-run",
+            help="Check the plan, print its runs and all that would be done to each node, and"
+            " change nothing.",
         ),
     ] = False,
     asserts: options.Asserts = None,
@@ -74,18 +72,15 @@ def command(  # noqa: PLR0913 - one parameter an option
     objectives = read_asserts(asserts, junit)
     plan = examples.located(plan)
     loaded, runs = load(plan)
-    if check:
-        _tell_runs(loaded, runs)
-        raise typer.Exit
-    from tailtrim.cli import progress  # noqa: PLC0415 - --check does without
-    from tailtrim.laboratory.experiment import Experiment, conduct, images_for, keep_plan  # noqa: PLC0415
-    from tailtrim.laboratory.nodes.local_host import become_root  # noqa: PLC0415
-    from tailtrim.laboratory.nodes.testbed import LOCAL  # noqa: PLC0415
-    from tailtrim.results.experiments import recorded  # noqa: PLC0415 - --check does without
-
     if dry:
         _tell_dry_run(loaded, runs, json=json)
         raise typer.Exit
+    from tailtrim.cli import progress  # noqa: PLC0415 - --dry-run does without
+    from tailtrim.laboratory.experiment import Experiment, conduct, images_for, keep_plan  # noqa: PLC0415
+    from tailtrim.laboratory.nodes.local_host import become_root  # noqa: PLC0415
+    from tailtrim.laboratory.nodes.testbed import LOCAL  # noqa: PLC0415
+    from tailtrim.results.experiments import recorded  # noqa: PLC0415
+
     if loaded.testbed == LOCAL:
         become_root()
     place = out or Path("results") / loaded.name
@@ -123,7 +118,7 @@ def _tell_runs(plan: Plan, runs: list[Run]) -> None:
 
 
 def _tell_dry_run(plan: Plan, runs: list[Run], *, json: bool) -> None:
-    """Print all steps of an experiment on each node.
+    """Print the runs of an experiment, and all its steps on each node.
 
     Raises:
         HostError: it is not possible.
@@ -131,11 +126,13 @@ def _tell_dry_run(plan: Plan, runs: list[Run], *, json: bool) -> None:
     """
     from tailtrim.laboratory.experiment.dry_run import dry_run  # noqa: PLC0415 - the help does without
 
+    if not json:
+        _tell_runs(plan, runs)
     would = dry_run(plan, runs)
     if json:
         say_json(would.as_json())
         return
-    say(f"{would.name}: {would.expected.text()}. Nothing is changed by --dry-run.")
+    say(f"\n{would.name}: {would.expected.text()}. Nothing is changed by --dry-run.")
     for name, node in would.nodes.items():
         roles = ", ".join(node.roles)
         say(f"\n{name} ({roles})" if roles and not name.startswith(roles) else f"\n{name}")

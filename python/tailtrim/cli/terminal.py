@@ -23,9 +23,9 @@ class Terminal(Console):
     characters are escaped.
     """
 
-    def __init__(self, *, stderr: bool = False) -> None:
-        """Write to standard output unless told otherwise."""
-        super().__init__(stderr=stderr, highlight=False, markup=False, emoji=False)
+    def __init__(self, *, stderr: bool = False, width: int | None = None) -> None:
+        """Write to standard output, in its columns, unless told otherwise."""
+        super().__init__(stderr=stderr, width=width, highlight=False, markup=False, emoji=False)
 
     def render_str(self, text: str, **options: Any) -> Text:
         """Escape plain text before it is laid out, so that columns have room for it."""

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\b
 Examples:
-  tailtrim trim trim --dry-run                # what would be tried, and how long it takes
-  tailtrim trim trim --budget 20min
-  tailtrim trim my-plan.yml --budget 2h --out results/my-plan
+  tailtrim trim noisy-neighbour --dry-run     # what would be tried, and how long it takes
+  tailtrim trim noisy-neighbour --duration 20min
+  tailtrim trim my-plan.yml --duration 2h --out results/my-plan
   tailtrim trim my-plan.yml --resume          # after an interruption, also a crash
-  tailtrim trim trim-boot --budget 30min      # boot lines of a virtual machine
+  tailtrim trim boot-lines --duration 30min      # boot lines of a virtual machine
   tailtrim trim host.yml --watch 'tailtrim ping 192.0.2.7 -c 5000 --out "$RUN"'
 """
 
@@ -38,7 +38,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     ],
     *,
     out: options.Results = None,
-    budget: Annotated[
+    duration: Annotated[
         str,
         typer.Option(metavar="TIME", help="Longest time, such as 20min or 2h. It is kept."),
     ] = "2h",
@@ -77,7 +77,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     if not dry and watch is None:
         _enter(plan)
     request = _request_of(plan, watch, explained, out, resume=resume and not dry)
-    settings = _settings(request, options.budget_s(budget), seed)
+    settings = _settings(request, options.duration_s(duration), seed)
     if dry:
         _tell_tree(request, settings)
         return

@@ -21,7 +21,7 @@ EXAMPLES = """\b
 Examples:
   tailtrim verify demo-release
   tailtrim verify demo-release --json
-  tailtrim verify demo-release --level files --level numbers
+  tailtrim verify demo-release --only files --only numbers
   tailtrim verify demo-release --signers my-allowed-signers
   tailtrim verify demo-release --rerun 3                        # measures 3 runs again, here
   tailtrim verify demo-release --rerun 3 --testbed my-testbed.yml
@@ -63,7 +63,7 @@ def command(  # noqa: PLR0913 - one parameter an option
         Path | None,
         options.out("Results of --rerun. Default: results/rerun."),
     ] = None,
-    level: Annotated[
+    only: Annotated[
         list[str] | None,
         typer.Option(
             metavar="LEVEL",
@@ -79,7 +79,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     again = None
     if rerun:
         again = Rerun(rerun, out or Path("results/rerun"), seed, testbed)
-    levels = _verified(place, signers, again, level or ())
+    levels = _verified(place, signers, again, only or ())
     if json:
         say_json({"schema": SCHEMA, "levels": [_level(one) for one in levels]})
     else:

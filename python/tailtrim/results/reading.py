@@ -18,7 +18,7 @@ from tailtrim.results.layout import (
     SUMMARY,
     TABLES,
 )
-from tailtrim.results.summary import NO_ORDER, Summary
+from tailtrim.results.summary import NO_ORDER, Quantile, Summary
 from tailtrim.results.tabular import Tabular
 from tailtrim.results.typed_json import read_object
 
@@ -54,6 +54,15 @@ class RunDirectory(Tabular):
     def __repr__(self) -> str:
         """Name the place and the essential numbers."""
         return f"<RunDirectory {str(self.path)!r} of {self.summary.samples} samples>"
+
+    def quantile(self, p: str | float) -> Quantile:
+        """Return a quantile of the latency with its interval, such as ``"99.9 %"`` or 0.999.
+
+        Raises:
+            ValueError: it is none, or was not computed.
+
+        """
+        return self.summary.quantile(p)
 
     @property
     def tables(self) -> tuple[str, ...]:

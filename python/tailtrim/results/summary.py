@@ -8,6 +8,7 @@ nanoseconds.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 from tailtrim.errors import RunDirectoryError
@@ -258,6 +259,29 @@ class Summary:
     # That of ns, of results before it was kept.
     resolution_ps: int = 1_000
     clock_fit: ClockFit | None = None
+
+    def __repr__(self) -> str:
+        """Name the essential numbers."""
+        latency = self.latency_ns
+        return f"<Summary of {self.samples} samples, {latency.min} to {latency.max} ns>"
+
+    def quantile(self, p: str | float) -> Quantile:
+        """Return a quantile of the latency, such as ``"99.9 %"`` or 0.999.
+
+        Raises:
+            ValueError: it is none, or was not computed.
+
+        """
+        from tailtrim import _native  # noqa: PLC0415 - whoever reads results alone does without
+
+        wanted = _native.quantile(p if isinstance(p, str) else f"{Decimal(str(p)):f}")
+        known = {one.p: one for one in self.latency_ns.quantiles}
+        if wanted not in known:
+            raise ValueError(
+                f"quantile {p} was not computed, only {', '.join(known)}: expected one of these, or"
+                f' analyze(..., quantiles="{wanted}")'
+            )
+        return known[wanted]
 
     @property
     def rate_pps(self) -> float | None:

@@ -31,7 +31,7 @@ pub(super) fn write(check: &Check, out: &mut dyn Write) -> io::Result<()> {
     }
     writeln!(
         out,
-        "\n  {{iso}}, {{hk}} and {{nic}} stand for what --isolate, --housekeeping and --nic name."
+        "\n  {{iso}}, {{hk}} and {{nic}} stand for what --isolate, --housekeeping and --interface name."
     )
 }
 

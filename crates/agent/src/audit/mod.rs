@@ -30,7 +30,7 @@ pub(crate) struct Audit {
     #[arg(long, value_name = "CPUS")]
     housekeeping: Option<Cpus>,
     /// Interfaces that the packets use (default: all that are up and have a device)
-    #[arg(long = "nic", value_name = "IFACE", value_delimiter = ',')]
+    #[arg(long = "interface", value_name = "INTERFACE", value_delimiter = ',')]
     nics: Vec<String>,
     /// Packet processing of the workload: poll, interrupt, vm (host of virtual machines) or guest (virtual machine)
     #[arg(long)]
@@ -46,13 +46,13 @@ pub(crate) struct Audit {
     capture: Option<PathBuf>,
     /// Time for which to watch counters, such as 10s or 500ms; 0: do not watch
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = time)]
-    observe: Duration,
+    duration: Duration,
     /// Run only these checks or families (ISO-003, MEM)
     #[arg(long, value_name = "ID|FAMILY", value_delimiter = ',')]
     only: Vec<String>,
-    /// Skip these checks or families
+    /// Leave out these checks or families
     #[arg(long, value_name = "ID|FAMILY", value_delimiter = ',')]
-    skip: Vec<String>,
+    without: Vec<String>,
     /// JSON file with accepted findings: a list of id, reason and until (a date)
     #[arg(long, value_name = "FILE")]
     waivers: Option<PathBuf>,
@@ -95,7 +95,7 @@ Exit codes: 0 no check failed, 1 a check failed, 2 invalid arguments or input, 3
 
 Examples:
   tailtrim-agent audit
-  tailtrim-agent audit --isolate 2-7 --housekeeping 0-1 --nic eth1 --workload poll --observe 10s
+  tailtrim-agent audit --isolate 2-7 --housekeeping 0-1 --interface eth1 --workload poll --duration 10s
   tailtrim-agent audit --explain ISO-003
   tailtrim-agent audit --boot-line 'isolcpus=1-3 rcu_nocbs=1-3 rcu_nocbs_poll' --kernel 6.1 --cpus 0-3
   tailtrim-agent audit --boot-line        # that of the running kernel, with its effect
@@ -142,7 +142,7 @@ fn answer(request: &Audit, out: &mut Page) -> Outcome {
         explain::write(audit::find(id).ok_or_else(unknown)?, out).or_fail(Exit::Impossible)?;
         return Ok(Exit::Success);
     }
-    let selection = Selection { only: request.only.clone(), skip: request.skip.clone() };
+    let selection = Selection { only: request.only.clone(), skip: request.without.clone() };
     let checks = selection.checks().or_hint(Exit::Usage)?;
     if request.list {
         explain::list(&checks, request.json(), out).or_fail(Exit::Impossible)?;
@@ -160,8 +160,8 @@ fn answer(request: &Audit, out: &mut Page) -> Outcome {
     };
     let (wish, from) = config::complete(wish, request.config.as_deref())?;
     let tree = opened(request)?;
-    let watches = request.root.is_none() && !request.observe.is_zero();
-    let observed = watches.then(|| inspect::observe(tree.as_ref(), request.observe));
+    let watches = request.root.is_none() && !request.duration.is_zero();
+    let observed = watches.then(|| inspect::observe(tree.as_ref(), request.duration));
     let tree = observed.as_ref().map_or(tree.as_ref(), |observed| observed as &dyn Tree);
     judge(request, tree, wish, from, &checks, waivers, out)
 }

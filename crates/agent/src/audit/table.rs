@@ -115,7 +115,7 @@ fn head(report: &AuditReport, from: Option<&str>, style: Style, out: &mut Page) 
     match report.observed_ms {
         Some(ms) => writeln!(out, "observed    {:.1} s", ms as f64 / 1e3),
         None => {
-            writeln!(out, "observed    nothing: counters were not watched (--observe 10s)")
+            writeln!(out, "observed    nothing: counters were not watched (--duration 10s)")
         }
     }
 }

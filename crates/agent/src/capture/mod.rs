@@ -28,14 +28,14 @@ use tailtrim_tracer::clock::{self, ClockStep, ClockSteps};
 /// Capture at the taps of a device under test, each into a nanosecond pcap, or match the packets while they come.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
-    tailtrim-agent capture --tap ingress=eth1 --tap egress=eth2 --out captures --stop-after 5s\n  \
+    tailtrim-agent capture --tap ingress=eth1 --tap egress=eth2 --out captures --duration 5s\n  \
     tailtrim-agent capture --tap ingress=eth1 --out captures --snap 96 --zstd   # until Ctrl-C\n  \
     tailtrim-agent capture --tap ingress=eth1 --tap egress=eth2 --live          # percentiles each second, no files\n  \
-    tailtrim-agent capture --tap ingress=eth1 --tap egress=eth2 --analyze run --mask nat --stop-after 10min\n  \
-    tailtrim-agent capture --tap ingress=eth1 --tap egress=eth2 --analyze run --by-minute --stop-after 48h")]
+    tailtrim-agent capture --tap ingress=eth1 --tap egress=eth2 --analyze run --mask nat --duration 10min\n  \
+    tailtrim-agent capture --tap ingress=eth1 --tap egress=eth2 --analyze run --by-minute --duration 48h")]
 pub(crate) struct Capture {
-    /// Name of the capture, and its interface or xdp:IFACE[:QUEUE]; once for each tap
-    #[arg(long = "tap", required = true, value_name = "NAME=PORT", value_parser = parse_tap)]
+    /// Name of the capture, and its interface or xdp:INTERFACE[:QUEUE]; once for each tap
+    #[arg(long = "tap", required = true, value_name = "NAME=INTERFACE", value_parser = parse_tap)]
     pub(crate) taps: Vec<(String, PortName)>,
     /// Directory for NAME.pcap; created if missing
     #[arg(short, long, value_name = "DIR", required_unless_present_any = ["analyze", "live"])]
@@ -60,11 +60,11 @@ pub(crate) struct Capture {
     #[arg(long)]
     pub(crate) zstd: bool,
     /// Source of the time stamps; best: the NICs if all taps have one clock, otherwise the kernel
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(long, value_enum, value_name = "SOURCE", default_value_t)]
     pub(crate) stamps: Stamps,
     /// Stop after this time, such as 10s or 500ms [default: Ctrl-C]
     #[arg(long, value_name = "TIME", value_parser = time)]
-    pub(crate) stop_after: Option<i64>,
+    pub(crate) duration: Option<i64>,
     #[command(flatten, next_help_heading = "With --analyze or --live")]
     pub(crate) matching: Matching,
     #[command(flatten)]
@@ -120,7 +120,7 @@ pub(crate) fn run(request: &Capture) -> Outcome {
     let (mut feeds, analysing) = Analysing::of(request)?.unzip();
     let taps = opened(request, hardware.is_some(), feeds.get_or_insert_default())?;
     let stopped = request.ending.watch()?;
-    stop::after(request.stop_after, &stopped);
+    stop::after(request.duration, &stopped);
     let seen: Vec<Arc<AtomicU64>> = taps.iter().map(|_| Arc::default()).collect();
     if analysing.is_none() || !Analysing::tells_people(request) {
         events::ready();
@@ -288,7 +288,7 @@ fn locked<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
 fn parse_tap(text: &str) -> Result<(String, PortName), String> {
     let (name, port) = text
         .split_once('=')
-        .ok_or_else(|| format!("{text:?}: expected NAME=PORT such as ingress=eth1"))?;
+        .ok_or_else(|| format!("{text:?}: expected NAME=INTERFACE such as ingress=eth1"))?;
     let plain = !name.is_empty()
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
     if !plain {

@@ -77,7 +77,7 @@ fn show(request: &Ping, pinged: &Pinged, placement: &Placement, folder: Option<&
     } else if request.json {
         output::json(&document, exit)
     } else {
-        output::write(table::text(pinged, placement), exit)
+        output::lines(&table::text(pinged, placement), exit)
     }
 }
 

@@ -1,13 +1,11 @@
 //! The command line of `ping`, and its plan.
 
 use crate::exit::{Exit, Failure, OrFail};
-use crate::options::{Placing, key, microseconds, one_of, parse_cookie, stop, time};
+use crate::options::{Placing, Sending, key, microseconds, one_of, parse_cookie, time};
 use crate::ping::dscp;
 use crate::stop::Ending;
-use clap::value_parser;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
-use tailtrim_ports::generate::Stop;
 use tailtrim_probes::ping::{Plan, StreamPlan};
 use tailtrim_roundtrip::{Protocol, StampLevel};
 use tailtrim_stats::Probability;
@@ -27,36 +25,31 @@ pub(crate) struct Ping {
     #[arg(long, short = 'p', value_enum, default_value_t)]
     pub(crate) protocol: ProbeProtocol,
     /// Port of the targets [default: 7 for udp, 862 for stamp and twamp-light]
-    #[arg(long)]
-    pub(crate) port: Option<u16>,
+    #[arg(long, value_name = "PORT")]
+    pub(crate) dst_port: Option<u16>,
     /// Source address; several: from each to each target
-    #[arg(long, value_name = "ADDRESS", value_delimiter = ',')]
-    pub(crate) source: Vec<IpAddr>,
+    #[arg(long, value_name = "IP", value_delimiter = ',')]
+    pub(crate) src_ip: Vec<IpAddr>,
     /// Source port [default: chosen by the kernel]
     #[arg(long, value_name = "PORT", default_value = "0", hide_default_value = true)]
-    pub(crate) source_port: u16,
+    pub(crate) src_port: u16,
     /// Traffic class: a DSCP (0 to 63) or a name (EF, AF41, CS6, …); several: each to each target
     #[arg(long, value_name = "DSCP,…", value_delimiter = ',', value_parser = dscp::parse)]
     pub(crate) dscp: Vec<u8>,
     /// Average probes per second to each target, such as 10pps or 20kpps
-    #[arg(long, default_value = "10pps")]
+    #[arg(long, value_name = "RATE", default_value = "10pps")]
     pub(crate) rate: Rate,
     /// Average seconds between probes to each target, such as 0.2: instead of --rate
-    #[arg(long, short = 'i', value_name = "SECONDS", value_parser = interval, conflicts_with = "rate")]
+    #[arg(long, short = 'i', value_name = "TIME", value_parser = interval, conflicts_with = "rate")]
     pub(crate) interval: Option<u64>,
     /// cbr, poisson, burst:N or jitter:SHARE
     #[arg(long, default_value = "cbr")]
     pub(crate) schedule: Pattern,
     /// Seed of the schedule
-    #[arg(long, default_value = "1")]
+    #[arg(long, value_name = "N", default_value = "1")]
     pub(crate) seed: u64,
-    /// Stop after a time such as 10s, or after this many probes to each target [default: Ctrl-C]
-    #[arg(long, short = 'n', value_name = "TIME|PROBES", value_parser = stop)]
-    pub(crate) stop_after: Option<Stop>,
-    /// Stop after this many probes to each target: like --stop-after
-    #[arg(long, short = 'c', value_name = "PROBES", conflicts_with = "stop_after")]
-    #[arg(value_parser = value_parser!(u64).range(1..))]
-    pub(crate) count: Option<u64>,
+    #[command(flatten)]
+    pub(crate) sending: Sending,
     /// Replies after this time are late
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = time)]
     pub(crate) timeout: i64,
@@ -67,11 +60,11 @@ pub(crate) struct Ping {
     #[arg(long)]
     pub(crate) ttl: Option<u8>,
     /// Send and receive by this interface only
-    #[arg(long, value_name = "IFACE")]
-    pub(crate) device: Option<String>,
+    #[arg(long, value_name = "INTERFACE")]
+    pub(crate) interface: Option<String>,
     /// Where round trips are stamped. Fewer stamps make round trips shorter
-    #[arg(long, value_parser = one_of(LEVELS), default_value = "software")]
-    pub(crate) level: StampLevel,
+    #[arg(long, value_name = "SOURCE", value_parser = one_of(LEVELS), default_value = "software")]
+    pub(crate) stamps: StampLevel,
     /// Both hosts have the same clock (namespaces, containers): report one-way delays
     #[arg(long)]
     pub(crate) same_clock: bool,
@@ -90,7 +83,7 @@ pub(crate) struct Ping {
     pub(crate) spin: bool,
     /// Time for which the kernel busy-polls the NIC (SO_BUSY_POLL), such as 50us
     #[arg(long, value_name = "TIME", value_parser = microseconds)]
-    pub(crate) busy_poll: Option<u32>,
+    pub(crate) socket_poll: Option<u32>,
     #[command(flatten)]
     pub(crate) placing: Placing,
     /// A quantile in addition to 0.5, 0.9, 0.99 …; repeatable
@@ -117,8 +110,8 @@ pub(crate) struct Ping {
 
 const EXAMPLES: &str = "Examples:\n  \
     tailtrim-agent ping 192.0.2.7 -p icmp -c 100 -i 0.2\n  \
-    tailtrim-agent ping reflector.example:862 -p stamp --rate 1kpps -n 60s --dscp EF,0\n  \
-    tailtrim-agent ping 192.0.2.7 2001:db8::7 --schedule burst:50 --rate 500pps -n 10s --json\n\n\
+    tailtrim-agent ping reflector.example:862 -p stamp --rate 1kpps --duration 60s --dscp EF,0\n  \
+    tailtrim-agent ping 192.0.2.7 2001:db8::7 --schedule burst:50 --rate 500pps --duration 10s --json\n\n\
     STAMP and TWAMP-Light report the reflector's residence time, which is subtracted from the round trip and shown \
     separately. Each probe and each received datagram is counted once. `tailtrim ping --out DIR` also writes run \
     directories.";
@@ -146,13 +139,13 @@ const LEVELS: &[(&str, &str, StampLevel)] = &[
         StampLevel::Arrival,
     ),
     ("software", "Between kernel and driver", StampLevel::Software),
-    ("hardware", "In the NIC (needs --device)", StampLevel::Hardware),
+    ("hardware", "In the NIC (needs --interface)", StampLevel::Hardware),
 ];
 
 impl Ping {
     /// The interface whose NIC is to stamp.
     pub(super) fn nic(&self) -> Option<&str> {
-        self.device.as_deref().filter(|_| self.level == StampLevel::Hardware)
+        self.interface.as_deref().filter(|_| self.stamps == StampLevel::Hardware)
     }
 
     /// The rate in the form of the result.
@@ -164,9 +157,9 @@ impl Ping {
     }
 
     pub(super) fn plan(&self) -> Result<Plan, Failure> {
-        if self.level == StampLevel::Hardware && self.device.is_none() {
+        if self.stamps == StampLevel::Hardware && self.interface.is_none() {
             return Err(Failure::usage(
-                "--level hardware: expected --device IFACE, the interface whose NIC takes the stamps",
+                "--stamps hardware: expected --interface INTERFACE, whose NIC takes the stamps",
             ));
         }
         if self.timeout == 0 {
@@ -181,13 +174,13 @@ impl Ping {
         Ok(Plan {
             schedule: Schedule::new(&self.schedule, interval, self.seed),
             streams,
-            stop: self.stop_after.unwrap_or(Stop::Packets(self.count.unwrap_or(u64::MAX))),
+            stop: self.sending.stop(),
             payload_bytes,
             timeout_ns: self.timeout,
-            level: self.level,
+            level: self.stamps,
             spin: self.spin,
-            device: self.device.clone(),
-            busy_poll_us: self.busy_poll,
+            device: self.interface.clone(),
+            busy_poll_us: self.socket_poll,
             hops: self.ttl,
             same_clock: self.same_clock,
             options: Options {
@@ -224,9 +217,9 @@ impl Ping {
     /// Each target from each source in each class.
     fn streams(&self) -> Result<Vec<StreamPlan>, Failure> {
         let protocol = self.protocol()?;
-        let port = self.port.or(protocol.port()).unwrap_or(0);
+        let port = self.dst_port.or(protocol.port()).unwrap_or(0);
         let or_none = |some: Vec<_>| if some.is_empty() { vec![None] } else { some };
-        let sources = or_none(self.source.iter().copied().map(Some).collect());
+        let sources = or_none(self.src_ip.iter().copied().map(Some).collect());
         let mut streams = Vec::new();
         for text in &self.targets {
             let candidates = resolve(text, port)?;
@@ -249,7 +242,7 @@ impl Ping {
                         name,
                         target: *target,
                         source: *source,
-                        source_port: self.source_port,
+                        source_port: self.src_port,
                         traffic_class,
                         protocol: protocol.clone(),
                     });
@@ -258,12 +251,12 @@ impl Ping {
         }
         if streams.is_empty() {
             return Err(Failure::usage(
-                "no target has an address of the same kind (IPv4, IPv6) as --source",
+                "no target has an address of the same kind (IPv4, IPv6) as --src-ip",
             ));
         }
-        if streams.len() > 1 && self.source_port != 0 {
+        if streams.len() > 1 && self.src_port != 0 {
             return Err(Failure::usage(
-                "--source-port: expected one target, one source and one class",
+                "--src-port: expected one target, one source and one class",
             ));
         }
         Ok(streams)

@@ -1,8 +1,9 @@
 //! Round trips for people.
 
 use std::fmt::Write;
+use std::net::SocketAddr;
 use tailtrim_probes::ping::{Live, Pinged, StreamResult};
-use tailtrim_roundtrip::{Counts, FollowUps, LostWays, Part, Parts};
+use tailtrim_roundtrip::{Counts, FollowUps, LostWays, Part, Parts, Protocol};
 use tailtrim_stats::Probability;
 use tailtrim_sys::placement::Placement;
 use tailtrim_tail::summary::{Quantile, grouped};
@@ -63,7 +64,11 @@ fn of_stream(text: &mut String, pinged: &Pinged, stream: &StreamResult) {
     let _ = writeln!(
         text,
         "{}: {} to {} from {}, {} bytes{class}",
-        stream.name, stream.protocol, stream.target, stream.local, stream.packet_bytes,
+        stream.name,
+        stream.protocol,
+        address(stream, stream.target),
+        address(stream, stream.local),
+        stream.packet_bytes,
     );
     counts(text, &stream.counts, stream.protocol);
     quantiles(text, pinged, stream);
@@ -81,6 +86,12 @@ fn of_stream(text: &mut String, pinged: &Pinged, stream: &StreamResult) {
     for warning in &stream.summary.warnings {
         let _ = writeln!(text, "  warning: {}", warning.text);
     }
+}
+
+/// An address of the stream; ICMP has no ports.
+fn address(stream: &StreamResult, address: SocketAddr) -> String {
+    let icmp = stream.protocol == Protocol::IcmpEcho.name();
+    if icmp { address.ip().to_string() } else { address.to_string() }
 }
 
 fn counts(text: &mut String, counts: &Counts, protocol: &str) {

@@ -7,21 +7,23 @@ pub(crate) use request::Reflect;
 use crate::events::{self, EachSecond};
 use crate::exit::{Exit, Failure, OrFail, Outcome};
 use crate::options::key;
-use crate::output::note;
+use crate::output::{self, note};
 use crate::stop::watch_signals;
 use request::{Attach, Mode};
 use serde::Serialize;
+use std::io::{self, IsTerminal as _, Write as _};
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tailtrim_ports::port::{Capabilities, PortError, PortName};
 use tailtrim_probes::reflect::{
     FrameReflector, Left, Listening, NatReflector, ReflectError, Reflected, SocketReflector, Way,
     XdpReflector, give_up,
 };
 use tailtrim_probes::socket::{KeptNicStamps, SocketError};
-use tailtrim_roundtrip::reflect::{Class, Limit, Policy, Refusal, Service};
+use tailtrim_roundtrip::reflect::{Class, Counters, Limit, Policy, Refusal, Service};
 use tailtrim_sys::placement::Placement;
+use tailtrim_tail::summary::grouped;
 
 #[derive(Serialize)]
 struct ReflectReport<'a> {
@@ -63,7 +65,7 @@ struct Listener {
 
 /// Of [`Policy::repeats`].
 const REPEATS_AT_ONCE: u32 = 64;
-const LOOPBACK_ONLY: &str = "only requests from this host are answered; --interface IFACE, --allow PREFIX or \
+const LOOPBACK_ONLY: &str = "only requests from this host are answered; --interface INTERFACE, --allow PREFIX or \
     --address IP also answers other hosts (--address 0.0.0.0 --address :: to all)";
 
 /// Runs the verb and prints its events.
@@ -171,19 +173,69 @@ fn reflect_until(
     if place.loopback_only {
         note("note", LOOPBACK_ONLY);
     }
-    let progress = EachSecond::progress(Arc::clone(&seen));
+    let terminal = io::stdout().is_terminal();
+    let progress = match terminal {
+        true => EachSecond::start({
+            let seen = Arc::clone(&seen);
+            move |seconds| live(seconds, seen.load(Ordering::Relaxed))
+        }),
+        false => EachSecond::progress(Arc::clone(&seen)),
+    };
     let root_given_up = given_up.root();
     let privileges = &given_up.confine(way(request.mode)).or_hint(Exit::Impossible)?;
-    events::ready();
+    if terminal {
+        output::write(answering(&place.listening), Exit::Success)?;
+    } else {
+        events::ready();
+    }
     let reflected = run(stopped, &seen)?;
     drop(progress);
+    if terminal {
+        let _ = write!(io::stderr(), "\r\x1b[K");
+    }
     let warnings = warnings(&reflected);
     for warning in &warnings {
         note("warning", warning);
     }
+    if terminal {
+        return output::write(ended(&reflected), Exit::Success);
+    }
     let report =
         ReflectReport { reflected: &reflected, place, root_given_up, privileges, host, warnings };
     events::result("tailtrim.reflector/1", &report)
+}
+
+/// Where it answers, on a terminal.
+fn answering(listeners: &[Listener]) -> String {
+    let told: Vec<_> = listeners
+        .iter()
+        .map(|Listener { service, address }| match service {
+            Service::Echo => format!("UDP echo at {address}"),
+            Service::Stamp => format!("STAMP at {address}"),
+            Service::Twamp => format!("TWAMP-Light at {address}"),
+        })
+        .collect();
+    format!("Answering {}, until Ctrl-C.\n", told.join(", "))
+}
+
+/// The line of a terminal that is written again each second.
+fn live(seconds: u64, packets: u64) {
+    let _ = write!(io::stderr(), "\r{seconds} s: {} packets\x1b[K", grouped(packets));
+}
+
+/// The counts, on a terminal.
+fn ended(reflected: &Reflected) -> String {
+    let Counters { received, reflected, unsent, refused, .. } = &reflected.counters;
+    let mut text = format!("{} requests: {} answered", grouped(*received), grouped(*reflected));
+    for (count, why) in Refusal::ALL
+        .map(|why| (refused.of(why), format!("refused ({})", why.name().replace('_', " "))))
+        .into_iter()
+        .chain([(*unsent, "not sent".to_owned())])
+        .filter(|(count, _)| *count > 0)
+    {
+        text += &format!(", {} {why}", grouped(count));
+    }
+    text + "\n"
 }
 
 fn warnings(reflected: &Reflected) -> Vec<String> {
@@ -248,10 +300,10 @@ fn services(request: &Reflect) -> Vec<(Service, u16)> {
 
 fn policy(request: &Reflect) -> Result<Policy, Failure> {
     let key = request.key_file.as_deref().map(key).transpose()?;
-    let burst = request.burst.unwrap_or(request.rate / 10).max(1);
+    let burst = request.limit_burst.unwrap_or(request.limit / 10).max(1);
     Ok(Policy {
         allowed: request.allow.clone(),
-        limit: (request.rate > 0).then(|| Limit::new(request.rate, burst)),
+        limit: (request.limit > 0).then(|| Limit::new(request.limit, burst)),
         repeats: (request.repeats > 0).then(|| Limit::new(request.repeats, REPEATS_AT_ONCE)),
         cookie: request.cookie,
         key,

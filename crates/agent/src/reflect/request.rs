@@ -21,7 +21,7 @@ use tailtrim_roundtrip::reflect::Allowed;
     tailtrim-agent reflect\n  \
     tailtrim-agent reflect --interface eth1\n  \
     tailtrim-agent reflect --stamp 862 --stateful --allow 192.0.2.0/24 --allow 2001:db8::/32\n  \
-    tailtrim-agent reflect --address 192.0.2.7 --stamp 862 --key-file stamp.key --rate 1000\n  \
+    tailtrim-agent reflect --address 192.0.2.7 --stamp 862 --key-file stamp.key --limit 1000\n  \
     tailtrim-agent reflect --address 192.0.2.7 --echo 7 --cookie 5ae1c0ffee15900d\n  \
     tailtrim-agent reflect --mode xdp --interface eth1 --echo 7 --stamp 862\n  \
     tailtrim-agent reflect --mode af-xdp --interface eth1 --busy-poll --cpu 3\n  \
@@ -41,7 +41,7 @@ pub(crate) struct Reflect {
     #[arg(long, value_name = "IP")]
     pub(crate) address: Vec<IpAddr>,
     /// Answer only requests received by this interface
-    #[arg(long, value_name = "IFACE")]
+    #[arg(long, value_name = "INTERFACE")]
     pub(crate) interface: Option<String>,
     /// Where requests are reflected
     #[arg(long, value_enum, default_value_t)]
@@ -57,10 +57,10 @@ pub(crate) struct Reflect {
     pub(crate) allow: Vec<Allowed>,
     /// Most requests answered per second and client (an IPv4 address, an IPv6 /64); 0: no limit
     #[arg(long, value_name = "N", default_value = "100000")]
-    pub(crate) rate: u32,
-    /// Largest burst of one client [default: a tenth of the rate]
+    pub(crate) limit: u32,
+    /// Largest burst of one client [default: a tenth of the limit]
     #[arg(long, value_name = "N")]
-    pub(crate) burst: Option<u32>,
+    pub(crate) limit_burst: Option<u32>,
     /// Most echoes answered per second, client address and port that may be in a loop (repeated payload, TTL of at
     /// most 32); 0: no limit. Bursts of 64 are allowed
     #[arg(long, value_name = "N", default_value = "100")]
@@ -74,8 +74,8 @@ pub(crate) struct Reflect {
     /// Stateful STAMP and TWAMP-Light: number replies by session, and report the exact send time of the previous one
     #[arg(long)]
     pub(crate) stateful: bool,
-    /// DSCP of all replies [default: as in the request, or as it asks]
-    #[arg(long, value_name = "0-63", value_parser = clap::value_parser!(u8).range(0..=63))]
+    /// DSCP of all replies, 0 to 63 [default: as in the request, or as it asks]
+    #[arg(long, value_name = "DSCP", value_parser = clap::value_parser!(u8).range(0..=63))]
     pub(crate) dscp: Option<u8>,
     /// Use time stamps of the NIC; its clock must be kept on UTC (phc2sys)
     #[arg(long, requires = "interface")]
@@ -98,7 +98,7 @@ pub(crate) enum Mode {
     /// By an XDP program where it can (echo, STAMP and TWAMP-Light without TLVs, key or sessions), by UDP sockets
     /// otherwise; needs --interface
     Xdp,
-    /// In this process, bypassing the kernel's stack: one queue of --interface IFACE[:QUEUE] by AF_XDP; no exact send
+    /// In this process, bypassing the kernel's stack: one queue of --interface INTERFACE[:QUEUE] by AF_XDP; no exact send
     /// times of replies
     AfXdp,
     /// By the kernel's address translation (nftables), echo only; needs --interface. A separate process keeps

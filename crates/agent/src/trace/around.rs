@@ -113,7 +113,7 @@ pub(super) fn run(
     let mut ring = Ring::prepare(wanted, last_ns)?;
     fs::create_dir_all(folder).or_unwritable(folder, Exit::Usage)?;
     ring.arm()?;
-    stop::after(request.stop_after, &stopped);
+    stop::after(request.duration, &stopped);
     events::ready();
     let mut asked = WantedPackets { folder: folder.to_owned(), packets: BTreeMap::new() };
     loop {

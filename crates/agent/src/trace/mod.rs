@@ -32,8 +32,8 @@ const LOOK: Duration = Duration::from_millis(100);
 /// interrupts are sampled ten times a second into interrupts.csv beside the file.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
-    tailtrim-agent trace --cpus 3 --stop-after 10s         # who had CPU 3, and what to change\n  \
-    tailtrim-agent trace --cpus 2,3 --out run/events.jsonl.zst --stop-after 10s\n  \
+    tailtrim-agent trace --cpus 3 --duration 10s         # who had CPU 3, and what to change\n  \
+    tailtrim-agent trace --cpus 2,3 --out run/events.jsonl.zst --duration 10s\n  \
     tailtrim-agent trace --cpus 1 --out events.jsonl.zst   # until Ctrl-C\n  \
     tailtrim-agent trace --cpus 1 --last 30s --out around  # writes what standard input asks for")]
 pub(crate) struct Trace {
@@ -51,7 +51,7 @@ pub(crate) struct Trace {
     /// Process of the device under test, or of the application: its threads are told apart from others; records when the
     /// CPU quota of its control group is used up
     #[arg(long, value_name = "PID")]
-    pub(crate) device: Option<u32>,
+    pub(crate) pid: Option<u32>,
     /// Source of the records (default: the first one that works)
     #[arg(long, value_parser = one_of(SOURCES))]
     pub(crate) source: Option<Source>,
@@ -60,7 +60,7 @@ pub(crate) struct Trace {
     pub(crate) buffer: u32,
     /// Stop after this time, such as 10s or 500ms [default: Ctrl-C]
     #[arg(long, value_name = "TIME", value_parser = time)]
-    pub(crate) stop_after: Option<i64>,
+    pub(crate) duration: Option<i64>,
     /// Print events as JSON lines instead of a table, as always where the output is no terminal
     #[arg(long)]
     pub(crate) json: bool,
@@ -112,7 +112,7 @@ pub(crate) fn run(request: &Trace) -> Outcome {
         cpus: request.cpus.clone(),
         buffer_mb: request.buffer,
         source: request.source,
-        device: request.device,
+        device: request.pid,
     };
     if let (Some(last_ns), Some(folder)) = (request.last, &request.out) {
         return around::run(request, folder, &wanted, last_ns);
@@ -128,19 +128,19 @@ pub(crate) fn run(request: &Trace) -> Outcome {
         File::create(path).or_unwritable(path, Exit::Usage)?;
     }
     let json = request.json || !io::stdout().is_terminal();
-    let mut own = threads(request.device);
+    let mut own = threads(request.pid);
     recorder.arm()?;
-    stop::after(request.stop_after, &stopped);
+    stop::after(request.duration, &stopped);
     if json {
         events::ready();
-    } else if request.stop_after.is_none() {
+    } else if request.duration.is_none() {
         output::note("note", "recording until Ctrl-C");
     }
     // On a CPU that is not measured.
     while !stopped.load(Ordering::Acquire) {
         thread::sleep(LOOK);
     }
-    own.append(&mut threads(request.device));
+    own.append(&mut threads(request.pid));
     let mut trace = recorder.finish().map_err(Failure::disturbed)?;
     if let Err(error) = away {
         trace.counts.refused.push(error.to_string());

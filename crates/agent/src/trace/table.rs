@@ -44,7 +44,7 @@ pub(super) fn text(report: &TraceReport<'_>, cpus: &Cpus) -> String {
         let file = file.display();
         let _ = writeln!(
             text,
-            "{file}: for tailtrim explain RUN --trace {file}, and tailtrim convert {file} --to perfetto"
+            "{file}: for tailtrim explain RUN --trace {file}, and tailtrim convert {file} --format perfetto"
         );
     }
     text

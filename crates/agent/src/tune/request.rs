@@ -24,7 +24,7 @@ pub(super) struct Wanted {
           value_parser = clap::value_parser!(u16).range(1..))]
     housekeeping_cores: Option<u16>,
     /// Interface that the workload uses; repeatable
-    #[arg(long = "nic", value_name = "IFACE", value_delimiter = ',')]
+    #[arg(long = "interface", value_name = "INTERFACE", value_delimiter = ',')]
     nics: Vec<String>,
     /// Packet processing of the workload: poll, interrupt, vm (host of virtual machines) or guest (virtual machine)
     /// (default: that of the profile)

@@ -105,12 +105,12 @@ fn the_table_fits_its_width_and_says_what_to_do() {
 #[test]
 fn a_capture_says_what_the_host_says_and_has_no_secrets() {
     let folder = host();
-    let live = || audit(&["--format", "json", "--observe", "100ms"], folder.path());
+    let live = || audit(&["--format", "json", "--duration", "100ms"], folder.path());
     let before = live();
     assert_eq!(verdicts(&before).len(), 159, "{}", text(&before.stderr));
     let mut captured = Vec::new();
     for name in ["host.tar", "host.tar.zst"] {
-        let made = audit(&["--capture", name, "--observe", "100ms"], folder.path());
+        let made = audit(&["--capture", name, "--duration", "100ms"], folder.path());
         assert_eq!(made.status.code(), Some(0), "{}", text(&made.stderr));
         captured.push(audit(&["--root", name, "--format", "json"], folder.path()));
     }
@@ -143,7 +143,7 @@ fn a_capture_says_what_the_host_says_and_has_no_secrets() {
 #[test]
 fn a_folder_that_holds_an_unpacked_capture_is_one() {
     let folder = host();
-    let made = audit(&["--capture", "host.tar", "--observe", "0"], folder.path());
+    let made = audit(&["--capture", "host.tar", "--duration", "0"], folder.path());
     assert_eq!(made.status.code(), Some(0), "{}", text(&made.stderr));
     fs::create_dir(folder.path().join("unpacked")).unwrap();
     let tar = Command::new("tar")
@@ -236,7 +236,7 @@ fn wrong_requests_say_what_to_do() {
         (&["--isolate", "5"], 2, "not on this host"),
         (&["--only", "XYZ"], 2, "--list shows all"),
         (&["--explain", "XYZ-1"], 2, "--list shows all"),
-        (&["--observe", "soon"], 2, "such as 10s"),
+        (&["--duration", "soon"], 2, "such as 10s"),
         (&["--waivers", "silent.json"], 2, "reason is missing"),
         (&["--waivers", "endless.json"], 2, "expected one such as 2027-03-31"),
         (&["--waivers", "open.json"], 2, "missing field `until` at line 2"),

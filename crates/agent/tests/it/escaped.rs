@@ -96,9 +96,9 @@ fn a_hostile_host_is_planned_for() {
     let nic = format!("e\nth{HOSTILE}");
     let (plan, wrong) = shown(&[&["tune", "plan"], &on_root[..]].concat(), folder.path());
     assert!(plan.contains("\\x1b[2J"), "{plan}{wrong}");
-    shown(&[&["tune", "plan", "--nic", &nic], &on_root[..]].concat(), folder.path());
+    shown(&[&["tune", "plan", "--interface", &nic], &on_root[..]].concat(), folder.path());
     let (_, wrong) =
-        shown(&[&["tune", "plan", "--nic", "x"], &on_root[..]].concat(), folder.path());
+        shown(&[&["tune", "plan", "--interface", "x"], &on_root[..]].concat(), folder.path());
     assert!(wrong.contains("e\\nth\\x1b[2J"), "{wrong}");
     for format in ["tuned", "sysctl", "grub", "systemd"] {
         shown(&[&["tune", "export", "--format", format], &on_root[..]].concat(), folder.path());
@@ -122,7 +122,7 @@ fn errors_name_hostile_files() {
         &["audit", "--config", &name],
         &["audit", "--waivers", &name],
         &["noise", "--read", &name],
-        &["generate", "--port", &name, "--rate", "1", "--count", "1"],
+        &["generate", "--interface", &name, "--rate", "1", "--count", "1"],
         &["capture", "--tap", &name, "--out", &name],
     ];
     let (_, wrong) = shown(&["reflect", "--key-file", &name], folder.path());

@@ -48,6 +48,9 @@ fn wishes_that_contradict() {
     assert!(matches!(absent, Err(IntentError::NoSuchCpus(..))));
     let nothing = Intent::complete(wish("0-7", Workload::Poll), &tree);
     assert!(matches!(nothing, Err(IntentError::NothingLeft(_))));
+    let elsewhere = Wish { nics: Some(vec!["eth7".to_owned()]), ..wish("2-3", Workload::Poll) };
+    let error = Intent::complete(elsewhere, &tree).unwrap_err().to_string();
+    assert!(error.starts_with("no interface eth7 on this host, which has "), "{error}");
 }
 
 #[test]

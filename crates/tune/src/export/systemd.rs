@@ -18,7 +18,7 @@ pub fn systemd(plan: &Plan) -> Vec<ExportedFile> {
          Type=oneshot\n\
          RemainAfterExit=yes\n# What an earlier start left behind ended with it.\n\
          ExecStartPre=/usr/bin/tailtrim-agent tune revert\n\
-         ExecStart=/usr/bin/tailtrim-agent tune apply --yes {arguments}\n\
+         ExecStart=/usr/bin/tailtrim-agent tune apply {arguments}\n\
          ExecStop=/usr/bin/tailtrim-agent tune revert\n\
          \n\
          [Install]\n\
@@ -61,7 +61,7 @@ fn arguments(request: &Request) -> Vec<String> {
     add("isolate-cores", request.isolate_cores.map(|n| n.to_string()));
     add("housekeeping-cores", request.housekeeping_cores.map(|n| n.to_string()));
     let list = |names: &[String]| (!names.is_empty()).then(|| names.join(","));
-    add("nic", list(&request.nics));
+    add("interface", list(&request.nics));
     let workload = request.workload;
     add("workload", (workload != usual.workload).then(|| workload.to_string()));
     add("hugepages", request.huge_pages.map(|pages| pages.to_string()));

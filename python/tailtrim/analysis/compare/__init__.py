@@ -11,9 +11,6 @@ another, or a pair of captures. The statistics are those of the native module; h
 and paired, and different settings are reported.
 """
 
-import sys
-from types import ModuleType
-
 from tailtrim.analysis.compare.comparison import (
     Comparison,
     Comparisons,
@@ -53,12 +50,3 @@ __all__ = [
     "compare_halves",
     "plan_length",
 ]
-
-
-class _Callable(ModuleType):
-    """Package that is called as its function ``compare`` is."""
-
-    __call__ = staticmethod(compare)
-
-
-sys.modules[__name__].__class__ = _Callable

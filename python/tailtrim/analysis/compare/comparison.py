@@ -21,6 +21,7 @@ from tailtrim.analysis.compare.sources import (
     named_apart,
     paired,
 )
+from tailtrim.analysis.options import probabilities, probability
 from tailtrim.results.summary import Ingress
 from tailtrim.results.tabular import Tabular, of_rows
 from tailtrim.verdict import BETTER, NO_DIFFERENCE, NOT_DECIDED, WORSE, Verdict
@@ -73,6 +74,10 @@ class Comparison(Tabular):
     settings: int
     differences: tuple[Difference, ...]
     groups: tuple[Group, Group]
+
+    def __repr__(self) -> str:
+        """Name the sides and the verdict."""
+        return f"<Comparison of {self.b.name!r} with {self.a.name!r}: {self.verdict}>"
 
     @property
     def verdict(self) -> str:
@@ -157,9 +162,9 @@ def compare(  # noqa: PLR0913 - keyword-only options, each with a default
     a: Source,
     b: Source,
     *,
-    quantiles: Sequence[str] = (),
-    confidence: str = "0.95",
-    margin: float = 0.0,
+    quantiles: str | float | Sequence[str | float] = (),
+    confidence: str | float = "0.95",
+    margin: float = 0.01,
     seed: int = 1,
 ) -> Comparisons:
     """Compare B with A: one comparison for each combination of loop variables that both have.
@@ -180,6 +185,7 @@ def compare(  # noqa: PLR0913 - keyword-only options, each with a default
         ValueError: an option makes no sense.
 
     """
+    quantiles, confidence = probabilities(quantiles), probability(confidence)
     sides = named_apart(groups_of(a, quantiles), groups_of(b, quantiles), (a, b))
     return Comparisons(
         compare_groups(*pair, quantiles=quantiles, confidence=confidence, margin=margin, seed=seed)
@@ -219,7 +225,7 @@ def compare_groups(  # noqa: PLR0913 - as compare
     *,
     quantiles: Sequence[str] = (),
     confidence: str = "0.95",
-    margin: float = 0.0,
+    margin: float = 0.01,
     seed: int = 1,
 ) -> Comparison:
     """Compare two groups of runs, as :func:`compare` does those of two sources."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tailtrim import _native
 from tailtrim.analysis.compare.sources import groups_of
-from tailtrim.analysis.options import share
+from tailtrim.analysis.options import probability, share
 from tailtrim.errors import RunDirectoryError
 
 if TYPE_CHECKING:
@@ -48,11 +48,11 @@ class Length:
 
 
 def plan_length(  # noqa: PLR0913 - keyword-only options, each with a default
-    quantile: str,
+    quantile: str | float,
     *,
     precision: str | float = "10%",
-    confidence: str = "0.95",
-    assurance: str = "80%",
+    confidence: str | float = "0.95",
+    assurance: str | float = "80%",
     cluster: float = 1.0,
     rate_pps: float | None = None,
     pilot: Source | None = None,
@@ -87,10 +87,10 @@ def plan_length(  # noqa: PLR0913 - keyword-only options, each with a default
         rate_pps = rate_pps or runs[0].summary.rate_pps
     found = json.loads(
         _native.plan_length(
-            quantile=quantile,
+            quantile=probability(quantile),
             precision=share("precision", precision, "10% or 0.1"),
-            confidence=confidence,
-            assurance=assurance,
+            confidence=probability(confidence),
+            assurance=probability(assurance),
             design_effect=cluster,
             samples=samples,
         )

@@ -15,6 +15,7 @@ from tailtrim import _native
 from tailtrim.analysis import Analysis, analyze
 from tailtrim.errors import RunDirectoryError
 from tailtrim.results import RunDirectory
+from tailtrim.results.experiments import RecordedExperiment
 from tailtrim.results.typed_json import read_object
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     from tailtrim.results import Summary
 
-    Source: TypeAlias = str | os.PathLike[str] | RunDirectory | Analysis
+    Source: TypeAlias = str | os.PathLike[str] | RunDirectory | Analysis | RecordedExperiment
 
 EXPERIMENT = "tailtrim.experiment/1"
 _SECOND_NS = 10**9
@@ -163,7 +164,7 @@ def groups_of(source: Source, quantiles: Sequence[str] = ()) -> list[Group]:
         return [Group("analysis", (Repetition("analysis", source),))]
     if isinstance(source, RunDirectory):
         return [Group(source.name, (Repetition(source.name, source),))]
-    path = Path(source)
+    path = source.path if isinstance(source, RecordedExperiment) else Path(source)
     if (path / "experiment.json").is_file():
         return _experiment(path)
     if (path / "summary.json").is_file():
@@ -332,7 +333,7 @@ def _paths(source: Source) -> list[Path]:
     if isinstance(source, Analysis):
         taps = source.summary.ingress_tap, source.summary.egress_tap
         return [Path(tap.capture) for tap in taps]
-    if isinstance(source, RunDirectory):
+    if isinstance(source, RunDirectory | RecordedExperiment):
         return [source.path.resolve()]
     if Path(source).exists():
         return [Path(source).resolve()]

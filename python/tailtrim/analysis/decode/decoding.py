@@ -42,7 +42,7 @@ def decode(  # noqa: PLR0913 - keyword-only options, each with a default
     out: str | os.PathLike[str],
     *,
     signature: str | None = None,
-    masks: Sequence[str] = (),
+    masks: str | Sequence[str] = (),
     x552_trailer: bool = False,
     nanoseconds: bool = False,
     salvage: bool = False,

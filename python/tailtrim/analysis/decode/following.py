@@ -40,7 +40,7 @@ def follow(  # noqa: PLR0913 - keyword-only options, each with a default
     *,
     stop: threading.Event,
     signature: str | None = None,
-    masks: Sequence[str] = (),
+    masks: str | Sequence[str] = (),
     x552_trailer: bool = False,
     nanoseconds: bool = False,
     salvage: bool = False,

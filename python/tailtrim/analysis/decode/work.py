@@ -24,7 +24,7 @@ def checked(  # noqa: PLR0913 - keyword-only options
     *,
     buckets: int,
     signature: str | None,
-    masks: Sequence[str],
+    masks: str | Sequence[str],
     x552_trailer: bool,
     nanoseconds: bool,
     salvage: bool,

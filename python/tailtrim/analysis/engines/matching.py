@@ -10,7 +10,7 @@ from tailtrim import _native
 from tailtrim.analysis import Analysis
 from tailtrim.analysis.engines.sorted_pairs import SortedPairs
 from tailtrim.analysis.one_pass import leave
-from tailtrim.analysis.options import nanoseconds
+from tailtrim.analysis.options import nanoseconds, probabilities, probability
 from tailtrim.errors import DecodedError
 
 if TYPE_CHECKING:
@@ -34,8 +34,8 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
     egress: int | None = None,
     skip_s: str | float = 0,
     window_s: str | float = 5,
-    quantiles: Sequence[str] = (),
-    confidence: str = "0.95",
+    quantiles: str | float | Sequence[str | float] = (),
+    confidence: str | float = "0.95",
     allow_negative: bool = False,
     out: str | os.PathLike[str] | None = None,
     keep_samples: bool = False,
@@ -73,8 +73,8 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
     options = {
         "trim_ns": nanoseconds("skip", skip_s),
         "window_ns": nanoseconds("window", window_s),
-        "quantiles": list(quantiles),
-        "confidence": confidence,
+        "quantiles": probabilities(quantiles),
+        "confidence": probability(confidence),
         "watched_to_the_end": False,
         "keep_samples": keep_samples,
     }

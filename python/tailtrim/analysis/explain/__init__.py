@@ -7,9 +7,6 @@ statistics. A trace of the host (``events.jsonl.zst`` in the run directory) name
 late packet.
 """
 
-import sys
-from types import ModuleType
-
 from tailtrim.analysis.explain.explanation import (
     Batch,
     Explanation,
@@ -46,12 +43,3 @@ __all__ = [
     "simulate",
     "worst_packets",
 ]
-
-
-class _Callable(ModuleType):
-    """Package that is called as its function ``explain`` is."""
-
-    __call__ = staticmethod(explain)
-
-
-sys.modules[__name__].__class__ = _Callable

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tailtrim import _native, units
 from tailtrim.analysis.explain.interrupts import InterruptRate, read_interrupts
 from tailtrim.analysis.explain.traced import Host, traced, traced_by
+from tailtrim.analysis.options import probability
 from tailtrim.errors import RunDirectoryError
 from tailtrim.results import EVENTS, RunDirectory
 from tailtrim.results.tabular import Tabular, of_rows
@@ -164,6 +165,10 @@ class Explanation(Tabular):
     #: Packets that are not explained: they entered while the generator stood still.
     set_aside: int = 0
 
+    def __repr__(self) -> str:
+        """Name the run and the essential numbers."""
+        return f"<Explanation of {self.run!r}: {self.late_packets} late packets>"
+
     @property
     def warnings(self) -> tuple[str, ...]:
         """Warnings for the reader about the schedule and the basis of the explanation."""
@@ -258,7 +263,7 @@ def explain(
     *,
     interrupts: Sequence[str | os.PathLike[str]] = (),
     cpu: int | None = None,
-    late_from: str = "0.999",
+    late_from: str | float = "0.999",
     trace: str | os.PathLike[str] | None = None,
 ) -> Explanation:
     """Explain the late packets of a run.
@@ -281,7 +286,7 @@ def explain(
         ValueError: an option makes no sense.
 
     """
-    _native.quantile(late_from)
+    late_from = _native.quantile(probability(late_from))
     directory = run if isinstance(run, RunDirectory) else RunDirectory(run)
     samples = directory.table("sample")
     if not samples.num_rows:

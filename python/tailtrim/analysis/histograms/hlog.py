@@ -1,4 +1,4 @@
-"""HdrHistogram's interval log, as jHiccup and ``tailtrim convert --to hlog`` write it.
+"""HdrHistogram's interval log, as jHiccup and ``tailtrim convert --format hlog`` write it.
 
 A line has an optional tag, start and length of an interval in s, its largest value and the values
 in a histogram: V2-encoded, compressed, in base64. The unit of the values is not part of the format;

@@ -8,10 +8,9 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Literal
 
-from tailtrim._native import quantile
+from tailtrim._native import nanoseconds, quantile
 from tailtrim.analysis.slo.promises import PROMISES, Promise
 
-_UNITS_NS = {"ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": 10**9}
 #: Times are signed 64-bit integers of ns.
 _MOST_NS = 2**63
 _FORM = re.compile(
@@ -82,15 +81,13 @@ def _objective(term: str) -> Objective:
 
 
 def _time_ns(term: str, text: str) -> Fraction:
-    number = text.rstrip("nuµms").rstrip()
-    unit = text[len(number) :].lstrip()
-    try:
-        limit_ns = Fraction(number) * _UNITS_NS[unit]
-    except (ValueError, KeyError, ZeroDivisionError) as error:
-        raise ValueError(f"{term!r}: the limit {text!r} is not a time such as 50us") from error
+    # A number alone is no limit.
+    limit_ns = nanoseconds(text, 1) if text[-1:].isalpha() else None
+    if limit_ns is None:
+        raise ValueError(f"{term!r}: the limit {text!r} is not a time such as 50us")
     if not 0 < limit_ns < _MOST_NS:
         raise ValueError(f"{term!r}: the limit {text!r} must be above 0 and less than 292 years")
-    return limit_ns
+    return Fraction(limit_ns)
 
 
 def _share(term: str, text: str) -> Fraction:

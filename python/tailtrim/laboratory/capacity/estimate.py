@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 _MOST_TRIALS = 10_000
 #: Where the capacity of the device may lie, as shares of the highest load.
 _FAST, _SLOW = 0.5, 0.05
+#: Widths of 0.5 and more are refused.
+_WIDEST = 0.49
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +81,9 @@ def refuse_undecidable(search: Search) -> None:
                 f"{goal.name}: cannot be decided within {search.budget_s:g} s, it takes"
                 f" {needed.trials} trials and {needed.time_s:,.0f} s or more"
             )
-            error.add_note(Remedy("give it more time with {budget}, or allow a larger {width}"))
+            wider = effort(replace(search, goals=(goal,), width=_WIDEST), _FAST * search.largest)
+            helps = ", or allow a larger {width}" if wider.time_s <= search.budget_s else ""
+            error.add_note(Remedy("give it more time with {budget}" + helps))
             raise error
 
 

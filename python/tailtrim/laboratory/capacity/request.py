@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal
 
+from tailtrim.analysis.options import amount_of
 from tailtrim.analysis.slo import objectives
 from tailtrim.errors import PlanError
 from tailtrim.laboratory.capacity.loss_goal import LossGoal
@@ -15,7 +15,6 @@ from tailtrim.laboratory.capacity.search import Search
 from tailtrim.laboratory.devices.reflector import Reflector
 from tailtrim.laboratory.experiment.taps import held_packets
 from tailtrim.laboratory.plan import Traffic
-from tailtrim.laboratory.plan.traffic import amount_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -75,7 +74,7 @@ class Loads:
         """The highest load."""
         if self.unit == "packets in a burst":
             return self.traffic.schedule.burst or 1
-        return int(_rate(self.traffic)[0])
+        return _rate(self.traffic)[0]
 
     @property
     def smallest(self) -> int:
@@ -213,10 +212,10 @@ def search_request(  # noqa: PLR0913 - keyword-only options, each with a default
     return SearchRequest(run, loads, search, conditions, lead_s)
 
 
-def _rate(traffic: Traffic) -> tuple[Decimal, str]:
+def _rate(traffic: Traffic) -> tuple[int, str]:
     """Return the rate of a plan, and pps or bit/s."""
     if traffic.rate_pps is not None:
-        return Decimal(traffic.rate_pps), "pps"
+        return traffic.rate_pps, "pps"
     return amount_of(traffic.rate or "")
 
 

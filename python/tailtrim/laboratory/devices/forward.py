@@ -75,7 +75,7 @@ class Forward(DisturbedDevice):
 
     def start(self, at: Forwarding, ip: int, stack: ExitStack) -> Agent:
         """Start the verb."""
-        arguments = ["--from", at.dut_in.name, "--to", at.dut_out.name]
+        arguments = ["--ingress", at.dut_in.name, "--egress", at.dut_out.name]
         arguments += ["--mode", self.mode, "--batch", str(self.batch)]
         if self.work_ns:
             arguments += ["--work", str(self.work_ns), "--stall-log", at.dut.path(STALLS)]

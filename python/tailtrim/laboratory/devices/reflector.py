@@ -153,7 +153,7 @@ class Reflector(Device):
 
     def asking(self) -> list[str]:
         """Return how a client has to ask, as arguments of ``ping``."""
-        port = ["--port", str(_PORT)] if self.protocol == "udp" else []
+        port = ["--dst-port", str(_PORT)] if self.protocol == "udp" else []
         return [self.target, "--protocol", self.protocol, *port]
 
 
@@ -248,7 +248,7 @@ class RunningReflector:
     def _answer(self) -> Agent:
         reflector, node = self._reflector, self._at.reflector
         # Root of a namespace that is gone soon may stay it; a user namespace may have no other.
-        arguments = ["--echo", str(_PORT), "--mode", reflector.reflect, "--rate", "0"]
+        arguments = ["--echo", str(_PORT), "--mode", reflector.reflect, "--limit", "0"]
         arguments += ["--user", "0", "--interface", self._at.answers.name]
         arguments += ["--busy-poll"] if reflector.busy_poll else []
         arguments += ["--cpu", str(node.cpus[-1])] if reflector.pinned else []
@@ -257,7 +257,7 @@ class RunningReflector:
     def _wait(self) -> None:
         """Send probes until some are answered in a row; then neighbours and caches are warm."""
         client = self._at.client
-        asked = ["--stop-after", str(_IN_A_ROW), "--rate", "200pps", "--timeout", "0.1", "--json"]
+        asked = ["--count", str(_IN_A_ROW), "--rate", "200pps", "--timeout", "0.1", "--json"]
         told = ""
         for _ in range(_TRIES):
             self.check()

@@ -161,7 +161,7 @@ def tracing(at: Forwarding, dut: InlineDevice) -> list[str]:
 def _quota(device: RunningDevice) -> list[str]:
     """Have the quota of the device's process looked at, if it is one."""
     with suppress(RunError):
-        return ["--device", str(device.pid)]
+        return ["--pid", str(device.pid)]
     return []
 
 

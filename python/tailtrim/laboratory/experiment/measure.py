@@ -135,7 +135,7 @@ def _look(
     device.check()
     capture.check()
     recording.look(capture.around)
-    context.progress(f"measuring, {capture.told}")
+    context.progress(", ".join(filter(None, ("measuring", capture.told))))
 
 
 def _reached(dut: Node) -> None:
@@ -153,7 +153,7 @@ def _disturbing(context: InlineRunContext, device: RunningDevice) -> Agent | Non
     arguments = ["--cpu", str(cpu), "--pid", str(device.pid)]
     if what.startswith("softirqs"):
         storm = at.storm(cpu)
-        node, arguments = storm.node, [*arguments, "--port", storm.name]
+        node, arguments = storm.node, [*arguments, "--interface", storm.name]
     log = ("--log", node.path(DISTURBED))
     # A quota is a control group of the host, which goes when the agent has ended.
     return Agent(node, "disturb", what, *arguments, *log, tidies_up=what.startswith("quota"))
@@ -165,7 +165,7 @@ def generating(run: Run, target: Port, at: Forwarding, *, logged: bool) -> list[
     Without captures nothing can be set aside afterwards; then it does not log when it was late.
     """
     traffic = run.traffic
-    arguments = ["generate", "--port", at.send.name, "--dst-mac", target.mac]
+    arguments = ["generate", "--interface", at.send.name, "--dst-mac", target.mac]
     arguments += ["--frame-bytes", str(traffic.frame_bytes), "--schedule", str(traffic.schedule)]
     rate = traffic.rate if traffic.rate is not None else traffic.rate_pps
     arguments += ["--rate", str(rate)] if rate is not None else []
@@ -173,7 +173,7 @@ def generating(run: Run, target: Port, at: Forwarding, *, logged: bool) -> list[
     arguments += ["--flows", str(traffic.flows), "--dscp", str(traffic.dscp)]
     # Repetitions are not the same again: each has a seed of its own, which the result tells.
     arguments += ["--seed", str(traffic.seed + run.repetition)]
-    arguments += ["--stop-after", f"{traffic.duration_s:.9f}s"]
+    arguments += ["--duration", f"{traffic.duration_s:.9f}s"]
     arguments += ["--vlan", str(traffic.vlan)] if traffic.vlan is not None else []
     arguments += ["--cpu", str(at.loadgen.cpus[0])]
     log = ["--stall-log", at.loadgen.path(DEPARTURES)] if logged else []

@@ -45,7 +45,7 @@ class RebootedHost:
             HostError: it says nothing.
 
         """
-        return self._session.audit("--observe", "0")
+        return self._session.audit("--duration", "0")
 
     def boot_line(self) -> dict[str, Any]:
         """Return what its kernel made of its boot line.

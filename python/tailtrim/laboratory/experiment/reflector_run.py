@@ -121,5 +121,5 @@ def _schedule(run: Run) -> list[str]:
         *("--packet-bytes", str(int(traffic.frame_bytes) - _AROUND), "--dscp", str(traffic.dscp)),
         # Repetitions are not the same again: each has a seed of its own, which the result tells.
         *("--seed", str(traffic.seed + run.repetition)),
-        *("--stop-after", f"{traffic.duration_s:.9f}s"),
+        *("--duration", f"{traffic.duration_s:.9f}s"),
     ]

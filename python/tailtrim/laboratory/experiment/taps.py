@@ -81,9 +81,12 @@ class Taps:
 
     @property
     def told(self) -> str:
-        """Text on the packets that they have seen so far."""
-        agent = self._agents[0]
-        return f"{agent.packets:,} packets" if agent.live is None else live(agent.live)
+        """Text on the packets that were matched so far.
+
+        Nothing where they are captured: they stay in the kernel's buffer until it is half full.
+        """
+        matched = self._agents[0].live
+        return "" if matched is None else live(matched)
 
     @property
     def around(self) -> list[dict[str, Any]]:

@@ -216,7 +216,7 @@ class Testbed(ABC):
             HostError: there is no agent, or it cannot read the host.
 
         """
-        return self.host().audit("--observe", "0")
+        return self.host().audit("--duration", "0")
 
     @abstractmethod
     def forwarding(self, folder: Path, largest_frame: int = 1_518) -> Forwarding:

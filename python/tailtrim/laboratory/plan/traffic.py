@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from pydantic import AliasChoices, Field, field_validator, model_validator
 
+from tailtrim.analysis.options import amount_of
 from tailtrim.laboratory.devices.device import DECIMAL
 from tailtrim.laboratory.plan.fields import Number
 from tailtrim.laboratory.plan.patterns import Cbr, Pattern, parse
@@ -23,21 +24,6 @@ _TAG = 4
 _BETWEEN = 20
 #: The simple IMIX, as the generator has it: 7 of 64 bytes, 4 of 594, 1 of 1,518.
 _IMIX = (7 * 64 + 4 * 594 + 1518) / 12
-_RATE = re.compile(rf"(?P<number>{DECIMAL}) ?(?P<factor>[kMG]?)(?P<unit>pps|bit/s)?")
-_FACTORS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}
-
-
-def amount_of(rate: str) -> tuple[Decimal, str]:
-    """Return the amount of a rate such as ``120kpps``, and ``pps`` or ``bit/s``.
-
-    Raises:
-        ValueError: it is not one.
-
-    """
-    found = _RATE.fullmatch(rate)
-    if found is None:
-        raise ValueError(f"{rate!r} is not a rate such as 120kpps")
-    return Decimal(found["number"]) * _FACTORS[found["factor"]], found["unit"] or "pps"
 
 
 class Traffic(Strict):
@@ -97,13 +83,14 @@ class Traffic(Strict):
     @field_validator("rate")
     @classmethod
     def _known_rate(cls, value: str | None) -> str | None:
-        if value is not None and not re.fullmatch(rf"{DECIMAL} ?[kMG]?(pps|bit/s)?", value):
+        try:
+            if value is not None:
+                amount_of(value)
+        except ValueError:
             raise ValueError(
                 "expected packets such as 120kpps, bits such as 500Mbit/s or, with schedule"
-                " burst:N, 20bursts/s"
-            )
-        if value is not None and not re.search("[1-9]", value):
-            raise ValueError("expected more than 0")
+                " burst:N, 20bursts/s; more than 0"
+            ) from None
         return value
 
     @model_validator(mode="before")

@@ -156,7 +156,7 @@ class HostTuning:
         if not changes:
             return None
         only = [word for name in sorted(changes) for word in ("--only", name)]
-        for command in (("apply", *self._request, *only, "--yes"), ("verify",)):
+        for command in (("apply", *self._request, *only), ("verify",)):
             done = _agent(*command)
             if done.returncode:
                 return f"tailtrim tune {command[0]}: {_last(done)}"

@@ -187,7 +187,7 @@ def evaluate_order(a: Combination, b: Combination, statement: Ordered, confidenc
         groups.append(Group(one.name, tuple(Repetition(run.name, run) for run in runs)))
     objective = statement.objective
     wanted = str(objective.p)
-    compared = compare_groups(*groups, quantiles=(wanted,), confidence=str(confidence))
+    compared = compare_groups(*groups, quantiles=(wanted,), confidence=str(confidence), margin=0.0)
     row = _row(compared, objective, wanted)
     # B / A: above one, B is slower.
     holds, fails = (BETTER, WORSE) if statement.larger else (WORSE, BETTER)

@@ -203,7 +203,7 @@ class Guest:
             HostError: it says nothing.
 
         """
-        return self.session.audit("--observe", "0")
+        return self.session.audit("--duration", "0")
 
     def boot_line(self) -> dict[str, Any]:
         """Return what its kernel made of its boot line, as the agent's audit sees it.

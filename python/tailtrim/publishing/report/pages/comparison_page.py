@@ -86,7 +86,7 @@ def draw(comparisons: Sequence[Comparison], place: Path) -> None:
     """
     suffix = place.suffix.removeprefix(".")
     if suffix not in ("svg", "pdf", "csv"):
-        raise OutputError(f"{place}: expected a name that ends in .svg, .pdf or .csv")
+        raise OutputError(f"{place}: expected a name that ends in .html, .svg, .pdf or .csv")
     figure = tails(comparisons[0], 1) if len(comparisons) == 1 else ratios(comparisons)
     if figure is None:
         raise OutputError(f"{place}: the samples support no percentile, so nothing is drawn")
