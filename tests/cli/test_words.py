@@ -35,7 +35,7 @@ ENVIRONMENT = {"NO_COLOR": "1", "COLUMNS": "200"}
 OF_AGENT_ALONE = ("analyze", "disturb")
 #: Commands without ``--json``, and what they leave instead.
 WITHOUT_JSON = {
-    **dict.fromkeys(("capture", "counters", "forward", "generate", "reflect", "trace"), "lines"),
+    **dict.fromkeys(("capture", "counters", "forward", "generate", "reflect"), "lines"),
     **dict.fromkeys(("convert", "decode", "image", "release", "report"), "files"),
     **dict.fromkeys(("load", "tune export"), "rows of others"),
 }

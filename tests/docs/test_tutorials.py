@@ -33,7 +33,7 @@ _ANY = "…"
 def _run(command: str, place: Path) -> list[str]:
     """Run a command, and return the lines of its output."""
     # On a terminal it ends with a table.
-    terminal = command.startswith("tailtrim trace --cpus 1 --device")
+    terminal = command.startswith("tailtrim trace --cpus 1 --pid")
     reading, writing = pty.openpty() if terminal else os.pipe()
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     with subprocess.Popen(
@@ -68,7 +68,7 @@ def place(tmp_path: Path) -> Iterator[Path]:
 
 def _typed(tutorial: str, place: Path) -> tuple[str, str]:
     """Return a tutorial with the outputs of its commands, and as it is written."""
-    written = (ROOT / "docs" / tutorial).read_text(encoding="utf-8")
+    written = (ROOT / tutorial).read_text(encoding="utf-8")
     assert len(_BLOCK.findall(written)) == written.count("```console") > 0
 
     def run(block: re.Match[str]) -> str:
@@ -76,12 +76,13 @@ def _typed(tutorial: str, place: Path) -> tuple[str, str]:
 
     found = _BLOCK.sub(run, written)
     if "UPDATE_TUTORIAL" in os.environ:
-        (ROOT / "docs" / tutorial).write_text(found, encoding="utf-8")
+        (ROOT / tutorial).write_text(found, encoding="utf-8")
     return found, written
 
 
-def test_the_tutorial_prints_what_it_shows(place: Path) -> None:
-    found, written = _typed("tutorial-captures.md", place)
+@pytest.mark.parametrize("page", ["README.md", "docs/tutorial-captures.md"])
+def test_a_page_of_captures_prints_what_it_shows(page: str, place: Path) -> None:
+    found, written = _typed(page, place)
     assert found == written
 
 
@@ -103,7 +104,7 @@ def _check_shapes(found: str, written: str) -> None:
 
 
 def test_the_tutorial_of_a_promise_prints_what_it_shows(place: Path) -> None:
-    _check_shapes(*_typed("tutorial-promise.md", place))
+    _check_shapes(*_typed("docs/tutorial-promise.md", place))
 
 
 @pytest.mark.lab
@@ -116,12 +117,12 @@ def test_the_tutorial_of_an_application_finds_who_took_its_cpu(place: Path) -> N
     source = _run("tailtrim trace --cpus 1 --duration 10ms --json", place)
     if not any('"source":"tracefs"' in line or '"source":"perf"' in line for line in source):
         pytest.skip("neither tracefs nor perf here")
-    found, written = _typed("tutorial-application.md", place)
+    found, written = _typed("docs/tutorial-application.md", place)
     _check_shapes(found, written)
     before, after = (
         printed
         for command, printed in _BLOCK.findall(found)
-        if command.startswith("tailtrim trace --cpus 1 --device")
+        if command.startswith("tailtrim trace --cpus 1 --pid")
     )
     assert "thread backup" in before
     assert "thread backup" not in after
