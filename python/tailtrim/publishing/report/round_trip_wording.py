@@ -21,16 +21,16 @@ _LEVELS = {
 
 
 def part(stream: Mapping[str, Any]) -> str:
-    r"""Return a clause on the part, with what the application sees where that is another.
+    """Return a clause on the part, with what the application sees where that is another.
 
     Args:
         stream: the target, as ``ping.json`` has it, with the level of the stamps.
 
     >>> spread = {"samples": 5, "ns": {"p99": 3_200_000}}
-    >>> part({"target": "10.0.0.2:862", "protocol": "stamp", "level": "software",
-    ...       "parts": {"residence": {"samples": 5}, "application": spread}})
-    "stamp to 10.0.0.2:862, between the kernel's stamps at sending and receiving, without the time \
-in the far host; all of it, for the application, is 3.20 ms at p99"
+    >>> told = part({"target": "10.0.0.2:862", "protocol": "stamp", "level": "software",
+    ...              "parts": {"residence": {"samples": 5}, "application": spread}})
+    >>> told.partition("; ")[2]
+    'all of it, for the application, is 3.20 ms at p99'
 
     """
     parts, level = stream["parts"], stream["level"]
