@@ -17,7 +17,7 @@ pub struct Occupation {
     pub span_ns: i64,
     /// Time without any event: the CPU was idle, or the trace does not show what had it.
     pub idle_ns: i64,
-    /// Those that had the CPU, longest total time first, own threads before all others.
+    /// Threads and interrupts that had the CPU: own threads first, then by total time.
     pub occupants: Vec<Occupant>,
 }
 
