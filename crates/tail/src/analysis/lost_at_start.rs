@@ -6,7 +6,7 @@ use super::report::counted_ms;
 use super::seconds::millisecond;
 use crate::summary::{Warning, grouped};
 
-/// Fewer lost packets are no pattern: `--lost` tells the time of each.
+/// Fewer lost packets have no pattern: `--lost` tells the time of each.
 const FEWEST: u64 = 3;
 
 /// Share of the captures with losses at any time that have all of them so early by chance.
