@@ -82,7 +82,7 @@ fn refused(error: &clap::Error) -> ExitCode {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
             output::failed(&Failure::disturbed(error)).into()
         }
-        // A reader that has what it wanted (`| head`) is no error.
+        // A reader that ends early (`| head`) is not an error.
         _ => Exit::Success.into(),
     }
 }
