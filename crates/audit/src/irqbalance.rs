@@ -70,7 +70,7 @@ fn unmoved(arguments: &str) -> Vec<String> {
 }
 
 /// Variables of a file as systemd reads it (`EnvironmentFile=`): quotation marks around a value are taken away, and
-/// nothing behind it is a comment. A name behind `export` is none.
+/// text behind it is not a comment. Lines with `export` are invalid.
 fn assignments(text: &str) -> HashMap<String, String> {
     let named = |line: &str| {
         let (name, value) = line.split_once('=')?;

@@ -131,7 +131,7 @@ mod tests {
         assert_eq!(rows, expected);
         assert_eq!(found.idle_ns, 250);
         let checks = |n: usize| found.occupants[n].known.as_ref().map_or(&[][..], |one| one.checks);
-        assert!(checks(0).is_empty(), "the application is no cause");
+        assert!(checks(0).is_empty(), "the application is not a cause");
         // 48 % of a CPU by a thread had no check beside it.
         assert!(checks(2).contains(&"ISO-001") && checks(2).contains(&"ISO-016"), "{found:?}");
     }

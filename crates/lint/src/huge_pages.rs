@@ -59,7 +59,7 @@ enum Target {
 /// Naming of a size.
 #[derive(Debug)]
 struct Named {
-    /// Where it was named last; `None` of a size that a kernel has without being asked.
+    /// Place of the last word that names it; `None` of a size that a kernel has by default.
     place: Option<usize>,
     /// Whether it was named as more than the default.
     asked: bool,

@@ -41,7 +41,7 @@ class Analysis(Tabular):
         """Return a quantile of the latency with its interval, such as ``"99.9 %"`` or 0.999.
 
         Raises:
-            ValueError: it is none, or :func:`analyze` was not asked for it.
+            ValueError: ``p`` is invalid, or :func:`analyze` was not asked for it.
 
         """
         return self.summary.quantile(p)

@@ -32,7 +32,7 @@ Examples:
 
 #: Rows that a table shows; the other formats have all.
 _SHOWN = 100
-#: Columns of text that nobody has.
+#: Columns of text without a limit.
 _UNLIMITED = 1 << 20
 
 

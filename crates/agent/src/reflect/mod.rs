@@ -205,7 +205,7 @@ fn reflect_until(
     events::result("tailtrim.reflector/1", &report)
 }
 
-/// Where it answers, on a terminal.
+/// Addresses and ports that are answered, for a terminal.
 fn answering(listeners: &[Listener]) -> String {
     let told: Vec<_> = listeners
         .iter()

@@ -61,7 +61,7 @@ pub(crate) struct Trace {
     /// Stop after this time, such as 10s or 500ms [default: Ctrl-C]
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(crate) duration: Option<i64>,
-    /// Print events as JSON lines instead of a table, as always where the output is no terminal
+    /// Print events as JSON lines instead of a table; always if the output is not a terminal
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
@@ -97,7 +97,7 @@ struct TraceReport<'a> {
     drift_ns: i64,
     #[serde(flatten)]
     counts: &'a Counts,
-    /// Use of each CPU; nothing where there are only counters, or where nobody asks for it.
+    /// Use of each CPU; empty if there are only counters, or if it was not asked for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     cpus: Vec<Occupation>,
     /// Changes against all of them.
@@ -173,7 +173,7 @@ pub(crate) fn run(request: &Trace) -> Outcome {
     }
 }
 
-/// Use of each of the CPUs; nothing where there are only counters.
+/// Use of each of the CPUs; empty if there are only counters.
 fn occupations(cpus: &Cpus, trace: &recording::Trace, own: &BTreeSet<u32>) -> Vec<Occupation> {
     match (trace.header.source, trace.header.armed_ns, trace.header.disarmed_ns) {
         (Source::Tracefs | Source::Perf, Some(from_ns), Some(until_ns)) => {

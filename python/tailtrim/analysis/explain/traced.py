@@ -124,7 +124,7 @@ def _covered(samples: pa.Table, header: dict[str, Any], events: str, path: Path)
     falls into the run.
 
     Raises:
-        RunDirectoryError: there are none: the trace is of another time.
+        RunDirectoryError: no packet passed meanwhile: the trace is of another time.
 
     """
     import pyarrow.compute as pc  # noqa: PLC0415 - takes longer to import than most commands run

@@ -81,7 +81,7 @@ def _objective(term: str) -> Objective:
 
 
 def _time_ns(term: str, text: str) -> Fraction:
-    # A number alone is no limit.
+    # A number without a unit is not a time.
     limit_ns = nanoseconds(text, 1) if text[-1:].isalpha() else None
     if limit_ns is None:
         raise ValueError(f"{term!r}: the limit {text!r} is not a time such as 50us")
