@@ -2,13 +2,18 @@
 
 #include "tell.h"
 #include <ctype.h>
+#include <glob.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST_WORDS = 96 };
+enum {
+	MOST_WORDS = 96,
+	/* The buffers take 80 MB of it. */
+	ORDINARY_MB = 256,
+};
 
 struct words {
 	char *words[MOST_WORDS];
@@ -25,6 +30,30 @@ static void say(struct words *words, char *word)
 bool is_pci(const char *device)
 {
 	return isxdigit((unsigned char)device[0]) && strchr(device, ':') != NULL;
+}
+
+/* Whether ordinary memory was not asked for, and there are enough free huge pages. */
+static bool uses_huge_pages(const struct options *options)
+{
+	static const char PAGES[] = "/sys/kernel/mm/hugepages/hugepages-*kB";
+	unsigned long free_mb = 0, kb, pages;
+	char path[512];
+	glob_t found;
+
+	if (options->memory_mb || glob(PAGES, 0, NULL, &found))
+		return false;
+	for (size_t size = 0; size < found.gl_pathc; size++) {
+		snprintf(path, sizeof(path), "%s/free_hugepages", found.gl_pathv[size]);
+		FILE *file = fopen(path, "r");
+
+		if (file && fscanf(file, "%lu", &pages) == 1 &&
+		    sscanf(strrchr(found.gl_pathv[size], '-'), "-%lukB", &kb) == 1)
+			free_mb += pages * kb / 1024;
+		if (file)
+			fclose(file);
+	}
+	globfree(&found);
+	return free_mb >= ORDINARY_MB;
 }
 
 /* Lists lcore 0, which may run on each CPU that no worker polls on, and a lcore on one CPU for each worker. */
@@ -77,8 +106,8 @@ void start_environment(const struct options *options, const char *program)
 	say(&words, "--main-lcore=0");
 	say(&words, "--no-telemetry");
 	say(&words, "--log-level=error");
-	if (options->memory_mb) {
-		snprintf(memory, sizeof(memory), "-m%u", options->memory_mb);
+	if (!uses_huge_pages(options)) {
+		snprintf(memory, sizeof(memory), "-m%u", options->memory_mb ? options->memory_mb : ORDINARY_MB);
 		say(&words, "--no-huge");
 		say(&words, memory);
 		say(&words, "--no-shconf");
@@ -99,6 +128,5 @@ void start_environment(const struct options *options, const char *program)
 		say(&words, options->eal[word]);
 	catch_log();
 	if (rte_eal_init(words.count, words.words) < 0)
-		fail(IMPOSSIBLE, "DPDK cannot start: %s%s", rte_strerror(rte_errno),
-		     options->memory_mb ? "" : ", expected free huge pages, or --memory 256 to do without");
+		fail(IMPOSSIBLE, "DPDK cannot start: %s", rte_strerror(rte_errno));
 }

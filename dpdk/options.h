@@ -22,7 +22,7 @@ struct options {
 	unsigned cpus[MOST_WORKERS];
 	unsigned cpu_count;
 	uint16_t queues;
-	/* Memory without huge pages; 0: with huge pages. */
+	/* Ordinary memory; 0: huge pages, where there are enough. */
 	unsigned memory_mb;
 	uint16_t batch;
 	bool both_ways;

@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-/* Whose stamps a port has. */
+/* Source of the stamps of a port. */
 enum stamping { UNDECIDED, DRIVER, PROCESS };
 
 struct stamps {

@@ -3,13 +3,15 @@
 #include "clock.h"
 #include "stop.h"
 #include <inttypes.h>
+#include <rte_eal.h>
 #include <rte_lcore.h>
 
 void tell_ready(const struct port *ports, unsigned count)
 {
 	struct line line = {.length = 0};
 
-	add(&line, "{\"event\":\"ready\",\"ports\":[");
+	add(&line, "{\"event\":\"ready\",\"huge_pages\":%s,\"longest_frame\":%d,\"ports\":[",
+	    rte_eal_has_hugepages() ? "true" : "false", LONGEST_FRAME);
 	for (unsigned number = 0; number < count; number++) {
 		add(&line, number ? "," : "");
 		add_port(&line, &ports[number]);

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 ROOT = Path(__file__).parents[2]
-#: Ordinary memory instead of huge pages, which few machines that test have.
-MEMORY = ("--memory", "256")
 _NS = 1_000_000_000
 #: Bytes on the wire without FCS, and the length of what a test knows them by.
 FRAME, HEADERS = 60, 14
@@ -58,7 +56,7 @@ class Dpdk:
         ready: bool = True,
     ) -> None:
         self.process = subprocess.Popen(
-            [*before, program(), verb, *words, *MEMORY],
+            [*before, program(), verb, *words],
             stdin=given,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -137,8 +135,8 @@ def capture(frames: list[tuple[int, bytes]], kept: int = 96) -> bytes:
     return out
 
 
-def written(path: Path, frames: list[tuple[int, bytes]]) -> Path:
-    path.write_bytes(capture(frames))
+def written(path: Path, frames: list[tuple[int, bytes]], kept: int = 96) -> Path:
+    path.write_bytes(capture(frames, kept))
     return path
 
 

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from dpdk import MEMORY, Dpdk, capture, frame, numbers, program, read, written
+from dpdk import Dpdk, capture, frame, numbers, program, read, written
 
 from tailtrim.laboratory.nodes.namespace import Namespace, link
 
@@ -136,7 +136,7 @@ def test_frames_of_kernel_interfaces(lab: Lab) -> None:
 )
 def test_what_cannot_be_is_told_in_one_error(words: tuple[str, ...], code: int, says: str) -> None:
     ended = subprocess.run(
-        [program(), *words, *MEMORY],
+        [program(), *words],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

@@ -8,6 +8,7 @@ extern crate self as tailtrim_ports;
 pub mod bpf;
 pub mod capture;
 pub mod disturb;
+pub mod dpdk;
 pub mod forward;
 pub mod generate;
 pub mod grace;
