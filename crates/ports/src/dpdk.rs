@@ -23,7 +23,7 @@ use tailtrim_wire::traffic::Probe;
 const PROGRAM: &str = "tailtrim-dpdk";
 /// From the start of the clock to the first departure: the first frames have to get there.
 const LEAD_NS: i64 = 20_000_000;
-/// How soon a load ends that is told to.
+/// Time until a load ends that is told to end.
 const LOOK: Duration = Duration::from_millis(20);
 /// Frames and departures that are on their way together.
 const BUFFER: usize = 1 << 18;

@@ -81,7 +81,7 @@ class Agent:
     this one, too: its standard input is held open by this process alone.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is named
         self,
         node: Node,
         verb: str,
