@@ -130,7 +130,7 @@ impl Intent {
             .replace("{hk}", &or(self.housekeeping.to_string(), "HOUSEKEEPING"))
             .replace("{isomask}", &self.isolate.to_mask())
             .replace("{hkmask}", &self.housekeeping.to_mask())
-            .replace("{nic}", self.nics.first().map_or("IFACE", String::as_str))
+            .replace("{nic}", self.nics.first().map_or("INTERFACE", String::as_str))
     }
 }
 

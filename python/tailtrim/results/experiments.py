@@ -83,6 +83,18 @@ class RecordedRun:
         return f"invalid: {'; '.join(outcome.invalid)}" if outcome.invalid else None
 
 
+def floor_of(run: RecordedRun, runs: Sequence[RecordedRun]) -> RecordedRun | None:
+    """Return the floor of a run: the wire with the same traffic, if possible of its repetition."""
+    same = [
+        one
+        for one in runs
+        if one.outcome.floor and one.directory is not None and one.traffic == run.traffic
+    ]
+    if run.outcome.floor or not same:
+        return None
+    return min(same, key=lambda one: (bool(one.outcome.invalid), one.repetition != run.repetition))
+
+
 class RecordedExperiment(Tabular):
     """Record of an experiment, complete or not.
 

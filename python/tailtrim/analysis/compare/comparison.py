@@ -171,7 +171,7 @@ def compare(  # noqa: PLR0913 - keyword-only options, each with a default
 
     Args:
         a: the baseline: a run directory, an experiment, a folder of run directories, captures as
-            ``INGRESS,EGRESS``, or an analysis that kept its samples.
+            ``INGRESS,EGRESS``, or an analysis that kept its samples or left a run directory.
         b: the other side.
         quantiles: quantiles in addition to 0.5, 0.9, 0.99 …, as decimal text or percent.
         confidence: of each interval, and of all verdicts of a comparison together.

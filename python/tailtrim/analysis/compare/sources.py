@@ -160,6 +160,8 @@ def groups_of(source: Source, quantiles: Sequence[str] = ()) -> list[Group]:
         CaptureError: it is a pair of captures, and one cannot be read.
 
     """
+    if isinstance(source, Analysis) and source.directory is not None:
+        source = RunDirectory(source.directory)
     if isinstance(source, Analysis):
         return [Group("analysis", (Repetition("analysis", source),))]
     if isinstance(source, RunDirectory):

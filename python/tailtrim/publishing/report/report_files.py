@@ -13,10 +13,10 @@ from tailtrim.publishing.report.figures import distributions, drawing, percentil
 from tailtrim.publishing.report.figures.limit_lines import with_bounds, with_objectives
 from tailtrim.publishing.report.figures.looks import distinct, looks_of
 from tailtrim.publishing.report.figures.sweep import sweeps
-from tailtrim.publishing.report.inputs.run_groups import floor_of
 from tailtrim.publishing.report.inputs.run_tables import ReportedRun
 from tailtrim.publishing.report.pages import cause_section, run_page
 from tailtrim.publishing.report.write_files import store
+from tailtrim.results.experiments import floor_of
 
 if TYPE_CHECKING:
     import os
