@@ -14,7 +14,7 @@ pytestmark = pytest.mark.packages
 
 ROOT = Path(__file__).resolve().parents[2]
 EXTRAS = ("pictures", "duckdb", "trim")
-_LOWEST = re.compile(r"([a-z-]+)(?:\[[a-z,]+\])?(>=|==)([0-9.]+)")
+X
 CAPTURES = [str(ROOT / "examples/testpmd" / f"{side}.pcap.zst") for side in ("ingress", "egress")]
 
 
@@ -23,7 +23,7 @@ def constraints() -> list[str]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     extras = project["optional-dependencies"]
     declared = [*project["dependencies"], *(one for extra in EXTRAS for one in extras[extra])]
-    return [f"{found[1]}=={found[3]}" for one in declared if (found := _LOWEST.match(one))]
+    return [f"{found[1]}=={found[2]}" for one in declared if (found := _LOWEST.match(one))]
 
 
 @pytest.fixture(scope="module")
