@@ -14,7 +14,7 @@ pytestmark = pytest.mark.packages
 
 ROOT = Path(__file__).resolve().parents[2]
 EXTRAS = ("pictures", "duckdb", "trim")
-X
+_LOWEST = re.compile(r"([a-z-]+)(?:\[[a-z,]+\])?>=([0-9.]+)")
 CAPTURES = [str(ROOT / "examples/testpmd" / f"{side}.pcap.zst") for side in ("ingress", "egress")]
 
 
