@@ -77,6 +77,7 @@ def test_the_throughput_figure_of_a_paper_comes_out_of_its_logs(tmp_path: Path) 
     assert ("pkt_sz=1500 sent", "2000", "820") in points
     page = (tmp_path / "report" / "report.html").read_text()
     assert "Throughput against offered load" in page
+    assert "<h2>Latency</h2>" not in page
 
 
 def test_two_devices_are_compared_by_the_rates_they_forward(tmp_path: Path) -> None:
