@@ -15,6 +15,7 @@ pub(super) const CHECKS: Topic = Topic {
         ("SCH-007", accounting),
         ("SCH-008", constants),
         ("SCH-009", preemption),
+        ("SCH-010", bpf_scheduler),
     ],
 };
 
@@ -173,6 +174,17 @@ fn constants(f: &Facts<'_>) -> Answer {
         return not_applicable("debugfs does not show them (kernels before 5.13 had sysctls)");
     }
     Ok(crate::questions::worst(answers))
+}
+
+fn bpf_scheduler(f: &Facts<'_>) -> Answer {
+    let Some(state) = f.optional("/sys/kernel/sched_ext/state")? else {
+        return not_applicable("this kernel is built without CONFIG_SCHED_CLASS_EXT");
+    };
+    if state == "disabled" {
+        return ok(Set, "none is loaded");
+    }
+    let name = f.optional("/sys/kernel/sched_ext/root/ops")?;
+    judge(Set, false, Warn, format!("{} is {state}", name.as_deref().unwrap_or("one")))
 }
 
 fn preemption(f: &Facts<'_>) -> Answer {
