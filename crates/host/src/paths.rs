@@ -210,6 +210,7 @@ pub const FILES: &[Wanted] = &[
         "/sys/kernel/debug/irq/irqs/#",
         &["affinity:", "effectiv:", "IRQD_AFFINITY_MANAGED", "dstate:"],
     ),
+    ("/sys/kernel/debug/sched/base_slice_ns", &[]),
     ("/sys/kernel/debug/sched/debug", &["cpu#", ".nr_running"]),
     ("/sys/kernel/debug/sched/fair_server/cpu#/runtime", &[]),
     ("/sys/kernel/debug/sched/migration_cost_ns", &[]),

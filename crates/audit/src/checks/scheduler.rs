@@ -162,6 +162,9 @@ fn accounting(f: &Facts<'_>) -> Answer {
     judge(Set, on.is_empty(), Warn, said)
 }
 
+/// The longest slice of a kernel itself: 0.75 ms (0.70 in later ones) times 1 + log2 of the CPUs, of which eight count.
+const LONGEST_SLICE_NS: i64 = 3_000_000;
+
 fn constants(f: &Facts<'_>) -> Answer {
     let mut answers = Vec::new();
     for (name, good) in [("migration_cost_ns", &["500000"][..]), ("nr_migrate", &["32", "8"][..])] {
@@ -169,6 +172,12 @@ fn constants(f: &Facts<'_>) -> Answer {
             let verdict = if good.contains(&text.as_str()) { CheckStatus::Ok } else { Warn };
             answers.push(Finding::new(verdict, Set, format!("{name} is {text}")));
         }
+    }
+    const SLICE: &str = "/sys/kernel/debug/sched/base_slice_ns";
+    if f.optional(SLICE)?.is_some() {
+        let ns = f.number(SLICE)?;
+        let verdict = if ns <= LONGEST_SLICE_NS { CheckStatus::Ok } else { Warn };
+        answers.push(Finding::new(verdict, Set, format!("base_slice_ns is {ns}")));
     }
     if answers.is_empty() {
         return not_applicable("debugfs does not show them (kernels before 5.13 had sysctls)");

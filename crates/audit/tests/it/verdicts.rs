@@ -257,6 +257,14 @@ fn a_loaded_bpf_scheduler_is_told() {
 }
 
 #[test]
+fn slices_longer_than_the_kernels_own_are_told() {
+    let slice = |ns: u32| format!("/sys/kernel/debug/sched/base_slice_ns: {ns}\n");
+    assert_eq!(said(&slice(2_800_000), "SCH-008").0, Good);
+    let (status, words) = said(&slice(10_000_000), "SCH-008");
+    assert!(status == Warn && words.contains("base_slice_ns is 10000000"), "{words}");
+}
+
+#[test]
 fn a_partition_that_the_kernel_refuses_says_why() {
     let why = "isolated invalid (Cpu list in cpuset.cpus not exclusive)";
     let host = format!("/sys/fs/cgroup/packets/cpuset.cpus.partition: {why}\n");

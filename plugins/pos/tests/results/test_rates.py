@@ -75,6 +75,8 @@ def test_the_throughput_figure_of_a_paper_comes_out_of_its_logs(tmp_path: Path) 
     ]
     assert ("pkt_sz=64 received", "2000", "1738") in points
     assert ("pkt_sz=1500 sent", "2000", "820") in points
+    judged = tailtrim("report", out, "--out", tmp_path / "report", "--assert", "p99 < 1ms")
+    assert (judged.exit_code, "no latency is known" in judged.output) == (5, True)
     page = (tmp_path / "report" / "report.html").read_text()
     assert "Throughput against offered load" in page
     assert "<h2>Latency</h2>" not in page
@@ -90,6 +92,8 @@ def test_two_devices_are_compared_by_the_rates_they_forward(tmp_path: Path) -> N
     (line,) = (one for one in done.stdout.splitlines() if "pkt_sz=64, pkt_rate=2000000" in one)
     assert line.split()[-5:] == ["2,000.0", "1,738.0", "2,000.0", "500.0", "0.288"]
     assert "not tested" in page.read_text()
+    halves = tailtrim("compare", sides[0], "--halves")
+    assert (halves.exit_code, "not tested" in halves.stdout) == (0, False)
     explained = tailtrim("explain", sides[0])
     assert (explained.exit_code, "no latency of a packet" in explained.stderr) == (2, True)
 

@@ -280,7 +280,8 @@ def compare_groups(  # noqa: PLR0913 - as compare
 def _rates(*groups: Group) -> Rates | None:
     means: list[float] = []
     for group in groups:
-        known = [one for run in group.repetitions if (one := run.summary.throughput) is not None]
+        whole = [run.summary.throughput for run in group.repetitions if run.part is None]
+        known = [one for one in whole if one is not None]
         if not known or len(known) < len(group.repetitions):
             return None
         means += [fmean(one.sent_pps for one in known), fmean(one.received_pps for one in known)]

@@ -102,15 +102,18 @@ def _deaf(run: RunDirectory) -> bool:
     A capture alone may have begun late at egress; of a testbed both taps are ready before.
     """
     summary, tap = run.summary, run.summary.ingress_tap
-    if not summary.samples or summary.ingress.trimmed or summary.loss in {None, 0.0}:
+    ingress, begin_ns, end_ns = summary.ingress, tap.first_ns or 0, tap.last_ns or 0
+    if not ingress.lost or not summary.samples or ingress.trimmed:
         return False
+    within_s = _DEAF_SHARE * (end_ns - begin_ns) / units.SECOND
     second = run.table("second", columns=("second", "lost"))
+    last_s = second["second"].to_numpy()[second["lost"].to_numpy() > 0].max()
+    if last_s > within_s:
+        return False
     entered_ns = run.table("sample", columns=("ingress_ns",))["ingress_ns"].to_numpy()
-    deaf_s = (int(entered_ns.min()) - (tap.first_ns or 0)) / units.SECOND
-    length_s = ((tap.last_ns or 0) - (tap.first_ns or 0)) / units.SECOND
-    later = second["lost"].to_numpy()[second["second"].to_numpy() > deaf_s].sum()
+    deaf_s = (int(entered_ns.min()) - begin_ns) / units.SECOND
     most = 1 + 1.05 * deaf_s * (summary.rate_pps or 0.0)
-    return deaf_s <= _DEAF_SHARE * length_s and not later and summary.ingress.lost <= most
+    return bool(last_s <= deaf_s <= within_s and ingress.lost + ingress.beyond_window <= most)
 
 
 def _own_pps(run: RunDirectory) -> float | None:

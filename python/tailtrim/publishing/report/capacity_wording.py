@@ -68,7 +68,8 @@ def _asleep(capacity: Capacity, slept: Asleep) -> str:
         f" {unit.text(slept.low_to)} {unit.name} and {style.text(slept.high_ns)} from"
         f" {unit.text(slept.high_from)} {unit.name} on. A queue is shorter with less load: the"
         " device falls asleep between packets (idle states of its CPUs: audit checks PWR-003 and"
-        " PWR-004; programs that have to be woken)."
+        " PWR-004; programs that have to be woken), or its interrupts wait for more packets"
+        " (NET-001)."
     )
 
 
