@@ -12,6 +12,7 @@ pub mod files;
 pub mod interface;
 mod mapping;
 pub mod message;
+pub mod netlink;
 pub mod numbers;
 mod option;
 pub mod packet;
