@@ -1,4 +1,4 @@
-"""What interfaces claim, and what a cable between them shows of it: in a network namespace."""
+"""Claims of interfaces, and what a cable between them shows of it: in a network namespace."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_interfaces_that_are_not_there_are_told_in_one_line(lab: Lab) -> None:
 
 def test_a_cable_proves_the_stamps_of_the_kernel_and_no_others(lab: Lab) -> None:
     told = inside(lab, f'"$0" ports --prove near far --json; echo $? >&2; {STATE} >&2')
-    # What was down is down again.
+    # The far end is down again.
     assert told.stderr.split() == ["0", "down"], told
     proof = claims(told)
     for end, peer in (("near", "far"), ("far", "near")):

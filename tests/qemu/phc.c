@@ -1,4 +1,5 @@
 /* Sets the frequency of the clock of a NIC, as a daemon of PTP does: phc DEVICE PARTS-PER-MILLION. */
+#define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

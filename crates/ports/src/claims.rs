@@ -1,4 +1,4 @@
-//! What drivers say that interfaces can do. Nothing here is measured: `tailtrim_probes::prove` does that.
+//! Claims of drivers about their interfaces. Nothing here is measured: `tailtrim_probes::prove` does that.
 
 use crate::port::PortError;
 use serde::Serialize;
@@ -16,7 +16,7 @@ const AT_SENDING: [&str; 3] = ["tx-timestamp", "tx-checksum", "tx-launch-time-fi
 const ZERO_COPY: u64 = 1 << 3;
 const LAUNCH_TIME: &str = "tx-launch-time-fifo";
 
-/// What the driver of an interface says of it. A part that it, or the kernel, does not tell is `None`.
+/// Claims of an interface's driver. A part that it, or the kernel, does not tell is `None`.
 #[derive(Debug, Clone, Serialize)]
 pub struct Claims {
     /// The network interface.
@@ -54,14 +54,14 @@ pub struct Queues {
     pub combined: u32,
 }
 
-/// What AF_XDP can have of a driver.
+/// Claims about AF_XDP.
 #[derive(Debug, Clone, Serialize)]
 pub struct AfXdp {
     /// The NIC reads and writes the memory of a socket.
     pub zero_copy: bool,
-    /// What a program can ask for with a received packet.
+    /// Metadata of received packets that programs can ask for.
     pub receive_hints: Vec<&'static str>,
-    /// What a sender can ask for.
+    /// Metadata that senders can ask for.
     pub transmit_metadata: Vec<&'static str>,
     /// The NIC sends a packet at its time.
     pub launch_time: bool,

@@ -25,7 +25,7 @@ const SOCKET_FEATURES: u16 = 6;
 const ETF_PARAMETERS: u16 = 1;
 const ETF_OFFLOAD: u32 = 1 << 1;
 
-/// What a driver says of XDP, by the netdev family: bits.
+/// Claims of a driver about XDP, by the netdev family: bits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct XdpFeatures {
     /// `enum netdev_xdp_act`.

@@ -1,4 +1,4 @@
-//! What `ports --prove` has measured, for people: tables of at most 80 columns.
+//! Result of `ports --prove`, for people: tables of at most 80 columns.
 
 use super::table::{aligned, words};
 use crate::output::wrapped;

@@ -1,21 +1,21 @@
-//! What the clock of a NIC is worth: how fast it runs beside `CLOCK_REALTIME`, and whether it was stepped.
+//! The clock of a NIC: how fast it runs beside `CLOCK_REALTIME`, and whether it was stepped.
 
 use super::Verdict;
 use serde::Serialize;
 use tailtrim_trace::phc::Offset;
 
-/// How much two clocks may drift apart: an oscillator of Ethernet is within 100 ppm (IEEE 802.3, 40.6.1.2.6), and the kernel
+/// Drift between two clocks that needs no fault: an oscillator of Ethernet is within 100 ppm (IEEE 802.3, 40.6.1.2.6), and the kernel
 /// steers the system's clock by at most 500 ppm (adjtimex(2)).
 const DRIFT_PPM: f64 = 600.0;
 
 /// A clock of a NIC beside `CLOCK_REALTIME`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ClockMeasured {
-    /// How often it was read.
+    /// Number of readings.
     pub readings: usize,
     /// The largest error of a reading, either way.
     pub error_ns: i64,
-    /// How much faster it runs, in millionths: the median between two readings.
+    /// Surplus of its speed, in millionths: the median between two readings.
     pub drift_ppm: f64,
     /// Jumps.
     pub steps: Vec<Step>,

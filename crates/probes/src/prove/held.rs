@@ -8,7 +8,7 @@ use tailtrim_sys::interface::{self, StampSetting};
 /// `HWTSTAMP_FILTER_…` in the order in which they are tried: all packets, PTP events by any transport, by Ethernet.
 const FILTERS: [i32; 3] = [1, 12, 9];
 
-/// What a driver made of the wish for stamps.
+/// Answer of a driver to the wish for stamps.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Set {
     /// The number of the filter that it really set.
@@ -51,7 +51,7 @@ impl Kept for Interfaces {
     }
 }
 
-/// How an interface was.
+/// State of an interface before.
 struct Before {
     name: String,
     up: bool,

@@ -1,5 +1,5 @@
-//! What interfaces really do, measured with a thousand packets each way between the two ends of a cable. What is claimed
-//! and not seen is not to be used.
+//! Proof of what drivers claim: a thousand packets each way between the two ends of a cable. What is claimed and not seen
+//! is not to be used.
 
 mod clock;
 mod frame;
@@ -36,7 +36,7 @@ const NONE: i32 = 0;
 const LINK_NS: i64 = 10_000_000_000;
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What was seen of a claim.
+/// Verdict on a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
@@ -52,7 +52,7 @@ pub enum Verdict {
     Untested,
 }
 
-/// What an interface may be able to do.
+/// Ability that an interface may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Claim {
@@ -79,9 +79,9 @@ pub struct Proven {
     pub claim: Claim,
     /// Whether the driver claims it.
     pub claimed: bool,
-    /// What was seen.
+    /// The verdict.
     pub verdict: Verdict,
-    /// What speaks against it.
+    /// Evidence against it.
     pub why: Option<String>,
     /// The packets that the NIC stamps by the filter that the driver really set.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -91,7 +91,7 @@ pub struct Proven {
     pub measured: Option<Measured>,
 }
 
-/// What was measured.
+/// Numbers behind a verdict.
 #[derive(Debug, Clone, Serialize)]
 #[serde(untagged)]
 pub enum Measured {

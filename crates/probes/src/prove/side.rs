@@ -113,7 +113,7 @@ impl Side {
             }
             let bytes = frame.next();
             *process = Some(clock::realtime_ns());
-            // What finds no room has its number, too.
+            // A packet that finds no room has its number, too.
             self.socket.send(bytes)?;
         }
         self.sent = self.sent.wrapping_add(PACKETS as u32);

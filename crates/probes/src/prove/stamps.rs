@@ -1,5 +1,5 @@
-//! What stamps are worth: how many packets have one, in which steps, whether they go back, and how far the gaps between
-//! packets are off, from those intended and from those at the other end.
+//! Quality of stamps: how many packets have one, in which steps, whether they go back, and how far the gaps between packets
+//! are off, from those intended and from those at the other end.
 
 use super::Verdict;
 use super::side::{Stage, Stamps};
@@ -38,9 +38,9 @@ pub struct AtRate {
     pub packets: usize,
     /// As above.
     pub stamped: usize,
-    /// How far gaps are off those intended.
+    /// Distance of gaps from those intended.
     pub gap_error: Option<Errors>,
-    /// How far gaps are off those at the other end.
+    /// Distance of gaps from those at the other end.
     pub against: Option<Errors>,
 }
 
@@ -101,7 +101,7 @@ pub(super) fn measured(
     }
 }
 
-/// How far the gaps of successive packets are off; `expected`: the gap in front of a packet.
+/// Errors of the gaps of successive packets; `expected`: the gap in front of a packet.
 fn gap_errors(stamps: &Stamps, expected: impl Fn(usize) -> Option<i64>) -> Vec<i64> {
     let error = |at: usize| {
         let gap = stamps[at]?.wrapping_sub(stamps[at - 1]?);

@@ -1,4 +1,4 @@
-//! Whether AF_XDP really gets packets without copies: a driver may fall back to copying when the socket is bound.
+//! A test whether AF_XDP really gets packets without copies: a driver may fall back to copying when the socket is bound.
 
 use super::frame::Frame;
 use super::side::Side;
@@ -22,7 +22,7 @@ const LONGEST_NS: i64 = 3_000_000_000;
 /// A socket of AF_XDP that was bound.
 #[derive(Debug, Clone, Serialize)]
 pub struct Bound {
-    /// How it was bound.
+    /// Mode in which it was bound.
     #[serde(flatten)]
     pub mode: XdpMode,
     /// Packets that were sent to it.

@@ -1,4 +1,4 @@
-"""What emulated cards claim, and what a cable between two of them shows of it."""
+"""Claims of emulated cards, and what a cable between two of them shows of it."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from fetched import ROOTS
 from shell_guest import CONSOLE, Guest, booted, imaged, shell
+from test_vfio import RECIPE
+from tools import QEMU
 
 from tailtrim.laboratory.nodes.vm import image
 
@@ -36,17 +38,19 @@ def cable(card: str, hub: int) -> list[str]:
 
 @contextmanager
 def guest(
-    folder: Path, kernel: str, drivers: list[str], *hardware: str, program: tuple[str, ...] = ()
+    folder: Path,
+    recipe: image.Recipe,
+    drivers: list[str],
+    *hardware: str,
+    program: tuple[str, ...] = (QEMU.program,),
 ) -> Iterator[Guest]:
     """Boot one with these cards."""
-    recipe = image.Recipe(kernel, drivers=tuple(drivers))
     files = shell()
     if (built := folder / "phc").is_file():
         files["bin/phc"] = built
     options = imaged(folder, recipe, files, LINE)
     words = ["-machine", "q35", "-nic", "none", *hardware, *options]
-    given = {"program": program} if program else {}
-    with booted(folder, *words, **given) as booted_guest:
+    with booted(folder, *words, program=program) as booted_guest:
         for driver in drivers:
             booted_guest.run("modprobe", driver)
         yield booted_guest
@@ -76,10 +80,21 @@ def kernel_stamps_all(claims: dict[tuple[str, str], dict[str, Any]], *ends: str)
         assert row["by_rate"][0]["packets"] == 250, row
 
 
+def is_as_before(guest: Guest, before: dict[str, dict[str, Any]]) -> None:
+    """Check that filters are as they were, and that interfaces are down.
+
+    Regression: the agent ended before its helper had put the second interface back.
+    """
+    now = listed(guest)
+    for end, port in before.items():
+        assert now[end]["stamping"] == port["stamping"] != {"receive": "all", "transmit": True}
+    assert guest.run("sh", "-c", "ip -o link | grep -c '[<,]UP[,>]' || true").strip() == "0"
+
+
 def test_cards_that_claim_stamps_and_have_none_are_refuted(tmp_path: Path) -> None:
     cards = [*cable("e1000e", 1), *cable("virtio-net-pci", 2)]
-    drivers = ["e1000e", "virtio_net"]
-    with guest(tmp_path, "bookworm/amd64", drivers, *cards) as booted_guest:
+    drivers = ["e1000e", "virtio_pci", "virtio_net"]
+    with guest(tmp_path, RECIPE, drivers, *cards) as booted_guest:
         before = listed(booted_guest)
         by_driver: dict[str, list[str]] = {}
         for port in before.values():
@@ -104,10 +119,7 @@ def test_cards_that_claim_stamps_and_have_none_are_refuted(tmp_path: Path) -> No
         for end in by_driver["virtio_net"]:
             for claim in ("receive-nic", "transmit-nic", "phc"):
                 assert claims[end, claim]["verdict"] == "absent"
-        # Filters, and that all of them were down.
-        assert listed(booted_guest) == before
-        up = booted_guest.run("sh", "-c", "ip -o link | grep -c '[<,]UP[,>]' || true")
-        assert up.strip() == "0"
+        is_as_before(booted_guest, before)
 
 
 def test_an_igb_stamps_what_its_one_register_can_and_its_clock_jumps(tmp_path: Path) -> None:
@@ -120,10 +132,10 @@ def test_an_igb_stamps_what_its_one_register_can_and_its_clock_jumps(tmp_path: P
     cards = []
     for port in (1, 2):
         cards += ["-device", f"pcie-root-port,id=rp{port},chassis={port},slot={port}"]
-    for end in (1, 2):
-        cards += ["-netdev", f"hubport,id=h{end},hubid=0"]
-        cards += ["-device", f"igb,netdev=h{end},bus=rp{end},mac=02:00:00:00:03:0{end}"]
-    with guest(tmp_path, "trixie/amd64", ["igb"], *cards, program=program) as booted_guest:
+        cards += ["-netdev", f"hubport,id=h{port},hubid=0"]
+        cards += ["-device", f"igb,netdev=h{port},bus=rp{port},mac=02:00:00:00:03:0{port}"]
+    recipe = image.Recipe("trixie/amd64", drivers=("igb",))
+    with guest(tmp_path, recipe, ["igb"], *cards, program=program) as booted_guest:
         before = listed(booted_guest)
         ends = sorted(before)
         code, claims = proof(booted_guest, *ends)
@@ -138,13 +150,16 @@ def test_an_igb_stamps_what_its_one_register_can_and_its_clock_jumps(tmp_path: P
             assert row["by_rate"][0]["stamped"] > row["by_rate"][-1]["stamped"] > 0, row
             row = claims[end, "phc"]
             assert (row["verdict"], row["steps"]) == ("proven", []), row
-        assert listed(booted_guest) == before
+        is_as_before(booted_guest, before)
 
-        # Another program lowers the frequency of the first one.
+        # Another program lowers the frequency of the first one: QEMU counts all the time since it
+        # began by the new one, and the driver takes a step back for one of nearly 2^41 ns ahead.
         clock = before[ends[0]]["phc"]
-        slower = f"sleep 1; /bin/phc /dev/{clock} -1000"
+        carrier = f"/sys/class/net/{ends[0]}/carrier"
+        linked = f'until [ "$(cat {carrier} 2>/dev/null)" = 1 ]; do sleep 0.1; done'
+        slower = f"{linked}; sleep 1; /bin/phc /dev/{clock} -100000"
         code, claims = proof(booted_guest, *ends, meanwhile=f"({slower})")
         row = claims[ends[0], "phc"]
         assert (code, row["verdict"]) == (1, "refuted"), row
-        assert max(abs(step["by_ns"]) for step in row["steps"]) > 2_000 * 10**9, row
+        assert any(abs(step["by_ns"]) > 2_000 * 10**9 for step in row["steps"]), str(row)
         assert claims[ends[0], "transmit-nic"]["verdict"] != "proven"
