@@ -199,6 +199,14 @@ impl From<Channels> for Queues {
     }
 }
 
+impl AfXdp {
+    /// Whether programs can ask for the NIC's stamp of a packet.
+    #[must_use]
+    pub fn hints_stamps(&self) -> bool {
+        self.receive_hints.contains(&HINTS[0])
+    }
+}
+
 impl From<XdpFeatures> for AfXdp {
     fn from(told: XdpFeatures) -> Self {
         let transmit_metadata = named(told.socket, &AT_SENDING);

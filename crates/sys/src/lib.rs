@@ -4,6 +4,7 @@
 pub mod addresses;
 pub mod affinity;
 pub mod blocks;
+pub mod bpf;
 pub mod calls;
 pub mod capabilities;
 pub mod clock;

@@ -46,6 +46,8 @@ fn gaps<'a>(
     errors: OfRate,
 ) {
     let stamped = claims.filter_map(|claim| match &claim.measured {
+        // A hint was asked for at one rate only.
+        _ if claim.claim == Claim::XdpHint => None,
         Some(Measured::Stamps(told)) if told.stamped > 0 => Some((claim, told)),
         _ => None,
     });
@@ -72,6 +74,7 @@ fn named(claim: Claim) -> &'static str {
         Claim::TransmitNic => "transmit NIC",
         Claim::Phc => "PHC",
         Claim::ZeroCopy => "zero copy",
+        Claim::XdpHint => "XDP hint",
     }
 }
 

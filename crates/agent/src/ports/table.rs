@@ -77,7 +77,7 @@ fn stamps_row(port: &Claims) -> Vec<String> {
         stamps(&port.transmit_stamps),
         port.phc.clone().unwrap_or_else(|| NO.to_owned()),
         of_xdp(|told| told.zero_copy),
-        of_xdp(|told| told.receive_hints.contains(&"timestamp")),
+        of_xdp(tailtrim_ports::claims::AfXdp::hints_stamps),
         of_xdp(|told| told.launch_time),
         match port.etf {
             None => NO.to_owned(),

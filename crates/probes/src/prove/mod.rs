@@ -1,16 +1,16 @@
 //! Proof of what drivers claim: a thousand packets each way between the two ends of a cable. What is claimed and not seen
 //! is not to be used.
 
+mod af_xdp;
 mod clock;
 mod frame;
 mod held;
 mod side;
 mod stamps;
-mod zero_copy;
 
+pub use af_xdp::Bound;
 pub use clock::{ClockMeasured, Step};
 pub use stamps::{AtRate, Errors, Stamped};
-pub use zero_copy::Bound;
 
 use frame::Frame;
 use held::{Held, Set};
@@ -68,6 +68,8 @@ pub enum Claim {
     Phc,
     /// AF_XDP without copies.
     ZeroCopy,
+    /// Stamps of received packets by the NIC for XDP programs.
+    XdpHint,
 }
 
 /// A claim of an interface, and what was seen of it.
@@ -196,8 +198,9 @@ pub fn prove(ends: [&str; 2], stopped: &AtomicBool) -> Result<Vec<Proven>, Prove
         let [one, other] = &mut sides;
         let (mine, peer) = if end == 0 { (one, other) } else { (other, one) };
         let mut frame = Frame::new(peer.mac, mine.mac, false, run);
-        proven.push(zero_copy::tried(&claims[end], peer, &mut frame));
+        proven.extend(af_xdp::tried(&claims[end], peer, &mut frame));
     }
+    proven.sort_by_key(|proven| proven.interface != ends[0]);
     Ok(proven)
 }
 

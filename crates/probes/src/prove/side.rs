@@ -105,18 +105,7 @@ impl Side {
     ) -> io::Result<Stage> {
         let mut stage = Stage::new(gap_ns, PACKETS);
         let (first_key, first) = (self.sent, frame.number());
-        // Some time for the caches.
-        let begin_ns = clock::monotonic_ns() + 1_000_000;
-        for (number, process) in stage.process.iter_mut().enumerate() {
-            while clock::monotonic_ns() < begin_ns + number as i64 * gap_ns {
-                std::hint::spin_loop();
-            }
-            let bytes = frame.next();
-            *process = Some(clock::realtime_ns());
-            // A packet that finds no room has its number, too.
-            self.socket.send(bytes)?;
-        }
-        self.sent = self.sent.wrapping_add(PACKETS as u32);
+        stage.process = self.send_paced(frame, gap_ns, PACKETS)?;
         let mut heard_ns = clock::monotonic_ns();
         while clock::monotonic_ns() < heard_ns + QUIET_NS {
             let sent = self.take_sent(&mut stage, first_key)?;
@@ -128,18 +117,27 @@ impl Side {
         Ok(stage)
     }
 
-    /// Sends packets without looking at stamps.
-    pub(super) fn send_only(
+    /// Sends packets at one rate. Returns when the process did.
+    pub(super) fn send_paced(
         &mut self,
         frame: &mut Frame,
-        count: usize,
-        gap: Duration,
-    ) -> io::Result<()> {
-        for _ in 0..count {
-            self.socket.send(frame.next())?;
-            std::thread::sleep(gap);
+        gap_ns: i64,
+        packets: usize,
+    ) -> io::Result<Stamps> {
+        // Some time for the caches.
+        let begin_ns = clock::monotonic_ns() + 1_000_000;
+        let mut process = Vec::new();
+        for number in 0..packets {
+            while clock::monotonic_ns() < begin_ns + number as i64 * gap_ns {
+                std::hint::spin_loop();
+            }
+            let bytes = frame.next();
+            process.push(Some(clock::realtime_ns()));
+            // A packet that finds no room has its number, too.
+            self.socket.send(bytes)?;
+            self.sent = self.sent.wrapping_add(1);
         }
-        Ok(())
+        Ok(process)
     }
 
     /// Takes the stamps of sent packets that are there. Returns their number.
