@@ -40,13 +40,17 @@ def sent(folder: Path, name: str, *counts: int, shared: bool = False) -> tuple[s
         ([(0, 0)], None),
         (
             [(2, 3)],
-            "The generator's CPU stood still: 5 times (50.0 µs, 10.0 µs at most), 2 times in the"
-            " middle of sending.",
+            (
+                "The generator's CPU stood still: 5 times (50.0 µs, 10.0 µs at most), 2 times in"
+                " the middle of sending."
+            ),
         ),
         (
             [(2, 3), (0, 0), (1, 0)],
-            "The generator's CPU stood still in 2 of 3 runs: 1 to 5 times (10.0 µs to 50.0 µs,"
-            " 10.0 µs at most), 1 to 2 times in the middle of sending.",
+            (
+                "The generator's CPU stood still in 2 of 3 runs: 1 to 5 times (10.0 µs to 50.0 µs,"
+                " 10.0 µs at most), 1 to 2 times in the middle of sending."
+            ),
         ),
     ],
 )
@@ -65,5 +69,6 @@ def test_a_shared_cpu_is_told(tmp_path: Path) -> None:
     assert found is not None
     (note,) = found.notes
     assert note.endswith(
-        "that CPU serves the device, too, in 1 of them, so no packet is set aside."
+        " 1 time in the middle of sending; in 1 of them that CPU serves the device, too, so no"
+        " packet is set aside."
     )
