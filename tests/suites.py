@@ -96,7 +96,7 @@ SUITES: dict[str, tuple[Step, ...]] = {
     "lab": (TOOLS, fetch("roots"), *with_alone("lab", "lab")),
     "faults": (TOOLS, fetch("roots"), *with_alone("faults", "faults")),
     "reflectors": (TOOLS, *with_alone("reflectors", "reflectors")),
-    "guests": (TOOLS, fetch("kernels"), pytest("guests", "guests", *FILES)),
+    "guests": (TOOLS, fetch("kernels", "roots"), pytest("guests", "guests", *FILES)),
     "simulations": (
         Step(
             "simulations-rust",

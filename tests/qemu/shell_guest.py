@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import os
 import re
 import select
 import shlex
@@ -16,11 +17,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 from fetched import KERNELS
-from tools import BUSYBOX, CPIO, QEMU, need
+from tools import BUSYBOX, CPIO, MMDEBSTRAP, QEMU, need
 
-from tailtrim.errors import RunError
+from tailtrim.errors import HostError, RunError
 from tailtrim.laboratory.nodes import local_host
 from tailtrim.laboratory.nodes.host import Facts, Shell
+from tailtrim.laboratory.nodes.vm import image
+from tailtrim.laboratory.nodes.vm.kernel import DEPMOD
+from tailtrim.laboratory.nodes.vm.root import SQFSTAR
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,11 +76,13 @@ class Guest(Shell):
 
 
 @contextmanager
-def booted(folder: Path, *options: str) -> Iterator[Guest]:
-    """Boot one with these options of QEMU."""
+def booted(
+    folder: Path, *options: str, program: tuple[str, ...] = (QEMU.program,)
+) -> Iterator[Guest]:
+    """Boot one with these options of QEMU, that of this host or another one."""
     place, console = folder / "serial", folder / "console"
     command = [
-        *(QEMU.program, "-accel", "tcg,thread=single", "-cpu", "max"),
+        *(*program, "-accel", "tcg,thread=single", "-cpu", "max"),
         *("-smp", "2", "-m", "1024", "-nographic"),
         *("-no-reboot", "-monitor", "none", "-serial", f"file:{console}"),
         *("-serial", f"unix:{place},server=on,wait=on", *options),
@@ -148,3 +154,23 @@ def release(kernel: Path) -> str:
     image = kernel.read_bytes()
     start = int.from_bytes(image[0x20E:0x210], "little") + 0x200
     return image[start : image.index(b"\0", start)].decode().split()[0]
+
+
+def imaged(folder: Path, recipe: image.Recipe, files: dict[str, Path], line: str) -> list[str]:
+    """Return QEMU's options for a kernel with its drivers and these files, or skip loudly."""
+    if os.geteuid() != 0:
+        pytest.skip("mmdebstrap makes images as root here")
+    need(QEMU, BUSYBOX, CPIO, MMDEBSTRAP, SQFSTAR, DEPMOD)
+    try:
+        made = image.built(recipe)
+    except HostError as error:
+        pytest.skip(f"no kernel with {', '.join(recipe.drivers)} can be had: {error}")
+    initrd = folder / "initrd"
+    more = archive(folder / "more", files).read_bytes()
+    with initrd.open("wb") as out, (made.folder / "initramfs").open("rb") as own:
+        shutil.copyfileobj(own, out)
+        # The kernel skips zeros between archives, which begin at multiples of four bytes.
+        out.write(bytes(-out.tell() % 4))
+        out.write(more)
+    kernel = str(made.folder / "vmlinuz")
+    return ["-kernel", kernel, "-initrd", str(initrd), "-append", line]

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import shlex
-import shutil
 import time
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from shell_guest import CONSOLE, Guest, archive, booted, shell, with_libraries
-from tools import BUSYBOX, CPIO, MMDEBSTRAP, QEMU, need
+from shell_guest import CONSOLE, Guest, booted, imaged, shell, with_libraries
 
-from tailtrim.errors import HostError
 from tailtrim.laboratory.nodes import local_host
 from tailtrim.laboratory.nodes.namespace import TOOLS
 from tailtrim.laboratory.nodes.ports import REMEMBER
 from tailtrim.laboratory.nodes.vm import image, pci
-from tailtrim.laboratory.nodes.vm.kernel import DEPMOD
-from tailtrim.laboratory.nodes.vm.root import SQFSTAR
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -56,26 +50,11 @@ sh -c "$1" sh /sys "$(cat /tmp/parking)" "$2" eth1 </tmp/hold >/tmp/told 2>/tmp/
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Iterator[Guest]:
-    if os.geteuid() != 0:
-        pytest.skip("mmdebstrap makes images as root here")
-    need(QEMU, BUSYBOX, CPIO, MMDEBSTRAP, SQFSTAR, DEPMOD)
-    try:
-        made = image.built(RECIPE)
-    except HostError as error:
-        pytest.skip(f"no kernel with {', '.join(RECIPE.drivers)} can be had: {error}")
     files = shell()
     for tool in TOOLS:
         if tool.program in {"ip", "ethtool", "nsenter", "unshare"}:
             files |= with_libraries(local_host.find(tool) or "")
-    initrd = tmp_path / "initrd"
-    more = archive(tmp_path / "more", files).read_bytes()
-    with initrd.open("wb") as out, (made.folder / "initramfs").open("rb") as own:
-        shutil.copyfileobj(own, out)
-        # The kernel skips zeros between archives, which begin at multiples of four bytes.
-        out.write(bytes(-out.tell() % 4))
-        out.write(more)
-    kernel = str(made.folder / "vmlinuz")
-    options = ("-kernel", kernel, "-initrd", str(initrd), "-append", LINE)
+    options = imaged(tmp_path, RECIPE, files, LINE)
     with booted(tmp_path, *HARDWARE, *options) as guest:
         guest.run("modprobe", "e1000e")
         until(guest, lambda: guest.call("test", "-e", "/sys/class/net/eth1").returncode == 0)

@@ -39,6 +39,8 @@ pub(crate) enum Verb {
     Noise(crate::noise::Noise),
     /// Serve a controller that uses this node by SSH: hold programs, pass frames, read clocks.
     Node(crate::node::Node),
+    /// List what the drivers of interfaces claim, or measure it over a cable.
+    Ports(crate::ports::Ports),
     /// Plan, apply, verify and revert host tuning.
     Tune(crate::tune::Tune),
 }

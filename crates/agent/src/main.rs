@@ -26,6 +26,7 @@ mod noise;
 mod options;
 mod output;
 mod ping;
+mod ports;
 mod reflect;
 mod stop;
 mod trace;
@@ -63,6 +64,7 @@ fn main() -> ExitCode {
         Verb::Trace(request) => trace::run(&request),
         Verb::Counters(request) => counters::run(&request),
         Verb::Noise(request) => noise::run(&request),
+        Verb::Ports(request) => ports::run(&request),
         Verb::Tune(request) => tune::run(&request),
         Verb::Node(request) => match node::run(&request) {
             Ok(code) => return code,

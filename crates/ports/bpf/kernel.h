@@ -38,6 +38,9 @@ static long (*const redirect_map)(void *map, u64 key, u64 verdict) = (void *)51;
 static long (*const adjust_meta)(struct xdp_md *context, int bytes) = (void *)54;
 /* Since Linux 6.1. */
 static u64 (*const tai_ns)(void) = (void *)208;
+/* bpf_xdp_metadata_rx_timestamp: the driver's answer is an error or 0. Since Linux 6.3, for programs that are bound to their
+ * interface; the loader (src/bpf/bound.rs) puts the kernel's number of it in place of this one. */
+static int (*const nic_stamp)(struct xdp_md *context, u64 *ns) = (void *)0x7fff0001;
 
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 #define network16(value) __builtin_bswap16(value)

@@ -8,6 +8,13 @@ struct front {
 	u64 tai_ns;
 };
 
+/* In front of that, the driver's answer about the NIC's stamp. */
+struct hinted {
+	u64 nic_ns;
+	long long error;
+	struct front front;
+};
+
 struct {
 	NUMBER(type, XSKMAP);
 	NUMBER(max_entries, 1);
@@ -28,6 +35,8 @@ struct {
 SETTING bool IS_FOR_REQUESTS;
 /* Whether the kernel has `tai_ns`. */
 SETTING bool STAMPS;
+/* Whether the driver is asked for the NIC's stamp. */
+SETTING bool HINTS;
 SETTING u64 MARK;
 
 INLINE bool is_request(const struct xdp_md *context)
@@ -63,6 +72,23 @@ INLINE void stamp(struct xdp_md *context)
 	front->tai_ns = now_ns;
 }
 
+INLINE void hint(struct xdp_md *context)
+{
+	u64 nic_ns = 0, now_ns = tai_ns();
+	long long error = nic_stamp(context, &nic_ns);
+	struct hinted *hinted;
+
+	if (adjust_meta(context, -(int)sizeof(*hinted)))
+		return;
+	hinted = (void *)(long)context->data_meta;
+	if (!is_within(hinted, sizeof(*hinted), (void *)(long)context->data))
+		return;
+	hinted->nic_ns = nic_ns;
+	hinted->error = error;
+	hinted->front.mark = MARK;
+	hinted->front.tai_ns = now_ns;
+}
+
 INLINE int redirected(struct xdp_md *context)
 {
 	u32 zero = 0;
@@ -71,7 +97,9 @@ INLINE int redirected(struct xdp_md *context)
 
 	if (IS_FOR_REQUESTS && !is_request(context))
 		return PASS;
-	if (STAMPS)
+	if (HINTS)
+		hint(context);
+	else if (STAMPS)
 		stamp(context);
 	verdict = redirect_map(&sockets, context->rx_queue_index, PASS);
 	if (verdict == PASS) {

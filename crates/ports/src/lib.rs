@@ -7,6 +7,7 @@ extern crate self as tailtrim_ports;
 
 pub mod bpf;
 pub mod capture;
+pub mod claims;
 pub mod disturb;
 pub mod dpdk;
 pub mod forward;

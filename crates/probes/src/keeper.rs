@@ -51,7 +51,7 @@ impl Keeper {
         set_up: impl FnOnce() -> Result<(T, K), Failure>,
     ) -> Result<(T, Self), Failure> {
         let starting = Failure::of("starting a process that keeps what needs privileges");
-        let (answers, ask) = process::beside(|requests, mut answers| {
+        let (answers, ask) = process::beside(|mut requests, mut answers| {
             // The end of a terminal and its Ctrl-C are for the main process, which then ends this one. SIGTERM goes to
             // every process of a service: this one has inherited the main process' handler.
             let _ = process::leave_session();
@@ -62,7 +62,8 @@ impl Keeper {
             match set_up {
                 Ok((told, kept)) => {
                     let _ = tell(&mut answers, &Ok::<_, Failure>(told));
-                    serve(&kept, requests, answers);
+                    // Both pipes outlive what is kept: their ends say that it is undone.
+                    serve(&kept, &mut requests, &mut answers);
                 }
                 Err(failure) => drop(tell(&mut answers, &Err::<T, _>(failure))),
             }
@@ -103,10 +104,10 @@ const LOOK: u8 = b'?';
 const ENDED: &str = "asking the process that keeps what needs privileges (was it killed?)";
 
 /// Answers requests until the main process has ended.
-fn serve(kept: &impl Kept, mut requests: PipeReader, mut answers: PipeWriter) {
+fn serve(kept: &impl Kept, requests: &mut PipeReader, answers: &mut PipeWriter) {
     let mut request = [0];
     while requests.read_exact(&mut request).is_ok() {
-        if tell(&mut answers, &kept.look().map_err(Failure::of("looking"))).is_err() {
+        if tell(answers, &kept.look().map_err(Failure::of("looking"))).is_err() {
             break;
         }
     }

@@ -1,4 +1,4 @@
-//! Round trips: probers and reflectors.
+//! Round trips, probers and reflectors; and what interfaces really do, measured over a cable.
 #![forbid(unsafe_code)]
 
 mod keeper;
@@ -6,6 +6,7 @@ mod keeper;
 #[path = "../../ports/tests/it/memory.rs"]
 mod memory;
 pub mod ping;
+pub mod prove;
 pub mod reflect;
 #[cfg(test)]
 #[path = "../../ports/tests/it/skip.rs"]

@@ -26,6 +26,30 @@ pub struct StampSetting {
     receive_filter: i32,
 }
 
+impl StampSetting {
+    /// Stamps of received packets that a filter takes, by its number, and of sent ones.
+    pub fn of(receive_filter: i32, send: bool) -> Self {
+        Self { flags: 0, send_type: if send { SEND_ON } else { 0 }, receive_filter }
+    }
+
+    /// The number of the filter of received packets.
+    pub fn receive_filter(&self) -> i32 {
+        self.receive_filter
+    }
+
+    /// Whether sent packets are stamped.
+    pub fn sends(&self) -> bool {
+        self.send_type == SEND_ON
+    }
+}
+
+/// Which frames the NIC stamps now.
+pub fn stamping(name: &str) -> io::Result<StampSetting> {
+    let mut setting = StampSetting::default();
+    exchange(name, SIOCGHWTSTAMP, &mut setting)?;
+    Ok(setting)
+}
+
 /// The index of an interface.
 pub fn index(name: &str) -> io::Result<u32> {
     // Any socket will do.
@@ -45,6 +69,44 @@ pub fn mtu(name: &str) -> io::Result<usize> {
     let request = answered(name, libc::SIOCGIFMTU as _)?;
     // SAFETY: as above.
     Ok(unsafe { request.ifr_ifru.ifru_mtu }.max(0) as usize)
+}
+
+/// State of an interface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct State {
+    /// It was set up.
+    pub up: bool,
+    /// It has a link.
+    pub link: bool,
+    /// Whatever it sends comes back to this host.
+    pub loopback: bool,
+}
+
+/// The state of an interface.
+pub fn state(name: &str) -> io::Result<State> {
+    let has = |flags: libc::c_short, flag: libc::c_int| libc::c_int::from(flags) & flag != 0;
+    let flags = flags(&answered(name, libc::SIOCGIFFLAGS as _)?);
+    Ok(State {
+        up: has(flags, libc::IFF_UP),
+        link: has(flags, libc::IFF_RUNNING),
+        loopback: has(flags, libc::IFF_LOOPBACK),
+    })
+}
+
+/// Sets an interface up, or down. Needs CAP_NET_ADMIN.
+pub fn set_up(name: &str, up: bool) -> io::Result<()> {
+    let mut request = answered(name, libc::SIOCGIFFLAGS as _)?;
+    let before = flags(&request);
+    let flag = libc::IFF_UP as libc::c_short;
+    request.ifr_ifru.ifru_flags = if up { before | flag } else { before & !flag };
+    let socket = UnixDatagram::unbound()?;
+    // SAFETY: the request is valid for reading, which is all that this number asks for.
+    checked(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS as _, &raw mut request) })
+}
+
+fn flags(answered: &libc::ifreq) -> libc::c_short {
+    // SAFETY: callers pass the answer to a question for flags, which is this member of the union.
+    unsafe { answered.ifr_ifru.ifru_flags }
 }
 
 /// Whether there is a device on a bus behind the interface. Unlike sysfs, which shows the network
@@ -67,8 +129,7 @@ pub fn stamping_clock(name: &str) -> io::Result<Option<i32>> {
 
 /// Makes the NIC stamp every received frame. Returns the setting from before.
 pub fn stamp_all(name: &str) -> io::Result<StampSetting> {
-    let mut before = StampSetting::default();
-    exchange(name, SIOCGHWTSTAMP, &mut before)?;
+    let before = stamping(name)?;
     let mut wanted = StampSetting { receive_filter: FILTER_ALL, ..before };
     set_stamping(name, &mut wanted)?;
     // A driver may choose another filter than the one asked for.

@@ -4,6 +4,7 @@
 pub mod addresses;
 pub mod affinity;
 pub mod blocks;
+pub mod bpf;
 pub mod calls;
 pub mod capabilities;
 pub mod clock;
@@ -12,6 +13,7 @@ pub mod files;
 pub mod interface;
 mod mapping;
 pub mod message;
+pub mod netlink;
 pub mod numbers;
 mod option;
 pub mod packet;

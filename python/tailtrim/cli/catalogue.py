@@ -38,6 +38,7 @@ CATALOGUE = {
     "energy": Entry("Explain", "Say what packets cost in watts and joules", "energy"),
     "audit": Entry("Host", "Check this host's settings for low latency", None),
     "tune": Entry("Host", "Plan, apply, verify and revert host tuning", None),
+    "ports": Entry("Host", "List what NICs claim, or prove it over a cable", None),
     "trim": Entry("Host", "Find the changes that cut the tail, keep what is proven", "trim"),
     "query": Entry("Data", "Query run directories and decoded captures in SQL", "query"),
     "convert": Entry("Data", "Convert a run to other tools' formats", "convert"),

@@ -92,45 +92,13 @@ fn eee(nic: &str) -> io::Result<String> {
     Ok(table([("active", switch(told.active)), ("enabled", switch(told.enabled))]))
 }
 
-const STAMPS: [&str; 7] = [
-    "hardware-transmit",
-    "software-transmit",
-    "hardware-receive",
-    "software-receive",
-    "software-system-clock",
-    "hardware-legacy-clock",
-    "hardware-raw-clock",
-];
-const FILTERS: [&str; 16] = [
-    "none",
-    "all",
-    "some",
-    "ptpv1-l4-event",
-    "ptpv1-l4-sync",
-    "ptpv1-l4-delay-req",
-    "ptpv2-l4-event",
-    "ptpv2-l4-sync",
-    "ptpv2-l4-delay-req",
-    "ptpv2-l2-event",
-    "ptpv2-l2-sync",
-    "ptpv2-l2-delay-req",
-    "ptpv2-event",
-    "ptpv2-sync",
-    "ptpv2-delay-req",
-    "ntp-all",
-];
-
 fn timestamping(nic: &str) -> io::Result<String> {
     let told: Timestamping = ethtool::get(nic)?;
-    let named = |bits: u32, names: &[&str]| {
-        let set = names.iter().enumerate().filter(|(bit, _)| bits >> bit & 1 == 1);
-        set.map(|(_, name)| *name).collect::<Vec<_>>().join(" ")
-    };
     let clock = if told.clock < 0 { "none".to_owned() } else { format!("/dev/ptp{}", told.clock) };
     Ok(table([
-        ("capabilities", named(told.capabilities, &STAMPS)),
+        ("capabilities", told.capability_names().join(" ")),
         ("clock", clock),
-        ("receive-filters", named(told.receive_filters, &FILTERS)),
+        ("receive-filters", told.filter_names().join(" ")),
     ]))
 }
 

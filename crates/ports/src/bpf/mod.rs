@@ -1,7 +1,9 @@
 //! The BPF programs in `crates/ports/bpf`, compiled by `build.rs`: loaded, set and attached.
 
+mod bound;
 mod requests;
 
+pub use bound::load as load_bound;
 pub use requests::Requests;
 
 use aya::maps::{Map, MapData};

@@ -9,7 +9,7 @@ pub use online::{Feed, Online, online};
 pub use recent::{Excerpt, Recent};
 
 use crate::grace::GracePeriod;
-use crate::port::{Counters, Port, PortError, Received, Stamp, Stamping};
+use crate::port::{Counters, Hints, Port, PortError, Received, Stamp, Stamping};
 use serde::Serialize;
 use std::io;
 use std::path::PathBuf;
@@ -40,6 +40,9 @@ pub struct Tapped {
     /// Frames that came without a stamp. If the port stamps them when this process fetches them, they are written with
     /// that time; otherwise without a stamp, and the analysis counts them as unstamped.
     pub unstamped: u64,
+    /// Why the driver had no stamp of the NIC for some of them (AF_XDP).
+    #[serde(skip_serializing_if = "Hints::is_none")]
+    pub hints: Hints,
     /// Point at which stamps were taken.
     pub stamps: Stamping,
     /// The capture, if there is one.
@@ -205,10 +208,8 @@ pub fn tap(
             }
         }
     }
-    if let Some(file) = sink.file {
-        file.finish().map_err(failed(packets))?;
-    }
-    let Counters { dropped, unstamped, .. } = port.counters()?;
+    sink.file.map_or(Ok(()), CaptureFile::finish).map_err(failed(packets))?;
+    let Counters { dropped, unstamped, hints, .. } = port.counters()?;
     if let Some(feed) = sink.feed {
         feed.dropped(dropped);
     }
@@ -217,6 +218,7 @@ pub fn tap(
         bytes,
         dropped,
         unstamped,
+        hints,
         stamps: port.capabilities().stamping,
         file: path,
     })

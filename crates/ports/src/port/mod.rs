@@ -90,6 +90,9 @@ pub struct Counters {
     /// Received frames that came without a stamp. They were handed out without one, or with a stamp of
     /// [`Stamping::Process`].
     pub unstamped: u64,
+    /// Of those, frames for which the driver had no stamp of the NIC (AF_XDP), by its answer.
+    #[serde(skip_serializing_if = "Hints::is_none")]
+    pub hints: Hints,
     /// Frames that the kernel dropped because this process did not fetch them in time, or that did not
     /// fit.
     pub dropped: u64,
@@ -111,11 +114,39 @@ pub struct Counters {
     pub discarded: u64,
 }
 
+/// Answers of a driver that was asked for the NIC's stamp of a frame and had none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Hints {
+    /// `EOPNOTSUPP`: it has none of any frame.
+    pub unsupported: u64,
+    /// `ENODATA`: it has none of this frame.
+    pub no_data: u64,
+    /// A stamp of 0.
+    pub zero: u64,
+}
+
+impl Hints {
+    /// Whether there were none.
+    #[must_use]
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl AddAssign for Hints {
+    fn add_assign(&mut self, other: Self) {
+        self.unsupported += other.unsupported;
+        self.no_data += other.no_data;
+        self.zero += other.zero;
+    }
+}
+
 impl AddAssign for Counters {
     fn add_assign(&mut self, other: Self) {
         self.received += other.received;
         self.received_bytes += other.received_bytes;
         self.unstamped += other.unstamped;
+        self.hints += other.hints;
         self.dropped += other.dropped;
         self.sent += other.sent;
         self.sent_bytes += other.sent_bytes;

@@ -50,8 +50,8 @@ pub struct Receiving {
     pub memory_bytes: usize,
     /// Show each frame when it comes; otherwise, which takes less memory and time, up to a tenth of a second later.
     pub promptly: bool,
-    /// Take the stamps of the NIC, which [`super::HardwareStamps`] has turned on; a frame without one
-    /// then counts as unstamped, because the kernel's would be of another clock.
+    /// Take the stamps of the NIC, which [`super::HardwareStamps`] has turned on, by AF_XDP as hints; a frame
+    /// without one then counts as unstamped, because the kernel's would be of another clock.
     pub hardware: bool,
 }
 

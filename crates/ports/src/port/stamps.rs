@@ -1,6 +1,7 @@
 //! Stamps by the NIC, where all taps have them from one clock.
 
-use super::PortName;
+use super::{PortKind, PortName};
+use crate::claims::Claims;
 use tailtrim_sys::interface::{self, StampSetting};
 
 /// NICs that stamp every frame which comes in, for as long as this lives; then as they did before.
@@ -23,6 +24,9 @@ impl HardwareStamps {
             let clock = interface::stamping_clock(&port.interface)
                 .map_err(|error| format!("{port}: asking for its stamps: {error}"))?
                 .ok_or_else(|| format!("{port}: its driver does not stamp every frame"))?;
+            if port.kind == PortKind::Xdp && !hints(&port.interface) {
+                return Err(format!("{port}: its driver gives no stamps to XDP programs"));
+            }
             match common.replace(clock) {
                 Some(other) if other != clock => {
                     return Err(format!("{port}: stamps by clock {clock}, others by {other}"));
@@ -38,6 +42,12 @@ impl HardwareStamps {
         }
         Ok(enabled)
     }
+}
+
+/// Whether its driver claims that XDP programs can have the NIC's stamps.
+fn hints(interface: &str) -> bool {
+    let claims = Claims::of(interface).ok().and_then(|claims| claims.af_xdp);
+    claims.is_some_and(|told| told.hints_stamps())
 }
 
 impl Drop for HardwareStamps {

@@ -1,18 +1,18 @@
 //! AF_XDP: frames of one queue of an interface, past the kernel's stack. Needs root.
 
 mod redirect;
+mod stamping;
 
-use super::{
-    Capabilities, Counters, Port, PortError, PortName, Received, Receiving, Stamp, Stamping,
-};
+use super::{Capabilities, Counters, Port, PortError, PortName, Received, Receiving, Stamping};
 use crate::bpf::Requests;
-use redirect::{Redirect, stamp_tai_ns};
+use redirect::Redirect;
 use serde::Serialize;
+use stamping::{TaiOffset, of_nic, of_program};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 use tailtrim_sys::xdp::{HEADROOM, Shape, Socket};
-use tailtrim_sys::{clock, interface, poll};
+use tailtrim_sys::{interface, poll};
 
 /// Most frames in one call.
 const BATCH: usize = 64;
@@ -77,7 +77,7 @@ impl XdpPort {
     /// much memory the slots may take.
     ///
     /// A VLAN tag that the NIC or the kernel has taken out of a frame is not to be seen from here:
-    /// `ethtool -K IFACE rxvlan off`, and at the sending end of a veth pair `txvlan off`.
+    /// `ethtool -K INTERFACE rxvlan off`, and at the sending end of a veth pair `txvlan off`.
     ///
     /// # Errors
     /// [`PortError::Open`].
@@ -113,6 +113,7 @@ impl XdpPort {
             let fits = memory_bytes / chunk_bytes;
             fits.clamp(BATCH, MOST_SLOTS).next_power_of_two() as u32
         });
+        let hints = receiving.is_some_and(|receiving| receiving.hardware);
         let mut shape = Shape {
             interface,
             queue: name.queue,
@@ -122,7 +123,7 @@ impl XdpPort {
             copy: false,
         };
         let (socket, redirect, attached) =
-            attach(&mut shape, requests).map_err(|(what, source)| failed(what, source))?;
+            attach(&mut shape, requests, hints).map_err(|(what, source)| failed(what, source))?;
         let mode = XdpMode {
             attached,
             zero_copy: socket.zero_copy(),
@@ -176,42 +177,25 @@ impl XdpPort {
     }
 }
 
-/// `CLOCK_TAI` minus `CLOCK_REALTIME`, which a time daemon may set long after the port was opened.
-#[derive(Debug, Default)]
-struct TaiOffset {
-    offset_ns: i64,
-    read_at_ns: Option<i64>,
-}
-
-impl TaiOffset {
-    /// The offset at this time of `CLOCK_TAI`, at most a second old.
-    fn at(&mut self, tai_ns: i64, read: impl FnOnce() -> i64) -> i64 {
-        const AGE_NS: u64 = 1_000_000_000;
-        if self.read_at_ns.is_none_or(|read_at_ns| tai_ns.abs_diff(read_at_ns) >= AGE_NS) {
-            self.offset_ns = read();
-            self.read_at_ns = Some(tai_ns);
-        }
-        self.offset_ns
-    }
-}
-
 type Opened = (Socket, Option<Redirect>, Attached);
 
 /// Opens the socket and attaches the program: within the driver if it can, otherwise behind it.
 fn attach(
     shape: &mut Shape,
     requests: Option<&Requests>,
+    hints: bool,
 ) -> Result<Opened, (&'static str, io::Error)> {
     if shape.receive_slots == 0 {
         return Ok((Socket::open(shape)?, None, Attached::Nowhere));
     }
     // Loaded before the socket is opened, so that a user without rights gets the program's error, not one about locked
     // memory.
-    let mut redirect = Redirect::load(shape.queue, shape.pieces, requests)?;
+    let mut redirect = Redirect::load(shape, requests, hints)?;
     let socket = Socket::open(shape)?;
     match redirect.attach(shape.interface, socket.as_fd(), true) {
         Ok(()) => return Ok((socket, Some(redirect), Attached::Native)),
-        Err((what, error)) if is_final(&error) => return Err((what, error)),
+        // Only a driver answers questions.
+        Err((what, error)) if hints || is_final(&error) => return Err((what, error)),
         Err(_) => {}
     }
     // Only a program within the driver can redirect frames that were received with zero-copy.
@@ -230,17 +214,17 @@ fn is_final(error: &io::Error) -> bool {
 fn hint(what: &str, error: &io::Error) -> &'static str {
     match error.raw_os_error() {
         Some(libc::EPERM | libc::EACCES) => {
-            " (AF_XDP needs root; in a user namespace use packet:IFACE)"
+            " (AF_XDP needs root; in a user namespace use packet:INTERFACE)"
         }
         Some(libc::EAFNOSUPPORT | libc::ENOSYS) => {
-            " (this kernel lacks CONFIG_XDP_SOCKETS or CONFIG_BPF_SYSCALL: use packet:IFACE)"
+            " (this kernel lacks CONFIG_XDP_SOCKETS or CONFIG_BPF_SYSCALL: use packet:INTERFACE)"
         }
         Some(libc::EBUSY | libc::EEXIST) if what.contains("program") => {
-            " (another XDP program is there: ip link set dev IFACE xdp off)"
+            " (another XDP program is there: ip link set dev INTERFACE xdp off)"
         }
         Some(libc::EBUSY) => " (another AF_XDP socket has this queue)",
         Some(libc::EINVAL) if what.contains("queue") => {
-            " (does the interface have this queue? ethtool -l IFACE)"
+            " (does the interface have this queue? ethtool -l INTERFACE)"
         }
         Some(libc::ENOBUFS | libc::ENOMEM) => " (more locked memory is needed: ulimit -l, or root)",
         _ => "",
@@ -249,12 +233,13 @@ fn hint(what: &str, error: &io::Error) -> &'static str {
 
 impl Port for XdpPort {
     fn capabilities(&self) -> Capabilities {
-        // The port's stamps are as good as the worst one that came.
-        let stamps = self.redirect.as_ref().is_some_and(Redirect::stamps);
-        let stamping = if stamps && self.counters.unstamped == 0 {
-            Stamping::Program
-        } else {
-            Stamping::Process
+        // The port's stamps are as good as the worst one that came; a frame without the NIC's has none.
+        let stamping = match &self.redirect {
+            Some(redirect) if redirect.hints() => Stamping::Hardware,
+            Some(redirect) if redirect.stamps() && self.counters.unstamped == 0 => {
+                Stamping::Program
+            }
+            _ => Stamping::Process,
         };
         Capabilities {
             stamping,
@@ -270,24 +255,28 @@ impl Port for XdpPort {
         take: &mut dyn FnMut(Received<'_>),
     ) -> Result<usize, PortError> {
         let (counters, tai) = (&mut self.counters, &mut self.tai);
-        let mut pass = |bytes: &[u8], front| {
-            let stamp = match stamp_tai_ns(front) {
-                Some(tai_ns) => Stamp {
-                    ns: tai_ns - tai.at(tai_ns, clock::tai_offset_ns),
-                    stamping: Stamping::Program,
-                },
-                None => {
-                    counters.unstamped += 1;
-                    Stamp { ns: clock::realtime_ns(), stamping: Stamping::Process }
-                }
-            };
+        let mut hand = |counters: &mut Counters, bytes: &[u8], stamp| {
             counters.received += 1;
             counters.received_bytes += bytes.len() as u64;
-            take(Received { bytes, length: bytes.len(), stamp: Some(stamp) });
+            take(Received { bytes, length: bytes.len(), stamp });
         };
         let mut count = 0;
-        while count < most && self.socket.receive(&mut pass) {
-            count += 1;
+        if self.redirect.as_ref().is_some_and(Redirect::hints) {
+            let mut pass = |bytes: &[u8], front| {
+                let stamp = of_nic(front, counters);
+                hand(counters, bytes, stamp);
+            };
+            while count < most && self.socket.receive(&mut pass) {
+                count += 1;
+            }
+        } else {
+            let mut pass = |bytes: &[u8], front| {
+                let stamp = of_program(front, tai, counters);
+                hand(counters, bytes, Some(stamp));
+            };
+            while count < most && self.socket.receive(&mut pass) {
+                count += 1;
+            }
         }
         if count > 0 {
             self.socket.received();
@@ -381,20 +370,5 @@ impl Drop for XdpPort {
             }
             std::thread::yield_now();
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::TaiOffset;
-
-    /// Regression: the offset was read only once, so stamps were 37 s late after a daemon had set it.
-    #[test]
-    fn the_offset_of_tai_is_read_again_each_second() {
-        let mut tai = TaiOffset::default();
-        let second = 1_000_000_000;
-        assert_eq!(tai.at(0, || 0), 0);
-        assert_eq!(tai.at(second - 1, || 37 * second), 0);
-        assert_eq!(tai.at(second, || 37 * second), 37 * second);
     }
 }

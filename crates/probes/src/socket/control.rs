@@ -8,6 +8,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// `SCM_TS_OPT_ID` of `<asm-generic/socket.h>`, Linux 6.13; not in libc.
 const SCM_TS_OPT_ID: libc::c_int = 81;
+/// `<linux/if_packet.h>`; not in libc.
+const PACKET_TX_TIMESTAMP: libc::c_int = 16;
 const SCM_TIMESTAMPING: libc::c_int = libc::SO_TIMESTAMPING;
 
 /// `<linux/errqueue.h>`
@@ -89,31 +91,31 @@ const fn aligned(length: usize) -> usize {
 
 /// All data that came from the kernel with a message.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Said {
-    pub(super) software_ns: Option<i64>,
-    pub(super) hardware_ns: Option<i64>,
+pub(crate) struct Said {
+    pub(crate) software_ns: Option<i64>,
+    pub(crate) hardware_ns: Option<i64>,
     pub(super) hops: Option<u8>,
     pub(super) traffic_class: Option<u8>,
     pub(super) to: Option<IpAddr>,
-    pub(super) error: Option<Extended>,
+    pub(crate) error: Option<Extended>,
 }
 
 /// `struct sock_extended_err`
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Extended {
+pub(crate) struct Extended {
     pub(super) errno: i32,
     origin: u8,
     kind: u8,
     code: u8,
     info: u32,
-    pub(super) data: u32,
+    pub(crate) data: u32,
     /// Sender of the ICMP message.
     pub(super) offender: Option<IpAddr>,
 }
 
 impl Extended {
     /// At which point of the way out a stamp was taken; `None` where this is not a stamp.
-    pub(super) fn point(&self) -> Option<Point> {
+    pub(crate) fn point(&self) -> Option<Point> {
         match (self.origin, self.info) {
             (ORIGIN_TIMESTAMPING, 1) => Some(Point::Queued),
             (ORIGIN_TIMESTAMPING, 0) => Some(Point::Sent),
@@ -132,7 +134,7 @@ impl Extended {
 }
 
 /// Reads control messages. Unknown ones and an incomplete end are skipped.
-pub(super) fn parse(mut bytes: &[u8]) -> Said {
+pub(crate) fn parse(mut bytes: &[u8]) -> Said {
     let mut said = Said::default();
     while let Some((level, kind, data, rest)) = next(bytes) {
         note(&mut said, level, kind, data);
@@ -171,7 +173,9 @@ fn note(said: &mut Said, level: libc::c_int, kind: libc::c_int, data: &[u8]) {
             let address = data.first_chunk::<16>();
             said.to = address.map(|octets| IpAddr::V6(Ipv6Addr::from(*octets)));
         }
-        (libc::SOL_IP, libc::IP_RECVERR) | (libc::SOL_IPV6, libc::IPV6_RECVERR) => {
+        (libc::SOL_IP, libc::IP_RECVERR)
+        | (libc::SOL_IPV6, libc::IPV6_RECVERR)
+        | (libc::SOL_PACKET, PACKET_TX_TIMESTAMP) => {
             said.error = extended(data);
         }
         _ => {}

@@ -6,7 +6,7 @@
 //! * ICMP messages about a datagram come back the same way, with the datagram's own bytes.
 
 mod address;
-mod control;
+pub(crate) mod control;
 mod inbox;
 mod nic;
 mod opening;

@@ -5,13 +5,16 @@
 
 mod structures;
 
-pub use structures::{Channels, Coalescing, Driver, Eee, Pause, Rings, Settings, Timestamping};
+pub use structures::{
+    Answer, Channels, Coalescing, Driver, Eee, Pause, Rings, Settings, Timestamping, filter_name,
+    named,
+};
 
 use std::ffi::c_void;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixDatagram;
-use structures::{Answer, NAME, Request, text};
+use structures::{NAME, Request, text};
 
 const SIOCETHTOOL: libc::c_ulong = 0x8946;
 const GET_INDIRECTION: u32 = 0x38;

@@ -115,10 +115,71 @@ pub struct Timestamping {
     pub capabilities: u32,
     /// The number of the clock in `/dev/ptp…`, negative for none.
     pub clock: i32,
-    transmit: [u32; 4],
+    transmit_types: u32,
+    transmit_reserved: [u32; 3],
     /// Bits of the filters `HWTSTAMP_FILTER_…`.
     pub receive_filters: u32,
     reserved: [u32; 3],
+}
+
+/// Capabilities of stamps, `SOF_TIMESTAMPING_…` by bit.
+const STAMPS: [&str; 7] = [
+    "hardware-transmit",
+    "software-transmit",
+    "hardware-receive",
+    "software-receive",
+    "software-system-clock",
+    "hardware-legacy-clock",
+    "hardware-raw-clock",
+];
+/// `HWTSTAMP_TX_…` by bit.
+const TRANSMIT_TYPES: [&str; 4] = ["off", "on", "onestep-sync", "onestep-p2p"];
+/// `HWTSTAMP_FILTER_…` by bit.
+const FILTERS: [&str; 16] = [
+    "none",
+    "all",
+    "some",
+    "ptpv1-l4-event",
+    "ptpv1-l4-sync",
+    "ptpv1-l4-delay-req",
+    "ptpv2-l4-event",
+    "ptpv2-l4-sync",
+    "ptpv2-l4-delay-req",
+    "ptpv2-l2-event",
+    "ptpv2-l2-sync",
+    "ptpv2-l2-delay-req",
+    "ptpv2-event",
+    "ptpv2-sync",
+    "ptpv2-delay-req",
+    "ntp-all",
+];
+
+impl Timestamping {
+    /// Names of the capabilities, as `ethtool -T` has them.
+    pub fn capability_names(&self) -> Vec<&'static str> {
+        named(self.capabilities.into(), &STAMPS)
+    }
+
+    /// Which sent packets the NIC can stamp.
+    pub fn transmit_type_names(&self) -> Vec<&'static str> {
+        named(self.transmit_types.into(), &TRANSMIT_TYPES)
+    }
+
+    /// Which received packets the NIC can stamp.
+    pub fn filter_names(&self) -> Vec<&'static str> {
+        named(self.receive_filters.into(), &FILTERS)
+    }
+}
+
+/// The name of a filter for received packets, by its number.
+pub fn filter_name(number: i32) -> &'static str {
+    usize::try_from(number).ok().and_then(|number| FILTERS.get(number)).unwrap_or(&"unknown")
+}
+
+/// Names of the bits that are set.
+pub fn named(bits: u64, names: &[&'static str]) -> Vec<&'static str> {
+    let set = names.iter().enumerate().filter(|(bit, _)| bits >> bit & 1 == 1);
+    set.map(|(_, name)| *name).collect()
 }
 
 // SAFETY: u32 words only, in the number and order of struct ethtool_coalesce.

@@ -41,7 +41,11 @@ impl Phc {
         (clocks, refused)
     }
 
-    fn open(device: &str) -> io::Result<Self> {
+    /// Opens one, such as `ptp0`, and reads it.
+    ///
+    /// # Errors
+    /// It cannot be read by this process, or not at all.
+    pub fn open(device: &str) -> io::Result<Self> {
         let file = File::open(format!("/dev/{device}"))?;
         let name = fs::read_to_string(format!("/sys/class/ptp/{device}/clock_name"));
         let name = name.unwrap_or_default().trim().to_owned();
@@ -64,11 +68,17 @@ impl Phc {
     /// # Errors
     /// It cannot be read any more.
     pub fn again(&self) -> Result<Chain, String> {
-        let last = (self.read)(&self.file).map(|triples| narrowest(&triples, RESOLUTION_NS));
-        match last {
-            Ok(Some(last)) => {
-                Ok(Chain::new(&self.device, &self.name, self.method, self.first, last))
-            }
+        let last = self.offset()?;
+        Ok(Chain::new(&self.device, &self.name, self.method, self.first, last))
+    }
+
+    /// Its offset now.
+    ///
+    /// # Errors
+    /// As of [`again`](Self::again).
+    pub fn offset(&self) -> Result<Offset, String> {
+        match (self.read)(&self.file).map(|triples| narrowest(&triples, RESOLUTION_NS)) {
+            Ok(Some(offset)) => Ok(offset),
             Ok(None) => Err(format!("/dev/{}: its readings go backwards", self.device)),
             Err(error) => Err(format!("/dev/{}: {error}", self.device)),
         }

@@ -1,18 +1,16 @@
 //! The XDP program of a port, `crates/ports/bpf/redirect.bpf.c`: stamps a frame and redirects it to the port's socket.
 
+use super::stamping::MARK;
 use crate::bpf::{self, Requests, map, said};
 use aya::maps::XskMap;
 use aya::programs::{ProgramType, Xdp, XdpMode};
 use aya::sys::{BpfHelper, is_helper_supported};
 use aya::{Ebpf, EbpfLoader};
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use tailtrim_sys::bpf::attach_xdp;
 use tailtrim_sys::numbers::SharedNumbers;
-
-/// Bytes that the program writes in front of a frame: a mark, and nanoseconds of `CLOCK_TAI`.
-pub(super) const FRONT: usize = 16;
-/// Distinguishes a stamp from other data there.
-const MARK: u64 = u64::from_le_bytes(*b"tailtrim");
+use tailtrim_sys::xdp::Shape;
 
 /// The program, first loaded, then at its interface, until this is dropped.
 #[derive(Debug)]
@@ -22,24 +20,27 @@ pub(super) struct Redirect {
     queue: u32,
     elsewhere: SharedNumbers,
     stamps: bool,
+    /// The same program bound to its interface, then its link.
+    bound: Option<(OwnedFd, Option<OwnedFd>)>,
 }
 
 impl Redirect {
     /// Loads the program. Frames of the queue are to go to a socket, those of other queues to the kernel; with
-    /// `requests`, everything but these goes to the kernel as well. `pieces`: frames may consist of several pieces.
+    /// `requests`, everything but these goes to the kernel as well. With `hints`, the driver is asked for the NIC's stamps.
     pub(super) fn load(
-        queue: u32,
-        pieces: bool,
+        shape: &Shape,
         requests: Option<&Requests>,
+        hints: bool,
     ) -> Result<Self, (&'static str, io::Error)> {
-        Self::prepare(queue, pieces, requests).map_err(|source| ("loading the XDP program", source))
+        Self::prepare(shape, requests, hints).map_err(|source| ("loading the XDP program", source))
     }
 
-    fn prepare(queue: u32, pieces: bool, requests: Option<&Requests>) -> io::Result<Self> {
+    fn prepare(shape: &Shape, requests: Option<&Requests>, hints: bool) -> io::Result<Self> {
+        let Shape { interface, queue, pieces, .. } = *shape;
         // Before Linux 6.1 there was no such clock for programs.
         let stamps = is_helper_supported(ProgramType::Xdp, BpfHelper::BPF_FUNC_ktime_get_tai_ns)
             .unwrap_or(false);
-        let flags = [("IS_FOR_REQUESTS", requests.is_some()), ("STAMPS", stamps)]
+        let flags = [("IS_FOR_REQUESTS", requests.is_some()), ("STAMPS", stamps), ("HINTS", hints)]
             .map(|(name, value)| (name, u8::from(value)));
         let mut loader = EbpfLoader::new();
         for (name, value) in &flags {
@@ -56,8 +57,16 @@ impl Redirect {
         }
         let elsewhere = bpf::numbers(&mut loaded, "elsewhere", 1)?;
         let program = if pieces { "redirect_pieces" } else { "redirect" };
-        bpf::program::<Xdp>(&mut loaded, program)?.load().map_err(said)?;
-        Ok(Self { loaded, program, queue, elsewhere, stamps })
+        let bound = match hints {
+            true => {
+                Some((bpf::load_bound(&bpf::REDIRECT, &loaded, program, interface, pieces)?, None))
+            }
+            false => {
+                bpf::program::<Xdp>(&mut loaded, program)?.load().map_err(said)?;
+                None
+            }
+        };
+        Ok(Self { loaded, program, queue, elsewhere, stamps, bound })
     }
 
     /// Attaches it to the interface: frames of the queue then go to this socket.
@@ -73,10 +82,20 @@ impl Redirect {
             .and_then(|map| XskMap::try_from(map).map_err(said))
             .and_then(|mut map| map.set(self.queue, socket.as_raw_fd(), 0).map_err(said))
             .map_err(at("entering the socket into its map"))?;
+        if let Some((program, link)) = &mut self.bound {
+            let attached = attach_xdp(program.as_fd(), interface);
+            *link = Some(attached.map_err(at("attaching the XDP program"))?);
+            return Ok(());
+        }
         bpf::program::<Xdp>(&mut self.loaded, self.program)
             .and_then(|program| program.attach_to_if_index(interface, mode).map_err(said))
             .map_err(at("attaching the XDP program"))?;
         Ok(())
+    }
+
+    /// Whether the driver is asked for the NIC's stamps.
+    pub(super) fn hints(&self) -> bool {
+        self.bound.is_some()
     }
 
     /// Whether frames are stamped.
@@ -87,27 +106,5 @@ impl Redirect {
     /// Frames that came to another queue and went to the kernel.
     pub(super) fn elsewhere(&self) -> u64 {
         self.elsewhere.get(0)
-    }
-}
-
-/// The stamp in front of a frame, if there is one.
-pub(super) fn stamp_tai_ns(front: [u8; FRONT]) -> Option<i64> {
-    let [mark, ns] =
-        [&front[..8], &front[8..]].map(|half| half.try_into().map_or(0, u64::from_ne_bytes));
-    (mark == MARK).then_some(ns.cast_signed())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_front_is_a_stamp_only_with_the_mark() {
-        let mut front = [0; FRONT];
-        assert_eq!(stamp_tai_ns(front), None);
-        front[8..].copy_from_slice(&5_u64.to_ne_bytes());
-        assert_eq!(stamp_tai_ns(front), None);
-        front[..8].copy_from_slice(&MARK.to_ne_bytes());
-        assert_eq!(stamp_tai_ns(front), Some(5));
     }
 }

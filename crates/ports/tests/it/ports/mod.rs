@@ -5,10 +5,15 @@ mod contract;
 mod namespace;
 
 use crate::memory::memory_pair;
+use crate::skip::skipped;
 use contract::Tags::{Kept, TakenOut};
 use namespace::Needs::{Root, UserNamespace};
 use namespace::{cable, ends, ip, is_inside, name};
-use tailtrim_ports::port::{Attached, Port, PortKind, Receiving, Stamping, XdpMode, XdpPort, open};
+use std::time::Duration;
+use tailtrim_ports::claims::Claims;
+use tailtrim_ports::port::{
+    Attached, Hints, Port, PortKind, Receiving, Stamping, XdpMode, XdpPort, open,
+};
 
 /// Lengths without FCS: the least, odd ones, and an MTU of 1,500.
 const LENGTHS: [usize; 6] = [60, 61, 64, 128, 1_501, 1_514];
@@ -59,6 +64,7 @@ contract!(memory, true, boxed_memory(), Kept);
 contract!(packet, is_inside(UserNamespace), at_cable(PortKind::Packet, 1_500), Kept);
 contract!(xdp, is_inside(Root), at_cable(PortKind::Xdp, 1_500), Kept);
 contract!(xdp_busy_poll, is_inside(Root), busy_polling(), Kept);
+contract!(xdp_hints, is_inside(Root) && hints_are_there(), hinted(1_500), Kept);
 contract!(xdp_generic, is_inside(Root), at_macvlan(), TakenOut);
 contract!(xdp_jumbo, is_inside(Root), at_cable(PortKind::Xdp, 9_000), Kept);
 
@@ -84,6 +90,54 @@ fn busy_polling() -> contract::Pair {
         Box::new(port)
     };
     (end("near"), end("far"))
+}
+
+const HINTED: Receiving =
+    Receiving { snap: 2_048, memory_bytes: 16 << 20, promptly: true, hardware: true };
+
+/// Ports that ask the driver for the NIC's stamp of each frame. That of veth answers 0.
+fn hinted(mtu: usize) -> contract::Pair {
+    cable(mtu);
+    let end = |interface| open(&name(PortKind::Xdp, interface), Some(HINTED)).unwrap();
+    (end("near"), end("far"))
+}
+
+/// Before Linux 6.3 there was no such question.
+fn hints_are_there() -> bool {
+    cable(1_500);
+    let claims = Claims::of("near").unwrap().af_xdp;
+    ip("link del near");
+    let there = claims.is_some_and(|told| told.hints_stamps());
+    if !there {
+        skipped("the kernel's veth gives no hints to XDP programs (Linux 6.3)");
+    }
+    there
+}
+
+#[test]
+fn what_the_driver_says_of_its_stamps_is_counted() {
+    if is_inside(Root) && hints_are_there() {
+        let (mut near, mut far) = hinted(1_500);
+        assert_eq!(far.capabilities().stamping, Stamping::Hardware);
+        for number in 0..10 {
+            assert_eq!(near.send(&[&contract::frame(number, 60)]).unwrap(), 1);
+        }
+        let mut stamps = Vec::new();
+        while stamps.len() < 10 {
+            assert!(far.wait(Duration::from_secs(60)).unwrap());
+            far.receive(64, &mut |frame| stamps.push(frame.stamp)).unwrap();
+        }
+        assert_eq!(stamps, [None; 10]);
+        let counters = far.counters().unwrap();
+        assert_eq!(counters.hints, Hints { zero: 10, ..Hints::default() });
+        assert_eq!((counters.received, counters.unstamped), (10, 10));
+        // Behind a driver, nobody answers.
+        drop((near, far));
+        ip("link del near");
+        drop(at_macvlan());
+        let error = open(&name(PortKind::Xdp, "near"), Some(HINTED)).map(drop).unwrap_err();
+        assert!(error.to_string().starts_with("xdp:near: "), "{error}");
+    }
 }
 
 /// Over MACVLAN interfaces, whose driver runs no XDP programs.
@@ -151,6 +205,13 @@ fn xdp_carries_large_frames() {
 }
 
 #[test]
+fn xdp_hints_carry_large_frames() {
+    if is_inside(Root) && hints_are_there() {
+        contract::in_order_and_unchanged(hinted(9_000), &JUMBO);
+    }
+}
+
+#[test]
 fn what_cannot_be_opened_says_why() {
     // More than a user may lock: the error must name the missing right nevertheless.
     let receiving =
@@ -164,7 +225,7 @@ fn what_cannot_be_opened_says_why() {
         }
         let error = error(name(PortKind::Xdp, "near"));
         assert!(error.starts_with("xdp:near: "), "{error}");
-        assert!(error.contains("needs root") && error.contains("packet:IFACE"), "{error}");
+        assert!(error.contains("needs root") && error.contains("packet:INTERFACE"), "{error}");
     }
 }
 

@@ -1,0 +1,359 @@
+//! Proof of what drivers claim: a thousand packets each way between the two ends of a cable. What is claimed and not seen
+//! is not to be used.
+
+mod af_xdp;
+mod clock;
+mod frame;
+mod held;
+mod side;
+mod stamps;
+
+pub use af_xdp::Bound;
+pub use clock::{ClockMeasured, Step};
+pub use stamps::{AtRate, Errors, Stamped};
+
+use frame::Frame;
+use held::{Held, Set};
+use serde::Serialize;
+use side::{PACKETS, Side, Stage};
+use stamps::Column;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tailtrim_ports::claims::Claims;
+use tailtrim_ports::port::PortError;
+use tailtrim_sys::ethtool::filter_name;
+use tailtrim_sys::{clock as system, interface};
+use tailtrim_trace::phc::Offset;
+use tailtrim_tracer::clock::{ClockSteps, Phc};
+
+/// Rates of the packets: slow enough for a card with one register, up to what a NIC's tail is measured with.
+const RATES_PPS: [i64; 4] = [1_000, 10_000, 50_000, 100_000];
+/// Filters by number: all packets, and what is no filter.
+const ALL: i32 = 1;
+const NONE: i32 = 0;
+/// A link that was set up is there within so long: autonegotiation of 1000BASE-T takes three seconds.
+const LINK_NS: i64 = 10_000_000_000;
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Verdict on a claim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// With every packet.
+    Proven,
+    /// With some packets, or with faults.
+    Partial,
+    /// Claimed, and not seen.
+    Refuted,
+    /// Neither claimed nor seen.
+    Absent,
+    /// It could not be tried.
+    Untested,
+}
+
+/// Ability that an interface may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Claim {
+    /// Stamps of received packets by the kernel.
+    ReceiveKernel,
+    /// Stamps of received packets by the NIC.
+    ReceiveNic,
+    /// Stamps of sent packets by the kernel.
+    TransmitKernel,
+    /// Stamps of sent packets by the NIC.
+    TransmitNic,
+    /// A clock in the NIC.
+    Phc,
+    /// AF_XDP without copies.
+    ZeroCopy,
+    /// Stamps of received packets by the NIC for XDP programs.
+    XdpHint,
+}
+
+/// A claim of an interface, and what was seen of it.
+#[derive(Debug, Clone, Serialize)]
+pub struct Proven {
+    /// The interface.
+    pub interface: String,
+    /// The claim.
+    pub claim: Claim,
+    /// Whether the driver claims it.
+    pub claimed: bool,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// Evidence against it.
+    pub why: Option<String>,
+    /// The packets that the NIC stamps by the filter that the driver really set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub filter: Option<&'static str>,
+    /// The numbers.
+    #[serde(flatten)]
+    pub measured: Option<Measured>,
+}
+
+/// Numbers behind a verdict.
+#[derive(Debug, Clone, Serialize)]
+#[serde(untagged)]
+pub enum Measured {
+    /// Of stamps.
+    Stamps(Stamped),
+    /// Of a clock.
+    Clock(ClockMeasured),
+    /// Of a socket of AF_XDP.
+    Xdp(Bound),
+}
+
+/// Why nothing was measured.
+#[derive(Debug, thiserror::Error)]
+pub enum ProveError {
+    /// Both ends are one interface.
+    #[error("{0} twice, expected the two ends of a cable")]
+    Same(String),
+    /// An interface is missing, or cannot be opened.
+    #[error(transparent)]
+    Port(#[from] PortError),
+    /// The interfaces cannot be prepared.
+    #[error("{0}")]
+    Setup(String),
+    /// No link.
+    #[error("{0}: no link, expected a cable to the other end")]
+    NoLink(String),
+    /// Nothing came.
+    #[error("no packet of {from} came to {to}, expected a cable between them")]
+    Silent {
+        /// The sender.
+        from: String,
+        /// The receiver.
+        to: String,
+    },
+    /// Stamps of before and behind cannot be compared.
+    #[error(
+        "the system's clock was set by {0} ns meanwhile, expected one that runs evenly: measure again"
+    )]
+    ClockSet(i64),
+    /// Asked to stop.
+    #[error("stopped")]
+    Stopped,
+}
+
+/// Measures what the two ends of a cable claim. All settings are put back, also when this process is killed. To be
+/// called before other threads are started.
+///
+/// # Errors
+/// [`ProveError`].
+pub fn prove(ends: [&str; 2], stopped: &AtomicBool) -> Result<Vec<Proven>, ProveError> {
+    if ends[0] == ends[1] {
+        return Err(ProveError::Same(ends[0].to_owned()));
+    }
+    let claims = [Claims::of(ends[0])?, Claims::of(ends[1])?];
+    let held = Held::take(ends).map_err(ProveError::Setup)?;
+    for end in ends {
+        wait_for_link(end)?;
+    }
+    let open = |end: &str| {
+        Side::open(end).map_err(|source| {
+            let (port, hint) = (end.to_owned(), " (needs root, or CAP_NET_RAW and CAP_NET_ADMIN)");
+            PortError::Open { port, what: "raw sockets", source, hint }
+        })
+    };
+    let mut sides = [open(ends[0])?, open(ends[1])?];
+    let run = system::realtime_ns().cast_unsigned();
+    let mut steps = ClockSteps::watch();
+    let mut clocks = claims.each_ref().map(|claims| Watched::begin(claims.phc.as_deref()));
+    let mut ways = Vec::new();
+    for (from, to) in [(0, 1), (1, 0)] {
+        let ptp = ![ALL, NONE].contains(&held.set[to].filter);
+        let mut frame = Frame::new(sides[from].mac, sides[to].mac, ptp, run);
+        let mut stages = Vec::new();
+        for rate in RATES_PPS {
+            if stopped.load(Ordering::Acquire) {
+                return Err(ProveError::Stopped);
+            }
+            let [one, other] = &mut sides;
+            let (sender, receiver) = if from == 0 { (one, other) } else { (other, one) };
+            let stage = sender.send(receiver, &mut frame, 1_000_000_000 / rate);
+            stages.push(stage.map_err(broken(ends[from]))?);
+            clocks.iter_mut().for_each(Watched::look);
+        }
+        if stages.iter().all(|stage| stage.arrived() == 0) {
+            let [from, to] = [from, to].map(|end| ends[end].to_owned());
+            return Err(ProveError::Silent { from, to });
+        }
+        ways.push(stages);
+    }
+    match steps.sum_ns() {
+        0 => {}
+        by_ns => return Err(ProveError::ClockSet(by_ns)),
+    }
+    let mut proven = Vec::new();
+    for end in [0, 1] {
+        let clock = clocks[end].judged(&claims[end]);
+        let of = Of { end: &claims[end], peer: ends[1 - end], set: &held.set[end], clock: &clock };
+        proven.extend(of.stamps(&ways[1 - end], &ways[end]));
+        proven.push(clock);
+    }
+    for end in [0, 1] {
+        let [one, other] = &mut sides;
+        let (mine, peer) = if end == 0 { (one, other) } else { (other, one) };
+        let mut frame = Frame::new(peer.mac, mine.mac, false, run);
+        proven.extend(af_xdp::tried(&claims[end], peer, &mut frame));
+    }
+    proven.sort_by_key(|proven| proven.interface != ends[0]);
+    Ok(proven)
+}
+
+fn broken(port: &str) -> impl Fn(io::Error) -> PortError {
+    move |source| PortError::Broken { port: port.to_owned(), what: "sending", source }
+}
+
+fn wait_for_link(name: &str) -> Result<(), ProveError> {
+    let ends_ns = system::monotonic_ns() + LINK_NS;
+    while !interface::state(name).is_ok_and(|state| state.link) {
+        if system::monotonic_ns() > ends_ns {
+            return Err(ProveError::NoLink(name.to_owned()));
+        }
+        std::thread::sleep(LOOK);
+    }
+    Ok(())
+}
+
+/// An interface that was measured.
+struct Of<'a> {
+    end: &'a Claims,
+    peer: &'a str,
+    set: &'a Set,
+    clock: &'a Proven,
+}
+
+impl Of<'_> {
+    /// Stamps of all places, by packets that came in and that went out.
+    fn stamps(&self, came: &[Stage], went: &[Stage]) -> [Proven; 4] {
+        let name = |what: &str| format!("{what} of {}", self.peer);
+        let senders: [(String, Column); 3] = [
+            (name("NIC"), |stage| &stage.sent_nic),
+            (name("kernel"), |stage| &stage.sent_kernel),
+            (name("process"), |stage| &stage.process),
+        ];
+        let receivers: [(String, Column); 2] = [
+            (name("NIC"), |stage| &stage.received_nic),
+            (name("kernel"), |stage| &stage.received_kernel),
+        ];
+        let sent = |stage: &Stage| stage.process.len();
+        let claims = self.end;
+        let received = |column: Column| stamps::measured(came, column, Stage::arrived, &senders);
+        let transmitted = |column: Column| stamps::measured(went, column, sent, &receivers);
+        [
+            self.by_kernel(
+                Claim::ReceiveKernel,
+                claims.receive_stamps.kernel,
+                received(|stage| &stage.received_kernel),
+            ),
+            self.by_nic(
+                Claim::ReceiveNic,
+                !claims.receive_stamps.nic.is_empty(),
+                received(|stage| &stage.received_nic),
+            ),
+            self.by_kernel(
+                Claim::TransmitKernel,
+                claims.transmit_stamps.kernel,
+                transmitted(|stage| &stage.sent_kernel),
+            ),
+            self.by_nic(
+                Claim::TransmitNic,
+                !claims.transmit_stamps.nic.is_empty(),
+                transmitted(|stage| &stage.sent_nic),
+            ),
+        ]
+    }
+
+    fn by_kernel(&self, claim: Claim, claimed: bool, told: Stamped) -> Proven {
+        let (verdict, why) = stamps::judged(claimed, &told);
+        self.proven(claim, claimed, (verdict, why), told)
+    }
+
+    fn by_nic(&self, claim: Claim, claimed: bool, told: Stamped) -> Proven {
+        let judged = match (stamps::judged(claimed, &told), &self.set.why) {
+            ((Verdict::Refuted, _), Some(why)) => (Verdict::Refuted, Some(why.clone())),
+            // Good stamps of a bad clock.
+            ((Verdict::Proven, _), _) if self.clock.verdict == Verdict::Refuted => {
+                (Verdict::Partial, Some("its clock is refuted".to_owned()))
+            }
+            (judged, _) => judged,
+        };
+        let mut proven = self.proven(claim, claimed, judged, told);
+        if claim == Claim::ReceiveNic && self.set.filter != NONE {
+            proven.filter = Some(filter_name(self.set.filter));
+        }
+        proven
+    }
+
+    fn proven(
+        &self,
+        claim: Claim,
+        claimed: bool,
+        (verdict, why): (Verdict, Option<String>),
+        told: Stamped,
+    ) -> Proven {
+        Proven {
+            interface: self.end.interface.clone(),
+            claim,
+            claimed,
+            verdict,
+            why,
+            filter: None,
+            measured: Some(Measured::Stamps(told)),
+        }
+    }
+}
+
+/// The clock of a NIC, which is read again and again.
+struct Watched {
+    phc: Option<Result<Phc, String>>,
+    readings: Vec<Offset>,
+}
+
+impl Watched {
+    fn begin(device: Option<&str>) -> Self {
+        let open =
+            |device: &str| Phc::open(device).map_err(|error| format!("/dev/{device}: {error}"));
+        let mut watched = Self { phc: device.map(open), readings: Vec::new() };
+        watched.look();
+        watched
+    }
+
+    fn look(&mut self) {
+        if let Some(Ok(phc)) = &self.phc {
+            match phc.offset() {
+                Ok(reading) => self.readings.push(reading),
+                Err(error) => self.phc = Some(Err(error)),
+            }
+        }
+    }
+
+    fn judged(&self, claims: &Claims) -> Proven {
+        let measured = clock::measured(&self.readings);
+        let (verdict, why) = match (&self.phc, &measured) {
+            (None, _) => (Verdict::Absent, None),
+            (Some(Err(why)), _) => (Verdict::Untested, Some(why.clone())),
+            (Some(Ok(_)), None) => (Verdict::Refuted, Some("it stands still".to_owned())),
+            (Some(Ok(_)), Some(measured)) => clock::judged(measured),
+        };
+        Proven {
+            interface: claims.interface.clone(),
+            claim: Claim::Phc,
+            claimed: claims.phc.is_some(),
+            verdict,
+            why,
+            filter: None,
+            measured: measured.map(Measured::Clock),
+        }
+    }
+}
+
+/// Packets that are sent each way.
+#[must_use]
+pub fn packets() -> usize {
+    PACKETS * RATES_PPS.len()
+}

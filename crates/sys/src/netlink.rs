@@ -1,0 +1,225 @@
+//! Questions to the kernel by netlink(7): what drivers say of XDP and AF_XDP, and queueing disciplines.
+//!
+//! Numbers are those of `<linux/netlink.h>`, `<linux/genetlink.h>`, `<linux/netdev.h>` and `<linux/pkt_sched.h>`.
+
+use super::socket;
+use rustix::net::{RecvFlags, SendFlags, recv, send};
+use std::io;
+
+/// `struct nlmsghdr`: length, type, flags, sequence, port.
+const HEADER: usize = 16;
+/// `struct genlmsghdr`: command, version, reserved.
+const GENERIC_HEADER: usize = 4;
+/// `struct tcmsg`.
+const QUEUEING_HEADER: usize = 20;
+/// The most that the kernel puts into one answer.
+const ANSWER: usize = 32 << 10;
+
+/// `NETDEV_CMD_DEV_GET`, and the attributes of its answer.
+const DEVICE_GET: u8 = 1;
+const IFINDEX: u16 = 1;
+const XDP_FEATURES: u16 = 3;
+const RECEIVE_METADATA: u16 = 5;
+const SOCKET_FEATURES: u16 = 6;
+/// `TCA_ETF_PARMS`, and its flag for `offload`.
+const ETF_PARAMETERS: u16 = 1;
+const ETF_OFFLOAD: u32 = 1 << 1;
+
+/// Claims of a driver about XDP, by the netdev family: bits.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct XdpFeatures {
+    /// `enum netdev_xdp_act`.
+    pub actions: u64,
+    /// `enum netdev_xdp_rx_metadata`: hints that an XDP program can ask for; 0 before Linux 6.8.
+    pub hints: u64,
+    /// `enum netdev_xsk_flags`: what AF_XDP can ask for when it sends; 0 before Linux 6.8.
+    pub socket: u64,
+}
+
+/// The queueing discipline `etf` of an interface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Etf {
+    /// The NIC holds the packets until their time, not the kernel.
+    pub offload: bool,
+}
+
+/// Asks what a driver says of XDP.
+///
+/// # Errors
+/// `ENOENT` from a kernel before 6.3, which has no such family.
+pub fn xdp_features(index: u32) -> io::Result<XdpFeatures> {
+    let name = attribute(libc::CTRL_ATTR_FAMILY_NAME as u16, b"netdev\0");
+    let asked = generic(libc::CTRL_CMD_GETFAMILY as u8, &name);
+    let told = ask(libc::NETLINK_GENERIC, libc::GENL_ID_CTRL as u16, false, &asked)?;
+    let family = told.iter().find_map(|told| {
+        let (_, id) = attributes(told.get(GENERIC_HEADER..)?)
+            .find(|(kind, _)| *kind == libc::CTRL_ATTR_FAMILY_ID as u16)?;
+        Some(u16::from_ne_bytes(*id.first_chunk()?))
+    });
+    let family = family.ok_or(io::ErrorKind::InvalidData)?;
+    let asked = generic(DEVICE_GET, &attribute(IFINDEX, &index.to_ne_bytes()));
+    let told = ask(libc::NETLINK_GENERIC, family, false, &asked)?;
+    let told = told.first().and_then(|told| told.get(GENERIC_HEADER..));
+    Ok(features(told.unwrap_or_default()))
+}
+
+fn features(told: &[u8]) -> XdpFeatures {
+    let mut features = XdpFeatures::default();
+    for (kind, value) in attributes(told) {
+        let bits = value.first_chunk().map_or(0, |value| u64::from_ne_bytes(*value));
+        match kind {
+            XDP_FEATURES => features.actions = bits,
+            RECEIVE_METADATA => features.hints = bits,
+            SOCKET_FEATURES => features.socket = bits,
+            _ => {}
+        }
+    }
+    features
+}
+
+/// Whether an interface, or one of its queues, has the queueing discipline `etf`.
+///
+/// # Errors
+/// The kernel's answer.
+pub fn etf(index: u32) -> io::Result<Option<Etf>> {
+    let told = ask(libc::NETLINK_ROUTE, libc::RTM_GETQDISC, true, &[0; QUEUEING_HEADER])?;
+    Ok(told.iter().find_map(|told| etf_of(told, index)))
+}
+
+fn etf_of(told: &[u8], index: u32) -> Option<Etf> {
+    let (header, attached) = told.split_at_checked(QUEUEING_HEADER)?;
+    if header[4..8] != index.to_ne_bytes() {
+        return None;
+    }
+    let find = |bytes, wanted| attributes(bytes).find(|(kind, _)| *kind == wanted);
+    let (_, name) = find(attached, libc::TCA_KIND)?;
+    if name != b"etf\0" {
+        return None;
+    }
+    // Of three words the last one: delta, clock, flags.
+    let flags = find(attached, libc::TCA_OPTIONS)
+        .and_then(|(_, options)| find(options, ETF_PARAMETERS))
+        .and_then(|(_, parameters)| parameters.get(8..)?.first_chunk())
+        .map_or(0, |flags| u32::from_ne_bytes(*flags));
+    Some(Etf { offload: flags & ETF_OFFLOAD != 0 })
+}
+
+/// Asks one question. Returns the answers without their headers; `all`: of a dump.
+fn ask(protocol: libc::c_int, kind: u16, all: bool, body: &[u8]) -> io::Result<Vec<Vec<u8>>> {
+    let flags = libc::NLM_F_REQUEST | if all { libc::NLM_F_DUMP } else { libc::NLM_F_ACK };
+    let mut request = ((HEADER + body.len()) as u32).to_ne_bytes().to_vec();
+    request.extend(kind.to_ne_bytes());
+    request.extend((flags as u16).to_ne_bytes());
+    request.extend([0; 8]);
+    request.extend(body);
+    // Without an address it goes to the kernel, which answers before the call returns.
+    let socket = socket::open(libc::AF_NETLINK, libc::SOCK_RAW, protocol)?;
+    send(&socket, &request, SendFlags::empty())?;
+    let (mut buffer, mut answers) = (vec![0; ANSWER], Vec::new());
+    loop {
+        let (_, length) = recv(&socket, &mut buffer[..], RecvFlags::empty())?;
+        for (kind, answer) in messages(&buffer[..length]) {
+            match libc::c_int::from(kind) {
+                libc::NLMSG_DONE => return Ok(answers),
+                // An error of 0 says that there are no more answers.
+                libc::NLMSG_ERROR => {
+                    let code = answer.first_chunk().map_or(0, |code| i32::from_ne_bytes(*code));
+                    return if code == 0 {
+                        Ok(answers)
+                    } else {
+                        Err(io::Error::from_raw_os_error(-code))
+                    };
+                }
+                _ => answers.push(answer.to_vec()),
+            }
+        }
+    }
+}
+
+fn generic(command: u8, attributes: &[u8]) -> Vec<u8> {
+    [&[command, 1, 0, 0], attributes].concat()
+}
+
+fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
+    let mut bytes = ((4 + value.len()) as u16).to_ne_bytes().to_vec();
+    bytes.extend(kind.to_ne_bytes());
+    bytes.extend(value);
+    bytes.resize(bytes.len().next_multiple_of(4), 0);
+    bytes
+}
+
+/// Messages with their types, without headers. An incomplete end is skipped.
+fn messages(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+    std::iter::from_fn(move || {
+        let length = u32::from_ne_bytes(*bytes.first_chunk()?) as usize;
+        let kind = u16::from_ne_bytes(*bytes.get(4..)?.first_chunk()?);
+        let message = bytes.get(HEADER..length)?;
+        bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
+        Some((kind, message))
+    })
+}
+
+/// Attributes with their types. An incomplete end is skipped.
+fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+    // Two bits say how the value is to be read.
+    const TYPE: u16 = 0x3fff;
+    std::iter::from_fn(move || {
+        let length = usize::from(u16::from_ne_bytes(*bytes.first_chunk()?));
+        let kind = u16::from_ne_bytes(*bytes.get(2..)?.first_chunk()?) & TYPE;
+        let value = bytes.get(4..length)?;
+        bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
+        Some((kind, value))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn features_are_bits_by_attribute() {
+        let told = [
+            attribute(IFINDEX, &3_u32.to_ne_bytes()),
+            attribute(XDP_FEATURES, &0b1011_u64.to_ne_bytes()),
+            attribute(RECEIVE_METADATA, &1_u64.to_ne_bytes()),
+            attribute(99, b"other"),
+        ]
+        .concat();
+        assert_eq!(features(&told), XdpFeatures { actions: 0b1011, hints: 1, socket: 0 });
+        // Cut anywhere, what is left is read.
+        for end in 0..told.len() {
+            features(&told[..end]);
+        }
+    }
+
+    #[test]
+    fn etf_is_found_by_interface_and_name() {
+        let qdisc = |index: u32, name: &[u8], flags: u32| {
+            let parameters = [300_u32.to_ne_bytes(), 11_u32.to_ne_bytes(), flags.to_ne_bytes()];
+            let options = attribute(ETF_PARAMETERS, &parameters.concat());
+            let mut told = vec![0; QUEUEING_HEADER];
+            told[4..8].copy_from_slice(&index.to_ne_bytes());
+            told.extend(attribute(libc::TCA_KIND, name));
+            told.extend(attribute(libc::TCA_OPTIONS, &options));
+            told
+        };
+        assert_eq!(etf_of(&qdisc(3, b"etf\0", 0b11), 3), Some(Etf { offload: true }));
+        assert_eq!(etf_of(&qdisc(3, b"etf\0", 0b01), 3), Some(Etf { offload: false }));
+        assert_eq!(etf_of(&qdisc(3, b"etf\0", 0b11), 4), None);
+        assert_eq!(etf_of(&qdisc(3, b"pfifo\0", 0b11), 3), None);
+        assert_eq!(etf_of(&[0; 7], 0), None);
+    }
+
+    #[test]
+    fn the_kernel_answers() {
+        let lo = crate::interface::index("lo").unwrap();
+        assert_eq!(etf(lo).unwrap(), None);
+        match xdp_features(lo) {
+            // Loopback's driver runs no XDP programs.
+            Ok(told) => assert_eq!(told, XdpFeatures::default()),
+            Err(error) => assert_eq!(error.raw_os_error(), Some(libc::ENOENT)),
+        }
+        let none = xdp_features(u32::MAX >> 1).unwrap_err();
+        assert!(matches!(none.raw_os_error(), Some(libc::ENODEV | libc::ENOENT)), "{none}");
+    }
+}

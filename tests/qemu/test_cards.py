@@ -1,0 +1,165 @@
+"""Claims of emulated cards, and what a cable between two of them shows of it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from fetched import ROOTS
+from shell_guest import CONSOLE, Guest, booted, imaged, shell
+from test_vfio import RECIPE
+from tools import QEMU
+
+from tailtrim.laboratory.nodes.vm import image
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PROJECT = Path(__file__).resolve().parents[2]
+#: The emulated counter is good enough, and a kernel that doubts it is slow.
+LINE = f"{CONSOLE} net.ifnames=0 tsc=reliable clocksource=tsc"
+#: Since QEMU 8.0 there is an igb; Debian 13 has 10.0.
+NEWER = "trixie-qemu"
+AGENT = "/tailtrim-agent"
+
+
+def cable(card: str, hub: int) -> list[str]:
+    """Return QEMU's options for two cards with a cable between them."""
+    words = []
+    for end in (1, 2):
+        words += ["-netdev", f"hubport,id=h{hub}{end},hubid={hub}"]
+        words += ["-device", f"{card},netdev=h{hub}{end},mac=02:00:00:00:0{hub}:0{end}"]
+    return words
+
+
+@contextmanager
+def guest(
+    folder: Path,
+    recipe: image.Recipe,
+    drivers: list[str],
+    *hardware: str,
+    program: tuple[str, ...] = (QEMU.program,),
+) -> Iterator[Guest]:
+    """Boot one with these cards."""
+    files = shell()
+    if (built := folder / "phc").is_file():
+        files["bin/phc"] = built
+    options = imaged(folder, recipe, files, LINE)
+    words = ["-machine", "q35", "-nic", "none", *hardware, *options]
+    with booted(folder, *words, program=program) as booted_guest:
+        for driver in drivers:
+            booted_guest.run("modprobe", driver)
+        yield booted_guest
+
+
+def proof(
+    guest: Guest, *ends: str, meanwhile: str = "true"
+) -> tuple[int, dict[tuple[str, str], dict[str, Any]]]:
+    """Return the exit code and what was measured, by interface and claim."""
+    script = f"{meanwhile} & {AGENT} ports --prove {' '.join(ends)} --json"
+    told = guest.call("sh", "-c", script)
+    assert told.stdout, told.stderr
+    claims = json.loads(told.stdout)["claims"]
+    return told.returncode, {(claim["interface"], claim["claim"]): claim for claim in claims}
+
+
+def listed(guest: Guest) -> dict[str, dict[str, Any]]:
+    ports = json.loads(guest.run(AGENT, "ports", "--json"))["ports"]
+    return {port["interface"]: port for port in ports}
+
+
+def kernel_stamps_all(claims: dict[tuple[str, str], dict[str, Any]], *ends: str) -> None:
+    for end in ends:
+        row = claims[end, "receive-kernel"]
+        assert (row["verdict"], row["backward"]) == ("proven", 0), row
+        # An emulated card may drop packets at 100 kpps, and none of those at 1 kpps.
+        assert row["by_rate"][0]["packets"] == 250, row
+
+
+def is_as_before(guest: Guest, before: dict[str, dict[str, Any]]) -> None:
+    """Check that filters are as they were, and that interfaces are down.
+
+    Regression: the agent ended before its helper had put the second interface back.
+    """
+    now = listed(guest)
+    for end, port in before.items():
+        assert now[end]["stamping"] == port["stamping"] != {"receive": "all", "transmit": True}
+    assert guest.run("sh", "-c", "ip -o link | grep -c '[<,]UP[,>]' || true").strip() == "0"
+
+
+def test_cards_that_claim_stamps_and_have_none_are_refuted(tmp_path: Path) -> None:
+    cards = [*cable("e1000e", 1), *cable("virtio-net-pci", 2)]
+    drivers = ["e1000e", "virtio_pci", "virtio_net"]
+    with guest(tmp_path, RECIPE, drivers, *cards) as booted_guest:
+        before = listed(booted_guest)
+        by_driver: dict[str, list[str]] = {}
+        for port in before.values():
+            by_driver.setdefault(port["driver"], []).append(port["interface"])
+        ends = by_driver["e1000e"]
+        for end in ends:
+            assert "all" in before[end]["receive_stamps"]["nic"]
+            assert before[end]["phc"] is not None
+        code, claims = proof(booted_guest, *ends)
+        assert code == 1
+        kernel_stamps_all(claims, *ends)
+        for end in ends:
+            row = claims[end, "receive-nic"]
+            # The driver says that it has set the filter for all packets.
+            assert (row["filter"], row["stamped"], row["verdict"]) == ("all", 0, "refuted"), row
+            assert claims[end, "transmit-nic"]["verdict"] == "refuted"
+            assert claims[end, "phc"]["verdict"] == "refuted", claims[end, "phc"]
+
+        code, claims = proof(booted_guest, *by_driver["virtio_net"])
+        assert code == 0
+        kernel_stamps_all(claims, *by_driver["virtio_net"])
+        for end in by_driver["virtio_net"]:
+            for claim in ("receive-nic", "transmit-nic", "phc"):
+                assert claims[end, claim]["verdict"] == "absent"
+        is_as_before(booted_guest, before)
+
+
+def test_an_igb_stamps_what_its_one_register_can_and_its_clock_jumps(tmp_path: Path) -> None:
+    if not (ROOTS / NEWER).is_dir():
+        pytest.skip(f"no emulated igb here: no {ROOTS / NEWER} (packaging/roots.sh gets it)")
+    source = Path(__file__).with_name("phc.c")
+    compiler = ["cc", "-static", "-O2", "-o", str(tmp_path / "phc"), str(source)]
+    subprocess.run(["/usr/bin/env", *compiler], check=True)
+    program = (str(PROJECT / "packaging" / "in-root.sh"), NEWER, "qemu-system-x86_64")
+    cards = []
+    for port in (1, 2):
+        cards += ["-device", f"pcie-root-port,id=rp{port},chassis={port},slot={port}"]
+        cards += ["-netdev", f"hubport,id=h{port},hubid=0"]
+        cards += ["-device", f"igb,netdev=h{port},bus=rp{port},mac=02:00:00:00:03:0{port}"]
+    recipe = image.Recipe("trixie/amd64", drivers=("igb",))
+    with guest(tmp_path, recipe, ["igb"], *cards, program=program) as booted_guest:
+        before = listed(booted_guest)
+        ends = sorted(before)
+        code, claims = proof(booted_guest, *ends)
+        kernel_stamps_all(claims, *ends)
+        for end in ends:
+            # No 82576 stamps all packets; the emulated one stamps one and no other.
+            row = claims[end, "receive-nic"]
+            assert row["filter"].startswith("ptpv2"), row
+            assert (row["verdict"], row["stamped"]) in {("partial", 1), ("refuted", 0)}, row
+            row = claims[end, "transmit-nic"]
+            assert row["verdict"] in {"proven", "partial"}, row
+            assert row["by_rate"][0]["stamped"] > row["by_rate"][-1]["stamped"] > 0, row
+            row = claims[end, "phc"]
+            assert (row["verdict"], row["steps"]) == ("proven", []), row
+        is_as_before(booted_guest, before)
+
+        # Another program lowers the frequency of the first one: QEMU counts all the time since it
+        # began by the new one, and the driver takes a step back for one of nearly 2^41 ns ahead.
+        clock = before[ends[0]]["phc"]
+        carrier = f"/sys/class/net/{ends[0]}/carrier"
+        linked = f'until [ "$(cat {carrier} 2>/dev/null)" = 1 ]; do sleep 0.1; done'
+        slower = f"{linked}; sleep 1; /bin/phc /dev/{clock} -100000"
+        code, claims = proof(booted_guest, *ends, meanwhile=f"({slower})")
+        row = claims[ends[0], "phc"]
+        assert (code, row["verdict"]) == (1, "refuted"), row
+        assert any(abs(step["by_ns"]) > 2_000 * 10**9 for step in row["steps"]), str(row)
+        assert claims[ends[0], "transmit-nic"]["verdict"] != "proven"
