@@ -2,7 +2,7 @@
 
 #include "environment.h"
 #include "stop.h"
-#include <rte_dev.h>
+#include <rte_bus_vdev.h>
 #include <rte_errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -27,18 +27,27 @@ struct rte_mempool *make_buffers(void)
 	return buffers;
 }
 
+/* Many drivers return -1 for whatever is wrong, which is no EPERM. */
+static const char *reason(int error)
+{
+	return error == -1 ? "the driver refuses" : rte_strerror(-error);
+}
+
 /* Finds a device, or makes it if it is a virtual one. */
 static void find(struct port *port, const char *device)
 {
 	char name[RTE_ETH_NAME_MAX_LEN];
 	bool shortened = is_pci(device) && device[2] == ':';
+	size_t length = strcspn(device, ",");
 
-	snprintf(name, sizeof(name), "%s%.*s", shortened ? "0000:" : "", (int)strcspn(device, ","), device);
+	snprintf(name, sizeof(name), "%s%.*s", shortened ? "0000:" : "", (int)length, device);
 	if (!is_pci(device)) {
-		int error = rte_dev_probe(device);
+		/* Not by rte_dev_probe, which has room for 128 bytes only. */
+		int error = rte_vdev_init(name, device[length] ? device + length + 1 : NULL);
 
-		if (error < 0)
-			fail(IMPOSSIBLE, "%s: cannot be opened: %s", device, rte_strerror(-error));
+		if (error)
+			fail(IMPOSSIBLE, "%s: cannot be opened: %s", device,
+			     error == -1 ? "no driver of that name, or it refuses" : reason(error));
 	}
 	if (rte_eth_dev_get_port_by_name(name, &port->id))
 		fail(IMPOSSIBLE,
@@ -50,7 +59,7 @@ static void find(struct port *port, const char *device)
 static void check(int error, const struct port *port, const char *what)
 {
 	if (error)
-		fail(IMPOSSIBLE, "%s (%s): %s: %s", port->device, port->driver, what, rte_strerror(-error));
+		fail(IMPOSSIBLE, "%s (%s): %s: %s", port->device, port->driver, what, reason(error));
 }
 
 static void set_queues(struct port *port, struct rte_mempool *buffers)
