@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import signal
 import socket
@@ -148,15 +147,15 @@ def test_the_agent_s_schedules_leave_by_dpdk(lab: Lab) -> None:
     assert told["intended_ns"] == logged[-1][1] - logged[0][1]
 
 
-@pytest.mark.alone
-def test_gaps_on_a_cable(lab: Lab) -> None:
-    """Send by AF_PACKET through a veth pair: half of all gaps are 200 µs within 50 µs."""
+def test_departures_that_are_told_are_those_on_a_cable(lab: Lab) -> None:
+    """Send by AF_PACKET through a veth pair, whose other end stamps in the same system call."""
+    log = lab.folder / "log.bin"
     with Namespace("loadgen", lab.folder) as node:
         link(node, "a0", node, "a1", macs=("02:00:00:00:00:01", "02:00:00:00:00:02"), mtu=1500)
         for name in ("a0", "a1"):
             node.set(f"net/ipv6/conf/{name}/disable_ipv6", "1")
             node.run("ip", "link", "set", name, "up")
-        load = ("--rate", "5kpps", "--count", "1000")
+        load = ("--rate", "5kpps", "--count", "1000", "--log", str(log))
         command = agent(lab, "--interface", "dpdk:net_af_packet0,iface=a0", *load)
         # Stamps of the kernel, which do not wait for a process.
         with Agent(node, "capture", "--tap", "cable=a1", "--out", str(lab.folder)) as tap:
@@ -173,8 +172,12 @@ def test_gaps_on_a_cable(lab: Lab) -> None:
             told = tap.stop()["taps"]["cable"]
     assert (generated(sent.stdout)["sent"], told["packets"]) == (1_000, 1_000)
     stamps = [at_ns for at_ns, _ in read(lab.folder / "cable.pcap")]
-    errors = sorted(abs(later - one - 200_000) for one, later in itertools.pairwise(stamps))
-    assert errors[500] < 50_000
+    actual = [line[2] for line in struct.iter_unpack("<qqq", log.read_bytes())]
+    later = sorted(stamp - told for stamp, told in zip(stamps, actual, strict=True))
+    # The offset between clocks is read within some 50 ns.
+    assert later[0] > -1_000
+    # Half of them, however often others get the CPU in between.
+    assert later[500] < 50_000
 
 
 def test_the_agent_ends_it_and_says_what_it_says(lab: Lab) -> None:
