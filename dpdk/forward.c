@@ -100,7 +100,7 @@ static void sleep_until_frame(struct worker *worker)
 		int woken = rte_epoll_wait_interruptible(worker->interrupts, events, (int)worker->way_count, SLEEP_MS);
 
 		worker->wakeups += woken > 0;
-		if (woken <= 0)
+		if (woken == 0)
 			worker->overslept += pass_all(worker) > 0;
 	}
 	for (way = 0; way < worker->way_count; way++)

@@ -173,11 +173,24 @@ def test_departures_that_are_told_are_those_on_a_cable(lab: Lab) -> None:
     assert (generated(sent.stdout)["sent"], told["packets"]) == (1_000, 1_000)
     stamps = [at_ns for at_ns, _ in read(lab.folder / "cable.pcap")]
     actual = [line[2] for line in struct.iter_unpack("<qqq", log.read_bytes())]
-    later = sorted(stamp - told for stamp, told in zip(stamps, actual, strict=True))
-    # The offset between clocks is read within some 50 ns.
-    assert later[0] > -1_000
-    # Half of them, however often others get the CPU in between.
-    assert later[500] < 50_000
+    # The offset between clocks is read within some 50 ns; the way to the other end takes longer.
+    assert all(told - 1_000 < stamp for stamp, told in zip(stamps, actual, strict=True))
+
+
+def test_it_ends_with_an_agent_that_is_killed(lab: Lab) -> None:
+    words = ("--interface", "dpdk:net_null0", "--rate", "1pps")
+    with subprocess.Popen(
+        agent(lab, *words), stdout=subprocess.PIPE, env=lab.environment
+    ) as running:
+        assert running.stdout
+        running.stdout.readline()
+        children = Path(f"/proc/{running.pid}/task/{running.pid}/children").read_text()
+        running.kill()
+    (child,) = children.split()
+    until_s = time.monotonic() + 10
+    while Path(f"/proc/{child}").exists():
+        assert time.monotonic() < until_s
+        time.sleep(0.02)
 
 
 def test_the_agent_ends_it_and_says_what_it_says(lab: Lab) -> None:
