@@ -209,7 +209,7 @@ static struct way a_way(const struct port *from, const struct port *to)
 
 void run_forward(const struct options *options)
 {
-	struct rte_mempool *buffers = make_buffers();
+	struct rte_mempool *buffers = make_buffers(2u * options->queues);
 	struct demands demands = {.queues = options->queues};
 	struct port ports[2];
 
