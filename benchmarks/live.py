@@ -163,11 +163,15 @@ def sending(name: str, start: Start, turn: int, seconds: float, folder: Path) ->
     with ExitStack() as stack:
         testbed = stack.enter_context(LocalTestbed().forwarding(folder))
         failed = stack.enter_context(running(testbed.loadgen, start(testbed, None)))
+        # DPDK takes a second until it sends.
+        told, until = "", time.monotonic() + 10
+        while not told and received(testbed) == 0 and time.monotonic() < until:
+            told = failed()
         time.sleep(1)
         before, began = received(testbed), time.monotonic()
         time.sleep(seconds)
         arrived, took = received(testbed) - before, time.monotonic() - began
-        told = failed()
+        told = told or failed()
         yield Row("packets/s", name, turn, arrived / took, "" if told else "packets/s", told)
     what = f"gaps at {PACED_PPS:,} packets/s"
     with ExitStack() as stack:

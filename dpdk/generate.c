@@ -18,9 +18,9 @@
 
 enum {
 	MOST_BATCH = 64,
-	/* Frames of a queue that wait for their time, and departures that wait to be told: 0.3 and 4 ms at 15 Mpkt/s. */
+	/* Frames of a queue that wait for their time, and departures that wait to be told: 0.3 and 16 ms at 15 Mpkt/s. */
 	WAITING = 4096,
-	UNTOLD = 65536,
+	UNTOLD = 1 << 18,
 	LOOK_MS = 1,
 	/* The longest time until a driver has sent what it took. */
 	SENT_MS = 200,

@@ -1,7 +1,7 @@
 //! `tailtrim-agent generate --interface dpdk:DEVICE`.
 
 use crate::events;
-use crate::exit::{Exit, Failure, Outcome};
+use crate::exit::{Exit, Failure, OrFail, Outcome};
 use crate::forward::create;
 use crate::generate::{Generate, builder, check_length, schedule};
 use serde::Serialize;
@@ -10,6 +10,7 @@ use std::str::FromStr;
 use tailtrim_ports::dpdk::{Device, DpdkError, Sent};
 use tailtrim_ports::generate::Load;
 use tailtrim_ports::port::{PortName, PortNameError};
+use tailtrim_sys::placement::Placement;
 
 /// Where probes leave.
 #[derive(Debug, Clone)]
@@ -52,6 +53,7 @@ struct Report {
     seed: u64,
     #[serde(flatten)]
     sent: Sent,
+    host: Placement,
 }
 
 /// Has `tailtrim-dpdk` send the load.
@@ -65,6 +67,8 @@ pub(crate) fn run(request: &Generate, device: &str) -> Outcome {
     builder(request, [0; 6])?;
     let mut log = request.log.as_deref().map(create).transpose()?;
     let stopped = request.ending.watch()?;
+    // The program inherits it.
+    let host = Placement::take(None, false).or_fail(Exit::Usage)?;
     let device = Device::open(device, &request.cpu)?;
     check_length(request, device.longest)?;
     let load = Load {
@@ -82,6 +86,7 @@ pub(crate) fn run(request: &Generate, device: &str) -> Outcome {
         flows: request.flows,
         seed: request.seed,
         sent,
+        host,
     };
     events::result("tailtrim.generator-dpdk/1", &report)
 }
