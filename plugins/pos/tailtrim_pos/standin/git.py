@@ -23,7 +23,7 @@ _OF_CLONE = (
     *("-u", "--upload-pack", "--shallow-since", "--shallow-exclude", "--server-option"),
     "--bundle-uri",
 )
-#: What a copy without history has nothing to do for.
+#: Verbs for which a copy without history has nothing to do.
 _IDLE = ("checkout", "switch", "submodule", "fetch", "pull", "reset")
 
 

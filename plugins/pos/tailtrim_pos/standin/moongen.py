@@ -9,6 +9,8 @@ from __future__ import annotations
 import argparse
 import json
 import signal
+import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -24,11 +26,15 @@ if TYPE_CHECKING:
 
 #: The folder of a node with its tools; its ``ports.json`` has the devices by number.
 SHARED = Path("/run/tailtrim")
+#: The interfaces of a node, with their counters.
+INTERFACES = Path("/sys/class/net")
 NOTE = (
     "[INFO]  This is tailtrim's stand-in, not MoonGen: the kernel sends and receives, software"
     " keeps the rate (no hardware rate control, no DPDK)."
 )
 _FCS, _LEAST, _MOST = 4, 64, 9018
+#: Of Linux: hold an interface in promiscuous mode as long as a socket is open (packet(7)).
+_SOL_PACKET, _ADD_MEMBERSHIP, _PROMISCUOUS = 263, 1, 1
 #: Of a frame on the wire: preamble, start of frame and the gap behind it.
 _FRAMING = 20
 #: Packets of soft-gen's warm-up.
@@ -77,9 +83,8 @@ def _print(line: str) -> None:
 
 def _generate(interface: str, pps: float, size: int, **more: object) -> tuple[str, ...]:
     """Return the call that sends; MoonGen's sizes are without FCS."""
-    frame = min(max(_LEAST, size + _FCS), _MOST)
     words = ["generate", "--interface", interface, "--rate", str(max(1, round(pps)))]
-    words += ["--frame-bytes", str(frame)]
+    words += ["--frame-bytes", str(max(_LEAST, size + _FCS))]
     for name, value in more.items():
         if value not in (None, ""):
             words += [f"--{name.replace('_', '-')}", str(value)]
@@ -232,7 +237,7 @@ class Counter:
     def __init__(self, device: int, interface: str, way: str) -> None:
         """Begin to count."""
         self._name, self._way = f"[Device: id={device}] {way.upper()}:", way
-        self._folder = Path("/sys/class/net") / interface / "statistics"
+        self._folder = INTERFACES / interface / "statistics"
         self._began = self._before = self._read()
         self._at_s = time.monotonic()
         self._rates: list[tuple[float, float, float]] = []
@@ -256,7 +261,7 @@ class Counter:
 
     def final(self) -> str:
         """Return the last line: means without the first and the last second, and totals."""
-        # Two seconds are their own middle.
+        # Of two seconds, both count.
         rates = self._rates[1:-1] or self._rates or [(0.0, 0.0, 0.0)]
         mpps, mbit, framed = (fmean(column) for column in zip(*rates, strict=True))
         spread = [stdev(column) if len(rates) > 1 else 0.0 for column in zip(*rates, strict=True)]
@@ -301,23 +306,25 @@ class Calls(threading.Thread):
         """End them, and wait for their end."""
         self._stopped.set()
         with self._lock:
-            if self._process is not None:
-                self._process.terminate()
+            if self._process is not None and self._process.stdin is not None:
+                self._process.stdin.close()
         if self.is_alive():
             self.join()
 
 
 def run(work: Work, ports: Sequence[str]) -> int:
     """Do the work, and print what MoonGen would; return the exit code."""
-    _print(NOTE)
-    for device in sorted({*work.sent, *work.received}):
-        _up(device, _port(ports, device))
-    counters = [Counter(device, _port(ports, device), "tx") for device in work.sent]
-    counters += [Counter(device, _port(ports, device), "rx") for device in work.received]
     calls = Calls(work)
+    counters: list[Counter] = []
+    held: list[socket.socket] = []
     for number in _ENDING:
         signal.signal(number, signal.default_int_handler)
     try:
+        _print(NOTE)
+        devices = sorted({*work.sent, *work.received})
+        held += [_up(device, _port(ports, device)) for device in devices]
+        counters += [Counter(device, _port(ports, device), "tx") for device in work.sent]
+        counters += [Counter(device, _port(ports, device), "rx") for device in work.received]
         calls.start()
         _count(counters, calls)
     except KeyboardInterrupt:
@@ -327,6 +334,8 @@ def run(work: Work, ports: Sequence[str]) -> int:
     calls.stop()
     for line in (*(counter.final() for counter in counters), *work.told):
         _print(line)
+    for link in held:
+        link.close()
     return 0 if calls.interrupted else calls.code
 
 
@@ -341,15 +350,20 @@ def _count(counters: Sequence[Counter], calls: Calls) -> None:
         left -= not calls.is_alive()
 
 
-def _up(device: int, interface: str) -> None:
-    """Bring an interface up as MoonGen does, with all packets, and wait for its link."""
-    subprocess.run(["ip", "link", "set", "dev", interface, "promisc", "on", "up"], check=True)
-    folder = Path("/sys/class/net") / interface
+def _up(device: int, interface: str) -> socket.socket:
+    """Bring an interface up, and wait for its link; it takes all frames while the socket lives."""
+    subprocess.run(["ip", "link", "set", "dev", interface, "up"], check=True)
+    held = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+    member = struct.pack("iHH8s", socket.if_nametoindex(interface), _PROMISCUOUS, 0, b"")
+    held.setsockopt(_SOL_PACKET, _ADD_MEMBERSHIP, member)
+    folder = INTERFACES / interface
     until_s = time.monotonic() + _LINK_S
     while (folder / "carrier").read_text("ascii") != "1\n" and time.monotonic() < until_s:
         time.sleep(0.1)
     mac = (folder / "address").read_text("ascii").strip()
-    _print(f"[INFO]  Device {device} ({interface}, {mac}) is up")
+    link = "is up" if (folder / "carrier").read_text("ascii") == "1\n" else "has no link"
+    _print(f"[INFO]  Device {device} ({interface}, {mac}) {link}")
+    return held
 
 
 def main() -> int:
