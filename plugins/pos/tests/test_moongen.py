@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -172,6 +172,42 @@ def test_lines_have_the_form_of_published_ones(
     log.write_text("\n".join([*lines, last]))
     rates = rates_of([log])
     assert (rates.sent_pps, rates.received_pps) == (400_000, 400_000)
+
+
+class Sending:
+    """Calls that last for so many looks."""
+
+    code = 0
+
+    def __init__(self, looks: int) -> None:
+        self._looks = looks
+
+    def is_alive(self) -> bool:
+        self._looks -= 1
+        return self._looks >= 0
+
+
+def test_a_late_second_does_not_make_the_next_one_short(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now_s, late_s = 0.0, [0.0, 3.7, *[0.0] * 9]
+    folder = tmp_path / "ens4" / "statistics"
+    folder.mkdir(parents=True)
+
+    def sleep(seconds: float) -> None:
+        nonlocal now_s
+        now_s += seconds + late_s.pop(0)
+        for what in ("packets", "bytes"):
+            (folder / f"tx_{what}").write_text(str(round(now_s * 10_000)))
+
+    monkeypatch.setattr(moongen, "INTERFACES", tmp_path)
+    monkeypatch.setattr("time.monotonic", lambda: now_s)
+    monkeypatch.setattr("time.sleep", sleep)
+    sleep(0)
+    calls: Any = Sending(5)
+    moongen.count([moongen.Counter(0, "ens4", "tx")], calls)
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[3] for line in lines] == ["0.0100"] * 7
 
 
 @pytest.fixture

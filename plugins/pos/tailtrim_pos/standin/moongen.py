@@ -326,7 +326,7 @@ def run(work: Work, ports: Sequence[str]) -> int:
         counters += [Counter(device, _port(ports, device), "tx") for device in work.sent]
         counters += [Counter(device, _port(ports, device), "rx") for device in work.received]
         calls.start()
-        _count(counters, calls)
+        count(counters, calls)
     except KeyboardInterrupt:
         calls.interrupted = True
     for number in _ENDING:
@@ -339,12 +339,15 @@ def run(work: Work, ports: Sequence[str]) -> int:
     return 0 if calls.interrupted else calls.code
 
 
-def _count(counters: Sequence[Counter], calls: Calls) -> None:
-    """Print the lines of each second, until some seconds behind the last packet."""
-    at_s, left = time.monotonic(), _AFTERWARDS
+def count(counters: Sequence[Counter], calls: Calls) -> None:
+    """Print the lines of each second, until some seconds behind the last packet.
+
+    As with MoonGen, a second begins when the one before was printed: one that was printed late does
+    not make the next one short.
+    """
+    left = _AFTERWARDS
     while left > 0 and not calls.code:
-        at_s += 1
-        time.sleep(max(0.0, at_s - time.monotonic()))
+        time.sleep(1)
         for counter in counters:
             _print(counter.update())
         left -= not calls.is_alive()
