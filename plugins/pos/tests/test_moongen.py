@@ -96,9 +96,9 @@ def calls(command: str) -> list[str]:
             "generate --interface ens4 --rate 100000 --frame-bytes 64 --dst-mac 11:12:13:14:15:16",
         ),
         (
-            "sniffer.lua --capture --output /root/x/latencies --time 30 0 1",
+            "sniffer.lua --capture --output x/latencies --time 30 0 1",
             (
-                "capture --out /root/x --snap 9018"
+                "capture --out x --snap 9018"
                 " --tap latencies-pre=ens4 --tap latencies-post=ens5 --duration 30s"
             ),
         ),
@@ -108,11 +108,13 @@ def calls(command: str) -> list[str]:
         ),
     ],
 )
-def test_a_command_of_moongen_becomes_one_of_the_agent(command: str, expected: str) -> None:
+def test_a_command_of_moongen_becomes_one_of_the_agent(
+    tmp_path: Path, command: str, expected: str
+) -> None:
     assert calls(command) == [expected]
     program = Path(sys.executable).with_name("tailtrim-agent")
     words = [str(program), *shlex.split(expected.replace("ens", "none"))]
-    tried = subprocess.run(words, capture_output=True, text=True, check=False)
+    tried = subprocess.run(words, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert re.search("No such device|no such interface", tried.stderr), tried.stderr
 
 
