@@ -142,32 +142,33 @@ def test_what_is_unknown_is_refused_in_one_line(command: str, told: str) -> None
     assert "\n" not in str(refused.value)
 
 
+def count(place: Path, packets: int) -> None:
+    """Write counters of an interface that sent and received so many packets, as the kernel does."""
+    way = f"{packets * 64} {packets} 0 0 0 0 0 0"
+    (place / "dev").write_text(f"Inter-|   Receive\n face |bytes    packets\n  ens4: {way} {way}\n")
+
+
 def test_lines_have_the_form_of_published_ones(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now_s = 0.0
-    monkeypatch.setattr(moongen, "INTERFACES", tmp_path)
+    monkeypatch.setattr(moongen, "COUNTERS", tmp_path / "dev")
     monkeypatch.setattr("time.monotonic", lambda: now_s)
-    folder = tmp_path / "ens4" / "statistics"
-    folder.mkdir(parents=True)
-
-    def count(packets: int) -> None:
-        for way in ("tx", "rx"):
-            (folder / f"{way}_packets").write_text(f"{packets}\n")
-            (folder / f"{way}_bytes").write_text(f"{packets * 64}\n")
-
-    count(7)
-    counters = [moongen.Counter(0, "ens4", "tx"), moongen.Counter(1, "ens4", "rx")]
+    total = 7
+    count(tmp_path, total)
+    began = moongen.Counters()
+    counters = [moongen.Counter(0, "ens4", "TX", began), moongen.Counter(1, "ens4", "RX", began)]
     lines = []
     for second, packets in enumerate([390_000, *[400_000] * 5, 10_000, 0]):
         now_s = second + 1.0
-        count(int((folder / "tx_packets").read_text()) + packets)
-        lines += [counter.update() for counter in counters]
+        total += packets
+        count(tmp_path, total)
+        lines += [counter.update(moongen.Counters()) for counter in counters]
     assert lines[2] == (
         "[Device: id=0] TX: 0.4000 Mpps, 217.60 Mbit/s (281.60 Mbit/s with framing)"
     )
     assert form(lines[0]) == form(OF_A_SECOND)
-    last = counters[0].final()
+    last = counters[0].final(moongen.Counters())
     assert form(last) == form(OF_ALL)
     assert last.endswith("total 2400000 packets with 163200000 bytes (incl. CRC)")
     log = tmp_path / "throughput.log"
@@ -193,21 +194,18 @@ def test_a_late_second_does_not_make_the_next_one_short(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     now_s, late_s = 0.0, [0.0, 3.7, *[0.0] * 9]
-    folder = tmp_path / "ens4" / "statistics"
-    folder.mkdir(parents=True)
 
     def sleep(seconds: float) -> None:
         nonlocal now_s
         now_s += seconds + late_s.pop(0)
-        for what in ("packets", "bytes"):
-            (folder / f"tx_{what}").write_text(str(round(now_s * 10_000)))
+        count(tmp_path, round(now_s * 10_000))
 
-    monkeypatch.setattr(moongen, "INTERFACES", tmp_path)
+    monkeypatch.setattr(moongen, "COUNTERS", tmp_path / "dev")
     monkeypatch.setattr("time.monotonic", lambda: now_s)
     monkeypatch.setattr("time.sleep", sleep)
     sleep(0)
     calls: Any = Sending(5)
-    moongen.count([moongen.Counter(0, "ens4", "tx")], calls)
+    moongen.count([moongen.Counter(0, "ens4", "TX", moongen.Counters())], calls)
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[3] for line in lines] == ["0.0100"] * 7
 

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 #: The folder of a node with its tools; its ``ports.json`` has the devices by number.
 SHARED = Path("/run/tailtrim")
-#: The interfaces of a node, with their counters.
-INTERFACES = Path("/sys/class/net")
+#: The interfaces of a node, and the counters of all at one moment.
+INTERFACES, COUNTERS = Path("/sys/class/net"), Path("/proc/net/dev")
 NOTE = (
     "[INFO]  This is tailtrim's stand-in, not MoonGen: the kernel sends and receives, software"
     " keeps the rate (no hardware rate control, no DPDK)."
@@ -231,41 +231,51 @@ def work_of(script: str, words: Sequence[str], ports: Sequence[str]) -> Work:
     return work
 
 
+class Counters:
+    """The counters of all interfaces at one moment, so that those of two fit together."""
+
+    def __init__(self) -> None:
+        """Read them."""
+        lines = COUNTERS.read_text("ascii").splitlines()[2:]
+        self.at_s = time.monotonic()
+        split = (line.partition(":") for line in lines)
+        self._numbers = {name.strip(): [*map(int, rest.split())] for name, _, rest in split}
+
+    def of(self, interface: str, way: str) -> tuple[int, int]:
+        """Return packets, and bytes with FCS."""
+        first = 0 if way == "RX" else 8
+        octets, packets = self._numbers[interface][first : first + 2]
+        return packets, octets + _FCS * packets
+
+
 class Counter:
     """Packets of an interface in one direction, with MoonGen's lines about them."""
 
-    def __init__(self, device: int, interface: str, way: str) -> None:
+    def __init__(self, device: int, interface: str, way: str, now: Counters) -> None:
         """Begin to count."""
-        self._name, self._way = f"[Device: id={device}] {way.upper()}:", way
-        self._folder = INTERFACES / interface / "statistics"
-        self._began = self._before = self._read()
-        self._at_s = time.monotonic()
+        self._name, self._of = f"[Device: id={device}] {way}:", (interface, way)
+        self._began = self._before = now.of(*self._of)
+        self._at_s = now.at_s
         self._rates: list[tuple[float, float, float]] = []
 
-    def _read(self) -> tuple[int, int]:
-        """Return packets, and bytes with FCS."""
-        values = (self._folder / f"{self._way}_{what}" for what in ("packets", "bytes"))
-        packets, octets = (int(value.read_text("ascii")) for value in values)
-        return packets, octets + _FCS * packets
-
-    def update(self) -> str:
+    def update(self, now: Counters) -> str:
         """Return the line about the time since the one before."""
-        now, at_s = self._read(), time.monotonic()
-        packets, octets = (new - old for new, old in zip(now, self._before, strict=True))
-        took_us = (at_s - self._at_s) * 1e6
-        self._before, self._at_s = now, at_s
+        counts = now.of(*self._of)
+        packets, octets = (new - old for new, old in zip(counts, self._before, strict=True))
+        took_us = (now.at_s - self._at_s) * 1e6
+        self._before, self._at_s = counts, now.at_s
         mpps, mbit = packets / took_us, 8 * octets / took_us
         self._rates.append((mpps, mbit, mbit + 8 * _FRAMING * mpps))
         framed = self._rates[-1][2]
         return f"{self._name} {mpps:.4f} Mpps, {mbit:.2f} Mbit/s ({framed:.2f} Mbit/s with framing)"
 
-    def final(self) -> str:
+    def final(self, now: Counters) -> str:
         """Return the last line: means without the first and the last second, and totals."""
         # Of two seconds, both count.
         rates = self._rates[1:-1] or self._rates or [(0.0, 0.0, 0.0)]
         mpps, mbit, framed = (fmean(column) for column in zip(*rates, strict=True))
         spread = [stdev(column) if len(rates) > 1 else 0.0 for column in zip(*rates, strict=True)]
-        total = [new - old for new, old in zip(self._read(), self._began, strict=True)]
+        total = [new - old for new, old in zip(now.of(*self._of), self._began, strict=True)]
         return (
             f"{self._name} {mpps:.4f} (StdDev {spread[0]:.4f}) Mpps,"
             f" {mbit:.2f} (StdDev {spread[1]:.0f}) Mbit/s ({framed:.2f} Mbit/s with framing),"
@@ -322,9 +332,10 @@ def run(work: Work, ports: Sequence[str]) -> int:
     try:
         _print(NOTE)
         devices = sorted({*work.sent, *work.received})
-        held += [_up(device, _port(ports, device)) for device in devices]
-        counters += [Counter(device, _port(ports, device), "tx") for device in work.sent]
-        counters += [Counter(device, _port(ports, device), "rx") for device in work.received]
+        held += [_up(device, ports[device]) for device in devices]
+        now = Counters()
+        counters += [Counter(device, ports[device], "TX", now) for device in work.sent]
+        counters += [Counter(device, ports[device], "RX", now) for device in work.received]
         calls.start()
         count(counters, calls)
     except KeyboardInterrupt:
@@ -332,7 +343,8 @@ def run(work: Work, ports: Sequence[str]) -> int:
     for number in _ENDING:
         signal.signal(number, signal.SIG_IGN)
     calls.stop()
-    for line in (*(counter.final() for counter in counters), *work.told):
+    now = Counters()
+    for line in (*(counter.final(now) for counter in counters), *work.told):
         _print(line)
     for link in held:
         link.close()
@@ -348,8 +360,9 @@ def count(counters: Sequence[Counter], calls: Calls) -> None:
     left = _AFTERWARDS
     while left > 0 and not calls.code:
         time.sleep(1)
+        now = Counters()
         for counter in counters:
-            _print(counter.update())
+            _print(counter.update(now))
         left -= not calls.is_alive()
 
 
