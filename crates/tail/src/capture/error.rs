@@ -72,8 +72,8 @@ pub enum CaptureError {
     },
     /// The packets are to be those of an interface or a direction, of which this capture does not tell.
     #[error(
-        "{path}: is {found}, which does not say of which interface or direction a packet is, expected pcapng, ERF or a \
-         capture of tcpdump -i any"
+        "{path}: is {found}, which does not say of which interface or direction a packet is, expected a second capture, or \
+         one that says it: pcapng, ERF, tcpdump -i any"
     )]
     NoPlaces {
         /// The capture, as the user named it.

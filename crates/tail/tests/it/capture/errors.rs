@@ -185,8 +185,8 @@ fn the_text_of_captures_that_are_read_in_another_way_or_not_at_all() {
         ),
         (
             CaptureError::NoPlaces { path: path(), found: "a pcap of one interface" },
-            "a.pcap: is a pcap of one interface, which does not say of which interface or direction a packet is, expected \
-             pcapng, ERF or a capture of tcpdump -i any",
+            "a.pcap: is a pcap of one interface, which does not say of which interface or direction a packet is, expected a \
+             second capture, or one that says it: pcapng, ERF, tcpdump -i any",
             None,
         ),
     ];
