@@ -122,7 +122,10 @@ def test_cards_that_claim_stamps_and_have_none_are_refuted(tmp_path: Path) -> No
         is_as_before(booted_guest, before)
 
 
-def test_an_igb_stamps_what_its_one_register_can_and_its_clock_jumps(tmp_path: Path) -> None:
+@pytest.mark.parametrize("release", ["trixie", "sid"])
+def test_an_igb_stamps_what_its_one_register_can_and_its_clock_jumps(
+    release: str, tmp_path: Path
+) -> None:
     if not (ROOTS / NEWER).is_dir():
         pytest.skip(f"no emulated igb here: no {ROOTS / NEWER} (packaging/roots.sh gets it)")
     source = Path(__file__).with_name("phc.c")
@@ -134,7 +137,7 @@ def test_an_igb_stamps_what_its_one_register_can_and_its_clock_jumps(tmp_path: P
         cards += ["-device", f"pcie-root-port,id=rp{port},chassis={port},slot={port}"]
         cards += ["-netdev", f"hubport,id=h{port},hubid=0"]
         cards += ["-device", f"igb,netdev=h{port},bus=rp{port},mac=02:00:00:00:03:0{port}"]
-    recipe = image.Recipe("trixie/amd64", drivers=("igb",))
+    recipe = image.Recipe(f"{release}/amd64", drivers=("igb",))
     with guest(tmp_path, recipe, ["igb"], *cards, program=program) as booted_guest:
         before = listed(booted_guest)
         ends = sorted(before)
@@ -150,6 +153,10 @@ def test_an_igb_stamps_what_its_one_register_can_and_its_clock_jumps(tmp_path: P
             assert row["by_rate"][0]["stamped"] > row["by_rate"][-1]["stamped"] > 0, row
             row = claims[end, "phc"]
             assert (row["verdict"], row["steps"]) == ("proven", []), row
+            # Since Linux 6.14, its driver has zero copy.
+            row = claims[end, "zero-copy"]
+            assert row["claimed"] == (release == "sid")
+            assert row["verdict"] == ("proven" if row["claimed"] else "absent"), row
         is_as_before(booted_guest, before)
 
         # Another program lowers the frequency of the first one: QEMU counts all the time since it

@@ -72,7 +72,12 @@ impl Drop for Before {
 
 fn taken(name: &str) -> Result<(Set, Before), Failure> {
     let failed = |what: &'static str| {
-        move |why: io::Error| Failure { what: format!("{name}: {what}"), why: why.to_string() }
+        move |why: io::Error| {
+            let refused = why.kind() == io::ErrorKind::PermissionDenied;
+            let right =
+                if refused { " (needs root, or CAP_NET_ADMIN and CAP_NET_RAW)" } else { "" };
+            Failure { what: format!("{name}: {what}"), why: format!("{why}{right}") }
+        }
     };
     let up = interface::state(name).map_err(failed("asking for its state"))?.up;
     let mut before = Before { name: name.to_owned(), up, stamps: None };
