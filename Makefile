@@ -16,7 +16,7 @@ VENV := .venv
 # What tests run: compiled for short compilation, with all checks. Nothing is measured with it.
 TEST := target/test
 # Folders whose comments begin with a noun or a verb; the others follow.
-WORDED := crates python plugins tests benchmarks fuzz packaging
+WORDED := crates dpdk python plugins tests benchmarks fuzz packaging
 SUITES := lab faults reflectors guests simulations engines packages long
 # A lock names all that is needed. Modules are compiled when they are used first.
 LOCKED := --quiet --disable-pip-version-check --no-compile --no-deps --require-hashes

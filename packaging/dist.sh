@@ -1,6 +1,6 @@
 #!/bin/sh
 # Puts the files for installation into dist/: the wheel with the agent inside, the static agent alone, its Debian
-# package.
+# package, and that of tailtrim-dpdk.
 #
 # The agent is linked against musl where rustup has or gets it, which knows names of hosts without libraries of the host; against
 # glibc where Rust comes without rustup.
@@ -43,16 +43,38 @@ cp packaging/tailtrim-reflect.service "$place/tailtrim/debian/tailtrim-agent.tai
 python packaging/copyright.py "$target" >"$place/tailtrim/debian/copyright"
 help2man --no-info --name "tail latency of packet processing, on each host" \
     --output "$place/tailtrim/debian/tailtrim-agent.1" "$agent"
-cat >"$place/tailtrim/debian/changelog" <<END
-tailtrim ($version) unstable; urgency=medium
+packed() { # SOURCE
+    cat >"$place/$1/debian/changelog" <<END
+$1 ($version) unstable; urgency=medium
 
   * See CHANGELOG.md.
 
  -- The tailtrim authors <>  $(git log -1 --format=%cD 2>/dev/null || date -R)
 END
-if ! (cd "$place/tailtrim" && dpkg-buildpackage --build=binary --no-sign --no-check-builddeps) >"$place/log" 2>&1; then
-    cat "$place/log" >&2
-    exit 1
+    if ! (cd "$place/$1" && dpkg-buildpackage --build=binary --no-sign --no-check-builddeps) >"$place/log" 2>&1; then
+        cat "$place/log" >&2
+        exit 1
+    fi
+}
+packed tailtrim
+
+# Linked to the libdpdk of this machine: a package for its release of Debian.
+if pkg-config --atleast-version=22.11 libdpdk 2>/dev/null; then
+    built=${CARGO_TARGET_DIR:-target}/dpdk
+    make --silent -C dpdk OUT="$(realpath -m "$built")"
+    mkdir -p "$place/tailtrim-dpdk"
+    cp -R packaging/debian-dpdk "$place/tailtrim-dpdk/debian"
+    cp "$built/tailtrim-dpdk" "$place/tailtrim-dpdk"
+    help2man --no-info --name "packets through DPDK, at their times" \
+        --output "$place/tailtrim-dpdk/debian/tailtrim-dpdk.1" "$built/tailtrim-dpdk"
+    {
+        echo "MIT or Apache-2.0 (/usr/share/common-licenses/Apache-2.0). DPDK, which it is linked to, is BSD-3-Clause."
+        echo
+        cat LICENSE-MIT
+    } >"$place/tailtrim-dpdk/debian/copyright"
+    packed tailtrim-dpdk
+else
+    missed "no Debian package tailtrim-dpdk: no libdpdk of 22.11 or later (Debian package libdpdk-dev)"
 fi
 cp "$place"/*.deb dist/
 ls dist

@@ -78,6 +78,14 @@ def test_results_are_named_in_a_line(testpmd: tuple[Path, Path], tmp_path: Path)
         assert len(repr(result)) < 200
 
 
+def test_results_are_taken_where_runs_are(testpmd: tuple[Path, Path], tmp_path: Path) -> None:
+    analysis = tailtrim.analyze(*testpmd, out=tmp_path / "run")
+    assert tailtrim.explain(analysis).directory.path == tmp_path / "run"
+    assert tailtrim.compare(analysis, tmp_path / "run")
+    with pytest.raises(ValueError, match="left no run directory"):
+        tailtrim.explain(tailtrim.analyze(*testpmd))
+
+
 def test_functions_are_functions() -> None:
     for function in (tailtrim.analyze, tailtrim.compare, tailtrim.explain):
         assert pydoc.render_doc(function).startswith("Python Library Documentation: function")

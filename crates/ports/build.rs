@@ -19,7 +19,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         if !compile(&clang, name, &object)? {
             println!(
                 "cargo::warning=clang is not installed: `reflect --mode xdp`, `reflect --mode af-xdp` and ports \
-                 xdp:IFACE are missing from this build (apt install clang)"
+                 xdp:INTERFACE are missing from this build (apt install clang)"
             );
             // Missing, so cargo asks again the next time.
             println!("cargo::rerun-if-changed={}", Path::new(&out).join("clang").display());

@@ -50,10 +50,11 @@ def test_the_trials_are_runs_of_one_experiment(
     )
 
 
+@pytest.mark.parametrize("deaf_s", [0.0, 0.08])
 def test_a_bound_of_a_device_that_loses_only_at_the_start_is_told(
-    searching: Callable[..., CapacitySearch],
+    searching: Callable[..., CapacitySearch], deaf_s: float
 ) -> None:
-    ndr, _, slo = searching(Simulated(cold_pps=400)).capacity.goals
+    ndr, _, slo = searching(Simulated(cold_pps=400, deaf_s=deaf_s), slo="p80 < 30ms").capacity.goals
     assert ndr.upper is not None
     assert slo.upper is not None
     assert ndr.upper.load < 600 < slo.upper.load

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 BASH = "/bin/bash"
 _BLOCK = re.compile(r"```console\n\$ (.*)\n((?:.*\n)*?)```\n")
-_NUMBER = re.compile(r"\d[\d,.]*(?:e[+-]?\d+)?")
+_NUMBER = re.compile(r"\d[\d,.]*(?:e[+-]?\d+)?\*?")
 _UNIT = re.compile(r"\bN (?:ns|µs|ms|s)\b")
 _ANY = "…"
 
@@ -87,8 +87,9 @@ def test_a_page_of_captures_prints_what_it_shows(page: str, place: Path) -> None
 
 
 def _shapes(text: str) -> list[str]:
-    """Return lines without their numbers, units and widths."""
-    numbers = (_NUMBER.sub("N", " ".join(line.split())) for line in text.splitlines())
+    """Return lines without their numbers, whether these are supported, units and widths."""
+    lines = (" ".join(line.replace(" (invalid)", "").split()) for line in text.splitlines())
+    numbers = (_NUMBER.sub("N", line) for line in lines)
     return [_UNIT.sub("N U", line) for line in numbers]
 
 
@@ -105,6 +106,21 @@ def _check_shapes(found: str, written: str) -> None:
 
 def test_the_tutorial_of_a_promise_prints_what_it_shows(place: Path) -> None:
     _check_shapes(*_typed("docs/tutorial-promise.md", place))
+
+
+@pytest.mark.lab
+@pytest.mark.alone
+def test_the_tutorial_of_a_testbed_and_the_demo_print_what_they_show(place: Path) -> None:
+    found, written = _typed("docs/tutorial-testbed.md", place)
+    _check_shapes(found, written)
+    (table,) = (
+        printed for command, printed in _BLOCK.findall(found) if command.endswith("--out demo")
+    )
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    shown = readme.partition("`make demo` runs")[2].partition("##")[0]
+    lines = [line for line in shown.splitlines() if line.startswith("    ")]
+    assert lines
+    assert set(_shapes("\n".join(lines))) <= set(_shapes(table))
 
 
 @pytest.mark.lab

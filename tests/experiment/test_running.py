@@ -260,7 +260,7 @@ def test_packets_behind_a_stall_of_the_generator_are_set_aside_and_told(
     assert next(
         row for row in text.splitlines() if row.startswith("bridge") and "30.0" in row
     ).split()[1:] == [units.NONE, "1.00", "30.0", "4.0", "p50", "5.00", "5.00", "1"]
-    assert "1 times in the middle" in " ".join(text.split())
+    assert "1 time in the middle" in " ".join(text.split())
     assert (result.path / "departures.csv").read_text("utf-8").count("stalled") == 1
 
 

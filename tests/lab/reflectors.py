@@ -78,12 +78,12 @@ class Responder:
 class Stamps:
     """A STAMP reflector by RFC 8762 section 4.3 alone, written without looking at ours.
 
-    Its clock is ahead by ``ahead_ns``, and it keeps every probe for ``keeps_ns``.
+    Its clock is ahead by ``ahead_ns``, it keeps every probe for ``keeps_ns``, and answers so often.
     """
 
     SINCE_1900_S = 2_208_988_800
 
-    def __init__(self, node: Namespace, *, ahead_ns: int, keeps_ns: int) -> None:
+    def __init__(self, node: Namespace, *, ahead_ns: int, keeps_ns: int, replies: int = 1) -> None:
         def open_socket() -> socket.socket:
             opened = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
             opened.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
@@ -92,7 +92,7 @@ class Stamps:
             return opened
 
         self.socket = node.inside(open_socket)
-        self.ahead_ns, self.keeps_ns = ahead_ns, keeps_ns
+        self.ahead_ns, self.keeps_ns, self.replies = ahead_ns, keeps_ns, replies
         self.probes: list[bytes] = []
         self.over = threading.Event()
         self.thread = threading.Thread(target=self.serve)
@@ -119,7 +119,8 @@ class Stamps:
             received = self.stamp()
             self.probes.append(probe)
             time.sleep(self.keeps_ns / 1e9)
-            self.socket.sendto(self.reply(probe, received, self.t1(probe)), client)
+            for _ in range(self.replies):
+                self.socket.sendto(self.reply(probe, received, self.t1(probe)), client)
 
     def reply(self, probe: bytes, received: bytes, t1: bytes) -> bytes:
         # Own number and stamps; then the sender's: number, stamp, error estimate; its TTL.

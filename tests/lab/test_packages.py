@@ -89,12 +89,24 @@ def clean(alone: Host, tmp_path: Path) -> Iterator[Path]:
     shutil.rmtree(root)
 
 
-def test_the_debian_package_keeps_debians_rules() -> None:
+@pytest.mark.parametrize("name", ["tailtrim-agent", "tailtrim-dpdk"])
+def test_the_debian_package_keeps_debians_rules(name: str) -> None:
     tools.need(tools.LINTIAN)
-    package = made("tailtrim-agent_*.deb")
+    package = made(f"{name}_*.deb")
     command = ["lintian", "--allow-root", "--fail-on", "error,warning", str(package)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_the_package_of_dpdk_needs_the_dpdk_that_it_is_linked_to(tmp_path: Path) -> None:
+    tools.need(tools.LIBDPDK)
+    package = made("tailtrim-dpdk_*.deb")
+    needed = must(["dpkg-deb", "--field", package, "Depends"])
+    assert re.search(r"\blibrte-ethdev\d+\b", needed)
+    must(["dpkg-deb", "--extract", package, tmp_path])
+    files = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
+    assert {"usr/bin/tailtrim-dpdk", "usr/share/man/man1/tailtrim-dpdk.1.gz"} <= files
+    assert must([tmp_path / "usr/bin/tailtrim-dpdk", "--version"]).startswith("tailtrim-dpdk ")
 
 
 def test_the_debian_package_has_the_licences_of_all_that_is_linked_in(tmp_path: Path) -> None:

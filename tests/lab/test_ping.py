@@ -82,6 +82,18 @@ def test_without_synchronised_clocks_there_are_no_one_way_delays(pair: Pair) -> 
         assert stream["one_way"]["clock_bound_ns"] > 244_000
 
 
+@pytest.mark.parametrize("protocol", ["stamp", "twamp-light"])
+@pytest.mark.parametrize("ahead_ns", [267_000_000, -267_000_000])
+def test_a_reflector_that_answers_twice_and_has_another_time(
+    pair: Pair, protocol: str, ahead_ns: int
+) -> None:
+    with Stamps(pair.far, ahead_ns=ahead_ns, keeps_ns=0, replies=2):
+        stream = pair.measure(FAR, "-p", protocol, "--rate", "100pps", "-c", "10")
+    assert (stream["probes"]["answered"], stream["replies"]["duplicate"]) == (10, 10)
+    # It says that its clock is right within 244 µs.
+    assert stream["one_way"] is None
+
+
 @pytest.mark.parametrize(
     ("level", "app_receive", "software"),
     [("application", 0, 0), ("arrival", 50, 0), ("software", 50, 50)],

@@ -50,6 +50,20 @@ def test_a_session_that_began_outside_of_the_pid_namespace() -> None:
             reflector.kill()
 
 
+def test_an_address_of_the_link_has_a_zone(cable: Cable) -> None:
+    link = {cable.near: ("fe80::a1", "near"), cable.far: ("fe80::a2", "far")}
+    for host, (address, name) in link.items():
+        host.must("ip", "address", "add", f"{address}/64", "dev", name, "nodad")
+    with cable.reflector(AGENT, "--stamp", "862", "--address", "fe80::a2%far"):
+        words = ("-p", "stamp", "--rate", "100pps", "-c", "5", "--json")
+        for target in ("fe80::a2%near", "[fe80::a2%near]:862"):
+            (stream,) = json.loads(cable.near.must(AGENT, "ping", target, *words))["streams"]
+            assert stream["probes"]["answered"] == 5
+    other = ("--address", "fe80::a2%far", "--address", FAR)
+    done = cable.far.run(AGENT, "reflect", "--stamp", "862", *other)
+    assert (done.returncode, "one interface for all" in done.stderr) == (2, True)
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_every_mode_answers_and_refuses_alike(cable: Cable, mode: str) -> None:
     services = ("--echo", "7", "--stamp", "862", "--twamp", "8620", "--limit", "0")

@@ -358,4 +358,4 @@ def test_without_a_word_of_others_only_this_host_is_answered(cable: Cable) -> No
     result = json.loads(told.splitlines()[-1])
     assert {entry["address"] for entry in result["listening"]} == {"127.0.0.1:7007", "[::1]:7007"}
     assert result["loopback_only"]
-    assert "--interface IFACE" in said
+    assert "--interface INTERFACE" in said

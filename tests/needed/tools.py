@@ -6,6 +6,7 @@ tailtrim's own tools included; packaging/prerequisites.sh installs them.
 
 from __future__ import annotations
 
+import platform
 import sys
 
 import pytest
@@ -30,6 +31,11 @@ QEMU, CPIO, MMDEBSTRAP = machine.QEMU, image.CPIO, root.MMDEBSTRAP
 BUSYBOX = Tool("busybox", "busybox-static")
 CHROMIUM = Tool("chromium", "chromium")
 TCPDUMP = Tool("tcpdump", "tcpdump")
+#: Compile tailtrim-dpdk.
+_DPDK = "libdpdk.pc"
+_MULTIARCH = f"/usr/lib/{platform.machine()}-linux-gnu/pkgconfig"
+LIBDPDK = Tool(_DPDK, "libdpdk-dev", places=(f"{_MULTIARCH}/{_DPDK}",))
+PKG_CONFIG = Tool("pkg-config", "pkgconf")
 #: Capabilities of files.
 SETCAP = Tool("setcap", "libcap2-bin")
 #: Reads runs as OpenMetrics.
@@ -65,7 +71,7 @@ ALL = (
     *(PING, SOCKPERF, SYSTEMD_ANALYZE, QEMU, BUSYBOX, CPIO),
     *(CHROMIUM, TCPDUMP, SETCAP, MMDEBSTRAP, PROMTOOL, DPKG, DEBHELPER, HELP2MAN, LINTIAN),
     *(BUILDAH, SSHD, KEYGEN, SUDO, *GRUB, GRUB_MKIMAGE, GRUB_BIOS, MKFS, KEXEC, OPENSSL),
-    *(POSTGRESQL, JAVA, PERF, S3FS),
+    *(POSTGRESQL, JAVA, PERF, S3FS, LIBDPDK, PKG_CONFIG),
 )
 
 

@@ -18,6 +18,7 @@ from tailtrim.analysis.roundtrip import Series, write_run
 from tailtrim.cli.application import app
 from tailtrim.errors import RunDirectoryError
 from tailtrim.publishing.report.terminal.prediction_text import lines
+from tailtrim.results import RunDirectory
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -121,6 +122,13 @@ def test_a_floor_gives_the_difference_of_medians(tmp_path: Path) -> None:
     assert tick.us_per_s.value == pytest.approx(7_500, rel=0.25)
 
 
+def test_a_spare_floor_is_not_used_where_packets_queue(traced: Path, tmp_path: Path) -> None:
+    slow = replace(WORLD, mean_ns=90_000.0, rate_pps=2_000)
+    left_run(tmp_path / "floor", slow, np.random.default_rng(19), traced=False)
+    spare = RunDirectory(tmp_path / "floor")
+    assert predicted(traced, spare=spare, rates_pps=[5_000]).basis == "queued"
+
+
 def test_a_promise_is_held_up_to_a_rate_and_a_burst(tmp_path: Path) -> None:
     world = World("constant", 40_000.0, 4_000.0, tick_hz=0, thread_hz=0, burst=4, rate_pps=5_000)
     left_run(tmp_path / "run", world, np.random.default_rng(17))
@@ -158,6 +166,11 @@ def test_a_run_without_trace_and_floor_says_what_is_needed(tmp_path: Path) -> No
     assert told.exit_code == 2
     assert "unknown: the run has no trace, and" in told.stderr
     assert "hint: --floor RUN names a run of a forwarder that does nothing" in told.stderr
+    left_run(
+        tmp_path / "floor", replace(calm, mean_ns=1.0), np.random.default_rng(18), traced=False
+    )
+    spare = RunDirectory(tmp_path / "floor")
+    assert predicted(tmp_path / "run", spare=spare, rates_pps=[5_000]).basis == "floor"
 
 
 def test_a_floor_that_is_slower_is_an_error(traced: Path, tmp_path: Path) -> None:

@@ -15,8 +15,10 @@ if TYPE_CHECKING:
 
 
 def test_the_slowest_valid_run_is_the_source_and_floors_are_left_out(tmp_path: Path) -> None:
-    source, others = chosen([experiment_of(tmp_path, swept(), invalid=[1])])
+    source, others, floor = chosen([experiment_of(tmp_path, swept(), invalid=[1])])
     assert (source.name, [run.name for run in others]) == ("run-003", ["run-005"])
+    assert floor is not None
+    assert floor.name == "run-002"
 
 
 def test_an_experiment_of_floors_has_no_run_to_predict_from(tmp_path: Path) -> None:

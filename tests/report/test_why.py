@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from tailtrim.publishing.report.figures.late_packets import (
     QUEUE,
     UNKNOWN,
     ExplainedRun,
+    alike,
     without_causes,
 )
 from tailtrim.publishing.report.inputs.run_tables import ReportedRun
@@ -44,9 +46,9 @@ def explained(directory: RunDirectory) -> ExplainedRun:
     shown = ReportedRun(0, "run", directory)
     found = host_explanation.read(directory)
     assert found is not None
-    return ExplainedRun(
-        shown, found, host_events.read(directory, cpu=found.cpu, serving=found.verdict.serving)
-    )
+    events = host_events.read(directory, cpu=found.cpu, serving=found.verdict.serving)
+    (only,) = alike([ExplainedRun(shown, found, events)])
+    return only
 
 
 def lanes(figure: Figure | None) -> dict[str, list[tuple[float, float]]]:
@@ -65,12 +67,9 @@ def text_of(page: Path) -> str:
 
 
 def rows_of(page: Path) -> list[list[str]]:
-    table = (
-        page.read_text("utf-8")
-        .partition('<table class="causes stack">')[2]
-        .partition("</table>")[0]
-    )
-    rows = re.findall(r"<tr[^>]*>(.*?)</tr>", table.partition("<tbody>")[2], re.DOTALL)
+    table = page.read_text("utf-8").partition('<table class="causes stack">')[2]
+    body = table.partition("</table>")[0].partition("<tbody>")[2]
+    rows = re.findall(r"<tr[^>]*>(.*?)</tr>", body, re.DOTALL)
     cells = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.DOTALL) for row in rows]
     return [[" ".join(re.sub(r"<[^>]*>", "", cell).split()) for cell in row] for row in cells]
 
@@ -294,6 +293,16 @@ def test_the_tail_without_a_cause_stands_at_the_quantiles(run: RunDirectory) -> 
     # A thousand samples know nothing of p99.99.
     assert lines[0].x.tolist() == pytest.approx([2, 100, 1_000])
     assert lines[0].y.tolist() == [5, 6, 121]
+
+
+def test_a_cause_has_one_colour_in_all_runs(run: RunDirectory) -> None:
+    one = explained(run)
+    first, second, *others = one.explanation.verdict.causes
+    turned = one.explanation.verdict.model_copy(update={"causes": (second, first, *others)})
+    other = replace(one, explanation=one.explanation.model_copy(update={"verdict": turned}))
+    a, b = alike([one, other])
+    assert a.looks[:2] == (b.looks[1], b.looks[0])
+    assert a.looks[0] != a.looks[1]
 
 
 def test_what_can_be_done_is_beside_the_causes(run: RunDirectory, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 //! `tailtrim-agent generate`.
 
+use crate::dpdk::{self, Interface};
 use crate::events;
 use crate::exit::{Exit, Failure, OrFail, Outcome};
 use crate::forward::create;
@@ -18,18 +19,19 @@ use tailtrim_ports::port::{Capabilities, Port, PortName, mac, open};
 use tailtrim_reading::source::{self, Reading};
 use tailtrim_sys::placement::{self, Placement};
 use tailtrim_tail::signature::{Rewrites, Signer};
-use tailtrim_wire::traffic::{Addressing, Builder, Ip, Pattern, Rate, Schedule, Sizes};
+use tailtrim_wire::traffic::{Addressing, Builder, FCS_LEN, Ip, Pattern, Rate, Schedule, Sizes};
 
 /// Send probes on a schedule: an open loop, in which a late probe is sent at once and its lateness is recorded.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     tailtrim-agent generate --interface eth1 --rate 100kpps --duration 5s\n  \
     tailtrim-agent generate --interface eth1 --rate 1Gbit/s --frame-bytes imix --flows 256 --count 1000000\n  \
-    tailtrim-agent generate --interface eth1 --schedule replay:recorded.pcap:2.0 --frame-bytes 128")]
+    tailtrim-agent generate --interface eth1 --schedule replay:recorded.pcap:2.0 --frame-bytes 128\n  \
+    tailtrim-agent generate --interface dpdk:0000:03:00.0 --rate 10Mpps --duration 5s --cpu 2,3")]
 pub(crate) struct Generate {
-    /// Interface to send from; xdp:INTERFACE[:QUEUE] for AF_XDP
+    /// Interface to send from; xdp:INTERFACE[:QUEUE] for AF_XDP, dpdk:DEVICE for DPDK (with tailtrim-dpdk)
     #[arg(long, value_name = "INTERFACE")]
-    pub(crate) interface: PortName,
+    pub(crate) interface: Interface,
     /// Packets per second such as 120kpps, or bits on the wire such as 1Gbit/s
     #[arg(long, value_name = "RATE")]
     pub(crate) rate: Option<Rate>,
@@ -105,10 +107,17 @@ struct GenerateReport<'a> {
 
 /// Runs the verb and prints its events.
 pub(crate) fn run(request: &Generate) -> Outcome {
+    if request.cpu.len() > 1 && request.log.is_some() {
+        return Err(Failure::usage("--log: only one sender can write it, not several CPUs"));
+    }
+    let interface = match &request.interface {
+        Interface::Dpdk(device) => return dpdk::run(request, device),
+        Interface::Port(interface) => interface,
+    };
     placement::gain_nothing();
-    let source_mac = request.src_mac.map_or_else(|| mac(&request.interface), Ok)?;
+    let source_mac = request.src_mac.map_or_else(|| mac(interface), Ok)?;
     let (schedule, builder) = (schedule(request)?, builder(request, source_mac)?);
-    let mut ports = senders_ports(request)?;
+    let mut ports = senders_ports(request, interface)?;
     let mut log = request.log.as_deref().map(create).transpose()?;
     let stopped = request.ending.watch()?;
     let load = Load {
@@ -161,27 +170,29 @@ fn cpus(request: &Generate) -> Vec<Option<usize>> {
 }
 
 /// A port for each sender.
-fn senders_ports(request: &Generate) -> Result<Vec<Box<dyn Port>>, Failure> {
-    let largest = request.frame_bytes.distinct().into_iter().max().unwrap_or(0);
+fn senders_ports(request: &Generate, interface: &PortName) -> Result<Vec<Box<dyn Port>>, Failure> {
     let mut ports: Vec<Box<dyn Port>> = Vec::new();
     for _ in cpus(request) {
-        let port = open(&request.interface, None)?;
-        let most = port.capabilities().most_bytes;
-        if largest > most {
-            let message = format!(
-                "{}: carries frames of up to {} bytes (with FCS), not {}: raise its MTU",
-                request.interface,
-                most + 4,
-                largest + 4
-            );
-            return Err(Failure::usage(message));
-        }
+        let port = open(interface, None)?;
+        check_length(request, port.capabilities().most_bytes).map_err(|error| {
+            Failure::usage(format!("{interface}: {}: raise its MTU", error.error))
+        })?;
         ports.push(port);
     }
-    if ports.len() > 1 && request.log.is_some() {
-        return Err(Failure::usage("--log: only one sender can write it, not several CPUs"));
-    }
     Ok(ports)
+}
+
+/// Refuses frames that a port does not carry, which carries so many bytes without FCS.
+pub(crate) fn check_length(request: &Generate, most: usize) -> Result<(), Failure> {
+    let largest = request.frame_bytes.distinct().into_iter().max().unwrap_or(0);
+    if largest <= most {
+        return Ok(());
+    }
+    Err(Failure::usage(format!(
+        "carries frames of up to {} bytes (with FCS), not {}",
+        most + FCS_LEN,
+        largest + FCS_LEN
+    )))
 }
 
 fn write_stalls(path: &Path, stalls: &Stalls) -> Result<(), Failure> {
@@ -195,7 +206,7 @@ fn write_stalls(path: &Path, stalls: &Stalls) -> Result<(), Failure> {
     fs::write(path, text).or_unwritable(path, Exit::Disturbed)
 }
 
-fn schedule(request: &Generate) -> Result<Schedule, Failure> {
+pub(crate) fn schedule(request: &Generate) -> Result<Schedule, Failure> {
     if let Some(replay) = request.schedule.strip_prefix("replay:") {
         let (path, scale) = match replay.rsplit_once(':') {
             Some((path, scale)) if scale.parse::<f64>().is_ok() => (path, scale),
@@ -225,7 +236,7 @@ fn stamps(path: &Path) -> Result<Vec<i64>, Failure> {
     Ok(stamps)
 }
 
-fn builder(request: &Generate, source_mac: [u8; 6]) -> Result<Builder, Failure> {
+pub(crate) fn builder(request: &Generate, source_mac: [u8; 6]) -> Result<Builder, Failure> {
     let ip = match (request.src_ip, request.dst_ip) {
         (IpAddr::V4(source), IpAddr::V4(destination)) => Ip::V4(source, destination),
         (IpAddr::V6(source), IpAddr::V6(destination)) => Ip::V6(source, destination),

@@ -11,6 +11,7 @@ mod called;
 mod capture;
 mod counters;
 mod disturb;
+mod dpdk;
 mod events;
 mod exit;
 mod former;

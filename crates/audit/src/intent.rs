@@ -72,7 +72,7 @@ impl Intent {
     ///
     /// The wish contradicts itself or the host.
     pub fn complete(wish: Wish, tree: &dyn Tree) -> Result<Self, IntentError> {
-        let mut inferred = Vec::new();
+        let mut inferred = Vec::from_iter(container(tree));
         let mut isolate_assumed = false;
         let topology = Topology::read(tree).ok();
         let online = topology.as_ref().map(Topology::online);
@@ -130,8 +130,28 @@ impl Intent {
             .replace("{hk}", &or(self.housekeeping.to_string(), "HOUSEKEEPING"))
             .replace("{isomask}", &self.isolate.to_mask())
             .replace("{hkmask}", &self.housekeeping.to_mask())
-            .replace("{nic}", self.nics.first().map_or("IFACE", String::as_str))
+            .replace("{nic}", self.nics.first().map_or("INTERFACE", String::as_str))
     }
+}
+
+/// A note on facts that are a container's own; `None` on a host, or where its first process is closed.
+fn container(tree: &dyn Tree) -> Option<String> {
+    // The first namespaces of a kernel have fixed numbers (include/linux/proc_ns.h).
+    let own: Vec<&str> = [
+        ("processes", "/proc/1/ns/pid", "pid:[4026531836]"),
+        ("control groups", "/proc/1/ns/cgroup", "cgroup:[4026531835]"),
+    ]
+    .into_iter()
+    .filter(|(_, path, first)| tree.link(path).is_ok_and(|link| link != *first))
+    .map(|(what, ..)| what)
+    .collect();
+    (!own.is_empty()).then(|| {
+        format!(
+            "seen from a container: {} are its own, interfaces and services may be; CPUs, boot line, interrupts and \
+             settings of the kernel are the host's",
+            own.join(" and ")
+        )
+    })
 }
 
 fn shown(cpus: &Cpus) -> String {
@@ -154,9 +174,24 @@ fn isolated(tree: &dyn Tree, topology: Option<&Topology>) -> (Cpus, &'static str
     if !all.is_empty() && all != online {
         return (all, "what the kernel isolates or the boot line asks for");
     }
+    let exclusive = given_by_kubelet(tree);
+    if !exclusive.is_empty() && exclusive != online {
+        return (exclusive, "what kubelet's static CPU manager gives to single containers");
+    }
     let Some(topology) = topology else { return (Cpus::none(), "the CPUs are not known") };
     let first = topology.with_siblings(&online.iter().take(1).collect());
     (online.minus(&first), ASSUMED)
+}
+
+/// CPUs that Kubernetes' static CPU manager gave to single containers.
+fn given_by_kubelet(tree: &dyn Tree) -> Cpus {
+    let state = tree.text("/var/lib/kubelet/cpu_manager_state").unwrap_or_default();
+    let state: serde_json::Value = serde_json::from_str(&state).unwrap_or_default();
+    let pods = state["entries"].as_object().into_iter().flat_map(|pods| pods.values());
+    pods.filter_map(|pod| pod.as_object())
+        .flat_map(|containers| containers.values())
+        .filter_map(|cpus| cpus.as_str()?.parse().ok())
+        .fold(Cpus::none(), |all, cpus| all.union(&cpus))
 }
 
 /// The CPUs that a boot line means to isolate, mistyped names included.

@@ -198,6 +198,8 @@ pub const FILES: &[Wanted] = &[
     ("/sys/fs/cgroup/*/*/cpu.max", &[]),
     ("/sys/fs/cgroup/*/*/*/cpu.max", &[]),
     ("/sys/fs/cgroup/*/*/*/*/cpu.max", &[]),
+    ("/sys/fs/cgroup/*/cpuset.cpus.partition", &[]),
+    ("/sys/fs/cgroup/*/*/cpuset.cpus.partition", &[]),
     ("/sys/fs/resctrl/*/cpus_list", &[]),
     ("/sys/fs/resctrl/*/mode", &[]),
     ("/sys/fs/resctrl/*/schemata", &[]),
@@ -208,6 +210,7 @@ pub const FILES: &[Wanted] = &[
         "/sys/kernel/debug/irq/irqs/#",
         &["affinity:", "effectiv:", "IRQD_AFFINITY_MANAGED", "dstate:"],
     ),
+    ("/sys/kernel/debug/sched/base_slice_ns", &[]),
     ("/sys/kernel/debug/sched/debug", &["cpu#", ".nr_running"]),
     ("/sys/kernel/debug/sched/fair_server/cpu#/runtime", &[]),
     ("/sys/kernel/debug/sched/migration_cost_ns", &[]),
@@ -221,6 +224,8 @@ pub const FILES: &[Wanted] = &[
     ("/sys/kernel/mm/transparent_hugepage/khugepaged/defrag", &[]),
     ("/sys/kernel/rcu_normal", &[]),
     ("/sys/kernel/realtime", &[]),
+    ("/sys/kernel/sched_ext/root/ops", &[]),
+    ("/sys/kernel/sched_ext/state", &[]),
     ("/sys/kernel/security/lockdown", &[]),
     ("/sys/kernel/tracing/current_tracer", &[]),
     ("/sys/kernel/tracing/events/enable", &[]),
@@ -241,6 +246,7 @@ pub const FILES: &[Wanted] = &[
     ("/sys/module/rcutree/parameters/use_softirq", &[]),
     ("/sys/module/workqueue/parameters/power_efficient", &[]),
     ("/sys/module/workqueue/parameters/watchdog_thresh", &[]),
+    ("/var/lib/kubelet/cpu_manager_state", &[]),
     (CONFIG, &["=y", "CONFIG_HZ="]),
     (DMA_LATENCY, &[]),
     (LOG, &[]),
@@ -251,8 +257,12 @@ pub const FILES: &[Wanted] = &[
 ];
 
 /// Links of which only the target is read.
-pub const LINKS: &[&str] =
-    &["/sys/class/net/*/device/driver", "/sys/class/net/*/device/virtfn#/driver"];
+pub const LINKS: &[&str] = &[
+    "/proc/1/ns/cgroup",
+    "/proc/1/ns/pid",
+    "/sys/class/net/*/device/driver",
+    "/sys/class/net/*/device/virtfn#/driver",
+];
 
 /// Patterns of files of which only the names are read.
 pub const NAMES: &[&str] = &["/sys/bus/pci/drivers/igb_uio/*", "/sys/bus/pci/drivers/vfio-pci/*"];

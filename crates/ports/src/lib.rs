@@ -9,6 +9,7 @@ pub mod bpf;
 pub mod capture;
 pub mod claims;
 pub mod disturb;
+pub mod dpdk;
 pub mod forward;
 pub mod generate;
 pub mod grace;

@@ -254,14 +254,18 @@ impl Split {
         }
     }
 
-    /// One-way delays; `None` where the clocks were not known to agree all the time, or where the far host reports no
-    /// times.
+    /// One-way delays; `None` where the clocks were not known to agree all the time, where the far host reports no
+    /// times, or where a packet came earlier than the bound of the clocks allows: then it is none.
     #[must_use]
     pub fn one_way(&self) -> Option<OneWay> {
-        let known = !self.unbounded && !self.forward.histogram.is_empty();
-        known.then(|| OneWay {
-            forward: self.forward.told(),
-            backward: self.backward.told(),
+        let (forward, backward) = (self.forward.told(), self.backward.told());
+        let least_ns = forward.ns.min.min(backward.ns.min)?;
+        let bound_ns = i64::try_from(self.clock_bound_ns).unwrap_or(i64::MAX);
+        // The user's word that the clocks are one has no bound.
+        let wrong = bound_ns > 0 && least_ns < -bound_ns;
+        (!self.unbounded && !wrong).then_some(OneWay {
+            forward,
+            backward,
             clock_bound_ns: self.clock_bound_ns,
         })
     }
@@ -323,6 +327,25 @@ mod tests {
         split.record(&stamps(), None);
         assert_eq!(split.one_way(), None);
         assert_eq!(split.parts().residence.samples, 2);
+    }
+
+    #[test]
+    fn a_packet_that_came_before_it_left_refutes_the_bound_of_the_clocks() {
+        let far = |ahead_ns: i64| Stamps {
+            far_received_ns: Some(1_500 + ahead_ns),
+            far_sent_ns: Some(1_700 + ahead_ns),
+            ..stamps()
+        };
+        for (ahead_ns, bound_ns, known) in [
+            (267_000_000, 244_140, false),
+            (-267_000_000, 244_140, false),
+            (700, 200, true),
+            (700, 0, true),
+        ] {
+            let mut split = Split::new();
+            split.record(&far(ahead_ns), Some(bound_ns));
+            assert_eq!(split.one_way().is_some(), known, "{ahead_ns} {bound_ns}");
+        }
     }
 
     #[test]

@@ -87,12 +87,11 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
     """
     chosen = (ingress_interface, egress_interface)
     paths = both_sides(ingress, egress, chosen)
-    lost = MOST if keep_lost else 0
-    options = native(matching, departures, correction_ns, lost=lost, fit_clocks=clock_fit)
+    most = MOST if keep_lost else 0
+    options = native(matching, departures, correction_ns, lost=most, fit_clocks=clock_fit)
     if clock_fit or keep_lost:
         check_files(paths)
-    changed = clock_fit or matching.get("in_order")
-    if changed and (by is not None or keep_lost):
+    if (clock_fit or matching.get("in_order")) and (by is not None or keep_lost):
         raise ValueError("by and keep_lost exclude clock_fit and in_order: leave out one of them")
     kept: dict[str, Any] = {"keep_samples": keep_samples, "progress": progress, "jobs": cores(jobs)}
     found: list[Group] = []
@@ -107,7 +106,8 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
             groups.keep(by, found, directory)
         return analysis
 
-    return Analysis(run(None) if out is None else leave(run, paths, out), groups=found)
+    done = run(None) if out is None else leave(run, paths, out)
+    return Analysis(done, groups=found, directory=out)
 
 
 def leave(

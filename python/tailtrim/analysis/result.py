@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tailtrim.results import TABLES, Summary
 from tailtrim.results.tabular import Tabular
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Sequence
     from typing import Any
 
@@ -25,9 +27,17 @@ _KEPT = {"sample": ("samples", "keep_samples"), "lost": ("lost packets", "keep_l
 class Analysis(Tabular):
     """Result of :func:`analyze`: the summary, and tables as Arrow."""
 
-    def __init__(self, native: _native.NativeAnalysis, *, groups: Sequence[Group] = ()) -> None:
-        """Wrap the native result, and those of its groups if there are any."""
+    def __init__(
+        self,
+        native: _native.NativeAnalysis,
+        *,
+        groups: Sequence[Group] = (),
+        directory: str | os.PathLike[str] | None = None,
+    ) -> None:
+        """Wrap the native result, those of its groups if there are any, and where it was left."""
         self._native = native
+        #: The run directory, ``None`` without ``out``.
+        self.directory = None if directory is None else Path(directory)
         #: Tails of the packets by a field, largest group first, then the rest.
         self.groups = tuple(groups)
         self.summary = Summary.from_json(native.summary_json())

@@ -37,7 +37,8 @@ Floor = Annotated[
     typer.Option(
         metavar="RUN",
         help="A run of a forwarder that does nothing, on the same path. Its median latency is"
-        " taken as the transport.",
+        " taken as the transport. Default: the wire of the experiment, where too few packets"
+        " wait for the one ahead to tell transport and service apart.",
     ),
 ]
 Rate = Annotated[
@@ -100,11 +101,12 @@ def command(  # noqa: PLR0913 - one parameter an option
         raise ValueError(f"--faster {faster!r}: expected a share above -100%, such as 20%")
     if out is not None:
         write_files.require_pictures()
-    source, others = chosen(runs)
+    one = chosen(runs)
     found = predicted(
-        source,
+        one.source,
         floor=floor,
-        others=others,
+        spare=one.floor,
+        others=one.others,
         rates_pps=[
             float(packets_per_s(each.strip())) for text in rate or () for each in text.split(",")
         ],

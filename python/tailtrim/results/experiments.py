@@ -83,6 +83,18 @@ class RecordedRun:
         return f"invalid: {'; '.join(outcome.invalid)}" if outcome.invalid else None
 
 
+def floor_of(run: RecordedRun, runs: Sequence[RecordedRun]) -> RecordedRun | None:
+    """Return the floor of a run: the wire with the same traffic, if possible of its repetition."""
+    same = [
+        one
+        for one in runs
+        if one.outcome.floor and one.directory is not None and one.traffic == run.traffic
+    ]
+    if run.outcome.floor or not same:
+        return None
+    return min(same, key=lambda one: (bool(one.outcome.invalid), one.repetition != run.repetition))
+
+
 class RecordedExperiment(Tabular):
     """Record of an experiment, complete or not.
 
@@ -201,8 +213,9 @@ def run_table(runs: Sequence[RecordedRun]) -> pa.Table:
 
     ``run``, ``name``, ``floor``, ``repetition``, ``problem`` (why it is not to be trusted or not
     there, null where all is well), ``loop_NAME`` for each loop variable, ``samples``, ``rate_pps``,
-    ``loss``, ``min_ns``, ``mean_ns``, ``max_ns``, and for each quantile ``pX_ns`` with its interval
-    ``pX_low_ns`` and ``pX_high_ns``. Values that a run does not have are null.
+    ``loss``, ``min_ns``, ``mean_ns``, ``max_ns``, ``received_pps`` where packets were only counted,
+    and for each quantile ``pX_ns`` with its interval ``pX_low_ns`` and ``pX_high_ns``. Values that
+    a run does not have are null.
     """
     import pyarrow as pa  # noqa: PLC0415 - takes longer to import than most commands run
 
@@ -234,6 +247,8 @@ def _numbers(summary: Summary) -> dict[str, Any]:
         "mean_ns": latency.mean and latency.mean.value,
         "max_ns": latency.max,
     }
+    if summary.throughput is not None:
+        row["received_pps"] = summary.throughput.received_pps
     for one in latency.quantiles:
         name = f"p{(Decimal(one.p) * 100).normalize():f}"
         row |= {f"{name}_ns": one.value, f"{name}_low_ns": one.low, f"{name}_high_ns": one.high}

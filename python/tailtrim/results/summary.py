@@ -218,6 +218,14 @@ class ClockFit:
 
 
 @dataclass(frozen=True, slots=True)
+class Throughput:
+    """Mean rates in packets/s of a run whose packets were counted, not captured."""
+
+    sent_pps: int
+    received_pps: int
+
+
+@dataclass(frozen=True, slots=True)
 class Notice:
     """Notice that a reader must know before trusting the numbers.
 
@@ -259,6 +267,7 @@ class Summary:
     # That of ns, of results before it was kept.
     resolution_ps: int = 1_000
     clock_fit: ClockFit | None = None
+    throughput: Throughput | None = None
 
     def __repr__(self) -> str:
         """Name the essential numbers."""
@@ -286,6 +295,8 @@ class Summary:
     @property
     def rate_pps(self) -> float | None:
         """Packets per second at the ingress tap, over the whole capture."""
+        if self.throughput is not None:
+            return self.throughput.sent_pps
         tap = self.ingress_tap
         if tap.first_ns is None or tap.last_ns is None or tap.last_ns == tap.first_ns:
             return None

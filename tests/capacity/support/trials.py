@@ -27,13 +27,21 @@ class Simulated:
 
     Before the run of the number ``breaks`` it is killed: with ``late`` when the run directory is
     there, before anything is recorded of it. Above ``cold_pps`` it loses three of
-    the first packets.
+    the first packets, or all of the first ``deaf_s``. With ``wakes_ns`` it falls asleep within 3 ms
+    without a packet, and takes so long to wake up.
     """
 
     def __init__(
-        self, *, breaks: int | None = None, late: bool = False, cold_pps: int | None = None
+        self,
+        *,
+        breaks: int | None = None,
+        late: bool = False,
+        cold_pps: int | None = None,
+        deaf_s: float = 0.0,
+        wakes_ns: int = 0,
     ) -> None:
         self.breaks, self.late, self.cold_pps = breaks, late, cold_pps
+        self.deaf_s, self.wakes_ns = deaf_s, wakes_ns
         self.invalid: tuple[str, ...] = ()
         self.failed: str | None = None
         self.ran: list[str] = []
@@ -75,10 +83,15 @@ class Simulated:
         packets = round(pps * run.traffic.duration_s)
         latency_s = server.latency(pps, packets)
         sent = [(10**9 + n * 10**9 // pps, n) for n in range(packets)]
+        woken_ns = self.wakes_ns * (pps * 0.003 < 1)
         left = [
-            (at + round(late * 1e9), n)
+            (at + round(late * 1e9) + woken_ns, n)
             for (at, n), late in zip(sent, latency_s.tolist(), strict=True)
-            if np.isfinite(late) and not (pps > (self.cold_pps or pps) and n in {1, 3, 5})
+            if np.isfinite(late)
+            and not (
+                pps > (self.cold_pps or pps)
+                and (n < self.deaf_s * pps if self.deaf_s else n in {1, 3, 5})
+            )
         ]
         ends = experiment.path.parent / "ingress.pcap", experiment.path.parent / "egress.pcap"
         for path, frames in zip(ends, (sent, sorted(left)), strict=True):

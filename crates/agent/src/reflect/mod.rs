@@ -99,7 +99,7 @@ fn by_frames(
     let name: PortName = format!("xdp:{interface}")
         .parse()
         .map_err(|error| Failure::usage(format!("--interface {interface}: {error}")))?;
-    let reflector = FrameReflector::open(&name, &listening(request), policy)?;
+    let reflector = FrameReflector::open(&name, &listening(request)?, policy)?;
     let of =
         |(service, ip, port): &(Service, IpAddr, u16)| listener(&(*service, (*ip, *port).into()));
     let place = Place {
@@ -119,7 +119,7 @@ fn by_nat(
     stopped: &Arc<AtomicBool>,
     host: &Placement,
 ) -> Outcome {
-    let reflector = NatReflector::set_up(&listening(request), policy)?;
+    let reflector = NatReflector::set_up(&listening(request)?, policy)?;
     let of = |(ip, port): &(IpAddr, u16)| listener(&(Service::Echo, (*ip, *port).into()));
     let place = Place {
         mode: request.mode,
@@ -138,7 +138,7 @@ fn by_socket(
     stopped: &Arc<AtomicBool>,
     host: &Placement,
 ) -> Outcome {
-    let wanted = listening(request);
+    let wanted = listening(request)?;
     let xdp = match request.mode {
         Mode::Socket | Mode::Nat | Mode::AfXdp => None,
         Mode::Xdp => Some(attached(request, &wanted, &policy)?),
@@ -275,14 +275,14 @@ fn listener((service, address): &(Service, std::net::SocketAddr)) -> Listener {
     Listener { service: *service, address: address.to_string() }
 }
 
-fn listening(request: &Reflect) -> Listening {
-    Listening {
+fn listening(request: &Reflect) -> Result<Listening, Failure> {
+    Ok(Listening {
         services: services(request),
-        addresses: request.address.clone(),
-        device: request.interface.clone(),
+        addresses: request.address.iter().map(|one| one.ip).collect(),
+        device: request.device()?,
         busy_poll: request.busy_poll,
         hardware: request.hardware_stamps,
-    }
+    })
 }
 
 fn services(request: &Reflect) -> Vec<(Service, u16)> {

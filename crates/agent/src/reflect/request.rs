@@ -1,11 +1,13 @@
 //! The command line of `reflect`.
 
+use crate::exit::Failure;
 use crate::options::{Placing, parse_cookie};
 use crate::stop::Ending;
 use clap::ValueEnum;
 use serde::Serialize;
-use std::net::IpAddr;
+use std::net::{AddrParseError, IpAddr, Ipv6Addr};
 use std::path::PathBuf;
+use std::str::FromStr;
 use tailtrim_probes::reflect::Nobody;
 use tailtrim_roundtrip::reflect::Allowed;
 
@@ -37,9 +39,10 @@ pub(crate) struct Reflect {
     /// TWAMP-Light on this port
     #[arg(long, value_name = "PORT")]
     pub(crate) twamp: Vec<u16>,
-    /// Addresses to listen on, 0.0.0.0 and :: for all [default: all with --interface or --allow, loopback otherwise]
+    /// Addresses to listen on, 0.0.0.0 and :: for all; of a link: fe80::1%eth0 [default: all with --interface or --allow,
+    /// loopback otherwise]
     #[arg(long, value_name = "IP")]
-    pub(crate) address: Vec<IpAddr>,
+    pub(crate) address: Vec<Address>,
     /// Answer only requests received by this interface
     #[arg(long, value_name = "INTERFACE")]
     pub(crate) interface: Option<String>,
@@ -112,6 +115,41 @@ pub(crate) enum Attach {
     Native,
     /// In the kernel, after the driver; works with every driver
     Generic,
+}
+
+/// An address of this host, with the interface of its link if it has a zone (RFC 4007).
+#[derive(Debug, Clone)]
+pub(crate) struct Address {
+    pub(crate) ip: IpAddr,
+    zone: Option<String>,
+}
+
+impl FromStr for Address {
+    type Err = AddrParseError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(match text.split_once('%') {
+            Some((ip, zone)) => {
+                Self { ip: ip.parse::<Ipv6Addr>()?.into(), zone: Some(zone.to_owned()) }
+            }
+            None => Self { ip: text.parse()?, zone: None },
+        })
+    }
+}
+
+impl Reflect {
+    /// The interface by which all requests have to come: that of --interface, or the zone of the addresses.
+    pub(crate) fn device(&self) -> Result<Option<String>, Failure> {
+        let zones = || self.address.iter().filter_map(|one| one.zone.as_ref());
+        let Some(device) = self.interface.as_ref().or(zones().next()) else { return Ok(None) };
+        let all = self.interface.is_some() || zones().count() == self.address.len();
+        if all && zones().all(|zone| zone == device) {
+            return Ok(Some(device.clone()));
+        }
+        Err(Failure::usage(format!(
+            "--address with the zone of another interface than {device}: expected one interface for all addresses"
+        )))
+    }
 }
 
 fn parse_user(text: &str) -> Result<Nobody, String> {

@@ -36,12 +36,23 @@ pub(super) fn isolated(f: &Facts<'_>) -> Result<Cpus, Unread> {
 fn scheduler_isolation(f: &Facts<'_>) -> Answer {
     let set = isolated(f)?;
     let missing = f.iso().minus(&set);
-    let said = match missing.is_empty() {
-        true => format!("CPUs {set} are isolated"),
-        false => format!("CPUs {missing} are not isolated (isolated: {})", or_none(&set)),
-    };
-    judge(Set, missing.is_empty(), Fail, said)
+    if missing.is_empty() {
+        return judge(Set, true, Fail, format!("CPUs {set} are isolated"));
+    }
+    let mut said = format!("CPUs {missing} are not isolated (isolated: {})", or_none(&set));
+    // A partition that the kernel cannot make says why: isolated invalid (Parent is not a partition root).
+    for pattern in PARTITIONS {
+        for (path, state) in f.glob(pattern)?.iter().filter(|(_, state)| state.contains("invalid"))
+        {
+            let group = path.trim_start_matches("/sys/fs/cgroup/");
+            said += &format!("; {}: {state}", group.trim_end_matches("/cpuset.cpus.partition"));
+        }
+    }
+    judge(Set, false, Fail, said)
 }
+
+const PARTITIONS: [&str; 2] =
+    ["/sys/fs/cgroup/*/cpuset.cpus.partition", "/sys/fs/cgroup/*/*/cpuset.cpus.partition"];
 
 fn managed_irq(f: &Facts<'_>) -> Answer {
     let line = f.boot()?;

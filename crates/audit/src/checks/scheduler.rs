@@ -15,6 +15,7 @@ pub(super) const CHECKS: Topic = Topic {
         ("SCH-007", accounting),
         ("SCH-008", constants),
         ("SCH-009", preemption),
+        ("SCH-010", bpf_scheduler),
     ],
 };
 
@@ -161,6 +162,9 @@ fn accounting(f: &Facts<'_>) -> Answer {
     judge(Set, on.is_empty(), Warn, said)
 }
 
+/// The longest slice of a kernel itself: 0.75 ms (0.70 in later ones) times 1 + log2 of the CPUs, of which eight count.
+const LONGEST_SLICE_NS: i64 = 3_000_000;
+
 fn constants(f: &Facts<'_>) -> Answer {
     let mut answers = Vec::new();
     for (name, good) in [("migration_cost_ns", &["500000"][..]), ("nr_migrate", &["32", "8"][..])] {
@@ -169,10 +173,27 @@ fn constants(f: &Facts<'_>) -> Answer {
             answers.push(Finding::new(verdict, Set, format!("{name} is {text}")));
         }
     }
+    const SLICE: &str = "/sys/kernel/debug/sched/base_slice_ns";
+    if f.optional(SLICE)?.is_some() {
+        let ns = f.number(SLICE)?;
+        let verdict = if ns <= LONGEST_SLICE_NS { CheckStatus::Ok } else { Warn };
+        answers.push(Finding::new(verdict, Set, format!("base_slice_ns is {ns}")));
+    }
     if answers.is_empty() {
         return not_applicable("debugfs does not show them (kernels before 5.13 had sysctls)");
     }
     Ok(crate::questions::worst(answers))
+}
+
+fn bpf_scheduler(f: &Facts<'_>) -> Answer {
+    let Some(state) = f.optional("/sys/kernel/sched_ext/state")? else {
+        return not_applicable("this kernel is built without CONFIG_SCHED_CLASS_EXT");
+    };
+    if state == "disabled" {
+        return ok(Set, "none is loaded");
+    }
+    let name = f.optional("/sys/kernel/sched_ext/root/ops")?;
+    judge(Set, false, Warn, format!("{} is {state}", name.as_deref().unwrap_or("one")))
 }
 
 fn preemption(f: &Facts<'_>) -> Answer {

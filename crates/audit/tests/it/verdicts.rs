@@ -246,6 +246,59 @@ fn said(host: &str, id: &str) -> (CheckStatus, String) {
     (found.verdict, found.said.clone())
 }
 
+#[test]
+fn a_loaded_bpf_scheduler_is_told() {
+    let kernel = "/proc/sys/kernel/osrelease: 6.12.48-amd64\n".to_owned();
+    assert_eq!(said(&kernel, "SCH-010").0, NotApplicable);
+    let state = |state: &str| format!("{kernel}/sys/kernel/sched_ext/state: {state}\n");
+    assert_eq!(said(&state("disabled"), "SCH-010").0, Good);
+    let loaded = state("enabled") + "/sys/kernel/sched_ext/root/ops: lavd\n";
+    assert_eq!(said(&loaded, "SCH-010"), (Warn, "lavd is enabled".to_owned()));
+}
+
+#[test]
+fn slices_longer_than_the_kernels_own_are_told() {
+    let slice = |ns: u32| format!("/sys/kernel/debug/sched/base_slice_ns: {ns}\n");
+    assert_eq!(said(&slice(2_800_000), "SCH-008").0, Good);
+    let (status, words) = said(&slice(10_000_000), "SCH-008");
+    assert!(status == Warn && words.contains("base_slice_ns is 10000000"), "{words}");
+}
+
+#[test]
+fn a_partition_that_the_kernel_refuses_says_why() {
+    let why = "isolated invalid (Cpu list in cpuset.cpus not exclusive)";
+    let host = format!("/sys/fs/cgroup/packets/cpuset.cpus.partition: {why}\n");
+    let (status, words) = said(&host, "ISO-001");
+    assert!(status == Fail && words.contains(&format!("packets: {why}")), "{words}");
+}
+
+/// Pods with whole CPUs have them for themselves, as far as the kubelet goes.
+#[test]
+fn cpus_of_the_static_cpu_manager_are_those_of_the_packets() {
+    let state = |pods: &str| {
+        let kept = format!("{{\"policyName\":\"static\",\"defaultCpuSet\":\"0-1\"{pods}}}");
+        report(
+            &changed(&format!("/var/lib/kubelet/cpu_manager_state <<\n{kept}\n>>\n")),
+            Wish::default(),
+        )
+        .intent
+    };
+    let given = state(r#","entries":{"pod-1":{"router":"2-3"},"pod-2":{"a":"6","b":"7"}}"#);
+    assert_eq!(given.isolate.to_string(), "2-3,6-7");
+    assert!(!given.isolate_assumed && given.inferred[0].contains("kubelet"), "{given:?}");
+    assert!(state("").isolate_assumed);
+}
+
+#[test]
+fn what_is_seen_from_a_container_is_told_apart() {
+    let inferred = |namespaces: &str| report(&changed(namespaces), Wish::default()).intent.inferred;
+    let host = "/proc/1/ns/pid -> pid:[4026531836]\n/proc/1/ns/cgroup -> cgroup:[4026531835]\n";
+    assert!(!inferred(host)[0].contains("container"));
+    let pod = "/proc/1/ns/pid -> pid:[4026532301]\n/proc/1/ns/cgroup -> cgroup:[4026532302]\n";
+    let told = inferred(pod);
+    assert!(told[0].contains("container: processes and control groups are its own"), "{told:?}");
+}
+
 /// As irqbalance 1.9.2 reads them: see the table in the crate's irqbalance.rs.
 #[test]
 fn irqbalance_leaves_out_isolated_cpus_unless_others_are_banned() {

@@ -12,7 +12,7 @@ pub enum PortKind {
     Xdp,
 }
 
-/// `packet:IFACE`, or just the interface; `xdp:IFACE`, or `xdp:IFACE:QUEUE`.
+/// `packet:INTERFACE`, or just the interface; `xdp:INTERFACE`, or `xdp:INTERFACE:QUEUE`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PortName {
     /// Kernel interface for its frames.

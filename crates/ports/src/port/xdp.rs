@@ -77,7 +77,7 @@ impl XdpPort {
     /// much memory the slots may take.
     ///
     /// A VLAN tag that the NIC or the kernel has taken out of a frame is not to be seen from here:
-    /// `ethtool -K IFACE rxvlan off`, and at the sending end of a veth pair `txvlan off`.
+    /// `ethtool -K INTERFACE rxvlan off`, and at the sending end of a veth pair `txvlan off`.
     ///
     /// # Errors
     /// [`PortError::Open`].
@@ -214,17 +214,17 @@ fn is_final(error: &io::Error) -> bool {
 fn hint(what: &str, error: &io::Error) -> &'static str {
     match error.raw_os_error() {
         Some(libc::EPERM | libc::EACCES) => {
-            " (AF_XDP needs root; in a user namespace use packet:IFACE)"
+            " (AF_XDP needs root; in a user namespace use packet:INTERFACE)"
         }
         Some(libc::EAFNOSUPPORT | libc::ENOSYS) => {
-            " (this kernel lacks CONFIG_XDP_SOCKETS or CONFIG_BPF_SYSCALL: use packet:IFACE)"
+            " (this kernel lacks CONFIG_XDP_SOCKETS or CONFIG_BPF_SYSCALL: use packet:INTERFACE)"
         }
         Some(libc::EBUSY | libc::EEXIST) if what.contains("program") => {
-            " (another XDP program is there: ip link set dev IFACE xdp off)"
+            " (another XDP program is there: ip link set dev INTERFACE xdp off)"
         }
         Some(libc::EBUSY) => " (another AF_XDP socket has this queue)",
         Some(libc::EINVAL) if what.contains("queue") => {
-            " (does the interface have this queue? ethtool -l IFACE)"
+            " (does the interface have this queue? ethtool -l INTERFACE)"
         }
         Some(libc::ENOBUFS | libc::ENOMEM) => " (more locked memory is needed: ulimit -l, or root)",
         _ => "",

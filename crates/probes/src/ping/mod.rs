@@ -206,6 +206,11 @@ impl Run {
             let next_ns = next.map(|(_, offset_ns)| self.start_ns + offset_ns as i64);
             // Every probe is decided some time: answered, or its timeout is over.
             if next_ns.is_none() && self.streams.iter().all(Stream::is_idle) {
+                // A far host that answers twice does so to the last probe, too.
+                if self.streams.iter().any(Stream::is_answered_twice) {
+                    self.rest(now_ns, None)?;
+                    self.receive()?;
+                }
                 break;
             }
             if !received && idle > 1 && !self.spin {

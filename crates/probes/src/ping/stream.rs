@@ -120,6 +120,11 @@ impl Stream {
         &self.socket
     }
 
+    /// Whether a reply came more than once.
+    pub(super) fn is_answered_twice(&self) -> bool {
+        self.session.counts().replies.duplicate > 0
+    }
+
     pub(super) fn is_idle(&self) -> bool {
         self.session.is_idle()
     }

@@ -122,7 +122,7 @@ impl BothBatched {
         let text = format!(
             "the stamps of both taps come in batches (interrupt coalescing), at ingress about {:.0} every {short}, at egress about \
              {:.0} every {long}: each latency is up to {short} too short or {long} too long, and no percentile below that is known; \
-             ethtool -C IFACE rx-usecs 0 adaptive-rx off, and capture again",
+             ethtool -C INTERFACE rx-usecs 0 adaptive-rx off, and capture again",
             ingress.packets, egress.packets,
         );
         let (code, count) = ("batched_stamps", summary.samples);

@@ -74,7 +74,7 @@ pub(super) fn warning(sides: Sides<'_>, options: &Options) -> Option<Warning> {
     (merged.parts >= FEWEST).then(|| {
         let text = format!(
             "{} {short} packets are parts of {} (up to {} bytes): offload merges segments at the {long} tap, so that its frames \
-             are not those of the wire; capture there again after ethtool -K IFACE gro off lro off tso off gso off{and}",
+             are not those of the wire; capture there again after ethtool -K INTERFACE gro off lro off tso off gso off{and}",
             grouped(merged.parts as u64),
             counted(merged.frames as u64, &format!("longer {long} frame")),
             grouped(u64::from(merged.longest)),

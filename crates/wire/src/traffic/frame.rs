@@ -148,6 +148,12 @@ impl Builder {
         frame
     }
 
+    /// Bytes at the beginning of each frame that are not all zeros behind them.
+    #[must_use]
+    pub fn filled(&self) -> usize {
+        self.transport + UDP + PROBE_LEN
+    }
+
     /// The flow of the probe of this number.
     #[must_use]
     pub fn flow(&self, sequence: u64) -> u16 {

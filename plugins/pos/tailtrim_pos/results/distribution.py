@@ -1,4 +1,4 @@
-"""A distribution without the packets behind it as a run directory: :func:`leave`.
+"""A distribution, or rates, without the packets behind it as a run directory: :func:`leave`.
 
 A histogram does not have the order of the packets. So no quantile has an interval, there are no
 samples, and nothing is known of loss, gaps, bursts or single packets.
@@ -7,6 +7,7 @@ samples, and nothing is known of loss, gaps, bursts or single packets.
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -19,15 +20,21 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from tailtrim.results.summary import Throughput
     from tailtrim_pos.results.csv_tables import Histogram, Percentiles
 
 _TEN = Decimal(10)
 
 
 def leave(
-    out: Path, histogram: Histogram | None, percentiles: Percentiles | None, inputs: Sequence[Path]
+    out: Path,
+    histogram: Histogram | None,
+    percentiles: Percentiles | None,
+    inputs: Sequence[Path],
+    *,
+    throughput: Throughput | None = None,
 ) -> Summary:
-    """Leave a run directory of a histogram, of percentiles, or of both of the same packets.
+    """Leave a run directory of a histogram, of percentiles (or both), or of rates.
 
     Where both are there, percentiles are the quantiles: they are exact where buckets are not.
 
@@ -66,7 +73,10 @@ def leave(
             place = draft.path / f"{table}.parquet"
             made = pa.table(columns, schema=pq.read_schema(place))
             pq.write_table(made, place, compression="zstd")
-        text = json.dumps(_summary(native.summary_json(), histogram, percentiles), indent=2)
+        told = _summary(native.summary_json(), histogram, percentiles)
+        if throughput is not None:
+            told["throughput"] = asdict(throughput)
+        text = json.dumps(told, indent=2)
         draft.commit(text, provenance(inputs, [sha256(path) for path in inputs]))
     return Summary.from_json(text)
 
@@ -120,6 +130,8 @@ def _summary(
 def _warnings(
     histogram: Histogram | None, percentiles: Percentiles | None
 ) -> list[tuple[str, str]]:
+    if histogram is None and percentiles is None:
+        return [(NO_ORDER, "imported from logs of rates: no latency of a packet is known")]
     of = "a histogram" if histogram is not None else "percentiles"
     unknown = f"imported from {of}: the order of the packets is unknown"
     lacking = "so quantiles have no confidence intervals, and compare and explain do not work"

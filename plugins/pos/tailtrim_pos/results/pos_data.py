@@ -1,4 +1,4 @@
-"""Which of a run's uploads hold its latencies: :func:`data_of`."""
+"""Which of a run's uploads hold its latencies, or its rates: :func:`data_of`."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ _PERCENTILES = re.compile(r"(?:^|[-_.])percentiles(?:-filtered)?\.csv$")
 
 
 _INTERRUPTS = re.compile(r"irq[A-Za-z0-9_-]{0,40}\.csv")
+#: Names of files in which scripts keep MoonGen's output.
+_LOGS = re.compile(r"(?:throughput|moongen).*\.(?:log|txt)$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +40,15 @@ class Tables:
     percentiles: Upload | None
 
 
-def data_of(run: PosRun) -> Captures | Tables | None:
-    """Return what a run's latencies can be had from; ``None`` where it has nothing of the kind.
+@dataclass(frozen=True, slots=True)
+class Logs:
+    """Logs with rates of packets, and no latency."""
+
+    uploads: tuple[Upload, ...]
+
+
+def data_of(run: PosRun) -> Captures | Tables | Logs | None:
+    """Return what a run's numbers can be had from; ``None`` where it has nothing of the kind.
 
     Captures come first: only they say in which order packets were late.
 
@@ -59,7 +68,8 @@ def data_of(run: PosRun) -> Captures | Tables | None:
         return Tables(histogram, percentiles)
     if halves:
         raise ResultsError(halves[0])
-    return None
+    logs = tuple(one for one in run.uploads if _LOGS.search(one.name))
+    return Logs(logs) if logs else None
 
 
 def interrupts_of(run: PosRun) -> dict[str, Upload]:

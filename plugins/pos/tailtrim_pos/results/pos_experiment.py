@@ -15,19 +15,21 @@ from tailtrim.errors import OutputError, ResultsError, TailtrimError
 from tailtrim.laboratory.experiment.record import write_json
 from tailtrim.results.experiments import RECORD, SCHEMA, Outcome
 from tailtrim_pos.results import csv_tables, distribution
-from tailtrim_pos.results.pos_data import Captures, Tables, data_of, interrupts_of
+from tailtrim_pos.results.pos_data import Captures, Logs, Tables, data_of, interrupts_of
 from tailtrim_pos.results.pos_results import PosResults, PosRun, read, told_left_out
+from tailtrim_pos.results.rates import offered, rates_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from tailtrim.results.summary import Throughput
     from tailtrim_pos.results.pos_results import Upload
 
 #: Names that published experiments give the variable that only counts repetitions.
 REPETITIONS = ("repetition", "repeat")
 _MISSING = "the results have no such run"
-_NOTHING = "the run has no captures, histogram or percentiles"
+_NOTHING = "the run has no captures, histogram, percentiles or log of rates"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +43,17 @@ class Imported:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """A run of an experiment: its folder, label, loop variables, repetition and data."""
+    """A run of an experiment: its folder, label, loop variables, repetition and data.
+
+    ``rates`` are those of logs.
+    """
 
     run: PosRun
     outcome: Outcome
     loop: dict[str, Any]
     repetition: int
-    data: Captures | Tables | None
+    data: Captures | Tables | Logs | None
+    rates: Throughput | None
 
 
 def import_pos(  # noqa: PLR0913 - keyword-only options, each with a default
@@ -71,7 +77,7 @@ def import_pos(  # noqa: PLR0913 - keyword-only options, each with a default
         progress: called with the share of the runs that is done.
 
     Raises:
-        ResultsError: there are no results, or none of their runs has latencies.
+        ResultsError: there are no results, or none of their runs has latencies or rates.
         OutputError: the experiment cannot be written.
         ValueError: an option makes no sense.
 
@@ -86,9 +92,10 @@ def import_pos(  # noqa: PLR0913 - keyword-only options, each with a default
     if all(run.data is None for run in runs):
         raise ResultsError(_nothing(results, runs))
     _make(out)
+    load = offered([(run.loop, run.rates) for run in runs if run.rates is not None])
     outcomes = []
     for place, run in enumerate(runs):
-        outcomes.append(_leave(run, out, skip_s=skip_s, keep_captures=keep_captures))
+        outcomes.append(_leave(run, out, load, skip_s=skip_s, keep_captures=keep_captures))
         if progress is not None:
             progress((place + 1) / len(runs))
     outcomes += [
@@ -111,8 +118,11 @@ def _runs(found: PosResults, counting: str | None) -> list[_Run]:
             told = json.dumps(loop[counting])
             which = values.setdefault(told, len(values))
         without = _without(run.loop or {}, counting)
+        data, rates, failed = None, None, None
         try:
-            data, failed = data_of(run), None
+            data = data_of(run)
+            if isinstance(data, Logs):
+                rates = rates_of([one.path for one in data.uploads])
         except ResultsError as error:
             data, failed = None, str(error)
         skipped = None if data is not None or failed else _NOTHING
@@ -124,17 +134,17 @@ def _runs(found: PosResults, counting: str | None) -> list[_Run]:
             failed=failed,
             skipped=skipped,
         )
-        runs.append(_Run(run, outcome, without, which, data))
+        runs.append(_Run(run, outcome, without, which, data, rates))
     return runs
 
 
 def _nothing(results: Path, runs: Sequence[_Run]) -> str:
     failed = next((run.outcome.failed for run in runs if run.outcome.failed), None)
-    told = f"{results}: no run has latencies"
+    told = f"{results}: no run has latencies or rates"
     if failed is not None:
         return f"{told}: {failed}"
     expected = "captures such as latencies-pre_run0.pcap.zst and latencies-post_run0.pcap.zst"
-    return f"{told}, expected {expected}, or histogram or percentiles as CSV"
+    return f"{told}, expected {expected}, histogram or percentiles as CSV, or MoonGen's log"
 
 
 def _make(out: Path) -> None:
@@ -146,7 +156,9 @@ def _make(out: Path) -> None:
         raise OutputError(f"{out}: cannot be written: {error.strerror}") from error
 
 
-def _leave(run: _Run, out: Path, *, skip_s: str | float, keep_captures: bool) -> Outcome:
+def _leave(
+    run: _Run, out: Path, load: str | None, *, skip_s: str | float, keep_captures: bool
+) -> Outcome:
     """Leave the run directory of a run; return what became of it."""
     place = out / run.outcome.run
     try:
@@ -157,6 +169,9 @@ def _leave(run: _Run, out: Path, *, skip_s: str | float, keep_captures: bool) ->
             if keep_captures:
                 kept |= {one.path.name: one for one in (run.data.ingress, run.data.egress)}
             _copy(kept, place)
+        elif isinstance(run.data, Logs):
+            inputs = [one.path for one in run.data.uploads]
+            distribution.leave(place, None, None, inputs, throughput=run.rates)
         elif run.data is not None:
             _leave_tables(run.data, place)
         else:
@@ -167,7 +182,8 @@ def _leave(run: _Run, out: Path, *, skip_s: str | float, keep_captures: bool) ->
         # An error of one run is recorded with the run; the other runs are still imported.
         raw = {**asdict(run.outcome), "failed": str(error)}
         return Outcome(**raw)
-    told = {"loop": run.loop, "repetition": run.repetition, "traffic": {}, "dut": {}}
+    traffic = {"rate_pps": run.loop[load]} if load is not None and run.rates is not None else {}
+    told = {"loop": run.loop, "repetition": run.repetition, "traffic": traffic, "dut": {}}
     write_json(place / "loop.json", told)
     write_json(place / "outcome.json", asdict(run.outcome))
     return run.outcome

@@ -21,7 +21,7 @@ from tailtrim.analysis.compare.comparison import (
 from tailtrim.analysis.compare.configuration import Difference
 from tailtrim.analysis.compare.energy import Energy, EnergyRow, Price
 from tailtrim.analysis.compare.length import Length, plan_length
-from tailtrim.analysis.compare.rows import CurvePoint, Losses, Pairing, Row, SentRow
+from tailtrim.analysis.compare.rows import CurvePoint, Losses, Pairing, Rates, Row, SentRow
 from tailtrim.analysis.compare.sources import Group, Repetition
 from tailtrim.verdict import BETTER, NO_DIFFERENCE, NOT_DECIDED, WORSE, Verdict
 
@@ -41,6 +41,7 @@ __all__ = [
     "Losses",
     "Pairing",
     "Price",
+    "Rates",
     "Repetition",
     "Row",
     "SentRow",

@@ -6,13 +6,14 @@ import json
 import math
 from dataclasses import asdict, dataclass, fields
 from decimal import Decimal
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from tailtrim import _native
 from tailtrim.analysis.compare.configuration import Difference, compared, differences
 from tailtrim.analysis.compare.energy import Energy, EnergyRow, Tail, energy_of
 from tailtrim.analysis.compare.energy import P as PRICED
-from tailtrim.analysis.compare.rows import CurvePoint, Losses, Pairing, Row, SentRow
+from tailtrim.analysis.compare.rows import CurvePoint, Losses, Pairing, Rates, Row, SentRow
 from tailtrim.analysis.compare.sources import (
     LOST_NS,
     Group,
@@ -51,8 +52,8 @@ class Comparison(Tabular):
     then only a difference larger than the possible drift until the next run is shown.
     ``sent`` has the quantiles of all packets sent where any was lost: those of delivered ones say
     little where a side loses its latest. ``resolution_ps`` is that of the coarser stamps of both
-    sides. ``settings`` is how many settings of host, device and traffic both sides record;
-    ``differences`` has the settings that differ.
+    sides. ``rates`` are those of sides whose packets were only counted. ``settings`` is how many
+    settings of host, device and traffic both sides record; ``differences`` has those that differ.
     """
 
     label: str
@@ -74,6 +75,7 @@ class Comparison(Tabular):
     settings: int
     differences: tuple[Difference, ...]
     groups: tuple[Group, Group]
+    rates: Rates | None = None
 
     def __repr__(self) -> str:
         """Name the sides and the verdict."""
@@ -125,7 +127,7 @@ class Comparison(Tabular):
         """Return the comparison as JSON data."""
         told = {field.name: getattr(self, field.name) for field in fields(self)}
         del told["groups"]
-        for name in ("a", "b", "losses", "energy"):
+        for name in ("a", "b", "losses", "energy", "rates"):
             told[name] = told[name] and asdict(told[name])
         for name in ("quantiles", "sent", "curve", "differences"):
             told[name] = [asdict(row) for row in told[name]]
@@ -171,7 +173,7 @@ def compare(  # noqa: PLR0913 - keyword-only options, each with a default
 
     Args:
         a: the baseline: a run directory, an experiment, a folder of run directories, captures as
-            ``INGRESS,EGRESS``, or an analysis that kept its samples.
+            ``INGRESS,EGRESS``, or an analysis that kept its samples or left a run directory.
         b: the other side.
         quantiles: quantiles in addition to 0.5, 0.9, 0.99 …, as decimal text or percent.
         confidence: of each interval, and of all verdicts of a comparison together.
@@ -271,7 +273,19 @@ def compare_groups(  # noqa: PLR0913 - as compare
         settings=compared(a, b),
         differences=differences(a, b),
         groups=(a, b),
+        rates=_rates(a, b),
     )
+
+
+def _rates(*groups: Group) -> Rates | None:
+    means: list[float] = []
+    for group in groups:
+        whole = [run.summary.throughput for run in group.repetitions if run.part is None]
+        known = [one for one in whole if one is not None]
+        if not known or len(known) < len(group.repetitions):
+            return None
+        means += [fmean(one.sent_pps for one in known), fmean(one.received_pps for one in known)]
+    return Rates(*means)
 
 
 def _share(text: str) -> Decimal:

@@ -76,6 +76,16 @@ class Losses(Verdict):
 
 
 @dataclass(frozen=True, slots=True)
+class Rates:
+    """Packets/s of both sides whose packets were counted, not captured: means over their runs."""
+
+    a_sent_pps: float
+    a_received_pps: float
+    b_sent_pps: float
+    b_received_pps: float
+
+
+@dataclass(frozen=True, slots=True)
 class Pairing:
     """One side: its runs, their sums, and why others do not count."""
 

@@ -67,6 +67,10 @@ class Repetition:
 
     def samples(self) -> pa.Table:
         """Return the latency of each sample in the order in which they left: ``latency_ns``."""
+        if self.summary.throughput is not None:
+            import pyarrow as pa  # noqa: PLC0415 - takes longer to import than most commands run
+
+            return pa.table({"latency_ns": pa.array([], pa.int64())})
         if isinstance(self.run, RunDirectory):
             table = self.run.table("sample", columns=("latency_ns",))
         else:
@@ -160,6 +164,8 @@ def groups_of(source: Source, quantiles: Sequence[str] = ()) -> list[Group]:
         CaptureError: it is a pair of captures, and one cannot be read.
 
     """
+    if isinstance(source, Analysis) and source.directory is not None:
+        source = RunDirectory(source.directory)
     if isinstance(source, Analysis):
         return [Group("analysis", (Repetition("analysis", source),))]
     if isinstance(source, RunDirectory):

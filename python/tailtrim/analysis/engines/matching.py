@@ -88,7 +88,8 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
     if out is None:
         return Analysis(run(None))
     origin = {"engine": engine.name, "decoded": str(decoded.path)}
-    return Analysis(leave(run, [Path(side.name) for side in sides], out, **origin))
+    paths = [Path(side.name) for side in sides]
+    return Analysis(leave(run, paths, out, **origin), directory=out)
 
 
 class Matching:

@@ -11,6 +11,7 @@ from tailtrim import _native, units
 from tailtrim.analysis.explain.interrupts import InterruptRate, read_interrupts
 from tailtrim.analysis.explain.traced import Host, traced, traced_by
 from tailtrim.analysis.options import probability
+from tailtrim.analysis.result import Analysis
 from tailtrim.errors import RunDirectoryError
 from tailtrim.results import EVENTS, RunDirectory
 from tailtrim.results.tabular import Tabular, of_rows
@@ -259,7 +260,7 @@ def _beat(cause: PeriodicCause) -> str:
 
 
 def explain(
-    run: RunDirectory | str | os.PathLike[str],
+    run: RunDirectory | Analysis | str | os.PathLike[str],
     *,
     interrupts: Sequence[str | os.PathLike[str]] = (),
     cpu: int | None = None,
@@ -269,7 +270,7 @@ def explain(
     """Explain the late packets of a run.
 
     Args:
-        run: a run directory, made by ``analyze(out=…)`` or by ``tailtrim run``.
+        run: a run directory, or the result of the analysis that left it (``out``).
         interrupts: counters of interrupts during the run; their vectors are named where their rate
             is that of a periodic cause.
         cpu: the CPU that serves packets; needed where the trace covers several.
@@ -287,6 +288,10 @@ def explain(
 
     """
     late_from = _native.quantile(probability(late_from))
+    if isinstance(run, Analysis):
+        if run.directory is None:
+            raise ValueError("the analysis left no run directory, expected analyze(…, out=…)")
+        run = run.directory
     directory = run if isinstance(run, RunDirectory) else RunDirectory(run)
     samples = directory.table("sample")
     if not samples.num_rows:

@@ -78,13 +78,18 @@ def _called(cause: Cause, name: str) -> bool:
 
 
 def queue_model(
-    run: RunDirectory, *, floor: RunDirectory | None = None, cpu: int | None = None
+    run: RunDirectory,
+    *,
+    floor: RunDirectory | None = None,
+    spare: RunDirectory | None = None,
+    cpu: int | None = None,
 ) -> QueueModel:
     """Return the queueing model of a run's device.
 
     Args:
         run: a run with a trace, or one whose packets queue, or any with a floor.
         floor: a run of a forwarder that does nothing, on the same path.
+        spare: a floor that is used only where too few packets queue.
         cpu: the CPU that serves packets, where the trace covers several.
 
     Raises:
@@ -95,6 +100,8 @@ def queue_model(
     host = traced(run, cpu=cpu)
     causes = of_trace(run, host, packets) if host is not None else ()
     queues = int(packets.queued.packets.sum()) >= ENOUGH
+    if floor is None and not queues and packets.batch == 1:
+        floor = spare
     if floor is not None:
         if packets.batch > 1:
             raise RunDirectoryError(

@@ -163,6 +163,7 @@ def predicted(  # noqa: PLR0913 - keyword-only options
     run: RunDirectory | str | os.PathLike[str],
     *,
     floor: RunDirectory | str | os.PathLike[str] | None = None,
+    spare: RunDirectory | None = None,
     others: Sequence[RunDirectory] = (),
     rates_pps: Sequence[float] = (),
     burst: int | None = None,
@@ -177,6 +178,7 @@ def predicted(  # noqa: PLR0913 - keyword-only options
     Args:
         run: a run with a trace, or one whose packets queue, or any with a floor.
         floor: a run of a forwarder that does nothing, on the same path.
+        spare: a floor that is used only where too few packets queue.
         others: runs of the same device at other rates, to compare the prediction with.
         rates_pps: packets a second; by default some up to R_max.
         burst: so many packets come back to back; by default they come as in the run.
@@ -194,14 +196,8 @@ def predicted(  # noqa: PLR0913 - keyword-only options
     """
     directory = run if isinstance(run, RunDirectory) else RunDirectory(run)
     least = floor if isinstance(floor, RunDirectory) or floor is None else RunDirectory(floor)
-    if faster <= -1:
-        raise ValueError(f"faster {faster:g}: expected more than -1, such as 0.2")
-    for name, number in (("burst", burst), ("batch", batch)):
-        if number is not None and number < 1:
-            raise ValueError(f"{name} {number}: expected 1 or more")
-    if any(rate <= 0 for rate in rates_pps):
-        raise ValueError("rates: expected more than 0 packets a second")
-    whole = queue_model(directory, floor=least, cpu=cpu)
+    _check(faster, rates_pps, burst=burst, batch=batch)
+    whole = queue_model(directory, floor=least, spare=spare, cpu=cpu)
     device = whole.without(tuple(without))
     change = Change(1 / (1 + faster), batch)
     r_max = highest_rate(device.stolen_ns_per_s, device.t_cpu_ns.scaled(change.scale))
@@ -239,6 +235,16 @@ def predicted(  # noqa: PLR0913 - keyword-only options
         warnings=device.warnings,
         device=device,
     )
+
+
+def _check(faster: float, rates_pps: Sequence[float], **packets: int | None) -> None:
+    if faster <= -1:
+        raise ValueError(f"faster {faster:g}: expected more than -1, such as 0.2")
+    for name, number in packets.items():
+        if number is not None and number < 1:
+            raise ValueError(f"{name} {number}: expected 1 or more")
+    if any(rate <= 0 for rate in rates_pps):
+        raise ValueError("rates: expected more than 0 packets a second")
 
 
 def _require_fit(device: QueueModel, run: RunDirectory) -> None:

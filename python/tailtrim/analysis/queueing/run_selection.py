@@ -1,13 +1,13 @@
-"""Selection of the run that a prediction is made from, and of those it is compared with."""
+"""Selection of the run that a prediction is made from, of those it is compared with, its floor."""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tailtrim.errors import RunDirectoryError
 from tailtrim.results import RunDirectory
-from tailtrim.results.experiments import is_experiment, recorded
+from tailtrim.results.experiments import floor_of, is_experiment, recorded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,8 +20,19 @@ if TYPE_CHECKING:
 _RATES = ("rate_pps", "rate")
 
 
-def chosen(paths: Sequence[Path]) -> tuple[RunDirectory, list[RunDirectory]]:
-    """Return the run to predict from and those to compare with: the first, and the others.
+class Chosen(NamedTuple):
+    """Runs of a prediction: that which it is made from, those to compare with, and the floor.
+
+    ``floor`` is the experiment's own, with the traffic of the first; ``None`` where it has none.
+    """
+
+    source: RunDirectory
+    others: list[RunDirectory]
+    floor: RunDirectory | None
+
+
+def chosen(paths: Sequence[Path]) -> Chosen:
+    """Return the run to predict from, and the others.
 
     Of an experiment, the first is its run at the lowest rate; the others are those of the same
     device with traffic that differs in its rate alone.
@@ -31,15 +42,19 @@ def chosen(paths: Sequence[Path]) -> tuple[RunDirectory, list[RunDirectory]]:
 
     """
     runs: list[RunDirectory] = []
+    floor = None
     for path in paths:
-        runs.extend(_of_experiment(path) if is_experiment(path) else [RunDirectory(path)])
-    return runs[0], runs[1:]
+        found, least = _of_experiment(path) if is_experiment(path) else ([RunDirectory(path)], None)
+        floor = floor if runs else least
+        runs.extend(found)
+    return Chosen(runs[0], runs[1:], floor)
 
 
-def _of_experiment(path: Path) -> list[RunDirectory]:
+def _of_experiment(path: Path) -> tuple[list[RunDirectory], RunDirectory | None]:
+    read = recorded(path).complete
     complete = [
         (run, directory)
-        for run, directory in recorded(path).complete
+        for run, directory in read
         if run.problem is None and not run.outcome.floor and directory.summary.rate_pps
     ]
     if not complete:
@@ -51,8 +66,11 @@ def _of_experiment(path: Path) -> list[RunDirectory]:
             f" ({names}, …)"
         )
     complete.sort(key=lambda one: one[1].summary.rate_pps or 0.0)
-    like = _traffic(complete[0][0])
-    return [directory for run, directory in complete if _traffic(run) == like]
+    source = complete[0][0]
+    like = _traffic(source)
+    floor = floor_of(source, [run for run, _ in read if run.problem is None])
+    same = [directory for run, directory in complete if _traffic(run) == like]
+    return same, None if floor is None else floor.directory
 
 
 def _traffic(run: RecordedRun) -> str:

@@ -105,6 +105,8 @@ _Known = tuple[float | None, float | None, float | None, str]
 def _known(summary: Summary, objective: Objective) -> _Known:
     if objective.what == "loss":
         return _loss(summary)
+    if summary.throughput is not None:
+        return _unknown("packets were only counted: no latency is known")
     latency = summary.latency_ns
     # Percentiles that were imported come without the number of their samples.
     # Lost packets are among those that delivery-adjusted percentiles count.

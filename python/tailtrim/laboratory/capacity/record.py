@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from tailtrim.errors import OutputError, RunDirectoryError
+from tailtrim.laboratory.capacity.asleep import Asleep, asleep
 from tailtrim.laboratory.capacity.result import EndReason, GoalBound, GoalResult
 from tailtrim.laboratory.capacity.trial import Count, Purpose, Trial, TrialResult
 from tailtrim.laboratory.experiment.record import write_json
@@ -32,13 +33,20 @@ class Capacity:
     goals: tuple[GoalResult, ...]
     prediction: dict[str, Any] | None = None
 
+    @property
+    def asleep(self) -> Asleep | None:
+        """Medians of a device that is later with less load; ``None`` if that is not shown."""
+        return asleep(results(self.trials), self.goals)
+
     def as_json(self) -> dict[str, Any]:
         """Return it as JSON data."""
+        slept = self.asleep
         return {
             "schema": SCHEMA,
             "search": self.search,
             "goals": [one.as_json() for one in self.goals],
             "prediction": self.prediction,
+            "asleep": slept and asdict(slept),
             "trials": [
                 {"run": f"run-{number:03d}", **asdict(trial), **_told(seen)}
                 for number, (trial, seen) in enumerate(self.trials)
@@ -106,6 +114,7 @@ def _told(seen: TrialResult | None) -> dict[str, Any]:
         "sent_share": seen.sent_share,
         "own_pps": seen.own_pps,
         "cold": seen.cold,
+        "median_ns": seen.median_ns,
         "counts": {name: asdict(count) for name, count in seen.counts.items()},
     }
 
@@ -123,6 +132,7 @@ def _trial(data: dict[str, Any]) -> tuple[Trial, TrialResult | None]:
         sent_share=data["sent_share"],
         own_pps=data.get("own_pps"),
         cold=data.get("cold", False),
+        median_ns=data.get("median_ns"),
     )
 
 

@@ -37,8 +37,8 @@ class GoalBound:
     """A bound of a goal: its load, and the result of its trials.
 
     ``verified`` is whether it was measured again at the end of the search, which did not contradict
-    it; ``None`` if the budget had no time for that. ``cold`` is whether its bad trials lost packets
-    at their start only.
+    it; ``None`` if the budget had no time for that. ``cold`` is whether its bad trials, two at
+    least, lost packets at their start only.
     """
 
     load: int
@@ -105,7 +105,7 @@ def _bound(goal: Goal, load: int, seen: Sequence[TrialResult]) -> GoalBound:
     again = any(one.trial.purpose is Purpose.VERIFICATION for one in seen)
     duration_s = math.fsum(one.trial.duration_s for one in seen)
     bad = [one for one, is_good in zip(seen, good, strict=True) if not is_good]
-    cold = bool(bad) and all(one.cold for one in bad)
+    cold = len(bad) > 1 and all(one.cold for one in bad)
     return GoalBound(load, len(seen), sum(good), duration_s, again or None, cold)
 
 

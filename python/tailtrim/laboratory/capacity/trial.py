@@ -77,6 +77,7 @@ class TrialResult:
     which share of the load the generator reached. ``counts`` has :data:`LOST` and each condition
     of a promise. ``own_pps`` is what the device is able to forward by its own count of the time
     that packets took it, if it counts that. ``cold`` says that packets were lost at the start only.
+    ``median_ns`` is the median latency.
     """
 
     trial: Trial
@@ -86,6 +87,7 @@ class TrialResult:
     sent_share: float = 1.0
     own_pps: float | None = None
     cold: bool = False
+    median_ns: int | None = None
 
 
 class TrialListener(Listener):

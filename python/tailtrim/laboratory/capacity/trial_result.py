@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tailtrim import units
 from tailtrim.analysis.compare import plan_length
 from tailtrim.errors import RunDirectoryError, TailtrimError
 from tailtrim.laboratory.capacity.lateness import beyond, late_packets, late_spans
@@ -30,6 +31,9 @@ _TELLING = 10
 #: Of such a share of the packets it has to be known whether they were good. The others are taken to
 #: be as these: were none of them bad, a share of bad packets would be a tenth smaller at most.
 _KNOWN = 0.9
+#: One loss in so small a part of a trial is at its start by chance in one of ten trials, in both of
+#: two in one of a hundred.
+_DEAF_SHARE = 0.1
 
 
 def trial_result(  # noqa: PLR0913 - what a run has
@@ -77,8 +81,11 @@ def trial_result(  # noqa: PLR0913 - what a run has
     if invalid is None and any(one.known < _KNOWN * one.packets for one in counts.values()):
         most = max(one.unknown / one.packets for one in counts.values())
         invalid = f"the generator was late: of {100 * most:.0f} % of the packets nothing is known"
-    cold = any(one.code == "lost_at_start" for one in run.summary.warnings)
-    return TrialResult(trial, took_s, counts, invalid, share, _own_pps(run), cold)
+    cold = any(one.code == "lost_at_start" for one in run.summary.warnings) or _deaf(run)
+    median_ns = next(
+        (one.value for one in run.summary.latency_ns.quantiles if one.p == "0.5"), None
+    )
+    return TrialResult(trial, took_s, counts, invalid, share, _own_pps(run), cold, median_ns)
 
 
 def _lateness(limits: Limits, generator: dict[str, Any]) -> set[str]:
@@ -87,6 +94,26 @@ def _lateness(limits: Limits, generator: dict[str, Any]) -> set[str]:
         return set()
     lenient = limits.model_copy(update={"lateness_p99_us": math.inf})
     return {*load_doubts(limits, generator)} - {*load_doubts(lenient, generator)}
+
+
+def _deaf(run: RunDirectory) -> bool:
+    """Whether all packets at the start were lost, for a tenth of the trial at most, and no others.
+
+    A capture alone may have begun late at egress; of a testbed both taps are ready before.
+    """
+    summary, tap = run.summary, run.summary.ingress_tap
+    ingress, begin_ns, end_ns = summary.ingress, tap.first_ns or 0, tap.last_ns or 0
+    if not ingress.lost or not summary.samples or ingress.trimmed:
+        return False
+    within_s = _DEAF_SHARE * (end_ns - begin_ns) / units.SECOND
+    second = run.table("second", columns=("second", "lost"))
+    last_s = second["second"].to_numpy()[second["lost"].to_numpy() > 0].max()
+    if last_s > within_s:
+        return False
+    entered_ns = run.table("sample", columns=("ingress_ns",))["ingress_ns"].to_numpy()
+    deaf_s = (int(entered_ns.min()) - begin_ns) / units.SECOND
+    most = 1 + 1.05 * deaf_s * (summary.rate_pps or 0.0)
+    return bool(last_s <= deaf_s <= within_s and ingress.lost + ingress.beyond_window <= most)
 
 
 def _own_pps(run: RunDirectory) -> float | None:

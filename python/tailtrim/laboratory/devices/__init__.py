@@ -17,6 +17,7 @@ DEVICES = Kinds(
         "wire": "tailtrim.laboratory.devices.wire:Wire",
         "forward": "tailtrim.laboratory.devices.forward:Forward",
         "testpmd": "tailtrim.laboratory.devices.testpmd:Testpmd",
+        "dpdk": "tailtrim.laboratory.devices.dpdk:Dpdk",
         "bridge": "tailtrim.laboratory.devices.bridge:Bridge",
         "router": "tailtrim.laboratory.devices.router:Router",
         "nftables": "tailtrim.laboratory.devices.nftables:Nftables",

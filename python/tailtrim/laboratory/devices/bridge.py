@@ -9,6 +9,7 @@ from tailtrim.laboratory.devices.device import InlineDevice
 if TYPE_CHECKING:
     from contextlib import ExitStack
 
+    from tailtrim.laboratory.nodes.node import Node
     from tailtrim.laboratory.nodes.ports import Port
     from tailtrim.laboratory.nodes.testbed import Forwarding
 
@@ -25,8 +26,12 @@ class Bridge(InlineDevice):
 
 def join(one: Port, other: Port) -> None:
     """Join two ports of a node by a bridge that says nothing itself."""
-    node = one.node
-    node.run("ip", "link", "add", "br0", "type", "bridge", "stp_state", "0", "forward_delay", "0")
-    for port in (one, other):
-        node.run("ip", "link", "set", port.name, "master", "br0")
-    node.run("ip", "link", "set", "br0", "up", "arp", "off", "multicast", "off")
+    bridge(one.node, "br0", one.name, other.name)
+
+
+def bridge(node: Node, name: str, *ports: str) -> None:
+    """Join interfaces of a node by a bridge of this name that says nothing itself."""
+    node.run("ip", "link", "add", name, "type", "bridge", "stp_state", "0", "forward_delay", "0")
+    for port in ports:
+        node.run("ip", "link", "set", port, "master", name)
+    node.run("ip", "link", "set", name, "up", "arp", "off", "multicast", "off")

@@ -31,7 +31,7 @@ def checks() -> Iterator[Check]:
         folder = Path(place)
         for command in ("generate", "capture", "forward"):
             yield Check(command, "AF_PACKET ports", attempt(_packet_socket))
-            yield Check(command, "AF_XDP ports (xdp:IFACE)", attempt(_xdp_socket))
+            yield Check(command, "AF_XDP ports (xdp:INTERFACE)", attempt(_xdp_socket))
         cpus = ("--cpus", str(min(os.sched_getaffinity(0))))
         for source in ("tracefs", "perf"):
             asked = ("--out", str(folder / source), "--source", source, "--buffer", "1")

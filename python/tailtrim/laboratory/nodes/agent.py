@@ -81,7 +81,7 @@ class Agent:
     this one, too: its standard input is held open by this process alone.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is named
         self,
         node: Node,
         verb: str,
@@ -89,6 +89,7 @@ class Agent:
         cpus: Sequence[int] = (),
         tidies_up: bool = False,
         more_s: float = 0,
+        program: Sequence[str] = (),
     ) -> None:
         """Start a verb.
 
@@ -99,15 +100,17 @@ class Agent:
             cpus: where it may run; by default where this process may.
             tidies_up: the verb has to take back what it did, whatever ends this process.
             more_s: how much longer than usual it may take to begin, and to end.
+            program: another program with verbs like the agent's, and what starts it; its name last.
 
         """
-        self._node, self._told = node, f"tailtrim-agent {verb}"
+        self._node = node
+        self._told = f"{program[-1] if program else 'tailtrim-agent'} {verb}"
         self._more_s = more_s
         self._stack = ExitStack()
         self._errors = self._stack.enter_context(node.log(verb))
         self._process = node.open(
             *(allowed(cpus) if cpus else ()),
-            *(node.agent, verb, *arguments, "--until-eof"),
+            *(*(program or (node.agent,)), verb, *arguments, "--until-eof"),
             output=subprocess.PIPE,
             errors=self._errors,
             tidies_up=tidies_up,
@@ -236,6 +239,8 @@ class Agent:
         self._node.check()
         self._errors.seek(0)
         lines = self._errors.read().strip().splitlines()
+        # Libraries may have said something before.
+        lines.sort(key=lambda line: not line.startswith("error: "))
         told = [line.removeprefix("error: ") for line in lines if line.strip()]
         message = f"{self._told}: {told[0] if told else f'ended with {code}'}"
         if code == _IMPOSSIBLE:

@@ -195,7 +195,7 @@ def _late_packets(found: Explanation) -> str:
     if find_spec("matplotlib") is None:
         return ""
     from tailtrim.analysis.explain import host_events  # noqa: PLC0415
-    from tailtrim.publishing.report.figures.late_packets import ExplainedRun, late_packets  # noqa: PLC0415
+    from tailtrim.publishing.report.figures.late_packets import ExplainedRun, alike, late_packets  # noqa: PLC0415
     from tailtrim.publishing.report.figures.timelines import worst  # noqa: PLC0415
     from tailtrim.publishing.report.inputs.run_tables import ReportedRun  # noqa: PLC0415
 
@@ -210,6 +210,7 @@ def _late_packets(found: Explanation) -> str:
                 told,
                 host_events.read(run.directory, cpu=told.cpu, serving=told.verdict.serving),
             )
+            (explained,) = alike([explained])
             figure = late_packets(explained, _MOST_EVENTS)
     except RunDirectoryError as error:
         return _listed([str(error)])

@@ -15,6 +15,7 @@ from tailtrim.publishing.report.table import Column, Row, Table
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tailtrim.laboratory.capacity.asleep import Asleep
     from tailtrim.laboratory.capacity.record import Capacity
     from tailtrim.laboratory.capacity.result import GoalResult
     from tailtrim.results.experiments import RecordedExperiment
@@ -55,7 +56,21 @@ def notes(capacity: Capacity) -> list[str]:
     took_s = sum(seen.took_s for seen in done)
     told = f" {invalid} of them invalid: repeated, and not counted." if invalid else ""
     predicted = capacity_prediction.sentences(capacity)
+    of_goals += [_asleep(capacity, slept)] if (slept := capacity.asleep) is not None else []
     return [*of_goals, *predicted, f"{len(done)} trials took {took_s / 60:,.1f} min.{told}"]
+
+
+def _asleep(capacity: Capacity, slept: Asleep) -> str:
+    unit = LoadUnit.of(capacity)
+    style = units.Times.of([[slept.low_ns, slept.high_ns]])
+    return (
+        f"The slower, the later: the median latency is {style.text(slept.low_ns)} up to"
+        f" {unit.text(slept.low_to)} {unit.name} and {style.text(slept.high_ns)} from"
+        f" {unit.text(slept.high_from)} {unit.name} on. A queue is shorter with less load: the"
+        " device falls asleep between packets (idle states of its CPUs: audit checks PWR-003 and"
+        " PWR-004; programs that have to be woken), or its interrupts wait for more packets"
+        " (NET-001)."
+    )
 
 
 def sentence(capacity: Capacity) -> str:

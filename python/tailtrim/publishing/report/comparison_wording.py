@@ -59,6 +59,23 @@ def sent(comparison: Comparison) -> Table:
     return Table(_columns("", style.unit), [_row(row, style) for row in comparison.sent])
 
 
+def rates(comparisons: Sequence[Comparison]) -> Table | None:
+    """Return the table of rates of sides whose packets were counted; ``None`` without any."""
+    rows = []
+    for one in comparisons:
+        if (found := one.rates) is not None:
+            pairs = (found.a_sent_pps, found.a_received_pps, found.b_sent_pps, found.b_received_pps)
+            ratio = f"{found.b_received_pps / found.a_received_pps:.3f}" if pairs[1] else units.NONE
+            name = one.label or f"{one.a.name} → {one.b.name}"
+            rows.append(TableRow(units.printable(name), [*map(units.rate, pairs), ratio]))
+    heads = ("A sent", "A received", "B sent", "B received", "B / A")
+    caption = (
+        "Rates in kpkt/s, means over the runs of each side. B / A below 1: B receives less. They"
+        " are not tested."
+    )
+    return Table([Column("", kind="left"), *map(Column, heads)], rows, caption) if rows else None
+
+
 def _style(comparison: Comparison, rows: Sequence[Row | SentRow]) -> units.Times:
     """Return how the latencies of a table are printed, those of both sides told apart."""
     return units.Times.of([[row.a_ns, row.b_ns] for row in rows], comparison.resolution_ps)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tailtrim import units
@@ -50,7 +51,7 @@ def departures(runs: Sequence[tuple[str, RunDirectory]]) -> Departures | None:
     rows = [
         Row(name, _cells(summary, late, share, style)) for name, summary, late, share, _ in told
     ]
-    notes = [f"{name}: {note}." for name, _, _, _, note in told if note]
+    notes = _notes([stood for *_, stood in told if stood is not None], len(told))
     legend = (
         f"How late packets were sent in {style.unit}; sent late: by more than 20 µs. Latency: of"
         " all samples, and of those sent on time."
@@ -60,8 +61,18 @@ def departures(runs: Sequence[tuple[str, RunDirectory]]) -> Departures | None:
     return Departures(Table(_COLUMNS, rows), legend, notes)
 
 
-def _departed(generator: dict[str, Any]) -> tuple[list[int | None], str, str | None]:
-    """Return p50, p99 and maximum of the lateness, the share sent late, and a note.
+class _Stood(NamedTuple):
+    """Stalls of a generator's CPU in a run; ``shared``: with the device."""
+
+    times: int
+    sending: int
+    total_ns: int
+    longest_ns: int
+    shared: bool
+
+
+def _departed(generator: dict[str, Any]) -> tuple[list[int | None], str, _Stood | None]:
+    """Return p50, p99 and maximum of the lateness, the share sent late, and the stalls.
 
     Raises:
         KeyError, TypeError: the record of the generator has none of this.
@@ -70,11 +81,18 @@ def _departed(generator: dict[str, Any]) -> tuple[list[int | None], str, str | N
     lateness, stalls = generator["lateness_ns"], generator.get("stalls")
     late = {quantile["p"]: quantile["value"] for quantile in lateness["quantiles"]}
     times = [late.get("0.5"), late.get("0.99"), lateness["max"]]
-    share, note = units.NONE, None
-    if stalls is not None:
-        share = units.loss(stalls["departed_late"], generator["sent"])
-        note = _note(stalls, shared=generator.get("shares_cpu", False))
-    return times, share, note
+    if stalls is None:
+        return times, units.NONE, None
+    sending, waiting = stalls["sending"], stalls["waiting"]
+    stood = _Stood(
+        sending["count"] + waiting["count"],
+        sending["count"],
+        sending["total_ns"] + waiting["total_ns"],
+        max(sending["longest_ns"], waiting["longest_ns"]),
+        generator.get("shares_cpu", False),
+    )
+    share = units.loss(stalls["departed_late"], generator["sent"])
+    return times, share, stood if stood.times else None
 
 
 def _changed(summary: Summary) -> tuple[str, list[int | None]]:
@@ -101,20 +119,32 @@ def _cells(
     ]
 
 
-def _note(stalls: dict[str, dict[str, int]], *, shared: bool) -> str | None:
-    sending, waiting = stalls["sending"], stalls["waiting"]
-    if not sending["count"] and not waiting["count"]:
-        return None
-    longest = max(sending["longest_ns"], waiting["longest_ns"])
-    total = sending["total_ns"] + waiting["total_ns"]
-    told = (
-        f"the generator's CPU stood still {units.count(sending['count'] + waiting['count'])} times"
-        f" ({units.time(total)}, {units.time(longest)} at most),"
-        f" {units.count(sending['count'])} times in the middle of sending"
+def _notes(stood: Sequence[_Stood], runs: int) -> list[str]:
+    """Return what the stalls of all runs were."""
+    if not stood:
+        return []
+    times, sending, total = (
+        _span([text(one[place]) for one in sorted(stood, key=itemgetter(place))])
+        for place, text in enumerate((units.count, units.count, units.time))
     )
-    if shared and sending["count"]:
-        told += "; that CPU serves the device, too, so no packet is set aside"
-    return told
+    of = f" in {len(stood)} of {runs} runs" if runs > 1 else ""
+    told = (
+        f"The generator's CPU stood still{of}: {_times(times)} ({total},"
+        f" {units.time(max(one.longest_ns for one in stood))} at most), {_times(sending)} in the"
+        " middle of sending"
+    )
+    if shared := sum(one.shared and one.sending > 0 for one in stood):
+        of = f" in {shared} of them" if shared < len(stood) else ""
+        told += f";{of} that CPU serves the device, too, so no packet is set aside"
+    return [f"{told}."]
+
+
+def _times(count: str) -> str:
+    return f"{count} time" if count == "1" else f"{count} times"
+
+
+def _span(texts: Sequence[str]) -> str:
+    return texts[0] if texts[0] == texts[-1] else f"{texts[0]} to {texts[-1]}"
 
 
 def warm_ups(runs: Iterable[tuple[str, RunDirectory]]) -> list[tuple[str, str]]:

@@ -13,10 +13,11 @@ from tailtrim.publishing.report.figures import distributions, drawing, percentil
 from tailtrim.publishing.report.figures.limit_lines import with_bounds, with_objectives
 from tailtrim.publishing.report.figures.looks import distinct, looks_of
 from tailtrim.publishing.report.figures.sweep import sweeps
-from tailtrim.publishing.report.inputs.run_groups import floor_of
+from tailtrim.publishing.report.figures.throughput import throughput
 from tailtrim.publishing.report.inputs.run_tables import ReportedRun
 from tailtrim.publishing.report.pages import cause_section, run_page
 from tailtrim.publishing.report.write_files import store
+from tailtrim.results.experiments import floor_of
 
 if TYPE_CHECKING:
     import os
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from tailtrim.results.experiments import RecordedExperiment
 
 _SERIES = (
+    throughput,
     percentiles.percentiles,
     timelines.minutes,
     timelines.worst,

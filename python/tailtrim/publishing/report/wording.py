@@ -136,6 +136,9 @@ def seconds(ns: int) -> str:
 
 def _verdict(summary: Summary) -> str:
     missing, known = undelivered(summary)
+    if (counted := summary.throughput) is not None:
+        sent, received = units.rate(counted.sent_pps), units.rate(counted.received_pps)
+        return f"{sent} kpkt/s sent, {received} kpkt/s received; no latency is known."
     if summary.unordered:
         largest = summary.latency_ns.max
         told = (

@@ -12,6 +12,7 @@ pub(crate) const TYPOS: &str = include_str!("typos.host");
 pub(crate) const GUEST: &str = include_str!("guest.host");
 pub(crate) const AMD: &str = include_str!("amd.host");
 pub(crate) const LAPTOP: &str = include_str!("laptop.host");
+pub(crate) const EQUIPPED: &str = include_str!("equipped.host");
 pub(crate) const REFERENCE: &str = include_str!("reference.host");
 
 /// A bare-metal server as it comes, with Debian's kernel 6.1.

@@ -225,7 +225,7 @@ fn what_cannot_be_opened_says_why() {
         }
         let error = error(name(PortKind::Xdp, "near"));
         assert!(error.starts_with("xdp:near: "), "{error}");
-        assert!(error.contains("needs root") && error.contains("packet:IFACE"), "{error}");
+        assert!(error.contains("needs root") && error.contains("packet:INTERFACE"), "{error}");
     }
 }
 

@@ -122,7 +122,7 @@ pub(super) fn hint(what: &str, error: &io::Error) -> &'static str {
     match error.raw_os_error() {
         Some(libc::EPERM) => " (XDP programs need root; sockets do not)",
         Some(libc::EBUSY | libc::EEXIST) if what.contains("attaching") => {
-            " (another XDP program is there: ip link set dev IFACE xdp off)"
+            " (another XDP program is there: ip link set dev INTERFACE xdp off)"
         }
         Some(libc::EOPNOTSUPP) if what.contains("attaching") => {
             " (this driver has no XDP of its own: attach it generically)"

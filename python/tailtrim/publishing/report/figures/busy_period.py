@@ -11,11 +11,10 @@ from tailtrim import units
 from tailtrim.publishing.report import cause_wording
 from tailtrim.publishing.report.figures.figure import Axis, Bars, Figure, Line, Panel
 from tailtrim.publishing.report.figures.late_packets import (
-    CAUSES,
-    LOOKS,
     MOST_CAUSES,
     OTHER,
-    QUEUE,
+    OTHER_LOOK,
+    QUEUE_LOOK,
     lane_name,
 )
 
@@ -84,7 +83,7 @@ def _figure(explained: ExplainedRun, late: LatePacket, since_ns: int, number: in
         caption=_caption(explained, late, at_s, left_out),
         panels=(queue, lanes),
         names=names,
-        looks=(LOOKS[QUEUE], *CAUSES, LOOKS[OTHER]),
+        looks=(QUEUE_LOOK, *explained.looks, OTHER_LOOK),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -12,27 +13,29 @@ from tailtrim.publishing.report.cause_wording import labels
 from tailtrim.publishing.report.figures import percentiles
 from tailtrim.publishing.report.figures.distributions import measured
 from tailtrim.publishing.report.figures.figure import Axis, Bars, Figure, Line, Panel
-from tailtrim.publishing.report.figures.looks import DARK, LIGHT, MARKERS, Look
+from tailtrim.publishing.report.figures.looks import DARK, LIGHT, MARKERS, Look, shaded
 from tailtrim.publishing.report.figures.timelines import time_axis
 from tailtrim.publishing.report.inputs.run_tables import ReportedRun
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tailtrim.analysis.explain.host_events import HostEvents
-    from tailtrim.analysis.explain.host_explanation import HostCause, HostExplanation, LatePacket
+    from tailtrim.analysis.explain.host_explanation import (
+        HostCause,
+        HostExplanation,
+        Key,
+        LatePacket,
+    )
     from tailtrim.publishing.report.inputs.run_tables import Integers
 
 # Places among the names of a figure, and so the looks; the costliest causes are 1, 2, …
 OTHER, QUEUE, UNKNOWN = 0, 5, 6
 MOST_CAUSES = 4
-#: Looks of the costliest causes, in every figure of a run.
-CAUSES = tuple(Look(LIGHT[place], DARK[place], MARKERS[place + 1]) for place in range(MOST_CAUSES))
-#: Looks of all places; other causes and unknown ones differ as much as looks can.
-LOOKS = (
-    Look("#8A6D00", "#F0D264", "v"),
-    *CAUSES,
-    Look("#16191D", "#E8EAED", "P"),
-    Look("#858B92", "#A9AFB6", "X"),
-)
+# They differ as much as looks can.
+OTHER_LOOK = Look("#8A6D00", "#F0D264", "v")
+QUEUE_LOOK = Look("#16191D", "#E8EAED", "P")
+_UNKNOWN_LOOK = Look("#858B92", "#A9AFB6", "X")
 _MOST = 3
 # Without a cause of less the curve is the same.
 _LEAST_PPM = 10_000
@@ -46,11 +49,15 @@ _LANE_LETTERS = 18
 
 @dataclass(frozen=True, slots=True)
 class ExplainedRun:
-    """A run, why its packets were late, and what the trace holds if it was kept."""
+    """A run, why its packets were late, and what the trace holds if it was kept.
+
+    ``looks`` are those of :attr:`causes` and of the spare places behind them, see :func:`alike`.
+    """
 
     run: ReportedRun
     explanation: HostExplanation
     events: HostEvents | None
+    looks: tuple[Look, ...] = ()
 
     @property
     def number(self) -> int:
@@ -75,6 +82,28 @@ class ExplainedRun:
         return ("other causes", *self.labels, *spare, "queueing behind packets", "unknown")
 
 
+def alike(runs: Sequence[ExplainedRun]) -> list[ExplainedRun]:
+    """Give each cause one look in the figures of all runs; the costliest over all comes first."""
+    cost_ns: Counter[Key] = Counter()
+    for run in runs:
+        cost_ns.update({cause.key: cause.excess_ns for cause in run.causes})
+    looks = {
+        key: _look(place, len(cost_ns)) for place, (key, _) in enumerate(cost_ns.most_common())
+    }
+    spare = (OTHER_LOOK,) * MOST_CAUSES
+    return [
+        replace(run, looks=(*(looks[cause.key] for cause in run.causes), *spare)[:MOST_CAUSES])
+        for run in runs
+    ]
+
+
+def _look(place: int, count: int) -> Look:
+    """Return the look of one of so many causes: beyond a few, shades of the same colours."""
+    hue, shade = place % MOST_CAUSES, place // MOST_CAUSES
+    shades = -(-count // MOST_CAUSES)
+    return Look(*shaded((LIGHT[hue], DARK[hue]), shade, shades), MARKERS[hue + 1])
+
+
 def late_packets(explained: ExplainedRun, most_events: int) -> Figure | None:
     """Return the figure of late packets over time, with at most so many events."""
     verdict, first = explained.explanation.verdict, explained.run.summary.ingress_tap.first_ns
@@ -97,7 +126,7 @@ def late_packets(explained: ExplainedRun, most_events: int) -> Figure | None:
         caption=_caption(explained, len(late)) + told,
         panels=tuple(panels),
         names=explained.names,
-        looks=LOOKS,
+        looks=(OTHER_LOOK, *explained.looks, QUEUE_LOOK, _UNKNOWN_LOOK),
     )
 
 
@@ -237,6 +266,6 @@ def without_causes(explained: ExplainedRun) -> Figure | None:
             " removed, the queue behind them included."
         ),
         panels=(replace(panel, lines=panel.lines + lines),),
-        looks=(LOOKS[QUEUE], *CAUSES[: len(causes)]),
+        looks=(QUEUE_LOOK, *explained.looks[: len(causes)]),
         names=(run.name, *(f"without {label}" for label in explained.labels[: len(causes)])),
     )

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import matplotlib as mpl
 from matplotlib.colors import to_hex, to_rgb
 
-from tailtrim.publishing.report.inputs.run_groups import floor_of, series, variables
+from tailtrim.publishing.report.inputs.run_groups import series, variables
+from tailtrim.results.experiments import floor_of
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence

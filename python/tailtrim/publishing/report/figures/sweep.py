@@ -176,7 +176,7 @@ def _figure(
     names: Sequence[str],
     looks: Sequence[Look],
 ) -> Figure:
-    x = _x_axis(variable)
+    x = x_axis(variable)
     names, looks = list(names), list(looks)
     if any(invalid for _, _, invalid in panels):
         names.append("invalid run")
@@ -199,7 +199,8 @@ def _figure(
     )
 
 
-def _x_axis(variable: Variable) -> Axis:
+def x_axis(variable: Variable) -> Axis:
+    """Return the axis of a loop variable."""
     low, high = variable.values[0], variable.values[-1]
     if low > 0 and high / low > _LINEAR_RATIO:
         return Axis(variable.label, "log", low / 1.25, high * 1.25, unit=variable.unit)

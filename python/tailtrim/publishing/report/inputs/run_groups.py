@@ -96,15 +96,3 @@ def series_name(run: RecordedRun, variable: Variable) -> str:
             name = name.replace(part, "", 1)
             break
     return f"{name.strip()} (floor)" if run.outcome.floor else name.strip()
-
-
-def floor_of(run: RecordedRun, runs: Sequence[RecordedRun]) -> RecordedRun | None:
-    """Return the floor of a run: the wire with the same traffic, if possible of its repetition."""
-    same = [
-        one
-        for one in runs
-        if one.outcome.floor and one.directory is not None and one.traffic == run.traffic
-    ]
-    if run.outcome.floor or not same:
-        return None
-    return min(same, key=lambda one: (bool(one.outcome.invalid), one.repetition != run.repetition))

@@ -14,6 +14,7 @@ from tailtrim.publishing.report import cause_wording, periodic_wording
 from tailtrim.publishing.report.figures import busy_period
 from tailtrim.publishing.report.figures.late_packets import (
     ExplainedRun,
+    alike,
     late_packets,
     without_causes,
 )
@@ -70,18 +71,17 @@ def sections(runs: Sequence[ReportedRun]) -> list[CauseSection]:
         return [section for run in few if (section := _periodic(run)) is not None]
     events = min(_MOST_OF_RUN, _MOST_EVENTS // len(known))
     packets = _PACKETS if len(known) <= _FEW_RUNS else 1
-    return [
-        _section(
+    explained = alike(
+        [
             ExplainedRun(
                 run,
                 told,
                 host_events.read(run.directory, cpu=told.cpu, serving=told.verdict.serving),
-            ),
-            events,
-            packets,
-        )
-        for run, told in known
-    ]
+            )
+            for run, told in known
+        ]
+    )
+    return [_section(one, events, packets) for one in explained]
 
 
 def _section(explained: ExplainedRun, events: int, packets: int) -> CauseSection:

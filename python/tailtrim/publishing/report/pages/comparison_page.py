@@ -34,6 +34,8 @@ def names_of(comparisons: Sequence[Comparison]) -> list[str]:
 
 def render(comparisons: Sequence[Comparison], objectives: Sequence[Objective] = ()) -> bytes:
     """Return the page of comparisons as UTF-8, with lines at the limits of the objectives."""
+    title, counted = _title(comparisons, names_of(comparisons)), told.rates(comparisons)
+    comparisons = [one for one in comparisons if one.rates is None]
     names = names_of(comparisons)
     together = ratios(comparisons) if len(comparisons) > 1 else None
     if together is not None:
@@ -46,12 +48,13 @@ def render(comparisons: Sequence[Comparison], objectives: Sequence[Objective] = 
     return page.render(
         "comparison.html.j2",
         [figure for figure in (together, *each) if figure is not None],
-        title=_title(comparisons, names),
+        title=title,
         subject="comparison of tail latency",
         subtitle="Comparison of tail latency: B with A, the baseline",
         setting="",
         comparisons=list(zip(names, comparisons, each, strict=True)),
         together=together,
+        counted=counted,
         told=told,
         energy=energy_wording,
     )

@@ -81,6 +81,7 @@ def render(report: Contents) -> bytes:
         subtitle="Tail latency",
         setting=setting(runs, report.experiment),
         runs=runs,
+        measured=any(run.summary.throughput is None for run in runs),
         cards=len(runs) <= _MOST_CARDS,
         problems=problems,
         warned=warned,

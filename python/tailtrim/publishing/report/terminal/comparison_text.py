@@ -31,6 +31,11 @@ _LISTED = 12
 def render(comparisons: Sequence[Comparison], *, all_in: str = "as_json()") -> Group:
     """Return what ``rich`` prints of comparisons; ``all_in`` is where the rest of a list is."""
     parts: list[RenderableType] = []
+    if (counted := wording.rates(comparisons)) is not None:
+        parts += [counted.terminal(), Text(counted.caption, style="dim")]
+    comparisons = [one for one in comparisons if one.rates is None]
+    if not comparisons:
+        return Group(*parts)
     for comparison in comparisons:
         parts += [*_parts(comparison, all_in), Text()]
     if any(comparison.energy.rows for comparison in comparisons):

@@ -58,9 +58,10 @@ class TerminalReport:
         for row in rows:
             yield Text(f"{row.name}: {wording.verdict(row.summary)}", style="bold")
         yield Text()
-        if any(row.summary.samples or row.summary.unordered for row in rows):
+        measured = [row for row in rows if row.summary.throughput is None]
+        if any(row.summary.samples or row.summary.unordered for row in measured):
             yield from _latencies(self._table, options.max_width)
-        for row in rows:
+        for row in measured:
             yield _remarks(row, named=len(rows) > 1)
 
 
