@@ -26,6 +26,27 @@ LINE = f"{CONSOLE} net.ifnames=0 tsc=reliable clocksource=tsc"
 NEWER = "trixie-qemu"
 AGENT = "/tailtrim-agent"
 
+#: Kill the agent when the first of two interfaces has its filter, and wait until that is gone.
+KILLED = f"""
+{AGENT} ports --prove "$1" "$2" >/dev/null 2>&1 & agent=$!
+filtered() {{ {AGENT} ports "$1" --json | grep -q '"receive": "all"'; }}
+until filtered "$1"; do sleep 0.2; done
+kill -9 $agent
+for _ in $(seq 100); do
+    filtered "$1" || {{ sleep 1; exit 0; }}
+    sleep 0.2
+done
+exit 1
+"""
+#: Capture by the stamps that the first of two interfaces claims.
+CAPTURED = f"""
+ip link set "$1" up; ip link set "$2" up; sleep 5
+{AGENT} capture --tap one="$1" --out /tmp/taken --duration 3s >/dev/null & sleep 1
+{AGENT} generate --interface "$2" --rate 100pps --count 20 >/dev/null 2>&1
+wait
+ip link set "$1" down; ip link set "$2" down
+"""
+
 
 def cable(card: str, hub: int) -> list[str]:
     """Return QEMU's options for two cards with a cable between them."""
@@ -112,6 +133,13 @@ def test_cards_that_claim_stamps_and_have_none_are_refuted(tmp_path: Path) -> No
             assert (row["filter"], row["stamped"], row["verdict"]) == ("all", 0, "refuted"), row
             assert claims[end, "transmit-nic"]["verdict"] == "refuted"
             assert claims[end, "phc"]["verdict"] == "refuted", claims[end, "phc"]
+
+        # Settings are put back also if the agent is killed.
+        killed = booted_guest.call("sh", "-c", KILLED, "sh", *ends)
+        assert killed.returncode == 0, killed
+        is_as_before(booted_guest, before)
+        captured = booted_guest.call("sh", "-c", CAPTURED, "sh", *ends)
+        assert "warning: tap one: the NIC claims stamps and has stamped no frame" in captured.stderr
 
         code, claims = proof(booted_guest, *by_driver["virtio_net"])
         assert code == 0

@@ -91,6 +91,9 @@ fn taken(name: &str) -> Result<(Set, Before), Failure> {
             before.stamps = Some(stamps);
             Set { filter: real.receive_filter(), sends: real.sends(), why: None }
         }
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            return Err(failed("turning its stamps on")(error));
+        }
         Err(error) => Set { why: Some(error.to_string()), ..Set::default() },
     };
     Ok((set, before))

@@ -163,16 +163,16 @@ pub fn prove(ends: [&str; 2], stopped: &AtomicBool) -> Result<Vec<Proven>, Prove
     let mut steps = ClockSteps::watch();
     let mut clocks = claims.each_ref().map(|claims| Watched::begin(claims.phc.as_deref()));
     let mut ways = Vec::new();
+    // In the format that the receiver's NIC stamps.
+    let ptp = |to: usize| ![ALL, NONE].contains(&held.set[to].filter);
     for (from, to) in [(0, 1), (1, 0)] {
-        let ptp = ![ALL, NONE].contains(&held.set[to].filter);
-        let mut frame = Frame::new(sides[from].mac, sides[to].mac, ptp, run);
+        let (sender, receiver) = apart(&mut sides, from);
+        let mut frame = Frame::new(sender.mac, receiver.mac, ptp(to), run);
         let mut stages = Vec::new();
         for rate in RATES_PPS {
             if stopped.load(Ordering::Acquire) {
                 return Err(ProveError::Stopped);
             }
-            let [one, other] = &mut sides;
-            let (sender, receiver) = if from == 0 { (one, other) } else { (other, one) };
             let stage = sender.send(receiver, &mut frame, 1_000_000_000 / rate);
             stages.push(stage.map_err(broken(ends[from]))?);
             clocks.iter_mut().for_each(Watched::look);
@@ -195,13 +195,17 @@ pub fn prove(ends: [&str; 2], stopped: &AtomicBool) -> Result<Vec<Proven>, Prove
         proven.push(clock);
     }
     for end in [0, 1] {
-        let [one, other] = &mut sides;
-        let (mine, peer) = if end == 0 { (one, other) } else { (other, one) };
-        let mut frame = Frame::new(peer.mac, mine.mac, false, run);
+        let (mine, peer) = apart(&mut sides, end);
+        let mut frame = Frame::new(peer.mac, mine.mac, ptp(end), run);
         proven.extend(af_xdp::tried(&claims[end], peer, &mut frame));
     }
     proven.sort_by_key(|proven| proven.interface != ends[0]);
     Ok(proven)
+}
+
+/// One side and the other.
+fn apart([first, second]: &mut [Side; 2], one: usize) -> (&mut Side, &mut Side) {
+    if one == 0 { (first, second) } else { (second, first) }
 }
 
 fn broken(port: &str) -> impl Fn(io::Error) -> PortError {
