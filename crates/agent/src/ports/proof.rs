@@ -75,6 +75,8 @@ fn named(claim: Claim) -> &'static str {
         Claim::Phc => "PHC",
         Claim::ZeroCopy => "zero copy",
         Claim::XdpHint => "XDP hint",
+        Claim::TransmitXdp => "transmit AF_XDP",
+        Claim::LaunchTime => "launch time",
     }
 }
 

@@ -70,6 +70,10 @@ pub enum Claim {
     ZeroCopy,
     /// Stamps of received packets by the NIC for XDP programs.
     XdpHint,
+    /// Stamps of sent packets for sockets of AF_XDP.
+    TransmitXdp,
+    /// AF_XDP's sending at a time.
+    LaunchTime,
 }
 
 /// A claim of an interface, and what was seen of it.
@@ -168,6 +172,9 @@ pub fn prove(ends: [&str; 2], stopped: &AtomicBool) -> Result<Vec<Proven>, Prove
     for (from, to) in [(0, 1), (1, 0)] {
         let (sender, receiver) = apart(&mut sides, from);
         let mut frame = Frame::new(sender.mac, receiver.mac, ptp(to), run);
+        // Not in PTP's format: a register that is read once would have its stamp already.
+        let mut others = Frame::new(sender.mac, receiver.mac, false, run.wrapping_add(1));
+        sender.warm_up(receiver, &mut others).map_err(broken(ends[from]))?;
         let mut stages = Vec::new();
         for rate in RATES_PPS {
             if stopped.load(Ordering::Acquire) {
