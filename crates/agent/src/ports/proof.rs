@@ -57,6 +57,9 @@ fn gaps<'a>(
             let rates = by_rate.iter().map(|at| format!("{} kpps", at.rate_pps / 1_000));
             rows.push(words(["interface", "claim"]).into_iter().chain(rates).collect());
         }
+        if by_rate.iter().all(|at| errors(at).is_none()) {
+            continue;
+        }
         let cells = by_rate.iter().map(|at| {
             errors(at).map_or_else(|| "–".to_owned(), |errors| times::text(errors.p99_ns))
         });
