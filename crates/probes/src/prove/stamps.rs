@@ -132,7 +132,7 @@ pub(super) fn judged(claimed: bool, told: &Stamped) -> (Verdict, Option<String>)
     }
 }
 
-/// How many packets have no stamp, and at which rates.
+/// Number of packets without a stamp, and at which rates.
 fn without(missing: usize, told: &Stamped) -> String {
     let text = format!("{missing} of {} packets have no stamp", told.packets);
     let at = |at: &AtRate| {
