@@ -133,10 +133,10 @@ def judged(runs: Iterable[JudgedRun], found: Sequence[Objective], report: Path |
 
 
 def _of_each(listed: Sequence[JudgedRun], found: Sequence[Objective]) -> dict[str, list[Verdict]]:
-    from tailtrim.analysis.slo import verdicts  # noqa: PLC0415 - see above
+    from tailtrim.analysis.slo import of_run  # noqa: PLC0415 - see above
 
     names = numbered([one.name for one in listed])
-    return {name: verdicts(one.summary, found) for name, one in zip(names, listed, strict=True)}
+    return {name: of_run(one, found) for name, one in zip(names, listed, strict=True)}
 
 
 def numbered(names: Sequence[str]) -> list[str]:
