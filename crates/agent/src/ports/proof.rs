@@ -14,7 +14,8 @@ pub(super) fn text(claims: &[Proven]) -> String {
     let shown = || claims.iter().filter(|claim| claim.verdict != Verdict::Absent);
     let mut rows = vec![words(["interface", "claim", "verdict", "seen"])];
     rows.extend(shown().map(|claim| {
-        let seen = claim.measured.as_ref().map_or_else(String::new, seen);
+        let mut seen = claim.measured.as_ref().map_or_else(String::new, seen);
+        seen += if claim.filter.is_some_and(|set| set != "all") { ", PTP only" } else { "" };
         vec![claim.interface.clone(), named(claim.claim).to_owned(), verdict(claim), seen]
     }));
     let mut text = aligned(&rows);

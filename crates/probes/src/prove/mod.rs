@@ -285,18 +285,23 @@ impl Of<'_> {
     }
 
     fn by_nic(&self, claim: Claim, claimed: bool, told: Stamped) -> Proven {
+        let set = claim == Claim::ReceiveNic && self.set.filter != NONE;
+        let filter = set.then(|| filter_name(self.set.filter));
+        let claims_all = self.end.receive_stamps.nic.contains(&"all");
         let judged = match (stamps::judged(claimed, &told), &self.set.why) {
             ((Verdict::Refuted, _), Some(why)) => (Verdict::Refuted, Some(why.clone())),
             // Good stamps of a bad clock.
             ((Verdict::Proven, _), _) if self.clock.verdict == Verdict::Refuted => {
                 (Verdict::Partial, Some("its clock is refuted".to_owned()))
             }
+            ((Verdict::Proven, _), _) if filter.is_some_and(|set| claims_all && set != "all") => {
+                let why = "the driver claims all packets and has set another filter";
+                (Verdict::Partial, Some(why.to_owned()))
+            }
             (judged, _) => judged,
         };
         let mut proven = self.proven(claim, claimed, judged, told);
-        if claim == Claim::ReceiveNic && self.set.filter != NONE {
-            proven.filter = Some(filter_name(self.set.filter));
-        }
+        proven.filter = filter;
         proven
     }
 
