@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use tailtrim_ports::capture::{CaptureFile, Feed, TapError, TapSink, Tapped, tap};
-use tailtrim_ports::port::{HardwareStamps, Port, PortName, Receiving, open};
+use tailtrim_ports::port::{HardwareStamps, Port, PortName, Receiving, Stamping, open};
 use tailtrim_sys::placement;
 use tailtrim_tail::summary::Summary;
 use tailtrim_tracer::clock::{self, ClockStep, ClockSteps};
@@ -193,6 +193,13 @@ fn report(
     clock_steps: Vec<ClockStep>,
     analysed: Option<Analysed>,
 ) -> Outcome {
+    for (name, tap) in &taps {
+        if tap.stamps == Stamping::Hardware && tap.packets > 0 && tap.unstamped == tap.packets {
+            let told = "the NIC claims stamps and has stamped no frame: `ports --prove` tells what it can, and \
+                        --stamps kernel works with any";
+            output::note("warning", &format!("tap {name}: {told}"));
+        }
+    }
     let cpu_s = analysed.is_some().then(|| clock::process_cpu_ns() as f64 / 1e9);
     let (analysis, around) =
         analysed.map_or((None, None), |Analysed { summary, around }| (Some(summary), around));
