@@ -96,6 +96,20 @@ fn what_is_not_there_is_refused_at_once() {
 }
 
 #[test]
+fn one_packet_is_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let head = [0xa1b2_3c4d_u32, 0x0004_0002, 0, 0, 262_144, 1];
+    let record = [1_u32, 0, 60, 60];
+    let mut bytes: Vec<u8> =
+        head.iter().chain(&record).flat_map(|word| word.to_le_bytes()).collect();
+    bytes.extend([0; 60 + 5]);
+    std::fs::write(folder.path().join("cut.pcap"), bytes).unwrap();
+    let (code, told) = agent(folder.path(), "analyze cut.pcap cut.pcap");
+    assert_eq!(code, Some(2), "{told}");
+    assert!(told.contains("use --salvage to analyse the 1 packet before the damage"), "{told}");
+}
+
+#[test]
 fn a_wrong_option_is_told_in_the_words_of_the_package() {
     let (code, told) = agent(Path::new("."), "trace --cpu 1");
     assert_eq!(code, Some(2));

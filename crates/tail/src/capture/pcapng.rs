@@ -7,7 +7,7 @@ use super::keep::Keep;
 use super::side::{InterfaceDirection, Place};
 use super::{Progress, Record, StampSource};
 use crate::signature::Signer;
-use crate::summary::in_bytes;
+use crate::summary::{grouped, in_bytes};
 use pcap_parser::nom;
 use pcap_parser::pcapng::{
     Block, EnhancedPacketBlock, InterfaceDescriptionBlock, InterfaceStatisticsBlock, OptionCode,
@@ -127,7 +127,7 @@ impl Decoder {
         if !(12..=LONGEST_BLOCK).contains(&length) || !length.is_multiple_of(4) {
             return Err((
                 format!("a block of {}", in_bytes(length)),
-                format!("a multiple of 4 from 12 to {LONGEST_BLOCK}"),
+                format!("a multiple of 4 from 12 to {}", grouped(LONGEST_BLOCK as u64)),
             ));
         }
         if bytes.len() < length {
