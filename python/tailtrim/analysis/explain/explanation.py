@@ -283,8 +283,8 @@ def explain(
         Periodic causes, and the verdict of the trace where the directory has one.
 
     Raises:
-        RunDirectoryError: the directory, its trace or the counters cannot be read, or the trace is
-            of another time.
+        RunDirectoryError: the directory, its trace or the counters cannot be read, or they are of
+            another time.
         ValueError: an option makes no sense.
 
     """
@@ -306,8 +306,8 @@ def explain(
         host = traced_by(Path(trace), directory, cpu=cpu, late_from=quantile)
     if late_from is not None and host is None:
         raise ValueError(f"{directory.path}: has no trace, so packets are not explained one by one")
+    rates = _rates(interrupts, samples) if interrupts else ()
     found = json.loads(_native.periodic_causes(samples))
-    rates = tuple(rate for path in interrupts for rate in read_interrupts(path))
     schedule = Schedule(found.pop("packet_interval_ns"), found.pop("constant_rate"))
     periodic = tuple(_cause(data, rates) for data in found.pop("causes"))
     batches = tuple(Batch(**data) for data in found.pop("batches"))
@@ -330,6 +330,14 @@ def explain(
         set_aside=directory.summary.ingress.stalled,
         **found,
     )
+
+
+def _rates(paths: Sequence[str | os.PathLike[str]], samples: pa.Table) -> tuple[InterruptRate, ...]:
+    """Read counters of interrupts; those that have the clock of the packets must be of the run."""
+    import pyarrow.compute as pc  # noqa: PLC0415 - takes longer to import than most commands run
+
+    run_ns = pc.min(samples["ingress_ns"]).as_py(), pc.max(samples["egress_ns"]).as_py()
+    return tuple(rate for path in paths for rate in read_interrupts(path, run_ns=run_ns))
 
 
 def _cause(data: dict[str, Any], rates: Sequence[InterruptRate]) -> PeriodicCause:

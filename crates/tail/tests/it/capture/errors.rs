@@ -138,7 +138,7 @@ fn the_text_and_the_remedy_of_every_error() {
         ),
         (
             CaptureError::Disorder { path: path(), packet: 17, back_ns: 2_000_000_000 },
-            "a.pcap: packet 17: its stamp is 2000000000 ns before an earlier one, expected stamps in order within 1 s",
+            "a.pcap: packet 17: its stamp is 2.00 s before an earlier one, expected stamps in order within 1 s",
             Some(Remedy::Sort),
         ),
         (
