@@ -143,6 +143,7 @@ def senders(folder: Path) -> dict[str, Start]:
         "testpmd txonly": testpmd("af_packet"),
         "tailtrim-agent (AF_XDP)": ours("xdp:"),
         "testpmd txonly (AF_XDP)": testpmd("af_xdp"),
+        "tailtrim-agent (DPDK)": ours("dpdk:net_af_packet0,iface="),
     }
 
 

@@ -167,7 +167,7 @@ static void open_tap(const struct options *options, unsigned number, struct rte_
 
 void run_capture(const struct options *options)
 {
-	struct rte_mempool *buffers = make_buffers();
+	struct rte_mempool *buffers = make_buffers(options->ports + workers(options));
 	struct line line = {.length = 0};
 	struct port ports[MOST_PORTS];
 

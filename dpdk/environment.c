@@ -9,11 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum {
-	MOST_WORDS = 96,
-	/* The buffers take 80 MB of it. */
-	ORDINARY_MB = 256,
-};
+enum { MOST_WORDS = 96 };
 
 struct words {
 	char *words[MOST_WORDS];
@@ -30,6 +26,12 @@ static void say(struct words *words, char *word)
 bool is_pci(const char *device)
 {
 	return isxdigit((unsigned char)device[0]) && strchr(device, ':') != NULL;
+}
+
+/* Memory that is enough: buffers take 20 to 40 MB for each queue, rings and drivers some more. */
+static unsigned needed_mb(const struct options *options)
+{
+	return options->memory_mb ? options->memory_mb : 192 + 64 * workers(options);
 }
 
 /* Whether ordinary memory was not asked for, and there are enough free huge pages. */
@@ -53,7 +55,7 @@ static bool uses_huge_pages(const struct options *options)
 			fclose(file);
 	}
 	globfree(&found);
-	return free_mb >= ORDINARY_MB;
+	return free_mb >= needed_mb(options);
 }
 
 /* Lists lcore 0, which may run on each CPU that no worker polls on, and a lcore on one CPU for each worker. */
@@ -107,7 +109,7 @@ void start_environment(const struct options *options, const char *program)
 	say(&words, "--no-telemetry");
 	say(&words, "--log-level=error");
 	if (!uses_huge_pages(options)) {
-		snprintf(memory, sizeof(memory), "-m%u", options->memory_mb ? options->memory_mb : ORDINARY_MB);
+		snprintf(memory, sizeof(memory), "-m%u", needed_mb(options));
 		say(&words, "--no-huge");
 		say(&words, memory);
 		say(&words, "--no-shconf");

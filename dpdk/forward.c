@@ -100,7 +100,7 @@ static void sleep_until_frame(struct worker *worker)
 		int woken = rte_epoll_wait_interruptible(worker->interrupts, events, (int)worker->way_count, SLEEP_MS);
 
 		worker->wakeups += woken > 0;
-		if (woken <= 0)
+		if (woken == 0)
 			worker->overslept += pass_all(worker) > 0;
 	}
 	for (way = 0; way < worker->way_count; way++)
@@ -209,7 +209,7 @@ static struct way a_way(const struct port *from, const struct port *to)
 
 void run_forward(const struct options *options)
 {
-	struct rte_mempool *buffers = make_buffers();
+	struct rte_mempool *buffers = make_buffers(2u * options->queues);
 	struct demands demands = {.queues = options->queues};
 	struct port ports[2];
 

@@ -36,7 +36,7 @@ static const char HELP[] =
 	"All\n"
 	"  --queues N                   queues of each port, each with a thread that polls it [default: 1]\n"
 	"  --cpu CPU,…                  CPUs of these threads [default: the last ones]\n"
-	"  --memory MB                  so much ordinary memory [default: huge pages; 256 where fewer MB of them are free]\n"
+	"  --memory MB                  so much ordinary memory [default: huge pages, where enough are free]\n"
 	"  --until-eof                  end when standard input ends (generate: always so) or the parent process ends\n"
 	"\n"
 	"Exit codes: 0 success, 2 invalid arguments or input, 3 not possible on this host, 4 failed while running.\n";

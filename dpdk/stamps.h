@@ -18,6 +18,7 @@ struct stamps {
 	/* Place in a frame's buffer, and the flag of a frame that the driver has stamped. */
 	int place;
 	uint64_t flag;
+	uint16_t port;
 	/* Ticks in a second of the clock that the driver can read, or 0. */
 	double hz;
 };

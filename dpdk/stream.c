@@ -132,7 +132,8 @@ static bool take(struct input *input)
 	unsigned char *bytes = (unsigned char *)rte_pktmbuf_append(frame, (uint16_t)record.length);
 
 	memcpy(bytes, kept, record.kept);
-	memset(bytes + record.kept, 0, record.length - record.kept);
+	if (record.kept < record.length)
+		memset(bytes + record.kept, 0, record.length - record.kept);
 	*RTE_MBUF_DYNFIELD(frame, stream->departure, int64_t *) = record.seconds * SECOND_NS + record.nanoseconds;
 	uint16_t queue = (uint16_t)(stream->frames++ % stream->queue_count);
 	struct waiting *waiting = &input->waiting[queue];

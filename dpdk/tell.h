@@ -15,9 +15,9 @@ enum ending {
 	DISTURBED = 4,
 };
 
-/* A line of JSON that is being composed. */
+/* A line of JSON that is being composed: of the largest one, eight taps with paths of their files and devices. */
 struct line {
-	char text[8192];
+	char text[1 << 15];
 	size_t length;
 };
 

@@ -30,6 +30,10 @@ packages() { # NAME
         # With an emulated igb.
         echo qemu-system-x86
         ;;
+    trixie-dpdk)
+        # With a compiler and what make starts.
+        echo '?essential' libdpdk-dev gcc libc6-dev make pkgconf
+        ;;
     bookworm-minimal)
         # The packages of every Debian, an interpreter for the virtual environment, and the programs
         # of the demo.

@@ -7,8 +7,12 @@ from typing import TYPE_CHECKING
 
 from dpdk import Dpdk, frame, numbers, read, written
 
+from tailtrim.laboratory.nodes.namespace import Namespace, link
+
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from laboratory import Lab
 
 MANY = 3_000
 
@@ -47,3 +51,21 @@ def test_counts_add_up_where_the_disk_is_slower(tmp_path: Path) -> None:
         size = (tmp_path / f"{name}.pcap").stat().st_size
         assert size == 24 + tap["packets"] * (16 + 14)
     assert told["b"]["bytes"] == 128 * told["b"]["packets"]
+
+
+def test_frames_of_a_kernel_interface(lab: Lab) -> None:
+    """Capture fewer frames than the ring of AF_PACKET holds, however late this process is."""
+    with Namespace("timestamper", lab.folder) as node:
+        link(node, "a0", node, "a1", macs=("02:00:00:00:00:01", "02:00:00:00:00:02"), mtu=1500)
+        for name in ("a0", "a1"):
+            node.set(f"net/ipv6/conf/{name}/disable_ipv6", "1")
+            node.run("ip", "link", "set", name, "up")
+        taps = ("--tap", "cable=net_af_packet0,iface=a1", "--out", str(lab.folder))
+        with node.frames("a0") as cable, Dpdk("capture", *taps, before=node.prefix) as capture:
+            for number in range(300):
+                cable.send(frame(number))
+            capture.until(300)
+            told = capture.stop()["taps"]["cable"]
+    assert (told["packets"], told["unstamped"]) == (300, 0)
+    frames = read(lab.folder / "cable.pcap")
+    assert numbers([one for _, one in frames]) == [*range(300)]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
 import json
-import os
 import signal
 import socket
 import struct
@@ -16,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from dpdk import Dpdk, capture, frame, program, read, written
 
+from tailtrim.laboratory.nodes.agent import Agent
 from tailtrim.laboratory.nodes.namespace import Namespace, link
 
 if TYPE_CHECKING:
@@ -148,21 +147,21 @@ def test_the_agent_s_schedules_leave_by_dpdk(lab: Lab) -> None:
     assert told["intended_ns"] == logged[-1][1] - logged[0][1]
 
 
-@pytest.mark.alone
-def test_gaps_on_a_cable(lab: Lab) -> None:
-    """Send by AF_PACKET through a veth pair: half of all gaps are 200 µs within 50 µs."""
+def test_departures_that_are_told_are_those_on_a_cable(lab: Lab) -> None:
+    """Send by AF_PACKET through a veth pair, whose other end stamps in the same system call."""
+    log = lab.folder / "log.bin"
     with Namespace("loadgen", lab.folder) as node:
         link(node, "a0", node, "a1", macs=("02:00:00:00:00:01", "02:00:00:00:00:02"), mtu=1500)
         for name in ("a0", "a1"):
             node.set(f"net/ipv6/conf/{name}/disable_ipv6", "1")
             node.run("ip", "link", "set", name, "up")
-        first, *_, last = map(str, sorted(os.sched_getaffinity(0)))
-        taps = ("--tap", "cable=net_af_packet0,iface=a1", "--out", str(lab.folder), "--cpu", first)
-        load = ("--rate", "5kpps", "--count", "1000", "--cpu", last)
-        words = ("--interface", "dpdk:net_af_packet1,iface=a0", *load)
-        with Dpdk("capture", *taps, before=node.prefix) as tap:
+        load = ("--rate", "5kpps", "--count", "1000", "--log", str(log))
+        command = agent(lab, "--interface", "dpdk:net_af_packet0,iface=a0", *load)
+        # Stamps of the kernel, which do not wait for a process.
+        with Agent(node, "capture", "--tap", "cable=a1", "--out", str(lab.folder)) as tap:
+            tap.ready()
             sent = subprocess.run(
-                [*node.prefix, *agent(lab, *words)],
+                [*node.prefix, *command],
                 capture_output=True,
                 text=True,
                 check=False,
@@ -171,10 +170,27 @@ def test_gaps_on_a_cable(lab: Lab) -> None:
             )
             assert sent.returncode == 0, sent.stderr
             told = tap.stop()["taps"]["cable"]
-    assert generated(sent.stdout)["sent"] == told["packets"] == 1_000
+    assert (generated(sent.stdout)["sent"], told["packets"]) == (1_000, 1_000)
     stamps = [at_ns for at_ns, _ in read(lab.folder / "cable.pcap")]
-    errors = sorted(abs(later - one - 200_000) for one, later in itertools.pairwise(stamps))
-    assert errors[500] < 50_000
+    actual = [line[2] for line in struct.iter_unpack("<qqq", log.read_bytes())]
+    # The offset between clocks is read within some 50 ns; the way to the other end takes longer.
+    assert all(told - 1_000 < stamp for stamp, told in zip(stamps, actual, strict=True))
+
+
+def test_it_ends_with_an_agent_that_is_killed(lab: Lab) -> None:
+    words = ("--interface", "dpdk:net_null0", "--rate", "1pps")
+    with subprocess.Popen(
+        agent(lab, *words), stdout=subprocess.PIPE, env=lab.environment
+    ) as running:
+        assert running.stdout
+        running.stdout.readline()
+        children = Path(f"/proc/{running.pid}/task/{running.pid}/children").read_text()
+        running.kill()
+    (child,) = children.split()
+    until_s = time.monotonic() + 10
+    while Path(f"/proc/{child}").exists():
+        assert time.monotonic() < until_s
+        time.sleep(0.02)
 
 
 def test_the_agent_ends_it_and_says_what_it_says(lab: Lab) -> None:
@@ -188,7 +204,8 @@ def test_the_agent_ends_it_and_says_what_it_says(lab: Lab) -> None:
         running.send_signal(signal.SIGTERM)
         told = json.loads(running.stdout.readline())
         assert running.wait(10) == 0
-    assert (told["event"], told["sent"]) == ("result", 1)
+    # One a second, and the machine may be busy.
+    assert 1 <= told["sent"] == told["due"] < 10
     for device, code, says in (
         ("nosuch0", 3, "error: tailtrim-dpdk: nosuch0: cannot be opened"),
         ("net_null0 --frame-bytes 4096", 2, "error: carries frames of up to 2052 bytes"),

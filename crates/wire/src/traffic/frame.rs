@@ -148,7 +148,7 @@ impl Builder {
         frame
     }
 
-    /// Bytes at the beginning of each frame that are not all zeros behind them.
+    /// Bytes of each frame behind which there are only zeros.
     #[must_use]
     pub fn filled(&self) -> usize {
         self.transport + UDP + PROBE_LEN
@@ -250,6 +250,7 @@ mod tests {
                 builder.stamp(&mut frame, probe);
                 prop_assert_eq!(frame.len(), bytes);
                 prop_assert_eq!(Builder::probe(&frame), Some(probe));
+                prop_assert!(frame[builder.filled()..].iter().all(|byte| *byte == 0));
                 let (ethertype, start) = Link::Ethernet.payload(&frame).unwrap();
                 let packet = &frame[start..];
                 let found = layers(ethertype, packet).unwrap();
