@@ -373,7 +373,7 @@ def test_everything_is_printed_and_written(measured: Path, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("arguments", "facts"),
     [
-        (["nowhere", "nowhere"], ("nowhere: nothing to compare",)),
+        (["nowhere", "nowhere"], ("nowhere: does not exist",)),
         (["{run}"], ("one side", "A and B")),
         (["{run}", "{run}", "--margin", "much"], ("invalid margin 'much'",)),
         (["{run}", "{run}", "--margin", "2"], ("margin '2'", "expected 1% or 0.01")),

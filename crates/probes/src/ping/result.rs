@@ -49,6 +49,10 @@ pub struct StreamResult {
     pub summary: Summary,
 }
 
+/// Warnings of taps that may not have recorded all the time; here each probe was waited for.
+const OF_CAPTURES: [&str; 4] =
+    ["ingress_empty", "egress_empty", "egress_began_late", "egress_ended_early"];
+
 impl StreamResult {
     /// Puts into the summary the counts that its matching did not see.
     pub(super) fn complete(&mut self) {
@@ -71,6 +75,7 @@ impl StreamResult {
         egress.copy += replies.duplicate;
         egress.unmatched += unmatched;
         egress.unstamped += self.unstamped;
+        self.summary.warnings.retain(|warning| !OF_CAPTURES.contains(&warning.code));
         self.warn();
     }
 
@@ -79,7 +84,9 @@ impl StreamResult {
             &self.counts;
         let causes: Vec<String> =
             obstacles.iter().map(|(name, count)| format!("{name} {count}")).collect();
+        let unanswered = if probes.answered == 0 { probes.sent() } else { 0 };
         let all = [
+            ("unanswered", unanswered, "no probe was answered".to_owned()),
             (
                 "refused",
                 probes.refused,

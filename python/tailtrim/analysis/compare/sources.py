@@ -188,7 +188,8 @@ def groups_of(source: Source, quantiles: Sequence[str] = ()) -> list[Group]:
             )
             raise failure
         return [Group(pair[0].name, (Repetition(pair[0].name, analysis),))]
-    error = RunDirectoryError(f"{source}: nothing to compare")
+    why = "does not exist" if not path.exists() else "is none of what can be read here"
+    error = RunDirectoryError(f"{source}: {why}")
     error.add_note(
         "expected a run directory, an experiment, a folder of run directories, or captures as"
         " INGRESS,EGRESS"
