@@ -86,6 +86,11 @@ def test_results_are_taken_where_runs_are(testpmd: tuple[Path, Path], tmp_path: 
         tailtrim.explain(tailtrim.analyze(*testpmd))
 
 
+def test_an_unknown_option_is_an_error(testpmd: tuple[Path, Path]) -> None:
+    with pytest.raises(TypeError, match="unexpected keyword argument 'mask', did you mean masks"):
+        tailtrim.analyze(*testpmd, mask="nat")  # type: ignore[call-arg]
+
+
 def test_functions_are_functions() -> None:
     for function in (tailtrim.analyze, tailtrim.compare, tailtrim.explain):
         assert pydoc.render_doc(function).startswith("Python Library Documentation: function")

@@ -243,10 +243,10 @@ def rate(pps: float | None) -> str:
 
 
 def loss(undelivered: int, known: int) -> str:
-    """Return the share in percent: one decimal or, if smaller, one digit; a dash if not known.
+    """Return the share in percent: one decimal or, below 1, two digits; a dash if not known.
 
-    >>> loss(1, 100_000), loss(0, 100_000)
-    ('0.001', '0')
+    >>> loss(32, 60_000), loss(32, 600), loss(0, 100_000)
+    ('0.053', '5.3', '0')
 
     """
     if not known:
@@ -254,7 +254,7 @@ def loss(undelivered: int, known: int) -> str:
     if not undelivered:
         return "0"
     places = 1
-    while 20 * undelivered * 100 * 10 ** (places - 1) < known:
+    while 100 * undelivered * 10**places < min(10, 10**places) * known:
         places += 1
     return fixed(undelivered * 100, known, places)
 

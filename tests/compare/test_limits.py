@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+import pytest
 from typer.testing import CliRunner
 
 from tailtrim.analysis.compare import compare
 from tailtrim.analysis.slo import objectives
 from tailtrim.cli.application import app
+from tailtrim.errors import RunDirectoryError
 from tailtrim.publishing.report.pages import comparison_page
 
 if TYPE_CHECKING:
@@ -31,3 +33,17 @@ def test_halves_have_no_b_for_objectives(measured: Path) -> None:
     result = CliRunner().invoke(app, ["compare", str(measured), "--halves", "--assert", "max < 1s"])
     assert (result.exit_code, result.stdout) == (2, "")
     assert "--halves there is no B" in result.stderr
+
+
+def test_captures_without_a_match_are_not_compared(testpmd: tuple[Path, Path]) -> None:
+    ingress, _ = testpmd
+    other = ingress.parents[1] / "firewall" / "egress.pcap.zst"
+    with pytest.raises(RunDirectoryError, match="no packet was matched"):
+        compare(f"{ingress},{other}", f"{ingress},{other}")
+
+
+def test_a_confidence_is_a_share_or_a_percentage(measured: Path) -> None:
+    (found,) = compare(measured, measured, confidence=95)
+    assert found.confidence == "0.95"
+    with pytest.raises(ValueError, match="confidence `100`: expected less than 1"):
+        compare(measured, measured, confidence=100)

@@ -57,5 +57,5 @@ def test_a_length_that_cannot_be_told_is_an_error(measured: Path) -> None:
         plan_length("0.9", confidence="100%")
     with pytest.raises(ValueError, match="invalid rate nan"):
         plan_length("0.9", rate_pps=float("nan"))
-    with pytest.raises(RunDirectoryError, match="nothing to compare"):
+    with pytest.raises(RunDirectoryError, match="does not exist"):
         plan_length("0.9", pilot="nowhere")

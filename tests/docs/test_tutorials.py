@@ -8,7 +8,6 @@ within a line for any text.
 from __future__ import annotations
 
 import os
-import pty
 import re
 import signal
 import subprocess
@@ -32,9 +31,7 @@ _ANY = "…"
 
 def _run(command: str, place: Path) -> list[str]:
     """Run a command, and return the lines of its output."""
-    # On a terminal it ends with a table.
-    terminal = command.startswith("tailtrim trace --cpus 1 --pid")
-    reading, writing = pty.openpty() if terminal else os.pipe()
+    reading, writing = os.pipe()
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     with subprocess.Popen(
         [BASH, "-c", command],
@@ -44,16 +41,9 @@ def _run(command: str, place: Path) -> list[str]:
         stderr=writing,
     ):
         os.close(writing)
-        output = b"".join(iter(lambda: _read(reading), b""))
+        output = b"".join(iter(lambda: os.read(reading, 65_536), b""))
     os.close(reading)
-    return [f"{line.rstrip()}\n" for line in output.decode().strip("\r\n").splitlines()]
-
-
-def _read(reading: int) -> bytes:
-    # An error is the end: nobody has the terminal any more.
-    with suppress(OSError):
-        return os.read(reading, 65_536)
-    return b""
+    return [f"{line.rstrip()}\n" for line in output.decode().strip("\n").splitlines()]
 
 
 @pytest.fixture
@@ -131,7 +121,7 @@ def test_the_tutorial_of_an_application_finds_who_took_its_cpu(place: Path) -> N
     if 1 not in os.sched_getaffinity(0) or len(os.sched_getaffinity(0)) < 2:
         pytest.skip("needs CPU 1 for an application, and another one to live on")
     source = _run("tailtrim trace --cpus 1 --duration 10ms --json", place)
-    if not any('"source":"tracefs"' in line or '"source":"perf"' in line for line in source):
+    if not any('"source": "tracefs"' in line or '"source": "perf"' in line for line in source):
         pytest.skip("neither tracefs nor perf here")
     found, written = _typed("docs/tutorial-application.md", place)
     _check_shapes(found, written)

@@ -128,4 +128,4 @@ def test_native_does_not_read_what_is_decoded(decoded: Path) -> None:
 def test_options_of_decode_come_too_late(decoded: Path) -> None:
     result = tailtrim("analyze", decoded, "--mask", "nat")
     assert result.returncode == 2
-    assert "option of decode" in result.stderr
+    assert "decode the captures again" in result.stderr

@@ -286,6 +286,24 @@ def test_a_trace_that_was_made_apart_has_to_be_of_the_time_of_the_run(
     assert "covers" not in explained(armed_ns=0, disarmed_ns=SECOND).stdout
 
 
+def test_counters_of_interrupts_have_to_be_of_the_time_of_the_run(
+    testpmd: tuple[Path, Path], tmp_path: Path
+) -> None:
+    place, counted = tmp_path / "run", tmp_path / "events.interrupts.csv"
+    traced(place, testpmd, HEADER)
+
+    def explained(begin_ns: int) -> Any:
+        rows = [f"{at // 1_000};{begin_ns + at};{at // 4_000_000}" for at in (0, SECOND)]
+        header = "timestamp_us;realtime_ns;LOC_Local_timer_interrupts_CPU1"
+        counted.write_text("\n".join([header, *rows]))
+        return run("explain", place, "--interrupts", counted)
+
+    refused = explained(67 * 86_400 * SECOND)
+    assert refused.exit_code == 2
+    assert "is not of the time of the run: it covers 1970-03-09" in refused.stderr
+    assert explained(0).exit_code == 0
+
+
 def test_a_trace_without_events_is_no_evidence(testpmd: tuple[Path, Path], tmp_path: Path) -> None:
     traced(tmp_path / "run", testpmd, {**HEADER, "source": "counters"})
     found = explain(tmp_path / "run")

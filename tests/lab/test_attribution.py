@@ -69,7 +69,7 @@ def test_what_recording_costs_is_told(lab: Lab) -> None:
     assert "at p50" in ended.stdout
     plain, traced = sorted((lab.folder / "result").glob("run-*"))
     assert not (plain / "events.jsonl.zst").exists()
-    assert {"events.jsonl.zst", "interrupts.csv", "trace.json", "explanation.json"} <= {
+    assert {"events.jsonl.zst", "events.interrupts.csv", "trace.json", "explanation.json"} <= {
         path.name for path in traced.iterdir()
     }
     # Nobody sent the device's CPU an interrupt on our behalf while it was recorded.

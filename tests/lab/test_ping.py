@@ -266,6 +266,9 @@ def test_nobody_there(pair: Pair) -> None:
     assert probes["undelivered"] >= 1
     assert probes["undelivered"] + probes["lost"] == 20
     assert stream["obstacles"] == {"port unreachable": probes["undelivered"]}
+    told = {warning["code"]: warning["text"] for warning in stream["summary"]["warnings"]}
+    assert told["unanswered"] == "no probe was answered"
+    assert "egress_empty" not in told
     assert stream["summary"]["ingress"]["lost"] == 20
 
 

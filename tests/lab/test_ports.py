@@ -61,6 +61,7 @@ def test_interfaces_that_are_not_there_are_told_in_one_line(lab: Lab) -> None:
     assert told.returncode == 3
     assert told.stderr.startswith("error: nowhere: no such interface: ")
     assert told.stderr.count("\n") == 1
+    assert lab.run("ports", "nowhere").stderr == told.stderr
     told = inside(lab, '"$0" ports --prove near nowhere')
     assert told.returncode == 3
     assert told.stderr.startswith("error: nowhere: no such interface: ")

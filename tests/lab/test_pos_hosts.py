@@ -138,6 +138,26 @@ def test_a_folder_runs_on_hosts_as_it_does_here(on_hosts: OnHosts) -> None:
     assert run.left() == []
 
 
+URL = "https://github.com/gallenmu/MoonGen"
+CLONED = f"""#!/bin/bash
+set -e
+pos allocations allocate tartu vilnius
+pos commands launch vilnius -- sh -c 'for port in eth1 eth2; do ip link set $port up; done'
+pos commands launch tartu -- git clone {URL} m
+pos commands launch --name sender tartu -- \\
+    m/build/MoonGen soft-gen.lua --fix-packetrate 1000 --packets 1500 0 1
+"""
+
+
+def test_a_clone_on_a_host_is_what_stands_in(on_hosts: OnHosts) -> None:
+    run, before = on_hosts.run, on_hosts.links()
+    (run.folders / "wrong" / "experiment.sh").write_text(CLONED, "utf-8")
+    ended = run.go("wrong", *on_hosts.words, "--repository", f"{URL}=moongen")
+    assert ended.returncode == 0, ended.stderr
+    assert "total 1500 packets with 96000 bytes" in run.printed("sender.stdout")
+    assert on_hosts.links() == before
+
+
 def test_what_is_killed_leaves_nothing_on_hosts(on_hosts: OnHosts) -> None:
     run, before, idle = on_hosts.run, on_hosts.links(), on_hosts.programs()
     on_hosts.send_for(10)

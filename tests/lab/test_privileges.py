@@ -206,7 +206,7 @@ OTHERS = {
     "capture": ("--tap", "one=far", "--out", "captures"),
     "generate": ("--interface", "far", "--rate", "100pps", "--dst-mac", "02:00:00:00:00:01"),
     "forward": ("--ingress", "far", "--egress", "far", "--mode", "wait"),
-    "trace": ("--cpus", "0", "--source", "counters", "--out", "events.jsonl.zst"),
+    "trace": ("--events", "--cpus", "0", "--source", "counters", "--out", "events.jsonl.zst"),
     "noise": ("--cpus", "0", "--no-trace", "--json"),
 }
 

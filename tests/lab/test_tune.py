@@ -137,7 +137,7 @@ def test_a_session_on_an_isolated_cpu_is_not_cut(host: Tune, tmp_path: Path) -> 
     )
     assert ended.returncode == 3, ended.stderr
     assert "isolation.cpuset" in ended.stderr
-    assert "CPUs 1" in ended.stderr
+    assert "CPU 1" in ended.stderr
 
 
 def test_drop_ins_are_written_and_removed_with_their_folders(tune: Tune, tmp_path: Path) -> None:

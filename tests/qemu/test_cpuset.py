@@ -30,9 +30,9 @@ def test_an_isolated_partition_is_seen_and_a_refused_one_says_why(tmp_path: Path
         guest.run("mount", "-t", "cgroup2", "none", "/sys/fs/cgroup")
         made = f"echo +cpuset >/sys/fs/cgroup/cgroup.subtree_control; mkdir {GROUP}"
         guest.run("sh", "-c", f"{made}; echo 1 >{GROUP}/cpuset.cpus")
-        assert answer(guest) == ("fail", "CPUs 1 are not isolated (isolated: none)")
+        assert answer(guest) == ("fail", "CPU 1 is not isolated (isolated: none)")
         guest.run("sh", "-c", f"echo isolated >{GROUP}/cpuset.cpus.partition")
-        assert answer(guest) == ("ok", "CPUs 1 are isolated")
+        assert answer(guest) == ("ok", "CPU 1 is isolated")
         # No CPU would be left for the programs outside.
         guest.run("sh", "-c", f"echo 0-1 >{GROUP}/cpuset.cpus")
         verdict, said = answer(guest)

@@ -6,13 +6,13 @@ import json
 import math
 import struct
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
 import pytest
 
 import tailtrim
-from tailtrim.analysis.slo import Decision, junit, objectives, verdicts
+from tailtrim.analysis.slo import Decision, JudgedRun, junit, objectives, of_run, verdicts
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -114,6 +114,29 @@ def test_mean_maximum_and_loss(summary: Summary) -> None:
         Decision.UNDECIDED,
         Decision.PASSED,
     ]
+
+
+def test_the_maximum_of_packets_beyond_the_window_is_at_least_the_window(summary: Summary) -> None:
+    late = replace(summary, ingress=replace(summary.ingress, beyond_window=1))
+    window_s = late.window_ns // 10**9
+    assert _decided(late, f"max < {window_s}s, max < {window_s + 1}s") == [
+        Decision.FAILED,
+        Decision.UNDECIDED,
+    ]
+
+
+def test_an_invalid_run_decides_nothing(summary: Summary) -> None:
+    class Run:
+        def __init__(self) -> None:
+            self.summary = summary
+
+        def table(self, name: str) -> Any:
+            raise KeyError(name)
+
+    found = of_run(JudgedRun("run", Run(), invalid=True), objectives("max < 1s, loss < 1e-9"))
+    assert [(one.decision, one.why) for one in found] == [
+        (Decision.UNDECIDED, "the run is invalid")
+    ] * 2
 
 
 def test_a_quantile_among_lost_packets_is_infinite(summary: Summary) -> None:

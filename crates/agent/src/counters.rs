@@ -2,11 +2,11 @@
 
 use crate::events;
 use crate::exit::{Exit, OrFail, Outcome};
+use crate::files;
 use crate::options::time;
 use crate::stop::{self, Ending};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::thread;
@@ -15,6 +15,7 @@ use tailtrim_host::Cpus;
 use tailtrim_sys::placement;
 use tailtrim_tracer::clock;
 use tailtrim_tracer::noise::{Delta, Snapshot, Watch};
+use tailtrim_tracer::trace::check_online;
 
 /// Interval at which the clock is read.
 const LOOK: Duration = Duration::from_millis(200);
@@ -37,7 +38,7 @@ pub(crate) struct Counters {
     /// Interval, such as 10s; whole multiples of it since 1970
     #[arg(long, value_name = "TIME", default_value = "1min", value_parser = interval)]
     pub(crate) interval: i64,
-    /// Stop after this time, such as 10s or 500ms [default: Ctrl-C]
+    /// Stop after this time, such as 10s or 500ms [default: until Ctrl-C]
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(crate) duration: Option<i64>,
     #[command(flatten)]
@@ -68,8 +69,9 @@ fn interval(text: &str) -> Result<i64, String> {
 /// Runs the verb and prints its events.
 pub(crate) fn run(request: &Counters) -> Outcome {
     placement::gain_nothing();
+    check_online(&request.cpus)?;
     let stopped = request.ending.watch()?;
-    let mut file = File::create(&request.out).or_unwritable(&request.out, Exit::Usage)?;
+    let mut file = files::create(&request.out)?;
     stop::after(request.duration, &stopped);
     let watch = Watch::open(&request.cpus);
     let (mut begin_ns, mut before) = (clock::of_the_kernel().0, Snapshot::take(&watch));

@@ -2,6 +2,7 @@
 
 use crate::events;
 use crate::exit::{Exit, Failure, OrFail, Outcome};
+use crate::files;
 use crate::stop::Ending;
 use serde::Serialize;
 use std::fs;
@@ -48,6 +49,7 @@ struct DisturbReport {
 
 /// Runs the verb and prints its events.
 pub(crate) fn run(request: &Disturb) -> Outcome {
+    files::check([&request.log])?;
     let stopped = request.ending.watch()?;
     let target = Target { cpu: request.cpu, pid: request.pid, port: request.interface.clone() };
     let mut began = false;

@@ -3,6 +3,7 @@
 use crate::disturb;
 use crate::events::{self, EachSecond};
 use crate::exit::{Exit, Failure, OrFail, Outcome};
+use crate::files;
 use crate::options::{Placing, parse_mac};
 use crate::stop::Ending;
 use clap::ValueEnum;
@@ -58,7 +59,8 @@ pub(crate) struct Forward {
     /// New destination MAC address
     #[arg(long, value_parser = parse_mac, value_name = "MAC")]
     pub(crate) rewrite_dst_mac: Option<[u8; 6]>,
-    /// Delay each packet: constant:T, bimodal:T,T,SHARE, heavy:T,EXPONENT or stall:T,T,PERIOD
+    /// Delay each packet: constant:T, bimodal:USUAL,RARE,SHARE (that of the rare delay), heavy:LEAST,EXPONENT (the smaller,
+    /// the heavier the tail) or stall:USUAL,STALL,PERIOD
     #[arg(long, value_name = "MODEL")]
     pub(crate) delay: Option<Delay>,
     /// Seed of the delay and of the times of disturbances
@@ -114,6 +116,7 @@ struct ForwardReport<'a> {
 /// Runs the verb and prints its events.
 pub(crate) fn run(request: &Forward) -> Outcome {
     placement::gain_nothing();
+    files::check([&request.disturb_log, &request.stall_log].into_iter().flatten())?;
     let (mut from, mut to) = ports(request)?;
     let mut log = request.delay_log.as_deref().map(create).transpose()?;
     let stopped = request.ending.watch()?;
@@ -171,8 +174,7 @@ pub(crate) fn run(request: &Forward) -> Outcome {
 
 /// Begins a log of a fast loop.
 pub(crate) fn create(path: &Path) -> Result<BufWriter<File>, Failure> {
-    let file = File::create(path).or_unwritable(path, Exit::Usage)?;
-    Ok(BufWriter::with_capacity(1 << 20, file))
+    Ok(BufWriter::with_capacity(1 << 20, files::create(path)?))
 }
 
 /// Writes the times at which it disturbed itself, and returns their number.

@@ -3,6 +3,7 @@
 use crate::dpdk::{self, Interface};
 use crate::events;
 use crate::exit::{Exit, Failure, OrFail, Outcome};
+use crate::files;
 use crate::forward::create;
 use crate::options::{Sending, parse_mac};
 use crate::stop::Ending;
@@ -115,6 +116,7 @@ pub(crate) fn run(request: &Generate) -> Outcome {
         Interface::Port(interface) => interface,
     };
     placement::gain_nothing();
+    files::check(&request.stall_log)?;
     let source_mac = request.src_mac.map_or_else(|| mac(interface), Ok)?;
     let (schedule, builder) = (schedule(request)?, builder(request, source_mac)?);
     let mut ports = senders_ports(request, interface)?;

@@ -8,6 +8,7 @@ use tailtrim_localhost::tune::{ApplyError, Locked, Problem, RevertError, StateEr
 use tailtrim_probes::reflect::{PrivilegeError, ReflectError};
 use tailtrim_tail::analysis::OrderError;
 use tailtrim_tail::capture::{CaptureError, Remedy};
+use tailtrim_tail::summary::counted;
 use tailtrim_tune::{Cut, DivisionError, JournalError, Manager, PlanError};
 
 /// An error that may have a hint.
@@ -21,7 +22,7 @@ impl Hint for IntentError {
         Some(match self {
             Self::NoSuchCpus(..) => "name others with --isolate or --housekeeping".to_owned(),
             Self::Both(cpus) => {
-                format!("take CPUs {cpus} out: they are in both --isolate and --housekeeping")
+                format!("take {} out: not both --isolate and --housekeeping", cpus.named())
             }
             Self::NothingLeft(_) => "give fewer CPUs to --isolate".to_owned(),
             Self::NoSuchInterface(..) => "name another with --interface".to_owned(),
@@ -201,14 +202,15 @@ impl Hint for CaptureError {
     fn hint(&self) -> Option<String> {
         self.remedy().map(|remedy| match remedy {
             Remedy::Salvage { packets: Some(packets) } => {
-                format!("use --salvage to analyse the {packets} packets before the damage")
+                format!("use --salvage to analyse the {} before the damage", counted(packets, "packet"))
             }
             Remedy::Salvage { packets: None } => {
                 "use --salvage to analyse what could be read".to_owned()
             }
             Remedy::Nanoseconds { packets } => format!(
                 "--stamps nanoseconds if these are nanoseconds under the magic number of microseconds; if the capture is \
-                 damaged, --salvage to analyse the {packets} packets before"
+                 damaged, --salvage to analyse the {} before",
+                counted(packets, "packet")
             ),
             Remedy::Sort => {
                 "the capture's clock was set back: use --clock-fit to correct it; or sort the file (reordercap) if \

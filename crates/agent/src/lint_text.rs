@@ -36,7 +36,7 @@ fn heading(report: &LintReport) -> String {
         (_, None) => "Linux of any version (--kernel says which)".to_owned(),
     };
     let cpus = match &report.cpus {
-        Some(cpus) => format!("CPUs {cpus}"),
+        Some(cpus) => cpus.named(),
         None => "any machine (--cpus says which)".to_owned(),
     };
     format!("Boot line for {kernel}, {cpus}\n")

@@ -14,6 +14,7 @@ mod disturb;
 mod dpdk;
 mod events;
 mod exit;
+mod files;
 mod former;
 mod forward;
 mod generate;
@@ -50,7 +51,7 @@ fn main() -> ExitCode {
     };
     // The verb is the first argument, since there are no options before it.
     if let Some(verb) = std::env::args().nth(1) {
-        tailtrim_sys::placement::name_threads(&format!("tt-{verb}"));
+        tailtrim_sys::placement::name_threads(&format!("{}{verb}", called::THREADS));
     }
     let ended = match args.verb {
         Verb::Analyze(request) => analyze::run(&request),
@@ -77,8 +78,12 @@ fn main() -> ExitCode {
 /// Prints the error of a command line, or help.
 fn refused(error: &clap::Error) -> ExitCode {
     if error.use_stderr() {
+        let more = (
+            "For more information, try '--help'.",
+            format!("Try '{} -h' for help.", called::command()),
+        );
         // Names of files may be in it, which others chose.
-        output::tell(&error.render().to_string());
+        output::tell(&error.render().to_string().replace(more.0, &more.1));
         return Exit::Usage.into();
     }
     match error.print() {

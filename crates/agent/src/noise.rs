@@ -7,6 +7,7 @@ pub(crate) mod table;
 use crate::called;
 use crate::events;
 use crate::exit::{Exit, Failure, OrFail, Outcome};
+use crate::files;
 use crate::options;
 use crate::output;
 use crate::stop::Ending;
@@ -74,7 +75,7 @@ pub(crate) struct Noise {
     /// Write the distribution of all CPUs for HdrHistogram's tools, in µs
     #[arg(long, value_name = "FILE")]
     pub(crate) hgrm: Option<PathBuf>,
-    /// Stop after this time, such as 10s or 500ms [default: Ctrl-C]
+    /// Stop after this time, such as 10s or 500ms [default: until Ctrl-C]
     #[arg(long, value_name = "TIME", value_parser = options::time)]
     pub(crate) duration: Option<i64>,
     #[command(flatten)]
@@ -116,6 +117,7 @@ impl From<NoiseError> for Failure {
 /// Runs the verb and prints its table or events.
 pub(crate) fn run(request: &Noise) -> Outcome {
     placement::gain_nothing();
+    files::check(&request.hgrm)?;
     // One or the other, as the arguments were checked.
     let Some(cpus) = &request.cpus else { return others::show(request) };
     clock::check_counter().or_fail(Exit::Impossible)?;
@@ -176,8 +178,9 @@ fn look(request: &Noise, cpus: &Cpus, stopped: &Arc<AtomicBool>) -> Result<Seen,
         let there = |cpu| Path::new(&format!("/sys/devices/system/cpu/cpu{cpu}")).exists();
         if request.mode == Mode::Poll && cpus.iter().all(there) {
             let told = format!(
-                "a loop takes all of CPU {cpus} until it ends, also from an application there, which would be told as \
+                "a loop takes all of {} until it ends, also from an application there, which would be told as \
                  a cause; `{} trace` only watches",
+                cpus.named(),
                 called::name()
             );
             output::note("note", &told);

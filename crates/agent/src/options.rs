@@ -32,7 +32,7 @@ pub(crate) struct Matching {
     /// Leave out samples within this time of the first match, such as 1s or 500ms
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = time)]
     pub(crate) skip: i64,
-    /// Longest latency: later packets are not matched, such as 5s or 500ms
+    /// Match a packet that leaves up to this time after it entered; later ones count as not delivered
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = time)]
     pub(crate) window: i64,
     /// A quantile in addition to 0.5, 0.9, 0.99 …; repeatable
@@ -139,10 +139,10 @@ pub(crate) fn microseconds(text: &str) -> Result<u32, String> {
 /// End of a verb that sends.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Sending {
-    /// Stop after this time, such as 5s or 500ms [default: Ctrl-C]
+    /// Stop after this time, such as 5s or 500ms [default: until Ctrl-C]
     #[arg(long, value_name = "TIME", value_parser = time_with_unit)]
     duration: Option<u64>,
-    /// Stop after this many packets, with several targets of each
+    /// Stop after this many packets; ping: to each target
     #[arg(long, short = 'c', value_name = "N", conflicts_with = "duration")]
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,

@@ -2,6 +2,7 @@
 //! them.
 
 use serde::Serialize;
+use tailtrim_host::Cpus;
 use tailtrim_tune::{self as tune, When};
 
 /// A check that concerns a problem.
@@ -28,16 +29,20 @@ pub struct Change {
     pub when: When,
 }
 
-/// Advice of these checks, in their order. Ids that the audit does not know give nothing.
+/// Advice of these checks for these CPUs, in the checks' order. Ids that the audit does not know give nothing.
 #[must_use]
-pub fn advice<'a>(checks: impl IntoIterator<Item = &'a str>) -> Vec<Advice> {
+pub fn advice<'a>(
+    checks: impl IntoIterator<Item = &'a str>,
+    cpus: impl IntoIterator<Item = u32>,
+) -> Vec<Advice> {
+    let cpus: Cpus = cpus.into_iter().collect();
     checks
         .into_iter()
         .filter_map(crate::find)
         .map(|check| Advice {
             check: check.id,
-            title: in_general(check.title),
-            wanted: in_general(check.wanted),
+            title: in_general(check.title, &cpus),
+            wanted: in_general(check.wanted, &cpus),
             changes: tune::answers(check.id)
                 .map(|(id, title, when)| Change { id, title, when })
                 .collect(),
@@ -45,15 +50,11 @@ pub fn advice<'a>(checks: impl IntoIterator<Item = &'a str>) -> Vec<Advice> {
         .collect()
 }
 
-/// The text of a check without a host.
-fn in_general(text: &str) -> String {
-    let known = [
-        ("{iso}", "the isolated CPUs"),
-        ("{hk}", "the other CPUs"),
-        ("{hkmask}", "the other CPUs"),
-        ("{nic}", "the interface"),
-    ];
-    known.iter().fold(text.to_owned(), |text, (name, words)| text.replace(name, words))
+/// The text of a check for CPUs of a host of which nothing else is known.
+fn in_general(text: &str, cpus: &Cpus) -> String {
+    let known = [("CPUs {hk}", "the other CPUs"), ("{nic}", "the interface")];
+    let text = cpus.fill(text, "{iso}");
+    known.iter().fold(text, |text, (name, words)| text.replace(name, words))
 }
 
 #[cfg(test)]
@@ -62,10 +63,18 @@ mod tests {
 
     #[test]
     fn advice_names_what_is_checked_and_what_would_be_changed() {
-        let told = advice(["ISO-003", "NOT-001", "IRQ-008"]);
+        let told = advice(["ISO-003", "NOT-001", "IRQ-008"], [3]);
         assert_eq!(told.iter().map(|one| one.check).collect::<Vec<_>>(), ["ISO-003", "IRQ-008"]);
         assert!(told[0].changes.iter().any(|change| change.when == When::NextBoot), "{told:?}");
-        // Without a host its CPUs are not known: they have words.
-        assert!(told.iter().all(|one| !one.wanted.contains('{')), "{told:?}");
+        assert_eq!(told[0].wanted, "nohz_full has CPU 3");
+    }
+
+    #[test]
+    fn advice_of_no_check_has_a_gap_in_its_text() {
+        let all = crate::all().map(|check| check.id);
+        for one in advice(all, [1]) {
+            let told = format!("{} {}", one.title, one.wanted);
+            assert!(!told.contains(['{', '}']) && !told.contains("CPUs 1"), "{told}");
+        }
     }
 }

@@ -50,14 +50,15 @@ pub struct Intent {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum IntentError {
     /// A CPU is named that does not exist.
-    #[error("CPUs {0} are not on this host, which has {1}")]
+    #[error("{} not on this host, which has {}", .0.does("is", "are"), .1)]
     NoSuchCpus(Cpus, Cpus),
     /// A CPU is to be both.
-    #[error("CPUs {0} are both isolated and for housekeeping")]
+    #[error("{} both isolated and for housekeeping", .0.does("is", "are"))]
     Both(Cpus),
     /// Nothing is left for the host itself.
     #[error(
-        "isolating CPUs {0} leaves no CPU for the host itself: leave out at least one, best CPU 0"
+        "isolating {} leaves no CPU for the host itself: leave out at least one, best CPU 0",
+        .0.named()
     )]
     NothingLeft(Cpus),
     /// An interface is named that does not exist.
@@ -125,9 +126,12 @@ impl Intent {
     /// A text in which `{iso}`, `{hk}`, `{isomask}`, `{hkmask}` and `{nic}` are what is intended.
     #[must_use]
     pub fn fill(&self, text: &str) -> String {
-        let or = |value: String, name: &str| if value.is_empty() { name.to_owned() } else { value };
-        text.replace("{iso}", &or(self.isolate.to_string(), "ISOLATED"))
-            .replace("{hk}", &or(self.housekeeping.to_string(), "HOUSEKEEPING"))
+        let fill = |text: &str, cpus: &Cpus, placeholder: &str, name: &str| match cpus.is_empty() {
+            true => text.replace(placeholder, name),
+            false => cpus.fill(text, placeholder),
+        };
+        let text = fill(text, &self.isolate, "{iso}", "ISOLATED");
+        fill(&text, &self.housekeeping, "{hk}", "HOUSEKEEPING")
             .replace("{isomask}", &self.isolate.to_mask())
             .replace("{hkmask}", &self.housekeeping.to_mask())
             .replace("{nic}", self.nics.first().map_or("INTERFACE", String::as_str))

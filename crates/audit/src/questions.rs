@@ -62,7 +62,7 @@ pub(crate) fn chosen(text: &str) -> &str {
 pub(crate) fn keeps_off(f: &Facts<'_>, what: &str, cpus: &Cpus, otherwise: CheckStatus) -> Answer {
     let touched = cpus.intersection(f.iso());
     let said = match touched.is_empty() {
-        true => format!("{what}: CPUs {}", or_none(cpus)),
+        true => format!("{what}: {}", cpus.named()),
         false => format!("{what}: {} {touched} are in it ({cpus})", f.isolated_cpus()),
     };
     judge(Set, touched.is_empty(), otherwise, said)
@@ -82,7 +82,7 @@ pub(crate) fn per_cpu(
     }
     let bad = values.iter().any(|(value, _)| !good(value));
     let shown = values.iter().filter(|(value, _)| !bad || !good(value));
-    let said = shown.map(|(value, cpus)| format!("CPUs {cpus}: {what} is {}", short(value)));
+    let said = shown.map(|(value, cpus)| format!("{}: {what} is {}", cpus.named(), short(value)));
     judge(Set, !bad, otherwise, said.collect::<Vec<_>>().join("; "))
 }
 

@@ -63,6 +63,30 @@ impl Cpus {
         text
     }
 
+    /// Their name in a sentence: `CPU 3`, `CPUs 2-5` or `no CPU`.
+    #[must_use]
+    pub fn named(&self) -> String {
+        match self.len() {
+            0 => "no CPU".to_owned(),
+            1 => format!("CPU {self}"),
+            _ => format!("CPUs {self}"),
+        }
+    }
+
+    /// The same with its verb, for one CPU and for several: `CPU 3 is`, `CPUs 2-5 are`.
+    #[must_use]
+    pub fn does(&self, one: &str, several: &str) -> String {
+        format!("{} {}", self.named(), if self.len() > 1 { several } else { one })
+    }
+
+    /// A text in which `CPUs {iso}` (of the placeholder `{iso}`) names them; `CPUs {iso} are` has its verb.
+    #[must_use]
+    pub fn fill(&self, text: &str, placeholder: &str) -> String {
+        text.replace(&format!("CPUs {placeholder} are"), &self.does("is", "are"))
+            .replace(&format!("CPUs {placeholder}"), &self.named())
+            .replace(placeholder, &self.to_string())
+    }
+
     /// The numbers in ascending order.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = u32> + '_ {
         self.0.iter().copied()
@@ -179,6 +203,18 @@ mod tests {
             let cpus: Cpus = cpus.into_iter().collect();
             prop_assert_eq!(&cpus.to_string().parse::<Cpus>().unwrap(), &cpus);
             prop_assert_eq!(&Cpus::from_mask(&cpus.to_mask()).unwrap(), &cpus);
+        }
+    }
+
+    #[test]
+    fn one_cpu_is_one_in_a_sentence() {
+        let text = "CPUs {iso} are isolated: isolcpus={iso}, off CPUs {iso}";
+        for (cpus, named, told) in [
+            ("1", "CPU 1", "CPU 1 is isolated: isolcpus=1, off CPU 1"),
+            ("1-3", "CPUs 1-3", "CPUs 1-3 are isolated: isolcpus=1-3, off CPUs 1-3"),
+        ] {
+            let cpus: Cpus = cpus.parse().unwrap();
+            assert_eq!((cpus.named().as_str(), cpus.fill(text, "{iso}").as_str()), (named, told));
         }
     }
 

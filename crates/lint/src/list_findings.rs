@@ -125,7 +125,7 @@ fn later(part: &str, context: &Context) -> Option<KernelVersion> {
 
 fn beyond(context: &Context) -> String {
     match &context.cpus {
-        Some(cpus) => format!("is beyond this machine's CPUs {cpus}"),
+        Some(cpus) => format!("is beyond {}, which this machine has", cpus.named()),
         None => "is beyond any machine".to_owned(),
     }
 }
@@ -276,16 +276,16 @@ fn differ(word: &Word, name: &str, list: &Cpus, isolated: &Cpus) -> Finding {
     let mut effect = "The kernel takes both as they are and logs nothing.".to_owned();
     if !less.is_empty() {
         effect += &match name {
-            "nohz_full" => format!(" CPUs {less} are isolated and keep their tick."),
-            _ => format!(" CPUs {less} are isolated and run RCU callbacks."),
+            "nohz_full" => format!(" Isolated, but with its tick: {}.", less.named()),
+            _ => format!(" Isolated, but with RCU callbacks: {}.", less.named()),
         };
     }
     if !more.is_empty() {
         effect += &match name {
             "nohz_full" => {
-                format!(" CPUs {more} lose their tick, but tasks are still balanced onto them.")
+                format!(" Without a tick, but tasks are still balanced there: {}.", more.named())
             }
-            _ => format!(" CPUs {more} are offloaded without need."),
+            _ => format!(" {} offloaded without need.", more.does("is", "are")),
         };
     }
     let title = format!("{name}= covers {list}, the isolated CPUs are {isolated}");
@@ -298,8 +298,8 @@ fn differ(word: &Word, name: &str, list: &Cpus, isolated: &Cpus) -> Finding {
 fn overlap(word: &Word, list: &Cpus, isolated: &Cpus, what: &str) -> Option<Finding> {
     let both = list.intersection(isolated);
     (!both.is_empty()).then(|| {
-        let title = format!("{}= names CPUs {both}, which are isolated", word.name);
+        let title = format!("{}= names isolated CPUs: {both}", word.name);
         Finding::new(Severity::Warning, Kind::ListsDisagree, word, title)
-            .effect(format!("The list is taken as it is: {what} CPUs {both} too."))
+            .effect(format!("The list is taken as it is: {what} {} too.", both.named()))
     })
 }

@@ -221,7 +221,7 @@ fn ineffective(
     running: &Running,
 ) -> Finding {
     let shown = if shown.is_empty() { "no CPU".to_owned() } else { shown.to_string() };
-    let title = format!("{} asks for CPUs {lacking} and does not get them", word.text());
+    let title = format!("{} asks for {} in vain", word.text(), lacking.named());
     let built = match name {
         "isolcpus" => "CONFIG_CPU_ISOLATION",
         "nohz_full" => "CONFIG_NO_HZ_FULL",

@@ -14,7 +14,6 @@ const HINTS: [&str; 3] = ["timestamp", "hash", "vlan-tag"];
 const AT_SENDING: [&str; 3] = ["tx-timestamp", "tx-checksum", "tx-launch-time-fifo"];
 /// `NETDEV_XDP_ACT_XSK_ZEROCOPY`.
 const ZERO_COPY: u64 = 1 << 3;
-const LAUNCH_TIME: &str = "tx-launch-time-fifo";
 
 /// Claims of an interface's driver. A part that it, or the kernel, does not tell is `None`.
 #[derive(Debug, Clone, Serialize)]
@@ -205,6 +204,12 @@ impl AfXdp {
     pub fn hints_stamps(&self) -> bool {
         self.receive_hints.contains(&HINTS[0])
     }
+
+    /// Whether sockets can ask for stamps of sent packets.
+    #[must_use]
+    pub fn stamps_sent(&self) -> bool {
+        self.transmit_metadata.contains(&AT_SENDING[0])
+    }
 }
 
 impl From<XdpFeatures> for AfXdp {
@@ -213,7 +218,7 @@ impl From<XdpFeatures> for AfXdp {
         Self {
             zero_copy: told.actions & ZERO_COPY != 0,
             receive_hints: named(told.hints, &HINTS),
-            launch_time: transmit_metadata.contains(&LAUNCH_TIME),
+            launch_time: transmit_metadata.contains(&AT_SENDING[2]),
             transmit_metadata,
         }
     }

@@ -67,7 +67,7 @@ pub(crate) fn compare_runs(
     let (a, b) = (owned(&a), owned(&b));
     if !(0.0..1.0).contains(&margin) {
         return Err(PyValueError::new_err(format!(
-            "margin {margin} is out of range, expected 0 to 1"
+            "margin {margin} is out of range, expected 0 or more and less than 1"
         )));
     }
     let options = Options {

@@ -4,6 +4,7 @@ use pyo3::exceptions::{PyException, PyValueError};
 use pyo3::{PyErr, Python, create_exception};
 use tailtrim_tail::analysis::{AnalysisError, OrderError};
 use tailtrim_tail::capture::{self, Remedy};
+use tailtrim_tail::summary::counted;
 
 create_exception!(
     tailtrim,
@@ -70,14 +71,15 @@ pub(crate) fn raise_order(py: Python<'_>, error: &OrderError) -> PyErr {
 fn note(remedy: Remedy) -> String {
     match remedy {
         Remedy::Salvage { packets: Some(packets) } => {
-            format!("use salvage=True to analyse the {packets} packets before the damage")
+            format!("use salvage=True to analyse the {} before the damage", counted(packets, "packet"))
         }
         Remedy::Salvage { packets: None } => {
             "use salvage=True to analyse what could be read".to_owned()
         }
         Remedy::Nanoseconds { packets } => format!(
             "nanoseconds=True if these are nanoseconds under the magic number of microseconds; if the capture is damaged, \
-             salvage=True to analyse the {packets} packets before"
+             salvage=True to analyse the {} before",
+            counted(packets, "packet")
         ),
         Remedy::Sort => "the capture's clock was set back: use clock_fit=True to correct it; or sort the file (reordercap) if only that \
                          is disordered"

@@ -32,9 +32,9 @@ struct Explained {
 }
 
 impl Explained {
-    fn of(mut explanation: Explanation) -> Self {
+    fn of(mut explanation: Explanation, cpu: u32) -> Self {
         let late = std::mem::take(&mut explanation.late);
-        Self { advice: advice(explanation.checks()), late, explanation }
+        Self { advice: advice(explanation.checks(), [cpu]), late, explanation }
     }
 }
 
@@ -175,5 +175,5 @@ pub(crate) fn explain_late(
     };
     let throttled: Vec<Throttled> = serde_json::from_str(throttled).map_err(invalid)?;
     let trace = Trace { events: &events, cpu, error_ns, throttled: &throttled };
-    json(&py.detach(|| Explained::of(explain(&samples, trace, &asked))))
+    json(&py.detach(|| Explained::of(explain(&samples, trace, &asked), cpu)))
 }

@@ -336,9 +336,29 @@ pub fn grouped(count: u64) -> String {
     groups.join(",")
 }
 
-/// A count of things with their name.
-pub(crate) fn counted(count: u64, name: &str) -> String {
+/// A count of things with their name: `1 packet`, `1,234 packets`.
+#[must_use]
+pub fn counted(count: u64, name: &str) -> String {
     format!("{} {name}{}", grouped(count), if count == 1 { "" } else { "s" })
+}
+
+/// The same with the verb for one and for several: `1 packet is`, `1,234 packets are`.
+#[must_use]
+pub fn counted_do(count: u64, name: &str, [one, several]: [&str; 2]) -> String {
+    format!("{} {}", counted(count, name), if count == 1 { one } else { several })
+}
+
+/// A number of bytes.
+pub(crate) fn in_bytes(count: usize) -> String {
+    counted(count as u64, "byte")
+}
+
+/// All of so many: `the only packet has`, `all 1,234 packets have`.
+pub(crate) fn all_do(count: u64, name: &str, [one, several]: [&str; 2]) -> String {
+    match count {
+        1 => format!("the only {name} {one}"),
+        _ => format!("all {} {several}", counted(count, name)),
+    }
 }
 
 /// A time since 1970 as date and time of UTC, to the second; 0 stays so, since it stands for no time.

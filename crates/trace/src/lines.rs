@@ -57,7 +57,7 @@ pub enum Source {
     Tracefs,
     /// The same events by `perf_event_open`, stamped by `CLOCK_MONOTONIC_RAW`.
     Perf,
-    /// No source of events: only `interrupts.csv`, with the counters of interrupts ten times a second. They show causes
+    /// No source of events: only the counters of interrupts, ten times a second. They show causes
     /// for many packets together, never for a single one.
     Counters,
 }

@@ -37,7 +37,7 @@ pub struct Division {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum DivisionError {
     /// A CPU that is not there.
-    #[error("{part} CPUs {cpus} are not online here (online: {online})")]
+    #[error("{part}: {} not online here (online: {online})", .cpus.does("is", "are"))]
     NotOnline {
         /// Intended use: isolated or housekeeping.
         part: &'static str,
@@ -52,7 +52,7 @@ pub enum DivisionError {
     )]
     BootCpu,
     /// Both sides want a CPU.
-    #[error("CPUs {0} are both isolated and for housekeeping")]
+    #[error("{} both isolated and for housekeeping", .0.does("is", "are"))]
     Both(Cpus),
     /// Nothing is left for the host.
     #[error("no CPU is left to housekeeping: keep at least CPU {BOOT_CPU}")]
@@ -112,11 +112,11 @@ pub fn divide(
     match (&request.isolate, &request.housekeeping) {
         (Some(isolate), _) => {
             division.isolated = isolate.minus(&division.offline);
-            division.why.push(format!("CPUs {isolate} are isolated (--isolate)"));
+            division.why.push(format!("{} isolated (--isolate)", isolate.does("is", "are")));
         }
         (None, Some(housekeeping)) => {
             division.isolated = usable.minus(housekeeping);
-            division.why.push(format!("all but the CPUs {housekeeping} that you left to the host"));
+            division.why.push(format!("all but {}, left to the host", housekeeping.named()));
         }
         (None, None) if wants_none(request) => {
             division.why.push(
@@ -287,7 +287,8 @@ fn give(cores: &[Core], request: &Request, division: &mut Division) -> Result<()
         return Err(DivisionError::OneCore(division.isolated.clone()));
     }
     division.why.push(format!(
-        "the virtual machine's system gets CPUs {first}, so that its interrupts stay there"
+        "the virtual machine's system gets {}, so that its interrupts stay there",
+        first.named()
     ));
     division.vm_os = first;
     Ok(())

@@ -98,8 +98,7 @@ impl Form {
                 .join(" "),
             // People count CPUs, not bits.
             Self::Mask => match Cpus::from_mask(&text) {
-                Ok(cpus) if cpus.is_empty() => "no CPU".to_owned(),
-                Ok(cpus) => format!("CPUs {cpus}"),
+                Ok(cpus) => cpus.named(),
                 Err(_) => text,
             },
             _ if text.is_empty() => "none".to_owned(),
@@ -136,8 +135,12 @@ fn cpus_differ(wanted: Option<Cpus>, read: Option<Cpus>) -> String {
     };
     let (lost, more) = (wanted.minus(&read), read.minus(&wanted));
     match (lost.is_empty(), more.is_empty()) {
-        (false, true) => format!("CPUs {lost} were dropped: offline, or not of this machine"),
-        (true, false) => format!("CPUs {more} were added: by the kernel, or by another manager"),
+        (false, true) => {
+            format!("{} dropped: offline, or not of this machine", lost.does("was", "were"))
+        }
+        (true, false) => {
+            format!("{} added: by the kernel, or by another manager", more.does("was", "were"))
+        }
         _ => "another manager wrote it since".to_owned(),
     }
 }

@@ -46,8 +46,9 @@ pub struct Absent {
 /// A process that a plan would leave without any CPU.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error(
-    "{change}: takes CPUs {takes} away, but process {pid} ({name}), which this session depends on, may run on \
-     {allowed} only: start it on {kept} (taskset), or take the change out"
+    "{change}: takes {} away, but process {pid} ({name}), which this session depends on, may run on \
+     {allowed} only: start it on {kept} (taskset), or take the change out",
+    .takes.named()
 )]
 pub struct Cut {
     /// The change that takes CPUs away.

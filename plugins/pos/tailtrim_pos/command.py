@@ -37,6 +37,7 @@ Examples:
   tailtrim pos experiment.sh tartu vilnius -- --duration 30    # options of the script
   tailtrim pos experiment.sh tartu vilnius --testbed lab.yml --map tartu=gen --map vilnius=dut
   tailtrim pos experiment.sh tartu vilnius --image debian-bookworm=bookworm/cloud    # in VMs
+  tailtrim pos experiment.sh tartu vilnius --repository https://github.com/gallenmu/MoonGen=moongen
 """
 
 
@@ -74,6 +75,14 @@ _Testbed = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE", help="Nodes are the hosts of a testbed file. Default: this host makes them."
+    ),
+]
+_Repositories = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="URL=FOLDER",
+        help="Folder that `git clone URL` copies on nodes, which reach no network; URL=moongen:"
+        " tailtrim's stand-in for MoonGen.",
     ),
 ]
 _Map = Annotated[
@@ -115,6 +124,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     resume: options.Resume = False,
     image: _Images = None,
     cable: _Cables = None,
+    repository: _Repositories = None,
     testbed: _Testbed = None,
     places: _Map = None,
     order: Annotated[
@@ -130,6 +140,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     from tailtrim.laboratory.nodes.local_host import become_root  # noqa: PLC0415
     from tailtrim_pos.experiment import PosExperiment  # noqa: PLC0415
     from tailtrim_pos.journal import Journal  # noqa: PLC0415
+    from tailtrim_pos.repositories import repositories_of  # noqa: PLC0415
 
     words = arguments or []
     script = script / "experiment.sh" if script.is_dir() else script
@@ -141,9 +152,11 @@ def command(  # noqa: PLR0913 - one parameter an option
     seeded = seed if order is Order.RANDOM else None
     about = {"script": str(script), "arguments": words, "layout": str(layout), "seed": seeded}
     about |= {"testbed": str(testbed), "map": places or []} if testbed else {}
+    about |= {"repositories": repository} if repository else {}
     images = tuple(one.partition("=")[0] for one in image or ())
     where = _Where(testbed, places or [], cable or [], image or [])
     with closing(_nodes(name, where)) as nodes:
+        nodes.repositories = repositories_of(repository or [])
         nodes.reserve(words)
         if dry:
             _check(script, words, nodes)

@@ -135,10 +135,11 @@ class GuestNodes(LocalNodes):
         self, name: str, shared: Path, old: PosNode | None, others: Mapping[str, PosNode | None]
     ) -> GuestNode:
         """Make a node of the machine that has booted, and lay its cables to the others."""
-        del old, others
+        del old
         tools = shared / "there"
         guest, ends = self._guests[name], self._ports[name]
         programs.write_tools(tools, _PYTHON, guest.session.agent, own_kernel=True)
+        self.write_repositories(name, others, tools, _PYTHON)
         ports = [f"d{number}={end.port}" for number, (_, end) in enumerate(ends)]
         node = GuestNode(name, guest, ports, MTU, tools)
         self._connect(name)

@@ -60,9 +60,10 @@ class LocalNodes(Provider):
         self, name: str, shared: Path, old: PosNode | None, others: Mapping[str, PosNode | None]
     ) -> PosNode:
         """Make a node; the cables of the one before move to it."""
+        python, program = map(os.path.realpath, (sys.executable, agent.program()))
         if not (shared / "bin").exists():
-            python, program = map(os.path.realpath, (sys.executable, agent.program()))
             programs.write_tools(shared, python, program)
+        self.write_repositories(name, others, shared, python)
         cables, new = self._cables(list(others)), LocalNode(name, shared)
         if isinstance(old, LocalNode):
             cabling.moved(cables, old, new)

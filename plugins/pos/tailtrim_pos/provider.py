@@ -6,13 +6,16 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tailtrim_pos import repositories
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from tailtrim.laboratory.nodes.host import Facts
     from tailtrim.laboratory.nodes.meters import Reader
     from tailtrim_pos.node import PosNode
+    from tailtrim_pos.repositories import Repository
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,8 @@ class Provider(ABC):
 
     #: The testbed, as the record describes it.
     testbed: Any
+    #: Repositories that something stands in for on nodes.
+    repositories: Sequence[Repository] = ()
 
     @abstractmethod
     def check(self, name: str) -> None:
@@ -91,6 +96,24 @@ class Provider(ABC):
     @abstractmethod
     def interfaces(self, name: str, allocated: Sequence[str]) -> list[dict[str, str]]:
         """Return the ports of a node, and the ports that they are cabled to."""
+
+    def write_repositories(
+        self, name: str, allocated: Iterable[str], folder: Path, python: str
+    ) -> None:
+        """Write what stands in for repositories on a node.
+
+        Args:
+            name: of the node.
+            allocated: the nodes of its allocation.
+            folder: here, with its tools.
+            python: the path of Python on the node.
+
+        Raises:
+            RunError: a folder cannot be copied.
+
+        """
+        ports = [row["port"] for row in self.interfaces(name, list(allocated))]
+        repositories.write(folder, python, self.repositories, ports)
 
     @abstractmethod
     def facts(self, name: str) -> Facts:

@@ -204,14 +204,15 @@ class TestbedNodes(Provider):
         self, name: str, shared: Path, old: PosNode | None, others: Mapping[str, PosNode | None]
     ) -> SshPosNode:
         """Make a node on its host, with all ports that the testbed file names."""
-        del others
         if old is not None:
             old.end()
         host, entry = self._host(name)
         session = self._session(name)
         session.require(_PYTHON)
         tools = shared / "there"
-        programs.write_tools(tools, str(session.find(_PYTHON)), session.agent)
+        python = str(session.find(_PYTHON))
+        programs.write_tools(tools, python, session.agent)
+        self.write_repositories(name, others, tools, python)
         ports = [
             f"{port.interface}={self._map.port(host, key)}" for key, port in entry.ports.items()
         ]

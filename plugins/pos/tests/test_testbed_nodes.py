@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from tailtrim.laboratory.nodes.ssh.address import SshHost
 from tailtrim.laboratory.nodes.testbed_file import TestbedDescription
 from tailtrim_pos import testbed_nodes
 from tailtrim_pos.provider import Boot
+from tailtrim_pos.repositories import Repository
 from tailtrim_pos.testbed_nodes import Map, TestbedNodes
 
 if TYPE_CHECKING:
@@ -60,6 +62,14 @@ def test_nodes_are_hosts_by_their_names_or_as_mapped() -> None:
         {"port": "enp2s0", "mac": "", "peer": "dut", "peer_port": "eno2"},
     ]
     assert mapped.interfaces("dut", [])[0]["peer_port"] == "eth1"
+
+
+def test_devices_of_a_host_have_the_order_of_the_testbed_file(tmp_path: Path) -> None:
+    mapped = nodes("tartu=gen", "tartu:eth1=gen.out")
+    mapped.repositories = [Repository("https://example.org/x", None)]
+    (tmp_path / "bin").mkdir()
+    mapped.write_repositories("tartu", [], tmp_path, "/usr/bin/python3")
+    assert json.loads((tmp_path / "ports.json").read_text("utf-8")) == ["eth1", "enp2s0"]
 
 
 @pytest.mark.parametrize(

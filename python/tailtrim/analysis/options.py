@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from dataclasses import asdict, dataclass, replace
 from decimal import Decimal, InvalidOperation
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Self, TypedDict
 
 from tailtrim import _native
@@ -90,15 +91,21 @@ def native(
 
     Raises:
         ValueError: one of them makes no sense.
+        TypeError: one of them is unknown.
 
     """
+    known = MatchingOptions.__annotations__
+    for name in matching.keys() - known.keys():
+        near = get_close_matches(name, known, 1)
+        meant = f", did you mean {near[0]}?" if near else ""
+        raise TypeError(f"unexpected keyword argument {name!r}{meant}")
     return {
         "signature": matching.get("signature"),
         "masks": known_masks(matching.get("masks", ())),
         "trim_ns": nanoseconds("skip", matching.get("skip_s", 0)),
         "window_ns": nanoseconds("window", matching.get("window_s", 5)),
         "quantiles": probabilities(matching.get("quantiles", ())),
-        "confidence": _native.confidence(probability(matching.get("confidence", "0.95"))),
+        "confidence": confidence_level(matching.get("confidence", "0.95")),
         "x552_trailer": matching.get("x552_trailer", False),
         "nanoseconds": matching.get("nanoseconds", False),
         "salvage": matching.get("salvage", False),
@@ -120,6 +127,19 @@ def probability(given: str | float) -> str:
 
     """
     return given if isinstance(given, str) else f"{Decimal(str(given)):f}"
+
+
+def confidence_level(given: str | float) -> str:
+    """Return a confidence as a decimal number.
+
+    >>> confidence_level("95 %"), confidence_level(0.99)
+    ('0.95', '0.99')
+
+    Raises:
+        ValueError: it is not below 1.
+
+    """
+    return _native.confidence(probability(given))
 
 
 def probabilities(given: str | float | Sequence[str | float]) -> list[str]:
@@ -225,6 +245,6 @@ def share(name: str, text: str | float, example: str) -> float:
         exact = Decimal(words.removesuffix("%")) / (100 if words.endswith("%") else 1)
     except InvalidOperation:
         exact = Decimal("nan")
-    if not exact.is_finite():
+    if not exact.is_finite() or (abs(exact) > 1 and not words.endswith("%")):
         raise ValueError(f"invalid {name} {words!r}, expected {example}")
     return float(exact)

@@ -34,7 +34,11 @@ def both_sides(
             "standard input cannot be read twice, for ingress and for egress: write it to a file"
         )
     if None in chosen:
-        raise _listed(capture, "is one capture, expected ingress and egress")
+        raise _listed(
+            capture,
+            "is one capture, expected a second one (INGRESS EGRESS), or --round-trip if it has"
+            " requests and replies",
+        )
     return capture, capture
 
 

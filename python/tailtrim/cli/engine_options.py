@@ -28,6 +28,9 @@ class EngineName(StrEnum):
     SPARK = "spark"
 
 
+# Options that have another name in Python.
+_OPTIONS = {"masks": "mask", "x552_trailer": "x552-trailer"}
+
 Server = Annotated[
     str | None,
     typer.Option(
@@ -65,7 +68,8 @@ def analyze(  # noqa: PLR0913 - what the command line says
         given = [name for name, value in decoding.items() if value]
         if given:
             raise ValueError(
-                f"--{given[0].split('_')[0]} is an option of decode, which is already done"
+                f"{directory}: was decoded without --{_OPTIONS.get(given[0], given[0])}, expected"
+                " it at decode: decode the captures again"
             )
         decoded = Decoded(directory)
         with engines.connect(str(engine), options) as at:
@@ -116,7 +120,7 @@ def _decoded(captures: Sequence[str]) -> tuple[Path | None, tuple[int | None, in
     """Return the decoded directory that ``DIR`` or ``DIR:0 DIR:1`` stand for, if they do."""
     if len(captures) == 1:
         if not Path(captures[0]).is_dir():
-            raise ValueError(f"{captures[0]}: is one capture, expected ingress and egress")
+            raise ValueError(f"{captures[0]}: is one capture, expected a second one")
         return Path(captures[0]), (None, None)
     parted = [capture.rpartition(":") for capture in captures]
     if all(Path(path).is_dir() and number.isdigit() for path, _, number in parted):

@@ -49,9 +49,13 @@ def command(  # noqa: PLR0913 - one parameter an option
     ] = None,
     cpu: options.Cpu = None,
     late_from: Annotated[
-        str,
-        typer.Option(metavar="P", help="Packets above this quantile are explained one by one."),
-    ] = "0.999",
+        str | None,
+        typer.Option(
+            metavar="P",
+            help="Packets above this quantile are explained one by one, with a trace. Default:"
+            " 0.999.",
+        ),
+    ] = None,
     json: Annotated[
         bool,
         options.json("Print the explanation as JSON; of an experiment a line for each run."),
@@ -82,7 +86,7 @@ def _explained(
     run: RunDirectory,
     interrupts: Sequence[Path],
     cpu: int | None,
-    late_from: str,
+    late_from: str | None,
     trace: Path | None,
 ) -> Explanation | WorstPackets:
     from tailtrim.analysis.explain import explain, worst_packets  # noqa: PLC0415 - others start without

@@ -11,7 +11,7 @@ import typer
 
 from tailtrim import units
 from tailtrim.cli.console import say
-from tailtrim.errors import ExitCode
+from tailtrim.errors import ExitCode, OutputError
 from tailtrim.publishing.report import wording, write_files
 from tailtrim.results.drafts import refuse_capture
 
@@ -30,11 +30,14 @@ def read_asserts(
 
     Raises:
         ValueError: they are wrong, or there is a place for their report and none of them.
-        OutputError: the report, or another file that is written, would replace a capture.
+        OutputError: the report, or another file that is written, would replace a capture, or the
+            folder of the other file is missing.
 
     """
     for place in filter(None, (report, other)):
         refuse_capture(place)
+    if other is not None and not other.parent.is_dir():
+        raise OutputError(f"{other}: cannot be written: there is no folder {other.parent}")
     return read(texts or (), report)
 
 
@@ -133,10 +136,10 @@ def judged(runs: Iterable[JudgedRun], found: Sequence[Objective], report: Path |
 
 
 def _of_each(listed: Sequence[JudgedRun], found: Sequence[Objective]) -> dict[str, list[Verdict]]:
-    from tailtrim.analysis.slo import verdicts  # noqa: PLC0415 - see above
+    from tailtrim.analysis.slo import of_run  # noqa: PLC0415 - see above
 
     names = numbered([one.name for one in listed])
-    return {name: verdicts(one.summary, found) for name, one in zip(names, listed, strict=True)}
+    return {name: of_run(one, found) for name, one in zip(names, listed, strict=True)}
 
 
 def numbered(names: Sequence[str]) -> list[str]:

@@ -99,8 +99,8 @@ def _finish(folder: Path, out: Path, own: _Own, objectives: list[Objective], cod
         return code
     # Not for the agent alone.
     from tailtrim.analysis.roundtrip.log import leave_runs, results  # noqa: PLC0415
+    from tailtrim.analysis.roundtrip.measured_part import part  # noqa: PLC0415
     from tailtrim.analysis.slo import JudgedRun  # noqa: PLC0415
-    from tailtrim.publishing.report.round_trip_wording import part  # noqa: PLC0415
     from tailtrim.results import RunDirectory  # noqa: PLC0415
 
     places = leave_runs(folder, out)

@@ -31,7 +31,7 @@ ENERGY = "energy.json"
 
 #: Where a trace was recorded or the device disturbed: who had the CPU, how often each interrupt
 #: came, when the device was disturbed on purpose, and when its own work stood still.
-EVENTS, INTERRUPTS = "events.jsonl.zst", "interrupts.csv"
+EVENTS, INTERRUPTS = "events.jsonl.zst", "events.interrupts.csv"
 DISTURBED, STALLS = "disturbed.csv", "stalls.csv"
 #: When the load generator's CPU stood still in the middle of sending, and when it sent late probes.
 DEPARTURES = "departures.csv"

@@ -29,6 +29,17 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+def _found(path: Path) -> str:
+    """Say what a path is that should be a run directory, and how to have one."""
+    if not path.exists():
+        return "does not exist, expected a run directory"
+    if path.is_file():
+        return "is a file, expected a run directory: analyze --out makes one of captures"
+    inside = sorted(one.parent.name for one in path.glob(f"*/{SUMMARY}"))
+    several = f"; it holds {len(inside)} of them, such as {inside[0]}" if inside else ""
+    return f"is not a run directory, expected a {SUMMARY} in it{several}"
+
+
 class RunDirectory(Tabular):
     """A run directory that exists.
 
@@ -47,8 +58,7 @@ class RunDirectory(Tabular):
         try:
             text = summary.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            message = f"{self.path}: not a run directory, expected one with a {SUMMARY}"
-            raise RunDirectoryError(message) from error
+            raise RunDirectoryError(f"{self.path}: {_found(self.path)}") from error
         self.summary = Summary.from_json(text, source=str(summary))
 
     def __repr__(self) -> str:

@@ -7,6 +7,7 @@ mod json;
 mod table;
 
 use crate::exit::{Exit, Failure, OrFail, Outcome};
+use crate::files;
 use crate::lint;
 use crate::options;
 use crate::output::{self, Page};
@@ -183,6 +184,7 @@ fn judge(
     out: &mut Page,
 ) -> Outcome {
     if let Some(path) = &request.capture {
+        files::refuse_capture(path, files::is_tar)?;
         let count = inspect::capture(tree, path).or_fail(Exit::Usage)?;
         writeln!(out, "{}: {count} files", path.display()).or_fail(Exit::Impossible)?;
         return Ok(Exit::Success);

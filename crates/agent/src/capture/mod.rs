@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use tailtrim_ports::capture::{CaptureFile, Feed, TapError, TapSink, Tapped, tap};
-use tailtrim_ports::port::{HardwareStamps, Port, PortName, Receiving, open};
+use tailtrim_ports::port::{HardwareStamps, Port, PortName, Receiving, Stamping, open};
 use tailtrim_sys::placement;
 use tailtrim_tail::summary::Summary;
 use tailtrim_tracer::clock::{self, ClockStep, ClockSteps};
@@ -62,7 +62,7 @@ pub(crate) struct Capture {
     /// Source of the time stamps; best: the NICs if all taps have one clock, otherwise the kernel
     #[arg(long, value_enum, value_name = "SOURCE", default_value_t)]
     pub(crate) stamps: Stamps,
-    /// Stop after this time, such as 10s or 500ms [default: Ctrl-C]
+    /// Stop after this time, such as 10s or 500ms [default: until Ctrl-C]
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(crate) duration: Option<i64>,
     #[command(flatten, next_help_heading = "With --analyze or --live")]
@@ -110,6 +110,12 @@ pub(crate) fn run(request: &Capture) -> Outcome {
     let names: BTreeSet<_> = request.taps.iter().map(|(name, _)| name).collect();
     if names.len() < request.taps.len() {
         return Err(Failure::usage("two taps have one name, expected one for each capture"));
+    }
+    for path in request.taps.iter().filter_map(|(name, _)| place(request, name)) {
+        if path.exists() {
+            let told = "exists: choose another --out, or remove it";
+            return Err(Failure::usage(format!("{}: {told}", path.display())));
+        }
     }
     // They stay on until the captures are complete.
     let (hardware, not_by_hardware) = match hardware_stamps(request) {
@@ -169,20 +175,22 @@ fn opened(
     hardware: bool,
     feeds: &mut BTreeMap<String, Feed>,
 ) -> Result<Vec<Opened>, Failure> {
-    let mut taps = Vec::new();
+    let mut ports = Vec::new();
     for (name, port) in &request.taps {
-        let file = file(request, name)?;
-        let sink = TapSink { file, feed: feeds.remove(name) };
         let receiving = Receiving {
             snap: request.snap as usize,
             memory_bytes: (request.buffer as usize) << 20,
             promptly: false,
             hardware,
         };
-        let port = open(port, Some(receiving))?;
-        taps.push(Opened { name: name.clone(), sink, port });
+        ports.push((name, open(port, Some(receiving))?));
     }
-    Ok(taps)
+    // Where a port cannot be opened, no file is left.
+    let opened = ports.into_iter().map(|(name, port)| {
+        let sink = TapSink { file: file(request, name)?, feed: feeds.remove(name) };
+        Ok(Opened { name: name.clone(), sink, port })
+    });
+    opened.collect()
 }
 
 /// Reports the results of the taps and of the analysis.
@@ -193,6 +201,13 @@ fn report(
     clock_steps: Vec<ClockStep>,
     analysed: Option<Analysed>,
 ) -> Outcome {
+    for (name, tap) in &taps {
+        if tap.stamps == Stamping::Hardware && tap.packets > 0 && tap.unstamped == tap.packets {
+            let told = "the NIC claims stamps and has stamped no frame: `ports --prove` tells what it can, and \
+                        --stamps kernel works with any";
+            output::note("warning", &format!("tap {name}: {told}"));
+        }
+    }
     let cpu_s = analysed.is_some().then(|| clock::process_cpu_ns() as f64 / 1e9);
     let (analysis, around) =
         analysed.map_or((None, None), |Analysed { summary, around }| (Some(summary), around));
@@ -203,11 +218,18 @@ fn report(
     events::result("tailtrim.capture/1", &report)
 }
 
+/// Where the capture of a tap is to be, if there is to be one.
+fn place(request: &Capture, name: &str) -> Option<PathBuf> {
+    let folder = request.out.as_ref()?;
+    Some(folder.join(format!("{name}.pcap{}", if request.zstd { ".zst" } else { "" })))
+}
+
 /// The capture file of a tap, if there is to be one.
 fn file(request: &Capture, name: &str) -> Result<Option<CaptureFile>, Failure> {
-    let Some(folder) = &request.out else { return Ok(None) };
+    let Some((path, folder)) = place(request, name).zip(request.out.as_deref()) else {
+        return Ok(None);
+    };
     made(folder)?;
-    let path = folder.join(format!("{name}.pcap{}", if request.zstd { ".zst" } else { "" }));
     CaptureFile::create(&path, request.zstd).map(Some).or_unwritable(&path, Exit::Usage)
 }
 

@@ -2,12 +2,13 @@
 
 use super::report::{NoiseReport, OfCpu};
 use std::fmt::Write as _;
-use tailtrim_tail::summary::grouped;
+use tailtrim_tail::summary::{counted, grouped};
 use tailtrim_tail::times::{self, Times};
 use tailtrim_trace::Kind;
 use tailtrim_trace::blame::GapCause;
 use tailtrim_trace::lines::Source;
 use tailtrim_trace::noise::Distribution;
+use tailtrim_tracer::trace::Counts;
 
 /// Causes that are shown; the others are summed up.
 const SHOWN: usize = 16;
@@ -43,10 +44,10 @@ pub(super) fn text(report: &NoiseReport) -> String {
         }
         let _ = writeln!(
             text,
-            "trace by {}: times ± {} ns, {} events lost",
+            "trace by {}: times ± {}, {}",
             trace.source.name(),
-            trace.error_ns,
-            grouped(trace.counts.lost)
+            times::text(trace.error_ns),
+            not_recorded(&trace.counts)
         );
         if !trace.missing.is_empty() {
             let _ = writeln!(text, "this kernel lacks: {}", trace.missing.join(", "));
@@ -204,8 +205,17 @@ pub(crate) fn named(kind: Kind, name: &str, detail: Option<&str>) -> String {
             return "unknown: hypervisor, firmware or hardware (not visible to the kernel)"
                 .to_owned();
         }
-        Kind::Hole => "events ",
+        Kind::Hole => {
+            let detail = detail.map(|detail| format!(": {detail}")).unwrap_or_default();
+            return format!("not recorded (a hole in the trace{detail})");
+        }
     };
-    let detail = detail.map(|detail| format!(": {detail}")).unwrap_or_default();
+    let detail = detail.map(|detail| format!("/{detail}")).unwrap_or_default();
     format!("{kind}{name}{detail}")
+}
+
+/// What a trace lacks: events that the kernel's buffer had no room for, and holes, where it is unknown what ran.
+pub(crate) fn not_recorded(counts: &Counts) -> String {
+    let holes = counts.events.get("hole").copied().unwrap_or(0);
+    format!("{} lost, {}", counted(counts.lost, "event"), counted(holes, "hole"))
 }

@@ -42,7 +42,7 @@ pub(crate) struct Ping {
     /// Average seconds between probes to each target, such as 0.2: instead of --rate
     #[arg(long, short = 'i', value_name = "TIME", value_parser = interval, conflicts_with = "rate")]
     pub(crate) interval: Option<u64>,
-    /// cbr, poisson, burst:N or jitter:SHARE
+    /// cbr, golden (meets all phases of what repeats), poisson, burst:N or jitter:SHARE
     #[arg(long, default_value = "cbr")]
     pub(crate) schedule: Pattern,
     /// Seed of the schedule
@@ -194,12 +194,14 @@ impl Ping {
     }
 
     fn protocol(&self) -> Result<Protocol, Failure> {
-        let (udp, stamp) =
-            (self.protocol == ProbeProtocol::Udp, self.protocol == ProbeProtocol::Stamp);
+        let is = |protocol| self.protocol == protocol;
+        let (udp, icmp) = (is(ProbeProtocol::Udp), is(ProbeProtocol::Icmp));
+        let stamp = is(ProbeProtocol::Stamp);
         for (wrong, text) in [
             (self.key_file.is_some() && !stamp, "--key-file: only for --protocol stamp"),
             (self.cookie.is_some() && !udp, "--cookie: only for --protocol udp"),
             (self.follow_up && !stamp, "--follow-up: only for --protocol stamp"),
+            (self.dst_port.is_some() && icmp, "--dst-port: ICMP has no ports"),
         ] {
             if wrong {
                 return Err(Failure::usage(text));
@@ -223,6 +225,9 @@ impl Ping {
         let mut streams = Vec::new();
         for text in &self.targets {
             let candidates = resolve(text, port)?;
+            if protocol.port().is_none() && candidates.iter().any(|target| target.port() != 0) {
+                return Err(Failure::usage(format!("{text}: ICMP has no ports")));
+            }
             for source in &sources {
                 let fits =
                     |target: &&SocketAddr| source.is_none_or(|s| s.is_ipv4() == target.is_ipv4());

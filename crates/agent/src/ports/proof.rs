@@ -14,7 +14,8 @@ pub(super) fn text(claims: &[Proven]) -> String {
     let shown = || claims.iter().filter(|claim| claim.verdict != Verdict::Absent);
     let mut rows = vec![words(["interface", "claim", "verdict", "seen"])];
     rows.extend(shown().map(|claim| {
-        let seen = claim.measured.as_ref().map_or_else(String::new, seen);
+        let mut seen = claim.measured.as_ref().map_or_else(String::new, seen);
+        seen += if claim.filter.is_some_and(|set| set != "all") { ", PTP only" } else { "" };
         vec![claim.interface.clone(), named(claim.claim).to_owned(), verdict(claim), seen]
     }));
     let mut text = aligned(&rows);
@@ -57,6 +58,9 @@ fn gaps<'a>(
             let rates = by_rate.iter().map(|at| format!("{} kpps", at.rate_pps / 1_000));
             rows.push(words(["interface", "claim"]).into_iter().chain(rates).collect());
         }
+        if by_rate.iter().all(|at| errors(at).is_none()) {
+            continue;
+        }
         let cells = by_rate.iter().map(|at| {
             errors(at).map_or_else(|| "–".to_owned(), |errors| times::text(errors.p99_ns))
         });
@@ -75,6 +79,8 @@ fn named(claim: Claim) -> &'static str {
         Claim::Phc => "PHC",
         Claim::ZeroCopy => "zero copy",
         Claim::XdpHint => "XDP hint",
+        Claim::TransmitXdp => "transmit AF_XDP",
+        Claim::LaunchTime => "launch time",
     }
 }
 

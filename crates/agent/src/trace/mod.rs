@@ -5,13 +5,14 @@ mod table;
 
 use crate::events;
 use crate::exit::{Exit, Failure, OrFail, Outcome};
+use crate::files;
 use crate::options::{one_of, time};
-use crate::output;
+use crate::output::{self, Document};
 use crate::stop::{self, Ending};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::io::{self, IsTerminal as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::thread;
@@ -25,11 +26,14 @@ use tailtrim_tracer::trace::{self as recording, Counts, Recorder};
 
 /// Interval at which the end, and clocks, are looked for.
 const LOOK: Duration = Duration::from_millis(100);
+/// Name and version of the result.
+const SCHEMA: &str = "tailtrim.trace/1";
+/// Begin of an earlier trace, which another one may replace.
+const SCHEMA_FIRST: &[u8] = b"{\"schema\":\"tailtrim.events/";
 
 /// Record what uses the CPUs: interrupts, softirqs, threads, and their senders.
 ///
-/// On a terminal it ends with a table: who had each CPU, how often and how long, and what to change. Counters of
-/// interrupts are sampled ten times a second into interrupts.csv beside the file.
+/// It ends with a table: who had each CPU, how often and how long, and what to change.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     tailtrim-agent trace --cpus 3 --duration 10s         # who had CPU 3, and what to change\n  \
@@ -40,7 +44,8 @@ pub(crate) struct Trace {
     /// CPUs to watch, such as 1,3-5
     #[arg(long, value_name = "LIST")]
     pub(crate) cpus: Cpus,
-    /// Output file for explain --trace: JSON lines, compressed with zstd; with --last the folder of such files
+    /// Output file for explain --trace: JSON lines, compressed with zstd, such as events.jsonl.zst. Counters of interrupts,
+    /// for explain --interrupts, go to events.interrupts.csv beside it, ten readings a second. With --last the folder
     #[arg(short, long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
     /// Keep only the last TIME, in memory. A line of standard input, such as [{"ingress_ns":5000000000,
@@ -58,12 +63,15 @@ pub(crate) struct Trace {
     /// Kernel buffer for the events of each CPU, in megabytes; a full buffer loses the oldest events (perf: the newest)
     #[arg(long, value_name = "MB", default_value = "64", value_parser = clap::value_parser!(u32).range(1..=4_096))]
     pub(crate) buffer: u32,
-    /// Stop after this time, such as 10s or 500ms [default: Ctrl-C]
+    /// Stop after this time, such as 10s or 500ms [default: until Ctrl-C]
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(crate) duration: Option<i64>,
-    /// Print events as JSON lines instead of a table; always if the output is not a terminal
-    #[arg(long)]
+    /// Print the result as JSON: what the table has, without the single events
+    #[arg(long, conflicts_with = "events")]
     pub(crate) json: bool,
+    /// Print JSON lines: ready, then result
+    #[arg(long)]
+    pub(crate) events: bool,
     #[command(flatten)]
     pub(crate) ending: Ending,
 }
@@ -78,7 +86,7 @@ pub(crate) const SOURCES: &[(&str, &str, Source)] = &[
     ),
     (
         "counters",
-        "No events, only interrupts.csv; causes are inferred by statistics",
+        "No events, only counters of interrupts; causes are inferred by statistics",
         Source::Counters,
     ),
 ];
@@ -108,6 +116,9 @@ struct TraceReport<'a> {
 /// Runs the verb and prints its table or events.
 pub(crate) fn run(request: &Trace) -> Outcome {
     placement::gain_nothing();
+    if let Some(pid) = request.pid.filter(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
+        return Err(Failure::impossible(format!("--pid {pid}: no such process here")));
+    }
     let wanted = recording::Request {
         cpus: request.cpus.clone(),
         buffer_mb: request.buffer,
@@ -118,7 +129,10 @@ pub(crate) fn run(request: &Trace) -> Outcome {
         return around::run(request, folder, &wanted, last_ns);
     }
     let out = request.out.as_deref();
-    let interrupts = out.map(|out| out.with_file_name("interrupts.csv"));
+    let interrupts = out.map(interrupts_beside);
+    for path in [out, interrupts.as_deref()].into_iter().flatten() {
+        files::refuse_capture(path, |begin| begin.starts_with(SCHEMA_FIRST))?;
+    }
     let stopped = request.ending.watch()?;
     let away = recording::stay_off(&request.cpus);
     let mut recorder = Recorder::prepare(&wanted)?;
@@ -127,11 +141,10 @@ pub(crate) fn run(request: &Trace) -> Outcome {
     for path in [out, interrupts.as_deref()].into_iter().flatten() {
         File::create(path).or_unwritable(path, Exit::Usage)?;
     }
-    let json = request.json || !io::stdout().is_terminal();
     let mut own = threads(request.pid);
     recorder.arm()?;
     stop::after(request.duration, &stopped);
-    if json {
+    if request.events {
         events::ready();
     } else if request.duration.is_none() {
         output::note("note", "recording until Ctrl-C");
@@ -150,7 +163,7 @@ pub(crate) fn run(request: &Trace) -> Outcome {
         fs::write(interrupts, &trace.interrupts_csv).or_unwritable(interrupts, Exit::Disturbed)?;
     }
     // A laboratory has the file explained, and wants the end of the trace soon.
-    let summed_up = !json || request.json || out.is_none();
+    let summed_up = !request.events || out.is_none();
     let cpus = if summed_up { occupations(&request.cpus, &trace, &own) } else { Vec::new() };
     let known = cpus.iter().flat_map(|cpu| &cpu.occupants).filter_map(|one| one.known.as_ref());
     let mut told = BTreeSet::new();
@@ -163,14 +176,24 @@ pub(crate) fn run(request: &Trace) -> Outcome {
         counter_hz: trace.axis.frequency_hz(),
         drift_ns: trace.axis.drift_ns,
         counts: &trace.counts,
-        advice: advice(checks),
+        advice: advice(checks, request.cpus.iter()),
         cpus,
     };
-    if json {
-        events::result("tailtrim.trace/1", &report)
+    if request.events {
+        events::result(SCHEMA, &report)
+    } else if request.json {
+        output::json(&Document { schema: SCHEMA, content: &report }, Exit::Success)
     } else {
         output::write(table::text(&report, &request.cpus), Exit::Success)
     }
+}
+
+/// The file of counters beside one of events: events.jsonl.zst has events.interrupts.csv.
+fn interrupts_beside(out: &Path) -> PathBuf {
+    let name = out.file_name().unwrap_or_default().to_string_lossy();
+    let stem = name.strip_suffix(".zst").unwrap_or(&name);
+    let stem = [".jsonl", ".json"].iter().find_map(|end| stem.strip_suffix(end)).unwrap_or(stem);
+    out.with_file_name(format!("{stem}.interrupts.csv"))
 }
 
 /// Use of each of the CPUs; empty if there are only counters.

@@ -1,8 +1,8 @@
 //! Table of those that had each CPU, and changes against them, for people.
 
 use super::TraceReport;
-use crate::called::name;
-use crate::noise::table::named;
+use crate::called::{THREADS, name};
+use crate::noise::table::{named, not_recorded};
 use crate::output::wrapped;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -10,6 +10,7 @@ use tailtrim_cause::occupation::{Occupant, Occupation};
 use tailtrim_host::Cpus;
 use tailtrim_tail::summary::grouped;
 use tailtrim_tail::times;
+use tailtrim_tracer::trace::online;
 use tailtrim_tune::When;
 
 /// Rows of a CPU that are shown: of the largest shares, and of the others those with the longest times, since a spike
@@ -30,8 +31,8 @@ pub(super) fn text(report: &TraceReport<'_>, cpus: &Cpus) -> String {
     if report.cpus.is_empty() {
         text.push_str("counters of interrupts only: who had the CPUs is not known\n");
     } else {
-        let (source, lost) = (report.trace.source.name(), grouped(report.counts.lost));
-        let _ = writeln!(text, "trace by {source}: {lost} events lost");
+        let source = report.trace.source.name();
+        let _ = writeln!(text, "trace by {source}: {}", not_recorded(report.counts));
     }
     if !report.trace.missing.is_empty() {
         let missing = report.trace.missing.join(", ");
@@ -116,22 +117,26 @@ fn changes(text: &mut String, report: &TraceReport<'_>, cpus: &Cpus) {
             let _ = writeln!(text, "           {} ({}, {when})", change.title, change.id);
         }
     }
-    if let Some(pid) = shown.iter().find_map(|one| of_scheduler(one)) {
+    let others = online().minus(cpus);
+    if let Some(pid) = shown.iter().find_map(|one| of_scheduler(one)).filter(|_| !others.is_empty())
+    {
         let _ =
-            writeln!(text, "  A thread may move at once: taskset --cpu-list --pid OTHERS {pid}");
+            writeln!(text, "  A thread may move at once: taskset --cpu-list --pid {others} {pid}");
     }
     text.push('\n');
 }
 
-/// The number of a thread that the scheduler let run on the CPU.
+/// The number of a thread that the scheduler let run on the CPU, and that is none of tailtrim's (a ping, say).
 fn of_scheduler(one: &Occupant) -> Option<&str> {
-    let known = one.known.as_ref().filter(|known| known.checks.contains(&"ISO-016"));
+    let foreign = !one.name.starts_with(THREADS);
+    let known = one.known.as_ref().filter(|known| foreign && known.checks.contains(&"ISO-016"));
     known.and(one.detail.as_deref())?.strip_prefix("pid ")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeMap;
     use tailtrim_audit::advice::advice;
     use tailtrim_cause::occupation::occupation;
     use tailtrim_trace::lines::Header;
@@ -150,7 +155,12 @@ mod tests {
             sender: None,
             left: None,
         };
-        let events = [event("echo", 7, 0, 100_000), event("backup", 812, 100_000, 580_000)];
+        let events = [
+            event("echo", 7, 0, 100_000),
+            event("tt-ping", 9, 100_000, 600_000),
+            event("backup", 812, 600_000, 980_000),
+            Event { kind: Kind::Hole, ..event("switch", 0, 980_000, 990_000) },
+        ];
         let header =
             r#"{"schema":"tailtrim.events/1","error_ns":0,"holes":0,"cpus":"3","missing":[]}"#;
         let report = TraceReport {
@@ -160,22 +170,30 @@ mod tests {
             counter: "x86-tsc",
             counter_hz: 1,
             drift_ns: 0,
-            counts: &Counts::default(),
+            counts: &Counts {
+                events: BTreeMap::from([("hole".to_owned(), 1)]),
+                ..Counts::default()
+            },
             cpus: vec![occupation(&events, 3, (0, 1_000_000), &BTreeSet::from([7]))],
-            advice: advice(["ISO-001", "ISO-016", "ISO-018"]),
+            advice: advice(["ISO-001", "ISO-016", "ISO-018"], [3]),
         };
-        let told = text(&report, &"3".parse().unwrap());
+        let cpus: Cpus = "3".parse().unwrap();
+        let told = text(&report, &cpus);
         let rows = "CPU 3, 1.00 ms: who had it\n  \
             share    times   longest  who\n \
-            10.0 %        1    100 µs  thread echo: pid 7: the application itself\n \
-            48.0 %        1    480 µs  thread backup: pid 812  → ISO-001 ISO-016 ISO-018\n \
-            42.0 %                     idle\n";
+            10.0 %        1    100 µs  thread echo/pid 7: the application itself\n \
+            50.0 %        1    500 µs  thread tt-ping/pid 9  → ISO-001 ISO-016 ISO-018\n \
+            38.0 %        1    380 µs  thread backup/pid 812  → ISO-001 ISO-016 ISO-018\n  \
+            1.0 %        1   10.0 µs  not recorded (a hole in the trace: pid 0)\n  \
+            1.0 %                     idle\n";
         assert!(told.starts_with(rows), "{told}");
+        let others = online().minus(&cpus);
         for expected in [
             "  ISO-001  The scheduler does not use the isolated CPUs\n",
             "(isolation.cpuset, at once)",
             "(boot.isolcpus, at the next boot)",
-            "taskset --cpu-list --pid OTHERS 812\n",
+            "trace by tracefs: 0 events lost, 1 hole\n",
+            &format!("taskset --cpu-list --pid {others} 812\n"),
         ] {
             assert!(told.contains(expected), "{told}");
         }

@@ -51,7 +51,7 @@ pub(super) struct Wanted {
     /// Action for changes of the boot line and of files read at boot
     #[arg(long, value_parser = one_of(BOOT), default_value = "print")]
     boot: Boot,
-    /// Stop a service that sets these values itself, and start it again on revert: tuned, irqbalance …
+    /// Stop a service that would set the same values itself, such as tuned or irqbalance; revert starts it again
     #[arg(long, value_name = "SERVICE", value_delimiter = ',')]
     take_over: Vec<String>,
     /// Leave out a change, by its name or the ID of its check

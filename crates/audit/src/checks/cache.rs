@@ -54,8 +54,12 @@ fn exclusive(f: &Facts<'_>) -> Answer {
     }
     let left = f.iso().minus(&own);
     let said = match left.is_empty() {
-        true => format!("CPUs {own} have exclusive ways"),
-        false => format!("CPUs {left} share the cache (in exclusive groups: {})", or_none(&own)),
+        true => format!("{} exclusive ways", own.does("has", "have")),
+        false => format!(
+            "{} the cache (in exclusive groups: {})",
+            left.does("shares", "share"),
+            or_none(&own)
+        ),
     };
     judge(Set, left.is_empty(), Warn, said)
 }
@@ -85,7 +89,7 @@ fn bandwidth(f: &Facts<'_>) -> Answer {
                 share.trim().parse::<u32>().is_ok_and(|share| share < 100)
             })
         }) {
-            limited.push(format!("CPUs {cpus}: MB {line}"));
+            limited.push(format!("{}: MB {line}", cpus.named()));
         }
     }
     none_of(Set, &limited, Warn, "not limited")

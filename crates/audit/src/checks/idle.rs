@@ -83,7 +83,7 @@ fn deep_states(f: &Facts<'_>) -> Answer {
         .iter()
         .map(|((name, latency), cpus)| {
             let cpus: Cpus = cpus.iter().copied().collect();
-            format!("{name} ({latency} µs) on CPUs {cpus}")
+            format!("{name} ({latency} µs) on {}", cpus.named())
         })
         .collect();
     if named.is_empty() {

@@ -137,7 +137,7 @@ fn irqbalance(f: &Facts<'_>) -> Answer {
         return ok(Seen, "irqbalance does not run");
     }
     let Banned { cpus, by, unmoved } = Banned::read(f)?;
-    let cpus_told = if cpus.is_empty() { "no CPU".to_owned() } else { format!("CPUs {cpus}") };
+    let cpus_told = cpus.named();
     let how = match &by {
         By::Itself => {
             format!("leaves out {cpus_told}: what is isolated or without ticks at its start")

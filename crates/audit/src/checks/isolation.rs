@@ -37,9 +37,10 @@ fn scheduler_isolation(f: &Facts<'_>) -> Answer {
     let set = isolated(f)?;
     let missing = f.iso().minus(&set);
     if missing.is_empty() {
-        return judge(Set, true, Fail, format!("CPUs {set} are isolated"));
+        return judge(Set, true, Fail, format!("{} isolated", set.does("is", "are")));
     }
-    let mut said = format!("CPUs {missing} are not isolated (isolated: {})", or_none(&set));
+    let mut said =
+        format!("{} not isolated (isolated: {})", missing.does("is", "are"), or_none(&set));
     // A partition that the kernel cannot make says why: isolated invalid (Parent is not a partition root).
     for pattern in PARTITIONS {
         for (path, state) in f.glob(pattern)?.iter().filter(|(_, state)| state.contains("invalid"))
@@ -82,7 +83,7 @@ fn full_dynticks(f: &Facts<'_>) -> Answer {
     let missing = f.iso().minus(&set);
     let said = match missing.is_empty() {
         true => format!("nohz_full has {set}"),
-        false => format!("CPUs {missing} keep their tick (nohz_full: {})", or_none(&set)),
+        false => format!("{} a tick (nohz_full: {})", missing.does("keeps", "keep"), or_none(&set)),
     };
     judge(Set, missing.is_empty(), Fail, said)
 }
@@ -134,7 +135,8 @@ fn programs_keep_off(f: &Facts<'_>) -> Answer {
     });
     let strays = strays.count();
     if strays > 0 {
-        let said = format!("{strays} threads that may run anywhere last ran on CPUs {}", f.iso());
+        let said =
+            format!("threads that may run anywhere last ran on {}: {strays}", f.iso().named());
         return judge(Seen, false, Fail, said);
     }
     let said = match (names.is_empty(), shared.is_empty()) {
@@ -154,7 +156,7 @@ fn manager(f: &Facts<'_>) -> Answer {
     };
     // isolcpus= alone already takes the isolated CPUs out of the first process.
     let touched = first.allowed.intersection(f.iso());
-    let said = format!("{} (process 1) may use CPUs {}", first.name, first.allowed);
+    let said = format!("{} (process 1) may use {}", first.name, first.allowed.named());
     judge(Set, touched.is_empty(), Warn, said)
 }
 
@@ -201,8 +203,10 @@ fn boot_cpu(f: &Facts<'_>) -> Answer {
 fn all_online(f: &Facts<'_>) -> Answer {
     let missing = f.iso().minus(&f.cpus("/sys/devices/system/cpu/online")?);
     let said = match missing.is_empty() {
-        true => format!("CPUs {} are online", f.iso()),
-        false => format!("CPUs {missing} are offline: bringing them back stops all others"),
+        true => format!("{} online", f.iso().does("is", "are")),
+        false => {
+            format!("{} offline: bringing them back stops all others", missing.does("is", "are"))
+        }
     };
     judge(Set, missing.is_empty(), Warn, said)
 }

@@ -55,7 +55,7 @@ fn fixed_frequency(f: &Facts<'_>) -> Answer {
         for (high, others) in &highest {
             let both = cpus.intersection(others);
             if low != high && !both.is_empty() {
-                moving.push(format!("CPUs {both}: {low} to {high} kHz"));
+                moving.push(format!("{}: {low} to {high} kHz", both.named()));
             }
         }
     }
@@ -74,12 +74,12 @@ fn preference(f: &Facts<'_>) -> Answer {
         wanted
             .iter()
             .filter(|(text, _)| !matches!(text.as_str(), "performance" | "0"))
-            .map(|(text, cpus)| format!("preference of CPUs {cpus} is {text}")),
+            .map(|(text, cpus)| format!("preference of {} is {text}", cpus.named())),
     );
     bad.extend(
         bias.iter()
             .filter(|(text, _)| *text != "0")
-            .map(|(text, cpus)| format!("bias of CPUs {cpus} is {text}")),
+            .map(|(text, cpus)| format!("bias of {} is {text}", cpus.named())),
     );
     none_of(Set, &bad, Warn, "performance")
 }

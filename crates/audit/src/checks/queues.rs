@@ -47,7 +47,7 @@ fn sending(f: &Facts<'_>, nic: &str) -> Answer {
     let left = f.cpus("/sys/devices/system/cpu/online")?.minus(&covered);
     let said = match left.is_empty() {
         true => format!("{} queues, every CPU has one", all.len()),
-        false => format!("CPUs {left} have no separate queue"),
+        false => format!("{} no separate queue", left.does("has", "have")),
     };
     judge(Set, left.is_empty(), Warn, said)
 }
@@ -100,7 +100,7 @@ fn locality(f: &Facts<'_>, nic: &str) -> Answer {
     let local = f.cpus(&path)?;
     let far = f.iso().minus(&local);
     let said = match far.is_empty() {
-        true => format!("local CPUs {local}"),
+        true => format!("local: {}", local.named()),
         false => format!("{} {far} are on another node (local: {local})", f.isolated_cpus()),
     };
     judge(Set, far.is_empty(), Fail, said)

@@ -32,9 +32,10 @@ fn offloaded(f: &Facts<'_>) -> Answer {
     let set = listed_cpus(list.trim_end_matches('.'));
     let missing = f.iso().minus(&set);
     let said = match missing.is_empty() {
-        true => format!("RCU callbacks of CPUs {set} are offloaded"),
+        true => format!("RCU callbacks of {} are offloaded", set.named()),
         false => {
-            format!("CPUs {missing} run RCU callbacks themselves (offloaded: {})", or_none(&set))
+            let run = missing.does("runs RCU callbacks itself", "run RCU callbacks themselves");
+            format!("{run} (offloaded: {})", or_none(&set))
         }
     };
     let verdict = if missing.is_empty() { CheckStatus::Ok } else { Fail };

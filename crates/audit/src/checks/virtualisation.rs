@@ -107,8 +107,8 @@ fn inside(f: &Facts<'_>) -> Answer {
     let isolated = super::isolation::isolated(f)?;
     let left = f.iso().minus(&isolated);
     let said = match left.is_empty() {
-        true => format!("CPUs {isolated} are isolated in the guest"),
-        false => format!("CPUs {left} are not isolated in the guest"),
+        true => format!("{} isolated in the guest", isolated.does("is", "are")),
+        false => format!("{} not isolated in the guest", left.does("is", "are")),
     };
     judge(Set, left.is_empty(), Warn, said)
 }

@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use tailtrim_sys::clock;
 use tailtrim_tail::capture::write::{NO_STAMP_NS, header, record_header};
+use tailtrim_tail::summary::counted;
 
 /// Frames taken from the port in one go.
 const BATCH: usize = 256;
@@ -57,7 +58,7 @@ pub enum TapError {
     #[error(transparent)]
     Port(#[from] PortError),
     /// The file: frames that were written before are kept.
-    #[error("{path}: cannot be written after {packets} frames: {source}")]
+    #[error("{path}: cannot be written after {}: {source}", counted(*packets, "frame"))]
     Write {
         /// The capture.
         path: PathBuf,

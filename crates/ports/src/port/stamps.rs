@@ -1,6 +1,6 @@
 //! Stamps by the NIC, where all taps have them from one clock.
 
-use super::{PortKind, PortName};
+use super::{PortKind, PortName, XdpPort};
 use crate::claims::Claims;
 use tailtrim_sys::interface::{self, StampSetting};
 
@@ -24,8 +24,11 @@ impl HardwareStamps {
             let clock = interface::stamping_clock(&port.interface)
                 .map_err(|error| format!("{port}: asking for its stamps: {error}"))?
                 .ok_or_else(|| format!("{port}: its driver does not stamp every frame"))?;
-            if port.kind == PortKind::Xdp && !hints(&port.interface) {
-                return Err(format!("{port}: its driver gives no stamps to XDP programs"));
+            if port.kind == PortKind::Xdp {
+                if !claims_hints(port) {
+                    return Err(format!("{port}: its driver gives no stamps to XDP programs"));
+                }
+                XdpPort::check_hints(port).map_err(|error| error.to_string())?;
             }
             match common.replace(clock) {
                 Some(other) if other != clock => {
@@ -45,8 +48,8 @@ impl HardwareStamps {
 }
 
 /// Whether its driver claims that XDP programs can have the NIC's stamps.
-fn hints(interface: &str) -> bool {
-    let claims = Claims::of(interface).ok().and_then(|claims| claims.af_xdp);
+fn claims_hints(port: &PortName) -> bool {
+    let claims = Claims::of(&port.interface).ok().and_then(|claims| claims.af_xdp);
     claims.is_some_and(|told| told.hints_stamps())
 }
 

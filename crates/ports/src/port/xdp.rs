@@ -85,6 +85,23 @@ impl XdpPort {
         Self::open_filtered(name, receiving, None)
     }
 
+    /// Checks that this kernel loads a program which asks the driver for the NIC's stamps.
+    ///
+    /// # Errors
+    /// [`PortError::Open`].
+    pub(super) fn check_hints(name: &PortName) -> Result<(), PortError> {
+        let open = || {
+            let interface =
+                interface::index(&name.interface).map_err(|error| ("no such interface", error))?;
+            Redirect::load(interface, name.queue, false, None, true)
+        };
+        let failed = |(what, source)| {
+            let hint = hint(what, &source);
+            PortError::Open { port: name.to_string(), what, source, hint }
+        };
+        open().map(drop).map_err(failed)
+    }
+
     /// Opens a port that receives only requests.
     pub fn open_for(
         name: &PortName,
@@ -190,7 +207,7 @@ fn attach(
     }
     // Loaded before the socket is opened, so that a user without rights gets the program's error, not one about locked
     // memory.
-    let mut redirect = Redirect::load(shape, requests, hints)?;
+    let mut redirect = Redirect::load(shape.interface, shape.queue, shape.pieces, requests, hints)?;
     let socket = Socket::open(shape)?;
     match redirect.attach(shape.interface, socket.as_fd(), true) {
         Ok(()) => return Ok((socket, Some(redirect), Attached::Native)),

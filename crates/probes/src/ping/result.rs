@@ -4,7 +4,7 @@ use serde::Serialize;
 use std::net::SocketAddr;
 use tailtrim_roundtrip::{Counts, OneWay, Parts, StampLevel};
 use tailtrim_stats::LatenessSummary;
-use tailtrim_tail::summary::{Summary, Warning};
+use tailtrim_tail::summary::{Summary, Warning, counted, counted_do, grouped};
 
 /// Round trips of all streams.
 #[derive(Debug, Clone, Serialize)]
@@ -49,6 +49,10 @@ pub struct StreamResult {
     pub summary: Summary,
 }
 
+/// Warnings of taps that may not have recorded all the time; here each probe was waited for.
+const OF_CAPTURES: [&str; 4] =
+    ["ingress_empty", "egress_empty", "egress_began_late", "egress_ended_early"];
+
 impl StreamResult {
     /// Puts into the summary the counts that its matching did not see.
     pub(super) fn complete(&mut self) {
@@ -71,6 +75,7 @@ impl StreamResult {
         egress.copy += replies.duplicate;
         egress.unmatched += unmatched;
         egress.unstamped += self.unstamped;
+        self.summary.warnings.retain(|warning| !OF_CAPTURES.contains(&warning.code));
         self.warn();
     }
 
@@ -79,13 +84,15 @@ impl StreamResult {
             &self.counts;
         let causes: Vec<String> =
             obstacles.iter().map(|(name, count)| format!("{name} {count}")).collect();
+        let unanswered = if probes.answered == 0 { probes.sent() } else { 0 };
         let all = [
+            ("unanswered", unanswered, "no probe was answered".to_owned()),
             (
                 "refused",
                 probes.refused,
                 format!(
-                    "this host could not send {} probes: {}",
-                    probes.refused,
+                    "this host could not send {}: {}",
+                    counted(probes.refused, "probe"),
                     causes.join(", ")
                 ),
             ),
@@ -93,8 +100,8 @@ impl StreamResult {
                 "undelivered",
                 probes.undelivered,
                 format!(
-                    "{} probes did not arrive, as ICMP messages say: {}",
-                    probes.undelivered,
+                    "{} did not arrive, as ICMP messages say: {}",
+                    counted(probes.undelivered, "probe"),
                     causes.join(", ")
                 ),
             ),
@@ -102,32 +109,37 @@ impl StreamResult {
                 "altered",
                 replies.altered,
                 format!(
-                    "{} replies have another T1 than was sent, so they are no answers: {} probes got only \
+                    "{} replies have another T1 than was sent, so they are no answers: {} got only \
                      such; the far host or the path changes packets",
-                    replies.altered, probes.altered
+                    grouped(replies.altered),
+                    counted(probes.altered, "probe")
                 ),
             ),
             (
                 "unstamped",
                 self.unstamped,
                 format!(
-                    "{} answered probes lack a stamp of the chosen level and are not counted as samples; level \
+                    "{} a stamp of the chosen level, no samples therefore; level \
                      application needs no stamps",
-                    self.unstamped
+                    counted_do(self.unstamped, "answered probe", ["lacks", "lack"])
                 ),
             ),
             (
                 "overflowed",
                 *overflowed,
                 format!(
-                    "the socket had no room for {overflowed} datagrams: up to that many answered probes may be \
-                     counted as lost"
+                    "the socket had no room for {}: up to that many answered probes may be \
+                     counted as lost",
+                    counted(*overflowed, "datagram")
                 ),
             ),
             (
                 "unattributed_errors",
                 *unattributed_errors,
-                format!("{unattributed_errors} ICMP messages could not be assigned to a probe"),
+                format!(
+                    "{} of ICMP could not be assigned to a probe",
+                    counted(*unattributed_errors, "message")
+                ),
             ),
         ];
         let warnings = all.into_iter().filter(|(_, count, _)| *count > 0);

@@ -42,25 +42,29 @@ struct Tried {
 }
 
 /// Tries what the driver claims, and nothing else: binding may reset the link.
-pub(super) fn tried(claims: &Claims, peer: &mut Side, frame: &mut Frame) -> [Proven; 2] {
-    let claimed = |has: fn(&AfXdp) -> bool| claims.af_xdp.as_ref().is_some_and(has);
-    let mut of = |claim, claimed: bool, judged: fn(&Tried) -> Judged| {
-        let hints = claim == Claim::XdpHint;
-        let (verdict, why, measured) =
-            match claimed.then(|| bound(&claims.interface, peer, frame, hints)) {
-                None if claims.af_xdp.is_none() => {
-                    (Verdict::Untested, Some("the kernel tells no claims".to_owned()), None)
+pub(super) fn tried(claims: &Claims, peer: &mut Side, frame: &mut Frame) -> [Proven; 4] {
+    let untested = |why: &str| (Verdict::Untested, Some(why.to_owned()), None);
+    let mut of = |claim, has: fn(&AfXdp) -> bool, judged: Option<fn(&Tried) -> Judged>| {
+        let claimed = claims.af_xdp.as_ref().map(has);
+        let (verdict, why, measured) = match (claimed, judged) {
+            (None, _) => untested("the kernel tells no claims"),
+            (Some(false), _) => (Verdict::Absent, None, None),
+            (Some(true), None) => untested("nothing here sends so, and it is not used"),
+            (Some(true), Some(judged)) => {
+                match bound(&claims.interface, peer, frame, claim == Claim::XdpHint) {
+                    Ok(tried) => judged(&tried),
+                    Err(why) => untested(&why),
                 }
-                None => (Verdict::Absent, None, None),
-                Some(Err(why)) => (Verdict::Untested, Some(why), None),
-                Some(Ok(tried)) => judged(&tried),
-            };
-        let interface = claims.interface.clone();
+            }
+        };
+        let (interface, claimed) = (claims.interface.clone(), claimed == Some(true));
         Proven { interface, claim, claimed, verdict, why, filter: None, measured }
     };
     [
-        of(Claim::ZeroCopy, claimed(|told| told.zero_copy), zero_copy),
-        of(Claim::XdpHint, claimed(AfXdp::hints_stamps), hint),
+        of(Claim::ZeroCopy, |told| told.zero_copy, Some(zero_copy)),
+        of(Claim::XdpHint, AfXdp::hints_stamps, Some(hint)),
+        of(Claim::TransmitXdp, AfXdp::stamps_sent, None),
+        of(Claim::LaunchTime, |told| told.launch_time, None),
     ]
 }
 
@@ -88,7 +92,10 @@ fn hint(tried: &Tried) -> Judged {
         Stage::arrived,
         &[("process of the other end".to_owned(), |stage| &stage.process)],
     );
-    let (verdict, why) = stamps::judged(true, &told);
+    let (verdict, why) = match told.packets {
+        0 => (Verdict::Untested, Some("no packet came".to_owned())),
+        _ => stamps::judged(true, &told),
+    };
     let Hints { unsupported, no_data, zero } = tried.hints;
     let answers = [("not supported", unsupported), ("no data", no_data), ("0", zero)];
     let answers = answers.iter().filter(|(_, count)| *count > 0);

@@ -72,7 +72,12 @@ impl Drop for Before {
 
 fn taken(name: &str) -> Result<(Set, Before), Failure> {
     let failed = |what: &'static str| {
-        move |why: io::Error| Failure { what: format!("{name}: {what}"), why: why.to_string() }
+        move |why: io::Error| {
+            let refused = why.kind() == io::ErrorKind::PermissionDenied;
+            let right =
+                if refused { " (needs root, or CAP_NET_ADMIN and CAP_NET_RAW)" } else { "" };
+            Failure { what: format!("{name}: {what}"), why: format!("{why}{right}") }
+        }
     };
     let up = interface::state(name).map_err(failed("asking for its state"))?.up;
     let mut before = Before { name: name.to_owned(), up, stamps: None };
@@ -85,6 +90,9 @@ fn taken(name: &str) -> Result<(Set, Before), Failure> {
         Ok(real) => {
             before.stamps = Some(stamps);
             Set { filter: real.receive_filter(), sends: real.sends(), why: None }
+        }
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            return Err(failed("turning its stamps on")(error));
         }
         Err(error) => Set { why: Some(error.to_string()), ..Set::default() },
     };

@@ -70,6 +70,10 @@ pub enum Claim {
     ZeroCopy,
     /// Stamps of received packets by the NIC for XDP programs.
     XdpHint,
+    /// Stamps of sent packets for sockets of AF_XDP.
+    TransmitXdp,
+    /// AF_XDP's sending at a time.
+    LaunchTime,
 }
 
 /// A claim of an interface, and what was seen of it.
@@ -163,16 +167,19 @@ pub fn prove(ends: [&str; 2], stopped: &AtomicBool) -> Result<Vec<Proven>, Prove
     let mut steps = ClockSteps::watch();
     let mut clocks = claims.each_ref().map(|claims| Watched::begin(claims.phc.as_deref()));
     let mut ways = Vec::new();
+    // In the format that the receiver's NIC stamps.
+    let ptp = |to: usize| ![ALL, NONE].contains(&held.set[to].filter);
     for (from, to) in [(0, 1), (1, 0)] {
-        let ptp = ![ALL, NONE].contains(&held.set[to].filter);
-        let mut frame = Frame::new(sides[from].mac, sides[to].mac, ptp, run);
+        let (sender, receiver) = apart(&mut sides, from);
+        let mut frame = Frame::new(sender.mac, receiver.mac, ptp(to), run);
+        // Not in PTP's format: a register that is read once would have its stamp already.
+        let mut others = Frame::new(sender.mac, receiver.mac, false, run.wrapping_add(1));
+        sender.warm_up(receiver, &mut others).map_err(broken(ends[from]))?;
         let mut stages = Vec::new();
         for rate in RATES_PPS {
             if stopped.load(Ordering::Acquire) {
                 return Err(ProveError::Stopped);
             }
-            let [one, other] = &mut sides;
-            let (sender, receiver) = if from == 0 { (one, other) } else { (other, one) };
             let stage = sender.send(receiver, &mut frame, 1_000_000_000 / rate);
             stages.push(stage.map_err(broken(ends[from]))?);
             clocks.iter_mut().for_each(Watched::look);
@@ -195,13 +202,17 @@ pub fn prove(ends: [&str; 2], stopped: &AtomicBool) -> Result<Vec<Proven>, Prove
         proven.push(clock);
     }
     for end in [0, 1] {
-        let [one, other] = &mut sides;
-        let (mine, peer) = if end == 0 { (one, other) } else { (other, one) };
-        let mut frame = Frame::new(peer.mac, mine.mac, false, run);
+        let (mine, peer) = apart(&mut sides, end);
+        let mut frame = Frame::new(peer.mac, mine.mac, ptp(end), run);
         proven.extend(af_xdp::tried(&claims[end], peer, &mut frame));
     }
     proven.sort_by_key(|proven| proven.interface != ends[0]);
     Ok(proven)
+}
+
+/// One side and the other.
+fn apart([first, second]: &mut [Side; 2], one: usize) -> (&mut Side, &mut Side) {
+    if one == 0 { (first, second) } else { (second, first) }
 }
 
 fn broken(port: &str) -> impl Fn(io::Error) -> PortError {
@@ -274,18 +285,23 @@ impl Of<'_> {
     }
 
     fn by_nic(&self, claim: Claim, claimed: bool, told: Stamped) -> Proven {
+        let set = claim == Claim::ReceiveNic && self.set.filter != NONE;
+        let filter = set.then(|| filter_name(self.set.filter));
+        let claims_all = self.end.receive_stamps.nic.contains(&"all");
         let judged = match (stamps::judged(claimed, &told), &self.set.why) {
             ((Verdict::Refuted, _), Some(why)) => (Verdict::Refuted, Some(why.clone())),
             // Good stamps of a bad clock.
             ((Verdict::Proven, _), _) if self.clock.verdict == Verdict::Refuted => {
                 (Verdict::Partial, Some("its clock is refuted".to_owned()))
             }
+            ((Verdict::Proven, _), _) if filter.is_some_and(|set| claims_all && set != "all") => {
+                let why = "the driver claims all packets and has set another filter";
+                (Verdict::Partial, Some(why.to_owned()))
+            }
             (judged, _) => judged,
         };
         let mut proven = self.proven(claim, claimed, judged, told);
-        if claim == Claim::ReceiveNic && self.set.filter != NONE {
-            proven.filter = Some(filter_name(self.set.filter));
-        }
+        proven.filter = filter;
         proven
     }
 

@@ -16,6 +16,9 @@ pub(super) const PACKETS: usize = 250;
 const BUFFER: libc::c_int = 4 << 20;
 /// Nothing more comes when nothing came for so long: a driver hands a stamp over within milliseconds.
 const QUIET_NS: i64 = 300_000_000;
+/// Packets before the first that counts, and the time for each.
+const WARM_UPS: usize = 100;
+const WARM_UP: Duration = Duration::from_millis(10);
 /// Most packets in one look, also where others send more than can be taken.
 const MOST: usize = 4_096;
 /// Between two looks.
@@ -94,6 +97,21 @@ impl Side {
         packets.promiscuous(index)?;
         let slots = Slots::new(message::MOST, LENGTH);
         Ok(Self { mac: interface::mac(name)?, socket: packets, slots, sent: 0 })
+    }
+
+    /// Sends packets until one arrives with the kernel's stamp, for a second at most. The kernel begins to stamp some
+    /// time after it was asked (`net_enable_timestamp`), and a link that is new may lose packets.
+    pub(super) fn warm_up(&mut self, to: &mut Self, frame: &mut Frame) -> io::Result<()> {
+        for _ in 0..WARM_UPS {
+            let (mut stage, first) = (Stage::new(1, 1), frame.number());
+            self.send_paced(frame, 1, 1)?;
+            std::thread::sleep(WARM_UP);
+            to.take_received(&mut stage, frame, first)?;
+            if stage.received_kernel[0].is_some() {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Sends packets at one rate to the other end, and takes all stamps of them.

@@ -124,14 +124,24 @@ pub(super) fn judged(claimed: bool, told: &Stamped) -> (Verdict, Option<String>)
         (0, _) if !claimed => (Verdict::Absent, None),
         (0, _) => (Verdict::Refuted, Some(format!("none of {} packets has a stamp", told.packets))),
         (2.., None) if missing == 0 => (Verdict::Refuted, Some("stamps are alike".to_owned())),
-        _ if missing > 0 => {
-            (Verdict::Partial, Some(format!("{missing} of {} packets have no stamp", told.packets)))
-        }
+        _ if missing > 0 => (Verdict::Partial, Some(without(missing, told))),
         _ if told.backward > 0 => {
             (Verdict::Partial, Some(format!("{} stamps go back", told.backward)))
         }
         _ => (Verdict::Proven, None),
     }
+}
+
+/// Number of packets without a stamp, and at which rates.
+fn without(missing: usize, told: &Stamped) -> String {
+    let text = format!("{missing} of {} packets have no stamp", told.packets);
+    let at = |at: &AtRate| {
+        let missing = at.packets - at.stamped.min(at.packets);
+        (missing > 0)
+            .then(|| format!("{missing} of {} at {} kpps", at.packets, at.rate_pps / 1_000))
+    };
+    let rates: Vec<String> = told.by_rate.iter().filter_map(at).collect();
+    if told.by_rate.len() < 2 { text } else { format!("{text}: {}", rates.join(", ")) }
 }
 
 #[cfg(test)]

@@ -37,7 +37,8 @@ fn offload_is_told_with_its_side() {
         told.text
     );
     assert!(
-        told.text.contains("ethtool -K INTERFACE gro off lro off tso off gso off") && told.invalidates
+        told.text.contains("ethtool -K INTERFACE gro off lro off tso off gso off")
+            && told.invalidates
     );
     let found = summary(&[stream(5), later(stream(1))], &options());
     let text = &warning(&found, "offload").text;

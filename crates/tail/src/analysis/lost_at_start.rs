@@ -4,7 +4,7 @@
 use super::findings::Findings;
 use super::report::counted_ms;
 use super::seconds::millisecond;
-use crate::summary::{Warning, grouped};
+use crate::summary::{Warning, all_do};
 
 /// Fewer lost packets have no pattern: `--lost` tells the time of each.
 const FEWEST: u64 = 3;
@@ -30,9 +30,9 @@ pub(super) fn warning(run: &Findings) -> Option<Warning> {
         return None;
     }
     let text = format!(
-        "all {} packets that were not delivered entered in the first {reach_ms} ms of {:.1} s: a device that is cold or asks for \
+        "{} not delivered entered in the first {reach_ms} ms of {:.1} s: a device that is cold or asks for \
          addresses loses no more of them in a longer run; --skip {until_ms}ms leaves them out",
-        grouped(lost),
+        all_do(lost, "packet", ["that was", "that were"]),
         length_ms as f64 / 1e3,
     );
     Some(Warning { code: "lost_at_start", count: lost, text, invalidates: false })

@@ -1,7 +1,8 @@
 //! Check of the order of captures: packets leave after they enter.
 
 use super::Analysis;
-use crate::summary::{Summary, grouped};
+use crate::summary::{Summary, all_do, grouped};
+use crate::times;
 use tailtrim_stats::Probability;
 
 /// Captures of which many packets left before they entered, or all when they entered, or which go two ways.
@@ -9,8 +10,8 @@ use tailtrim_stats::Probability;
 pub enum OrderError {
     /// Every packet has the same stamp on both sides.
     #[error(
-        "all {} packets have the same time stamp in both captures: ingress and egress are copies of one capture",
-        grouped(*samples)
+        "{} the same time stamp in both captures: ingress and egress are copies of one capture",
+        all_do(*samples, "packet", ["has", "have"])
     )]
     Same {
         /// Matched packets.
@@ -24,8 +25,8 @@ pub enum OrderError {
     },
     /// Many packets left before they entered.
     #[error(
-        "{} of {} packets left before they entered (median latency {median_ns} ns): {}the clocks of the taps disagree",
-        grouped(*negative), grouped(*samples),
+        "{} of {} packets left before they entered (median latency {}): {}the clocks of the taps disagree",
+        grouped(*negative), grouped(*samples), times::text(*median_ns),
         if *median_ns > 0 { "" } else { "ingress and egress are swapped, or " }
     )]
     Negative {

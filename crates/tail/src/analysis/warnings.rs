@@ -6,7 +6,7 @@ use super::lost_at_start;
 use super::outcomes::TOGETHER_NS;
 use crate::clock::{ClockFit, faults::faults, stamps, told, words::size};
 use crate::matching::Window;
-use crate::summary::{Tap, Taps, Warning, grouped, utc};
+use crate::summary::{Tap, Taps, Warning, all_do, counted, counted_do, grouped, utc};
 use crate::times;
 use tailtrim_stats::{Probability, Ranked};
 use tailtrim_wire::traffic::phases;
@@ -53,11 +53,16 @@ impl Warnings {
 
     /// Warns of errors of a tap: damage, drops, missing and disordered stamps, cut frames.
     fn add_tap(&mut self, side: &str, tap: &Tap, packets: u64, unstamped: u64) {
+        let packet = format!("{side} packet");
         if let Some(damage) = &tap.damage {
             self.add(
                 "damaged",
                 1,
-                format!("{damage}; the {} packets before it were used", grouped(packets)),
+                format!(
+                    "{damage}; the {} before it {} used",
+                    counted(packets, "packet"),
+                    if packets == 1 { "was" } else { "were" }
+                ),
             );
         }
         let drops = tap.tap_drops.unwrap_or(0);
@@ -65,17 +70,21 @@ impl Warnings {
             "tap_drops",
             drops,
             format!(
-                "the {side} tap missed {} frames: up to that many packets may be counted as lost or unmatched that \
+                "the {side} tap missed {}: up to that many packets may be counted as lost or unmatched that \
                  the device under test did not lose",
-                grouped(drops),
+                counted(drops, "frame"),
             ),
         );
         self.add(
             "unstamped",
             unstamped,
             format!(
-                "{} {side} packets have no time stamp and are left out{}",
-                grouped(unstamped),
+                "{}{}",
+                counted_do(
+                    unstamped,
+                    &packet,
+                    ["has no time stamp and is left out", "have no time stamp and are left out"]
+                ),
                 tap.odd_stamp.map_or(String::new(), |odd| format!(
                     "; packet {} is stamped {}",
                     grouped(odd.packet),
@@ -93,16 +102,16 @@ impl Warnings {
             "out_of_order",
             tap.out_of_order,
             format!(
-                "{} {side} time stamps go backwards; gaps and matches take this into account",
-                grouped(tap.out_of_order),
+                "{} backwards; gaps and matches take this into account",
+                counted_do(tap.out_of_order, &format!("{side} time stamp"), ["goes", "go"]),
             ),
         );
         self.add(
             "misplaced",
             tap.misplaced,
             format!(
-                "{} {side} packets are too far out of order for their gaps to be counted",
-                grouped(tap.misplaced),
+                "{} too far out of order for their gaps to be counted",
+                counted_do(tap.misplaced, &packet, ["is", "are"]),
             ),
         );
     }
@@ -120,8 +129,15 @@ impl Warnings {
                 "short_signature",
                 tap.short_signatures,
                 format!(
-                    "{} {side} frames were cut so short that they may not match; record with a longer snap length{or}",
-                    grouped(tap.short_signatures),
+                    "{}; record with a longer snap length{or}",
+                    counted_do(
+                        tap.short_signatures,
+                        &format!("{side} frame"),
+                        [
+                            "was cut so short that it may not match",
+                            "were cut so short that they may not match"
+                        ]
+                    ),
                 ),
             );
         }
@@ -135,36 +151,44 @@ impl Warnings {
             "generator_stalled",
             run.ingress.stalled,
             format!(
-                "{} packets entered while the generator's CPU stood still in the middle of sending: their delay may be \
+                "{} entered while the generator's CPU stood still in the middle of sending: their delay may be \
              the generator's, and they are set aside",
-                grouped(run.ingress.stalled),
+                counted(run.ingress.stalled, "packet"),
             ),
         );
         self.add(
             "duplicate",
             run.ingress.duplicate,
             format!(
-                "{} ingress packets carry the signature of another one in flight, so that which of them left, and when, is \
+                "{} the signature of another one in flight, so that which of them left, and when, is \
                  unknown: intervals hold whether all of them were the fastest, or the slowest, or lost",
-                grouped(run.ingress.duplicate),
+                counted_do(run.ingress.duplicate, "ingress packet", ["carries", "carry"]),
             ),
         );
         self.add(
             "beyond_window",
             run.ingress.beyond_window,
             format!(
-                "{} packets left later than the window of {} and count as not delivered; a longer one (--window) counts \
+                "{} left later than the window of {} and {} as not delivered; a longer one (--window) counts \
                  their latency",
-                grouped(run.ingress.beyond_window),
+                counted(run.ingress.beyond_window, "packet"),
                 size(*window_ns),
+                if run.ingress.beyond_window == 1 { "counts" } else { "count" },
             ),
         );
         self.add(
             "trimmed_lost",
             run.trimmed_undelivered,
             format!(
-                "{} packets were lost within the trim and do not count; see them with --skip 0",
-                grouped(run.trimmed_undelivered),
+                "{}; see them with --skip 0",
+                counted_do(
+                    run.trimmed_undelivered,
+                    "packet",
+                    [
+                        "was lost within the trim and does not count",
+                        "were lost within the trim and do not count"
+                    ]
+                ),
             ),
         );
         self.add(
@@ -172,9 +196,10 @@ impl Warnings {
             // The fastest packets may be taken to have no latency.
             if fit.corrects() { 0 } else { run.latencies.not_positive },
             format!(
-                "{} of {} latencies are negative: the taps' clocks disagree, or ingress and egress are swapped",
+                "{} of {} latencies {} negative: the taps' clocks disagree, or ingress and egress are swapped",
                 grouped(run.latencies.not_positive),
                 grouped(samples),
+                if run.latencies.not_positive == 1 { "is" } else { "are" },
             ),
         );
     }
@@ -186,8 +211,8 @@ impl Warnings {
             "mirror_copies",
             ingress.copy,
             format!(
-                "{} ingress packets are copies of a mirror port, written down a second time: the first of each counts",
-                grouped(ingress.copy),
+                "{} of a mirror port, written down a second time: the first of each counts",
+                counted_do(ingress.copy, "ingress packet", ["is a copy", "are copies"]),
             ),
         );
         if !options.in_order {
@@ -197,8 +222,8 @@ impl Warnings {
             "unnumbered",
             run.unnumbered,
             format!(
-                "{} packets are not matched in their order, since there are too many different ones for --in-order",
-                grouped(run.unnumbered),
+                "{} not matched in their order, since there are too many different ones for --in-order",
+                counted_do(run.unnumbered, "packet", ["is", "are"]),
             ),
         );
         let [no_stamp_in, no_stamp_out] = run.unstamped;
@@ -210,9 +235,9 @@ impl Warnings {
         let shifted = entered != left || apart > 0;
         let text = if shifted {
             format!(
-                "{} packets entered and {} left: matched in their order (--in-order), each packet behind a lost or unstamped one is \
+                "{} entered and {} left: matched in their order (--in-order), each packet behind a lost or unstamped one is \
                  taken for the next one, and its latency is wrong by the time between them",
-                grouped(entered),
+                counted(entered, "packet"),
                 grouped(left),
             )
         } else {
@@ -237,9 +262,9 @@ impl Warnings {
                 "egress_empty",
                 run.ingress.lost,
                 format!(
-                    "the egress capture has no packets{}: all {} ingress packets count as lost, unless it ended before they entered",
+                    "the egress capture has no packets{}: {} as lost, unless it ended before they entered",
                     if run.egress.packets > 0 { " with a time stamp" } else { "" },
-                    grouped(run.ingress.lost),
+                    all_do(run.ingress.lost, "ingress packet", ["counts", "count"]),
                 ),
             );
         }
@@ -266,9 +291,10 @@ impl Warnings {
                 "egress_ended_early",
                 run.ingress.cut,
                 format!(
-                    "the last egress packet left {seconds:.1} s before the last ingress packet entered: {} packets count as cut, \
-                     but were lost if the egress tap recorded to the end",
-                    grouped(run.ingress.cut),
+                    "the last egress packet left {seconds:.1} s before the last ingress packet entered: {} as cut, \
+                     but {} lost if the egress tap recorded to the end",
+                    counted_do(run.ingress.cut, "packet", ["counts", "count"]),
+                    if run.ingress.cut == 1 { "was" } else { "were" },
                 ),
             );
         }

@@ -8,6 +8,7 @@ use super::keep::Keep;
 use super::side::Place;
 use super::{Progress, Record, StampSource};
 use crate::signature::Signer;
+use crate::summary::in_bytes;
 use std::collections::BTreeMap;
 use tailtrim_wire::frame::Link;
 
@@ -171,8 +172,8 @@ impl Decoder {
     pub(super) fn truncated(rest: &[u8]) -> (String, String) {
         let length = ByteOrder::Big.short(rest, 10);
         (
-            format!("the capture ends {} bytes into a record", rest.len()),
-            format!("{} bytes", usize::from(length).max(HEADER_LEN)),
+            format!("the capture ends {} into a record", in_bytes(rest.len())),
+            in_bytes(usize::from(length).max(HEADER_LEN)),
         )
     }
 }

@@ -1,6 +1,7 @@
 //! Errors of captures, each with its place and the bytes expected there.
 
 use super::foreign::FRAMES;
+use crate::times;
 use std::io;
 use tailtrim_wire::frame::Link;
 
@@ -72,8 +73,8 @@ pub enum CaptureError {
     },
     /// The packets are to be those of an interface or a direction, of which this capture does not tell.
     #[error(
-        "{path}: is {found}, which does not say of which interface or direction a packet is, expected pcapng, ERF or a \
-         capture of tcpdump -i any"
+        "{path}: is {found}, which does not say of which interface or direction a packet is, expected a second capture, or \
+         one that says it: pcapng, ERF, tcpdump -i any"
     )]
     NoPlaces {
         /// The capture, as the user named it.
@@ -83,7 +84,8 @@ pub enum CaptureError {
     },
     /// A stamp lies so far before an earlier one that the clock must have been set back.
     #[error(
-        "{path}: packet {packet}: its stamp is {back_ns} ns before an earlier one, expected stamps in order within 1 s"
+        "{path}: packet {packet}: its stamp is {} before an earlier one, expected stamps in order within 1 s",
+        times::text(*back_ns)
     )]
     Disorder {
         /// The capture, as the user named it.

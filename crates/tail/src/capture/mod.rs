@@ -33,6 +33,7 @@ pub use side::{InterfaceDirection, Only, Seen};
 pub use track::{CHAIN, Track};
 
 use crate::signature::Signer;
+use crate::summary::in_bytes;
 use error::Damage;
 use keep::Keep;
 use std::collections::BTreeMap;
@@ -103,12 +104,12 @@ impl Decoder {
         let (found, expected) = match self {
             Self::Pcap(decoder) => decoder.truncated(rest),
             Self::Pcapng(_) => (
-                format!("the capture ends inside a block, {} bytes into it", rest.len()),
+                format!("the capture ends inside a block, {} into it", in_bytes(rest.len())),
                 "a whole block".to_owned(),
             ),
             Self::Erf(_) => erf::Decoder::truncated(rest),
             Self::Mscap(_) => (
-                format!("the capture ends {} bytes into a record", rest.len()),
+                format!("the capture ends {} into a record", in_bytes(rest.len())),
                 format!("{} bytes", mscap::RECORD_LEN),
             ),
         };

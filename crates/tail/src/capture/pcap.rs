@@ -12,6 +12,7 @@ use super::side::{InterfaceDirection, Place};
 use super::write::stands_for_none;
 use super::{BATCH, Progress, Record, StampSource};
 use crate::signature::{HEAD, Shape, Signed, Signer};
+use crate::summary::in_bytes;
 use tailtrim_wire::frame::Link;
 
 /// Bytes of the file header.
@@ -56,7 +57,7 @@ impl Decoder {
         let damage = |found: String, expected: &str| Damage::of(found, expected.to_owned());
         let Some(header) = window.first_chunk::<HEADER_LEN>() else {
             return Err(damage(
-                format!("{} bytes", window.len()),
+                in_bytes(window.len()),
                 "at least 24 bytes of capture header (pcap, pcapng, ERF or mscap)",
             ));
         };
@@ -266,8 +267,8 @@ impl Decoder {
 
     fn damage(&self, captured: usize, fraction: u32) -> Damage {
         if captured > self.longest {
-            let expected = format!("at most {} bytes", self.longest);
-            return Damage::of(format!("a record of {captured} bytes"), expected);
+            let expected = format!("at most {}", in_bytes(self.longest));
+            return Damage::of(format!("a record of {}", in_bytes(captured as usize)), expected);
         }
         let unit = if self.resolution_ns == 1 { "nanoseconds" } else { "microseconds" };
         let expected = format!("fewer than {}", NS_PER_S as u64 / self.resolution_ns);
@@ -305,12 +306,15 @@ impl Decoder {
         let Some((Some(header), body)) = split.map(|(head, body)| (head.first_chunk(), body))
         else {
             return (
-                format!("the capture ends {} bytes into a record header", rest.len()),
-                format!("{} bytes", self.header_len),
+                format!("the capture ends {} into a record header", in_bytes(rest.len())),
+                in_bytes(self.header_len),
             );
         };
         let [_, _, captured, _] = self.words(header);
-        (format!("the capture ends {} bytes into a frame", body.len()), format!("{captured} bytes"))
+        (
+            format!("the capture ends {} into a frame", in_bytes(body.len())),
+            in_bytes(captured as usize),
+        )
     }
 }
 

@@ -7,6 +7,7 @@ use super::keep::Keep;
 use super::side::{InterfaceDirection, Place};
 use super::{Progress, Record, StampSource};
 use crate::signature::Signer;
+use crate::summary::{grouped, in_bytes};
 use pcap_parser::nom;
 use pcap_parser::pcapng::{
     Block, EnhancedPacketBlock, InterfaceDescriptionBlock, InterfaceStatisticsBlock, OptionCode,
@@ -125,8 +126,8 @@ impl Decoder {
         let (kind, length) = (self.order.word(head, 0), self.order.word(head, 4) as usize);
         if !(12..=LONGEST_BLOCK).contains(&length) || !length.is_multiple_of(4) {
             return Err((
-                format!("a block of {length} bytes"),
-                format!("a multiple of 4 from 12 to {LONGEST_BLOCK}"),
+                format!("a block of {}", in_bytes(length)),
+                format!("a multiple of 4 from 12 to {}", grouped(LONGEST_BLOCK as u64)),
             ));
         }
         if bytes.len() < length {
@@ -229,7 +230,11 @@ impl Decoder {
         let Some((interface, link)) = found else { return Ok(None) };
         let frame = data.get(..captured as usize).ok_or_else(|| {
             (
-                format!("a packet of {captured} bytes in a block of {}", data.len()),
+                format!(
+                    "a packet of {} in a block of {}",
+                    in_bytes(captured as usize),
+                    in_bytes(data.len())
+                ),
                 "a packet that fits its block".to_owned(),
             )
         })?;

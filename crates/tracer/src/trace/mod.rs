@@ -102,15 +102,24 @@ pub struct Request {
     pub device: Option<u32>,
 }
 
+/// Makes sure that there are CPUs, and that all of them are online.
+///
+/// # Errors
+/// [`TraceError::Impossible`]: some are not.
+pub fn check_online(cpus: &Cpus) -> Result<(), TraceError> {
+    let online = online();
+    if !cpus.is_empty() && cpus.is_subset(&online) {
+        return Ok(());
+    }
+    let absent = cpus.minus(&online).named();
+    Err(TraceError::Impossible(format!("{absent}: not online here; expected some of {online}")))
+}
+
 impl Request {
     /// CPUs that may send to the watched ones.
     fn sending(&self) -> Result<Cpus, TraceError> {
+        check_online(&self.cpus)?;
         let (online, cpus) = (online(), &self.cpus);
-        if cpus.is_empty() || !cpus.is_subset(&online) {
-            return Err(TraceError::Impossible(format!(
-                "CPUs {cpus}: not online here; expected some of {online}"
-            )));
-        }
         // Measured ones count as senders only where they can send to another one.
         Ok(if cpus.len() > 1 { online } else { online.minus(cpus) })
     }
@@ -133,7 +142,7 @@ pub struct Trace {
     pub axis: Axis,
     /// Counts of records and events.
     pub counts: Counts,
-    /// `interrupts.csv` of the measured CPUs.
+    /// Counters of interrupts of the measured CPUs, as a file.
     pub interrupts_csv: String,
 }
 
@@ -168,7 +177,7 @@ pub struct Counts {
     pub sources_refused: Vec<String>,
     /// Settings that this kernel refused, which only cost time or memory.
     pub refused: Vec<String>,
-    /// Interrupts that appeared while recording and have no column in `interrupts.csv`.
+    /// Interrupts that appeared while recording and have no column in the file.
     pub interrupts_without_column: Vec<String>,
 }
 
@@ -186,7 +195,9 @@ pub fn stay_off(cpus: &Cpus) -> io::Result<()> {
     affinity::set(0, &others)
 }
 
-fn online() -> Cpus {
+/// The CPUs of this host that are online.
+#[must_use]
+pub fn online() -> Cpus {
     let text = fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
     text.trim().parse().unwrap_or_else(|_| Cpus::none())
 }

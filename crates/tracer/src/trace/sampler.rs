@@ -26,7 +26,7 @@ const INTERVAL: Duration = Duration::from_millis(100);
 pub(super) struct Samples {
     /// Readings of the counter and the packets' clock.
     pub(super) readings: Vec<Reading>,
-    /// `interrupts.csv`.
+    /// The file of counters.
     pub(super) csv: String,
     /// Interrupts that appeared later and have no column.
     pub(super) unlisted: Vec<String>,

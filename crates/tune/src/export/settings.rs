@@ -70,7 +70,7 @@ pub(super) fn left_out(names: &[&str], tool: &str) -> String {
         return String::new();
     }
     format!(
-        "# Not in here, since {tool} has no word for it: {}.\n# `tailtrim-agent tune apply` does it.\n",
+        "# Not in here, since {tool} has no word for it: {}.\n# `tailtrim tune apply` does it.\n",
         names.join(", ")
     )
 }

@@ -22,7 +22,7 @@ from tailtrim.analysis.compare.sources import (
     named_apart,
     paired,
 )
-from tailtrim.analysis.options import probabilities, probability
+from tailtrim.analysis.options import confidence_level, probabilities
 from tailtrim.results.summary import Ingress
 from tailtrim.results.tabular import Tabular, of_rows
 from tailtrim.verdict import BETTER, NO_DIFFERENCE, NOT_DECIDED, WORSE, Verdict
@@ -87,11 +87,15 @@ class Comparison(Tabular):
 
         Otherwise ``not_decided`` where a supported quantile, or the loss, is not decided.
         """
-        shown = [row.verdict for row in self.quantiles if row.supported]
-        if self.losses and self.losses.a_lost + self.losses.b_lost:
-            shown.append(self.losses.verdict)
-        every = (WORSE, BETTER, NOT_DECIDED, NO_DIFFERENCE)
-        return next((verdict for verdict in every if verdict in shown), NOT_DECIDED)
+        lost = self.losses and self.losses.a_lost + self.losses.b_lost
+        return _worst(
+            [self.latency_verdict, *([self.losses.verdict] if self.losses and lost else [])]
+        )
+
+    @property
+    def latency_verdict(self) -> str:
+        """That of the supported quantiles alone."""
+        return _worst([row.verdict for row in self.quantiles if row.supported])
 
     @property
     def most_changed(self) -> Row | None:
@@ -187,7 +191,7 @@ def compare(  # noqa: PLR0913 - keyword-only options, each with a default
         ValueError: an option makes no sense.
 
     """
-    quantiles, confidence = probabilities(quantiles), probability(confidence)
+    quantiles, confidence = probabilities(quantiles), confidence_level(confidence)
     sides = named_apart(groups_of(a, quantiles), groups_of(b, quantiles), (a, b))
     return Comparisons(
         compare_groups(*pair, quantiles=quantiles, confidence=confidence, margin=margin, seed=seed)
@@ -330,8 +334,14 @@ def _sent_row(row: dict[str, Any]) -> SentRow:
     return SentRow(**told)
 
 
+def _worst(verdicts: Sequence[str]) -> str:
+    every = (WORSE, BETTER, NOT_DECIDED, NO_DIFFERENCE)
+    return next((verdict for verdict in every if verdict in verdicts), NOT_DECIDED)
+
+
 def _side(group: Group, found: dict[str, Any]) -> Pairing:
-    sides = [run.summary.ingress for run in group.repetitions]
+    # Of a part of a run, only the samples are known.
+    sides = [run.summary.ingress for run in group.repetitions if run.part is None]
     return Pairing(
         name=group.name,
         runs=tuple(run.name for run in group.repetitions),

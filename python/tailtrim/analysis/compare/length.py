@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tailtrim import _native
 from tailtrim.analysis.compare.sources import groups_of
-from tailtrim.analysis.options import probability, share
+from tailtrim.analysis.options import confidence_level, probability, share
 from tailtrim.errors import RunDirectoryError
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def plan_length(  # noqa: PLR0913 - keyword-only options, each with a default
         _native.plan_length(
             quantile=probability(quantile),
             precision=share("precision", precision, "10% or 0.1"),
-            confidence=probability(confidence),
+            confidence=confidence_level(confidence),
             assurance=probability(assurance),
             design_effect=cluster,
             samples=samples,

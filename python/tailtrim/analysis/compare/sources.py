@@ -180,8 +180,16 @@ def groups_of(source: Source, quantiles: Sequence[str] = ()) -> list[Group]:
         return [_folder(path)]
     if pair := captures_of(str(source)):
         analysis = analyze(*pair, quantiles=quantiles, keep_samples=True)
+        if not analysis.summary.samples:
+            failure = RunDirectoryError(f"{source}: no packet was matched")
+            failure.add_note(
+                f"tailtrim analyze {pair[0]} {pair[1]} says why; with --out it leaves a run"
+                " directory, which compare takes, too"
+            )
+            raise failure
         return [Group(pair[0].name, (Repetition(pair[0].name, analysis),))]
-    error = RunDirectoryError(f"{source}: nothing to compare")
+    why = "does not exist" if not path.exists() else "is none of what can be read here"
+    error = RunDirectoryError(f"{source}: {why}")
     error.add_note(
         "expected a run directory, an experiment, a folder of run directories, or captures as"
         " INGRESS,EGRESS"

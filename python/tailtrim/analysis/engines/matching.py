@@ -10,7 +10,7 @@ from tailtrim import _native
 from tailtrim.analysis import Analysis
 from tailtrim.analysis.engines.sorted_pairs import SortedPairs
 from tailtrim.analysis.one_pass import leave
-from tailtrim.analysis.options import nanoseconds, probabilities, probability
+from tailtrim.analysis.options import confidence_level, nanoseconds, probabilities
 from tailtrim.errors import DecodedError
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
         "trim_ns": nanoseconds("skip", skip_s),
         "window_ns": nanoseconds("window", window_s),
         "quantiles": probabilities(quantiles),
-        "confidence": probability(confidence),
+        "confidence": confidence_level(confidence),
         "watched_to_the_end": False,
         "keep_samples": keep_samples,
     }

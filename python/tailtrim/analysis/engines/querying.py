@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tailtrim.analysis.decode import Decoded
 from tailtrim.analysis.decode.dataset import INDEX
 from tailtrim.errors import EngineError, QueryError, Remedy
-from tailtrim.results import TABLES, RunDirectory
+from tailtrim.results import RunDirectory
 
 if TYPE_CHECKING:
     import os
@@ -53,7 +53,7 @@ def query(
         failure = EngineError(f"{engine.name}: reads no directories, only what was loaded")
         failure.add_note(Remedy("a decoded directory is loaded by {load}"))
         raise failure
-    for table in TABLES:
+    for table in dict.fromkeys(table for run in runs for table in run.tables):
         files = {run.name: [run.table_path(table)] for run in runs if table in run.tables}
         if files:
             engine.views(table, files)

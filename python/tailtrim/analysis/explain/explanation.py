@@ -264,7 +264,7 @@ def explain(
     *,
     interrupts: Sequence[str | os.PathLike[str]] = (),
     cpu: int | None = None,
-    late_from: str | float = "0.999",
+    late_from: str | float | None = None,
     trace: str | os.PathLike[str] | None = None,
 ) -> Explanation:
     """Explain the late packets of a run.
@@ -274,7 +274,8 @@ def explain(
         interrupts: counters of interrupts during the run; their vectors are named where their rate
             is that of a periodic cause.
         cpu: the CPU that serves packets; needed where the trace covers several.
-        late_from: packets from this quantile on are explained one by one, if there is a trace.
+        late_from: packets from this quantile on are explained one by one, if there is a trace; by
+            default 0.999.
         trace: a trace of the host that served the packets (``tailtrim trace --out``); by default
             that in the directory.
 
@@ -282,12 +283,12 @@ def explain(
         Periodic causes, and the verdict of the trace where the directory has one.
 
     Raises:
-        RunDirectoryError: the directory, its trace or the counters cannot be read, or the trace is
-            of another time.
+        RunDirectoryError: the directory, its trace or the counters cannot be read, or they are of
+            another time.
         ValueError: an option makes no sense.
 
     """
-    late_from = _native.quantile(probability(late_from))
+    quantile = _native.quantile(probability("0.999" if late_from is None else late_from))
     if isinstance(run, Analysis):
         if run.directory is None:
             raise ValueError("the analysis left no run directory, expected analyze(…, out=…)")
@@ -300,11 +301,13 @@ def explain(
         raise ValueError(f"{directory.path}: has no trace, so there is no CPU to choose")
     # First: a trace of another time is told before a search of seconds.
     if trace is None:
-        host = traced(directory, cpu=cpu, late_from=late_from)
+        host = traced(directory, cpu=cpu, late_from=quantile)
     else:
-        host = traced_by(Path(trace), directory, cpu=cpu, late_from=late_from)
+        host = traced_by(Path(trace), directory, cpu=cpu, late_from=quantile)
+    if late_from is not None and host is None:
+        raise ValueError(f"{directory.path}: has no trace, so packets are not explained one by one")
+    rates = _rates(interrupts, samples) if interrupts else ()
     found = json.loads(_native.periodic_causes(samples))
-    rates = tuple(rate for path in interrupts for rate in read_interrupts(path))
     schedule = Schedule(found.pop("packet_interval_ns"), found.pop("constant_rate"))
     periodic = tuple(_cause(data, rates) for data in found.pop("causes"))
     batches = tuple(Batch(**data) for data in found.pop("batches"))
@@ -327,6 +330,14 @@ def explain(
         set_aside=directory.summary.ingress.stalled,
         **found,
     )
+
+
+def _rates(paths: Sequence[str | os.PathLike[str]], samples: pa.Table) -> tuple[InterruptRate, ...]:
+    """Read counters of interrupts; those that have the clock of the packets must be of the run."""
+    import pyarrow.compute as pc  # noqa: PLC0415 - takes longer to import than most commands run
+
+    run_ns = pc.min(samples["ingress_ns"]).as_py(), pc.max(samples["egress_ns"]).as_py()
+    return tuple(rate for path in paths for rate in read_interrupts(path, run_ns=run_ns))
 
 
 def _cause(data: dict[str, Any], rates: Sequence[InterruptRate]) -> PeriodicCause:

@@ -56,7 +56,7 @@ def traced(
     if not path.exists():
         return None
     header, events = _events(path)
-    # Recorded without events there is only interrupts.csv, which is statistical.
+    # Recorded without events there are only counters of interrupts, which are statistical.
     if header.get("source") == "counters":
         return None
     return _host(directory, path, header, events, cpu=cpu, late_from=late_from)

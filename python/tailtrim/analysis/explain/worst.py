@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tailtrim import units
 from tailtrim.analysis import analyze
 from tailtrim.analysis.explain.traced import Host, traced_by
 from tailtrim.errors import CaptureError, RunDirectoryError
@@ -48,7 +49,7 @@ class WorstPackets:
         """Warnings for the reader about the traces."""
         hosts = [packet.host for packet in self.packets if packet.host is not None]
         holes = sum(host.holes for host in hosts)
-        return (f"the traces have {holes} holes",) if holes else ()
+        return (f"the traces have {units.counted(holes, 'hole')}",) if holes else ()
 
     def as_json(self) -> dict[str, Any]:
         """Return the form that ``--json`` prints."""

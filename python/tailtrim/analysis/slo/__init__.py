@@ -17,7 +17,7 @@ A promise of a standard or a paper is an objective by name. It is held against a
 from tailtrim.analysis.slo.objective import Objective, objectives
 from tailtrim.analysis.slo.promised import promised
 from tailtrim.analysis.slo.promises import PROMISES, Promise
-from tailtrim.analysis.slo.verdict import Decision, JudgedRun, Verdict, junit, verdicts
+from tailtrim.analysis.slo.verdict import Decision, JudgedRun, Verdict, junit, of_run, verdicts
 
 __all__ = [
     "PROMISES",
@@ -28,6 +28,7 @@ __all__ = [
     "Verdict",
     "junit",
     "objectives",
+    "of_run",
     "promised",
     "verdicts",
 ]

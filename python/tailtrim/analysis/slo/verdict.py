@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Protocol
 from xml.etree import ElementTree as ET
 
 from tailtrim.results import support
-from tailtrim.units import percent
+from tailtrim.units import percent, time
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -87,6 +87,14 @@ def verdicts(summary: Summary, asked: Iterable[Objective]) -> list[Verdict]:
     return [_verdict(summary, objective) for objective in asked]
 
 
+def of_run(run: JudgedRun, asked: Iterable[Objective]) -> list[Verdict]:
+    """Hold a run against its objectives; an invalid one decides nothing."""
+    found = verdicts(run.summary, asked)
+    if not run.invalid:
+        return found
+    return [replace(one, decision=Decision.UNDECIDED, why="the run is invalid") for one in found]
+
+
 def _verdict(summary: Summary, objective: Objective) -> Verdict:
     value, low, high, why = _known(summary, objective)
     limit = float(objective.limit)
@@ -114,12 +122,20 @@ def _known(summary: Summary, objective: Objective) -> _Known:
         return _unknown("no packet was matched")
     why = _left_out(summary)
     if objective.what == "max" and latency.max is not None:
-        high = None if why else latency.max
-        return latency.max, latency.max, high, why or "the largest of this run"
+        return _largest(summary, latency.max)
     if objective.what == "mean" and latency.mean is not None:
         low, high = (None, None) if why else (latency.mean.low, latency.mean.high)
         return latency.mean.value, low, high, why or _sure(summary)
     return _of_quantile(summary, objective)
+
+
+def _largest(summary: Summary, latency_ns: int) -> _Known:
+    if beyond := summary.ingress.beyond_window:
+        window_ns = summary.window_ns
+        return window_ns, window_ns, None, f"{beyond:,} came after the window of {time(window_ns)}"
+    left_out = _left_out(summary)
+    high = None if left_out else latency_ns
+    return latency_ns, latency_ns, high, left_out or "the largest of this run"
 
 
 def _of_quantile(summary: Summary, objective: Objective) -> _Known:

@@ -28,7 +28,8 @@ def _known(value: str | None) -> str | None:
     )
     if value is not None and not re.fullmatch(models, value):
         raise ValueError(
-            "expected constant:T, bimodal:T,T,SHARE, heavy:T,EXPONENT or stall:T,T,PERIOD,"
+            "expected constant:T, bimodal:USUAL,RARE,SHARE, heavy:LEAST,EXPONENT or"
+            " stall:USUAL,STALL,PERIOD,"
             " each T such as 20us"
         )
     return value

@@ -20,7 +20,7 @@
         logs/            what programs of the nodes wrote to standard error, the guest's console
         disturbed.csv    when the reference forwarder disturbed itself
         stalls.csv       when its work stood still
-        events.jsonl.zst, interrupts.csv, trace.json    with ``trace: true``, who had the CPU
+        events.jsonl.zst, events.interrupts.csv, trace.json    with ``trace: true``, who had the CPU
         explanation.json    and the causes of the late packets
         outcome.json     why the run is not to be trusted, if it is not
         ingress.pcap.zst, egress.pcap.zst   where the plan keeps captures

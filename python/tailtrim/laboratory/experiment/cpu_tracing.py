@@ -155,7 +155,7 @@ class WorstPacketTrace:
 def tracing(at: Forwarding, dut: InlineDevice) -> list[str]:
     """Return those of the agent that traces the device's CPUs."""
     watched = ",".join(map(str, dut.serving(at)))
-    return ["trace", "--cpus", watched, "--out", at.dut.path(EVENTS)]
+    return ["trace", "--events", "--cpus", watched, "--out", at.dut.path(EVENTS)]
 
 
 def _quota(device: RunningDevice) -> list[str]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from tailtrim import units
 from tailtrim.errors import RunError
+from tailtrim.laboratory.experiment.matching import TAPS
 from tailtrim.laboratory.nodes.agent import Agent
 
 if TYPE_CHECKING:
@@ -62,6 +63,8 @@ class Taps:
         with ExitStack() as stack:
             all_mb = needed_mb(context.run.traffic, snap_bytes, held=not matching)
             for node, words in capturing(at, snap_bytes, stamps, matching):
+                # The agent replaces no capture; a device that is kept has that of its last run.
+                node.call("rm", "-f", *(node.path(f"{tap}.pcap.zst") for tap in TAPS))
                 memory_mb = available_mb(node, all_mb)
                 words += ["--buffer", str(memory_mb)]
                 agent = Agent(node, *words, cpus=node.cpus, more_s=memory_mb / _SLOWEST_MB_S)

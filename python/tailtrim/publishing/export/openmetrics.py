@@ -15,6 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
+from tailtrim.analysis.roundtrip.measured_part import of_run
 from tailtrim.publishing.export import Conversion, histograms, tables
 from tailtrim.results.drafts import replacing
 
@@ -52,7 +53,7 @@ def write(run: RunDirectory, out: Path, *, objectives: Sequence[Objective] = ())
     name = run.name.encode("utf-8", "backslashreplace").decode()
     at = _stamp(run.summary)
     buckets = histograms.buckets(*tables.histogram(run))
-    gauges = [*_gauges(run.summary), *_judged(run, objectives)]
+    gauges = [*_what(run), *_gauges(run.summary), *_judged(run, objectives)]
     files = []
     for suffix, histogram, stamp in (
         ("prom", _classic, ""),
@@ -72,9 +73,13 @@ def write(run: RunDirectory, out: Path, *, objectives: Sequence[Objective] = ())
 
 def _stamp(summary: Summary) -> str:
     """Return the time of the last packet behind a space; nothing where no packet has a stamp."""
-    known = [tap.last_ns for tap in (summary.ingress_tap, summary.egress_tap)]
-    last_ns = max((ns for ns in known if ns is not None), default=None)
+    last_ns = _last_ns(summary)
     return "" if last_ns is None else f" {last_ns // _NS}"
+
+
+def _last_ns(summary: Summary) -> int | None:
+    known = [tap.last_ns for tap in (summary.ingress_tap, summary.egress_tap)]
+    return max((ns for ns in known if ns is not None), default=None)
 
 
 def _seconds(ns: float) -> str:
@@ -83,6 +88,19 @@ def _seconds(ns: float) -> str:
 
 def _known_s(ns: float | None) -> str | None:
     return None if ns is None else _seconds(ns)
+
+
+def _what(run: RunDirectory) -> Iterator[_Gauge]:
+    """Yield when the run was, and of round trips which part is measured: not always all of it."""
+    told = "Time of the last packet, on the clock of the captures: how old the other values are."
+    last_ns = _last_ns(run.summary)
+    last = None if last_ns is None else str(last_ns // _NS)
+    yield _Gauge("tailtrim_last_packet_timestamp_seconds", "seconds", told, (({}, last),))
+    if (part := of_run(run)) is not None:
+        # Without what the application saw, which is another number in each run.
+        labels = {"part": part.partition("; ")[0]}
+        told = "Part of the round trips that the latencies are of."
+        yield _Gauge("tailtrim_round_trip_info", None, told, ((labels, "1"),))
 
 
 def _gauges(summary: Summary) -> Iterator[_Gauge]:

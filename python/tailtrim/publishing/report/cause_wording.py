@@ -52,6 +52,9 @@ def _apart(cause: HostCause, signature: CauseSignature) -> str:
 def named(key: Key) -> str:
     """Return the name of the user of the CPU, as the trace has it."""
     kind, name, detail = key
+    if kind == "hole":
+        more = f": {detail}" if detail else ""
+        return units.printable(f"not recorded (a hole in the trace{more})")
     return units.printable("/".join(filter(None, (name or kind, detail))))
 
 
@@ -60,7 +63,9 @@ def sentence(verdict: HostVerdict, *, most: int = 3) -> str:
     if verdict.null_ppm is None:
         null = "no chance baseline without events"
     else:
-        null = f"chance baseline {share(verdict.null_ppm)}"
+        null = f"by chance {share(verdict.null_ppm)}"
+        if 2 * verdict.null_ppm > verdict.ppm(verdict.excess_ns - verdict.unknown_ns):
+            null += ", more than half as much, so that these shares say little"
     costly = [
         (cause, name)
         for cause, name in zip(verdict.causes, labels(verdict.causes), strict=True)
@@ -81,8 +86,8 @@ def gaps(explained: HostExplanation) -> Iterator[str]:
         covered = share(round(explained.covered * 1_000_000))
         yield f"The trace covers {covered} of the run's packets: only these are explained."
     if explained.holes:
-        holes = "1 hole" if explained.holes == 1 else f"{units.count(explained.holes)} holes"
-        yield f"The trace has {holes}, where events were lost."
+        holes = units.counted(explained.holes, "hole")
+        yield f"The trace has {holes}, where it is not known what ran."
     if explained.missing:
         yield f"This kernel lacks the events {units.printable(', '.join(explained.missing))}."
 

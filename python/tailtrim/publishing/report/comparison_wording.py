@@ -172,6 +172,11 @@ def verdict(comparison: Comparison) -> str:
     """Return the verdict of a comparison, with the percentile that changed most."""
     most = comparison.most_changed
     words = Verdict(verdict=comparison.verdict).told()
+    if comparison.verdict != comparison.latency_verdict and comparison.losses:
+        words = (
+            f"Latency: {Verdict(verdict=comparison.latency_verdict).told()}; loss:"
+            f" {Verdict(verdict=comparison.losses.verdict).told()}"
+        )
     if most is None or most.ratio is None:
         return f"{words}."
     bounds = map(_bound, (most.low, most.high))
@@ -208,8 +213,8 @@ def notes(comparison: Comparison) -> Iterator[str]:
     """Return caveats of the verdicts."""
     if comparison.resampling == "blocks":
         yield (
-            "one run on each side: the intervals do not include differences between runs;"
-            " repeated runs would"
+            "one run on each side: the intervals do not include differences between runs; those"
+            " of repeated runs do"
         )
     if comparison.drifts:
         yield (

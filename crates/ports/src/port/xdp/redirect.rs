@@ -10,7 +10,6 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use tailtrim_sys::bpf::attach_xdp;
 use tailtrim_sys::numbers::SharedNumbers;
-use tailtrim_sys::xdp::Shape;
 
 /// The program, first loaded, then at its interface, until this is dropped.
 #[derive(Debug)]
@@ -27,16 +26,25 @@ pub(super) struct Redirect {
 impl Redirect {
     /// Loads the program. Frames of the queue are to go to a socket, those of other queues to the kernel; with
     /// `requests`, everything but these goes to the kernel as well. With `hints`, the driver is asked for the NIC's stamps.
+    /// `pieces`: frames may consist of several pieces.
     pub(super) fn load(
-        shape: &Shape,
+        interface: u32,
+        queue: u32,
+        pieces: bool,
         requests: Option<&Requests>,
         hints: bool,
     ) -> Result<Self, (&'static str, io::Error)> {
-        Self::prepare(shape, requests, hints).map_err(|source| ("loading the XDP program", source))
+        Self::prepare(interface, queue, pieces, requests, hints)
+            .map_err(|source| ("loading the XDP program", source))
     }
 
-    fn prepare(shape: &Shape, requests: Option<&Requests>, hints: bool) -> io::Result<Self> {
-        let Shape { interface, queue, pieces, .. } = *shape;
+    fn prepare(
+        interface: u32,
+        queue: u32,
+        pieces: bool,
+        requests: Option<&Requests>,
+        hints: bool,
+    ) -> io::Result<Self> {
         // Before Linux 6.1 there was no such clock for programs.
         let stamps = is_helper_supported(ProgramType::Xdp, BpfHelper::BPF_FUNC_ktime_get_tai_ns)
             .unwrap_or(false);

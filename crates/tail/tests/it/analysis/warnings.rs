@@ -49,7 +49,7 @@ fn packets_beyond_the_window_are_told_with_the_option() {
     let summary = run(&pcap(&ingress), &pcap(&egress), &options()).summary;
     assert_eq!(summary.ingress.beyond_window, 1);
     let told = summary.warnings.iter().find(|one| one.code == "beyond_window").unwrap();
-    assert!(says(&told.text, &["1 packets", "window of 50.0 ms", "--window"]), "{told:?}");
+    assert!(says(&told.text, &["1 packet left", "window of 50.0 ms", "--window"]), "{told:?}");
 }
 
 #[test]

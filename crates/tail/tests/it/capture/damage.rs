@@ -4,6 +4,7 @@ use super::{signer, stamps};
 use crate::support::frames::probe;
 use crate::support::{Content, How, NAME, Order, Pcap, Pcapng, mscap, read, says};
 use tailtrim_tail::capture::{Record, Remedy};
+use tailtrim_tail::summary::counted;
 
 /// Reads with and without salvage: the records must be the same, and the damage of one the error of the
 /// other. Returns the records, the text of the error and what can be done.
@@ -24,7 +25,7 @@ fn damaged(bytes: &[u8], how: How) -> (Vec<Record>, String, Option<Remedy>) {
 }
 
 fn bytes_of(count: usize) -> String {
-    format!(" {count} bytes")
+    format!(" {}", counted(count as u64, "byte"))
 }
 
 fn salvage_hint(records: usize) -> Option<Remedy> {
@@ -139,12 +140,12 @@ fn damage_within_a_pcap() {
     let start = 24 + 2 * 80;
     let cases = [
         // A record is at most as long as the snap length or 256 KiB.
-        (true, 65_535, [1, 0, 262_145, 262_145], "262145 bytes", "262144 bytes"),
-        (true, 300_000, [1, 0, 300_001, 1], "300001 bytes", "300000 bytes"),
-        (true, u32::MAX, [1, 0, 262_145, 1], "262145 bytes", "262144 bytes"),
-        (true, 0, [1, 0, u32::MAX, 1], "4294967295 bytes", "262144 bytes"),
+        (true, 65_535, [1, 0, 262_145, 262_145], "262,145 bytes", "262,144 bytes"),
+        (true, 300_000, [1, 0, 300_001, 1], "300,001 bytes", "300,000 bytes"),
+        (true, u32::MAX, [1, 0, 262_145, 1], "262,145 bytes", "262,144 bytes"),
+        (true, 0, [1, 0, u32::MAX, 1], "4,294,967,295 bytes", "262,144 bytes"),
         // Both wrong: the length is what makes reading on impossible.
-        (true, 0, [1, u32::MAX, u32::MAX, 1], "4294967295 bytes", "262144 bytes"),
+        (true, 0, [1, u32::MAX, u32::MAX, 1], "4,294,967,295 bytes", "262,144 bytes"),
         (true, 0, [1, 1_000_000_000, 60, 60], "1000000000 nanoseconds", "fewer than 1000000000"),
         (false, 0, [1, 1_000_000, 60, 60], "1000000 microseconds", "fewer than 1000000"),
         (false, 0, [1, u32::MAX, 60, 60], "4294967295 microseconds", "fewer than 1000000"),
@@ -189,19 +190,19 @@ const DAMAGES: [(u64, Break, &str, &str); 15] = [
         "byte order",
         "1a2b3c4d",
     ),
-    (0, |file| file.bytes.extend([0; 12]), " 0 bytes", "4 from 12 to 16777216"),
-    (0, |file| file.bytes.extend([0xff; 12]), "4294967295 bytes", "4 from 12 to 16777216"),
+    (0, |file| file.bytes.extend([0; 12]), " 0 bytes", "4 from 12 to 16,777,216"),
+    (0, |file| file.bytes.extend([0xff; 12]), "4,294,967,295 bytes", "4 from 12 to 16,777,216"),
     (
         0,
         |file| file.bytes.extend([6_u32, 8, 8].iter().flat_map(|&w| file.order.u32(w))),
         " 8 bytes",
-        "4 from 12 to 16777216",
+        "4 from 12 to 16,777,216",
     ),
     (
         0,
         |file| file.bytes.extend([6_u32, 14, 14].iter().flat_map(|&w| file.order.u32(w))),
         " 14 bytes",
-        "4 from 12 to 16777216",
+        "4 from 12 to 16,777,216",
     ),
     (
         0,
@@ -209,8 +210,8 @@ const DAMAGES: [(u64, Break, &str, &str); 15] = [
             let words = [6_u32, 16_777_220, 0];
             file.bytes.extend(words.iter().flat_map(|&w| file.order.u32(w)));
         },
-        "16777220 bytes",
-        "4 from 12 to 16777216",
+        "16,777,220 bytes",
+        "4 from 12 to 16,777,216",
     ),
     (
         0,

@@ -138,7 +138,7 @@ fn the_text_and_the_remedy_of_every_error() {
         ),
         (
             CaptureError::Disorder { path: path(), packet: 17, back_ns: 2_000_000_000 },
-            "a.pcap: packet 17: its stamp is 2000000000 ns before an earlier one, expected stamps in order within 1 s",
+            "a.pcap: packet 17: its stamp is 2.00 s before an earlier one, expected stamps in order within 1 s",
             Some(Remedy::Sort),
         ),
         (
@@ -185,8 +185,8 @@ fn the_text_of_captures_that_are_read_in_another_way_or_not_at_all() {
         ),
         (
             CaptureError::NoPlaces { path: path(), found: "a pcap of one interface" },
-            "a.pcap: is a pcap of one interface, which does not say of which interface or direction a packet is, expected \
-             pcapng, ERF or a capture of tcpdump -i any",
+            "a.pcap: is a pcap of one interface, which does not say of which interface or direction a packet is, expected a \
+             second capture, or one that says it: pcapng, ERF, tcpdump -i any",
             None,
         ),
     ];

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tailtrim import units
+from tailtrim.analysis.roundtrip.measured_part import of_run
 from tailtrim.publishing.report import live_runs, wording
 from tailtrim.publishing.report.cause_wording import packet_sentences
 from tailtrim.publishing.report.group_table import tables_of
@@ -16,7 +17,6 @@ from tailtrim.publishing.report.over_time import over_time
 from tailtrim.publishing.report.pages import page, page_tables, testbed_section
 from tailtrim.publishing.report.pages.provenance import provenance
 from tailtrim.publishing.report.pages.testbed_section import setting
-from tailtrim.publishing.report.round_trip_wording import of_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -1,0 +1,1 @@
+"""Programs that stand in for others on nodes; they run with nothing but Python's own library."""

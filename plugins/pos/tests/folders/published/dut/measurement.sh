@@ -1,0 +1,3 @@
+#!/bin/bash
+pos_sync
+pos_sync
