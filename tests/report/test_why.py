@@ -81,7 +81,7 @@ def test_the_page_tells_each_cause_and_what_is_left(run: RunDirectory, tmp_path:
         "above all thief/pid 9 (78.3 %)",
         "from 25.0 µs on: 78.3 % thief/pid 9, 12.9 % tick by stress (812), 0.6 % queueing",
         "8.3 % unknown",
-        "baseline 1.2 %",
+        "by chance 1.2 %",
         "timing error at most 22 ns",
         "The trace has 2 holes",
         "lacks the events csd:nothing",

@@ -99,12 +99,12 @@ def calls(command: str) -> list[str]:
             "sniffer.lua --capture --output x/latencies --time 30 0 1",
             (
                 "capture --out x --snap 9018"
-                " --tap latencies-pre=ens4 --tap latencies-post=ens5 --duration 30s"
+                " --tap=latencies-pre=ens4 --tap=latencies-post=ens5 --duration=30s"
             ),
         ),
         (
             "pcap/rx-to-pcap.lua 1 --sink dump/in-",
-            "capture --out dump --snap 9018 --tap in-1-0=ens5",
+            "capture --out dump --snap 9018 --tap=in-1-0=ens5",
         ),
     ],
 )
@@ -278,9 +278,10 @@ def table() -> list[str]:
 @pytest.mark.parametrize("command", table())
 def test_commands_of_the_docs_work(nodes: None, tmp_path: Path, command: str) -> None:
     del nodes
-    for number, side in enumerate(("pre", "post")):
-        source = ROOT / "examples" / "testpmd" / f"{('ingress', 'egress')[number]}.pcap.zst"
-        shutil.copy(source, tmp_path / f"latencies-{side}.pcap")
+    if "latencies-pre.pcap" in command:
+        for side, name in (("pre", "ingress"), ("post", "egress")):
+            source = ROOT / "examples" / "testpmd" / f"{name}.pcap.zst"
+            shutil.copy(source, tmp_path / f"latencies-{side}.pcap")
     command = command.removeprefix("sudo ").replace("--duration 10s", "--duration 500ms")
     command = re.sub("--count [0-9]+", "--count 50", command)
     command += " --dry-run" if command.startswith("tailtrim run") else ""
@@ -313,6 +314,7 @@ for node in a b; do
     pos commands launch $node -- git clone {URL} m
     pos commands launch $node -- sh -c 'for port in eth1 eth2; do ip link set $port up; done'
 done
+pos commands launch b -- touch latencies-pre.pcap
 sniffer=$(pos commands launch --queued --name sniffer b -- \\
     m/build/MoonGen moonsniff/sniffer.lua --capture --time 5 0 1)
 pos commands launch --name sender a -- \\
@@ -333,9 +335,7 @@ def test_signals_end_it_with_its_totals(run_of: PosRun) -> None:
         r"^\[Device: id=0\] TX: .*total (\d+) ", run_of.printed("sender.stdout"), re.MULTILINE
     )
     assert 1000 < int(total[0]) < 5000
-    lines = run_of.printed("sniffer.stdout").splitlines()
-    assert lines[-1] == "[INFO]  Finished all capturing/writing operations"
-    assert "total" in lines[-3]
+    assert "total" in run_of.printed("sniffer.stdout").splitlines()[-1]
     sizes = {
         side: (run_of.results / f"files/b/latencies-{side}.pcap").stat().st_size
         for side in ("pre", "post")

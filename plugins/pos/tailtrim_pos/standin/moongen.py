@@ -22,7 +22,7 @@ from typing import NoReturn
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
 #: The folder of a node with its tools; its ``ports.json`` has the devices by number.
 SHARED = Path("/run/tailtrim")
@@ -56,8 +56,8 @@ class Work:
     sent: tuple[int, ...] = ()
     received: tuple[int, ...] = ()
     pause_s: float = 0.0
-    #: Lines behind the last packet.
-    told: tuple[str, ...] = ()
+    #: Captures that are written, in the place of earlier ones.
+    written: tuple[Path, ...] = ()
 
 
 class _Options(argparse.ArgumentParser):
@@ -179,11 +179,8 @@ def _sniffer(options: _Options, words: list[str], ports: Sequence[str]) -> Work:
     if not given.capture:
         raise RefusedError(f"{options.prog}: not supported without --capture: it writes no .mscap")
     place = Path(given.output)
-    pre, post = (_port(ports, dev) for dev in given.dev)
-    taps = f"{place.name}-pre={pre}", f"{place.name}-post={post}"
-    told = "[INFO]  Finished all capturing/writing operations"
-    call = _capture(taps, place.parent, given.time)
-    return Work((call,), received=tuple(given.dev), told=(told,))
+    taps = dict(zip((f"{place.name}-pre", f"{place.name}-post"), given.dev, strict=True))
+    return _capture(taps, place.parent, ports, given.time)
 
 
 def _rx_to_pcap(options: _Options, words: list[str], ports: Sequence[str]) -> Work:
@@ -192,15 +189,19 @@ def _rx_to_pcap(options: _Options, words: list[str], ports: Sequence[str]) -> Wo
     options.add_argument("-s", "--sink", required=True)
     given = options.parse_args(words)
     place = Path(f"{given.sink}x")
-    prefix = place.name[:-1]
-    taps = (f"{prefix}{dev}-0={_port(ports, dev)}" for dev in given.dev)
-    return Work((_capture(taps, place.parent, None),), received=tuple(given.dev))
+    taps = {f"{place.name[:-1]}{dev}-0": dev for dev in given.dev}
+    return _capture(taps, place.parent, ports, None)
 
 
-def _capture(taps: Iterable[str], folder: Path, seconds: float | None) -> tuple[str, ...]:
+def _capture(
+    taps: dict[str, int], folder: Path, ports: Sequence[str], seconds: float | None
+) -> Work:
+    """Return the work of capturing devices, by the names of their captures."""
     words = ["capture", "--out", str(folder), "--snap", str(_MOST)]
-    words += [word for tap in taps for word in ("--tap", tap)]
-    return (*words, *(("--duration", f"{seconds:g}s") if seconds else ()))
+    words += [f"--tap={name}={_port(ports, dev)}" for name, dev in taps.items()]
+    words += [f"--duration={seconds:g}s"] if seconds else []
+    files = tuple(folder / f"{name}.pcap" for name in taps)
+    return Work((tuple(words),), received=tuple(taps.values()), written=files)
 
 
 #: Scripts by the names of their files.
@@ -266,8 +267,9 @@ class Counter:
         self._before, self._at_s = counts, now.at_s
         mpps, mbit = packets / took_us, 8 * octets / took_us
         self._rates.append((mpps, mbit, mbit + 8 * _FRAMING * mpps))
-        framed = self._rates[-1][2]
-        return f"{self._name} {mpps:.4f} Mpps, {mbit:.2f} Mbit/s ({framed:.2f} Mbit/s with framing)"
+        return "{} {:.4f} Mpps, {:.2f} Mbit/s ({:.2f} Mbit/s with framing)".format(
+            self._name, *self._rates[-1]
+        )
 
     def final(self, now: Counters) -> str:
         """Return the last line: means without the first and the last second, and totals."""
@@ -326,11 +328,13 @@ def run(work: Work, ports: Sequence[str]) -> int:
     """Do the work, and print what MoonGen would; return the exit code."""
     calls = Calls(work)
     counters: list[Counter] = []
-    held: list[socket.socket] = []
+    held: list[socket.socket] = []  # until this process ends
     for number in _ENDING:
         signal.signal(number, signal.default_int_handler)
     try:
         _print(NOTE)
+        for file in work.written:
+            file.unlink(missing_ok=True)
         devices = sorted({*work.sent, *work.received})
         held += [_up(device, ports[device]) for device in devices]
         now = Counters()
@@ -344,10 +348,8 @@ def run(work: Work, ports: Sequence[str]) -> int:
         signal.signal(number, signal.SIG_IGN)
     calls.stop()
     now = Counters()
-    for line in (*(counter.final(now) for counter in counters), *work.told):
-        _print(line)
-    for link in held:
-        link.close()
+    for counter in counters:
+        _print(counter.final(now))
     return 0 if calls.interrupted else calls.code
 
 

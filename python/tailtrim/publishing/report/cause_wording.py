@@ -63,7 +63,9 @@ def sentence(verdict: HostVerdict, *, most: int = 3) -> str:
     if verdict.null_ppm is None:
         null = "no chance baseline without events"
     else:
-        null = f"chance baseline {share(verdict.null_ppm)}"
+        null = f"by chance {share(verdict.null_ppm)}"
+        if 2 * verdict.null_ppm > verdict.ppm(verdict.excess_ns - verdict.unknown_ns):
+            null += ", more than half as much, so that these shares say little"
     costly = [
         (cause, name)
         for cause, name in zip(verdict.causes, labels(verdict.causes), strict=True)

@@ -111,7 +111,7 @@ fn captures_that_do_not_tell_interfaces() {
         let error =
             open(&bytes, how).take_only(Only::named("1", InterfaceDirection::In)).unwrap_err();
         assert!(matches!(error, CaptureError::NoPlaces { .. }));
-        assert!(says(&error.to_string(), &[NAME, found, "expected pcapng"]), "{error}");
+        assert!(says(&error.to_string(), &[NAME, found, "expected a second capture"]), "{error}");
         assert_eq!(open(&bytes, how).survey().unwrap_err().to_string(), error.to_string());
     }
 }
