@@ -11,7 +11,7 @@ use crate::times;
 use tailtrim_stats::{Probability, Ranked};
 use tailtrim_wire::traffic::phases;
 
-/// What is said of one packet, and of several.
+/// Words for one packet, and for several.
 const UNSTAMPED: [&str; 2] =
     ["has no time stamp and is left out", "have no time stamp and are left out"];
 const CUT_SHORT: [&str; 2] =
