@@ -41,7 +41,7 @@ pub(crate) fn refuse_capture(path: &Path, is_own: impl Fn(&[u8]) -> bool) -> Res
             !inside.is_ok_and(|bytes| is_own(&bytes))
         }
         Ok(Some(bytes)) => KEPT.iter().any(|magic| bytes.starts_with(magic)),
-        // What cannot be read may be writable all the same.
+        // A file that cannot be read may be writable all the same.
         Err(error) if error.kind() == ErrorKind::PermissionDenied => false,
         Err(error) => return Err(error).or_unwritable(path, Exit::Usage),
     };

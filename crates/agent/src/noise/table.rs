@@ -214,7 +214,7 @@ pub(crate) fn named(kind: Kind, name: &str, detail: Option<&str>) -> String {
     format!("{kind}{name}{detail}")
 }
 
-/// What a trace lacks: events that the kernel's buffer had no room for, and holes, where it is unknown what ran.
+/// Text on what a trace lacks: events that the kernel's buffer had no room for, and holes, where it is unknown what ran.
 pub(crate) fn not_recorded(counts: &Counts) -> String {
     let holes = counts.events.get("hole").copied().unwrap_or(0);
     format!("{} lost, {}", counted(counts.lost, "event"), counted(holes, "hole"))

@@ -11,6 +11,14 @@ use crate::times;
 use tailtrim_stats::{Probability, Ranked};
 use tailtrim_wire::traffic::phases;
 
+/// Words for one packet, and for several.
+const UNSTAMPED: [&str; 2] =
+    ["has no time stamp and is left out", "have no time stamp and are left out"];
+const CUT_SHORT: [&str; 2] =
+    ["was cut so short that it may not match", "were cut so short that they may not match"];
+const TRIMMED: [&str; 2] =
+    ["was lost within the trim and does not count", "were lost within the trim and do not count"];
+
 /// With fewer samples, not even p99 is bounded from above, and readers are told so.
 const FEWEST_SAMPLES: u64 = 368;
 
@@ -80,11 +88,7 @@ impl Warnings {
             unstamped,
             format!(
                 "{}{}",
-                counted_do(
-                    unstamped,
-                    &packet,
-                    ["has no time stamp and is left out", "have no time stamp and are left out"]
-                ),
+                counted_do(unstamped, &packet, UNSTAMPED),
                 tap.odd_stamp.map_or(String::new(), |odd| format!(
                     "; packet {} is stamped {}",
                     grouped(odd.packet),
@@ -130,14 +134,7 @@ impl Warnings {
                 tap.short_signatures,
                 format!(
                     "{}; record with a longer snap length{or}",
-                    counted_do(
-                        tap.short_signatures,
-                        &format!("{side} frame"),
-                        [
-                            "was cut so short that it may not match",
-                            "were cut so short that they may not match"
-                        ]
-                    ),
+                    counted_do(tap.short_signatures, &format!("{side} frame"), CUT_SHORT),
                 ),
             );
         }
@@ -181,14 +178,7 @@ impl Warnings {
             run.trimmed_undelivered,
             format!(
                 "{}; see them with --skip 0",
-                counted_do(
-                    run.trimmed_undelivered,
-                    "packet",
-                    [
-                        "was lost within the trim and does not count",
-                        "were lost within the trim and do not count"
-                    ]
-                ),
+                counted_do(run.trimmed_undelivered, "packet", TRIMMED),
             ),
         );
         self.add(

@@ -268,7 +268,7 @@ impl Decoder {
     fn damage(&self, captured: usize, fraction: u32) -> Damage {
         if captured > self.longest {
             let expected = format!("at most {}", in_bytes(self.longest));
-            return Damage::of(format!("a record of {}", in_bytes(captured as usize)), expected);
+            return Damage::of(format!("a record of {}", in_bytes(captured)), expected);
         }
         let unit = if self.resolution_ns == 1 { "nanoseconds" } else { "microseconds" };
         let expected = format!("fewer than {}", NS_PER_S as u64 / self.resolution_ns);
