@@ -34,7 +34,7 @@ struct departure {
 
 struct sender {
 	struct rte_ring *frames;
-	/* Departures that are to be told; nothing where nobody asked. */
+	/* Departures that are to be told; NULL if not asked for. */
 	struct rte_ring *departures;
 	const struct stream *stream;
 	int64_t ahead_ns;

@@ -253,7 +253,7 @@ void read_options(struct options *options, int count, char **words)
 		if (name == '?' || name == ':')
 			fail(USAGE, "%s: no such option, or its value is missing (--help tells more)", words[optind]);
 		if (!(verbs_of(name) & options->verb))
-			fail(USAGE, "--%s is no option of %s", option_text(name), words[1]);
+			fail(USAGE, "--%s is not an option of %s", option_text(name), words[1]);
 		take(options, name, optarg);
 	}
 	if (optind < eal - 1)

@@ -28,7 +28,7 @@ struct rte_mempool *make_buffers(unsigned times)
 	return buffers;
 }
 
-/* Many drivers return -1 for whatever is wrong, which is no EPERM. */
+/* Many drivers return -1 for whatever is wrong, which is not EPERM. */
 static const char *reason(int error)
 {
 	return error == -1 ? "the driver refuses" : rte_strerror(-error);
@@ -114,7 +114,7 @@ void open_port(struct port *port, const char *device, const struct demands *dema
 	}
 	if (demands->stamps && port->claims_stamps)
 		conf.rxmode.offloads |= RTE_ETH_RX_OFFLOAD_TIMESTAMP;
-	/* All buffers are of one pool, and nobody else keeps one that is sent. */
+	/* All buffers are of one pool, and nothing else keeps one that is sent. */
 	conf.txmode.offloads |= info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE;
 	check(rte_eth_dev_configure(port->id, port->queues, port->queues, &conf), port,
 	      demands->interrupts ? "configuring it with interrupts" : "configuring it");

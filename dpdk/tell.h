@@ -27,7 +27,7 @@ void add(struct line *line, const char *format, ...) __attribute__((format(print
 /* Adds a string as JSON has it. */
 void add_string(struct line *line, const char *text);
 
-/* Prints the line and empties it. A reader that has gone is no error: it ends this process by other means. */
+/* Prints the line and empties it. A reader that has gone is not an error: it ends this process by other means. */
 void tell(struct line *line);
 
 /* Catches what DPDK logs, which `fail` prints behind its own words. */

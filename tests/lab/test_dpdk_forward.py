@@ -120,7 +120,7 @@ def test_frames_of_kernel_interfaces(lab: Lab) -> None:
     [
         (("forward", "--ingress", "net_null0"), 2, "--egress is missing"),
         (("forward", "--mode", "sleep"), 2, "--mode sleep: expected one of poll, interrupt"),
-        (("forward", "--snap", "96"), 2, "--snap is no option of forward"),
+        (("forward", "--snap", "96"), 2, "--snap is not an option of forward"),
         (("forward", "--batch", "65"), 2, "--batch 65: expected a number from 1 to 64"),
         (("bridge",), 2, "bridge: expected generate, capture or forward"),
         (("capture", "--tap", "a/b=net_null0"), 2, "--tap a/b=net_null0: expected NAME=DEVICE"),

@@ -255,7 +255,7 @@ impl Split {
     }
 
     /// One-way delays; `None` where the clocks were not known to agree all the time, where the far host reports no
-    /// times, or where a packet came earlier than the bound of the clocks allows: then it is none.
+    /// times, or where a packet came earlier than the bound of the clocks allows: then it is not known.
     #[must_use]
     pub fn one_way(&self) -> Option<OneWay> {
         let (forward, backward) = (self.forward.told(), self.backward.told());

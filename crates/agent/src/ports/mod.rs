@@ -13,7 +13,7 @@ use tailtrim_sys::placement;
 
 /// List what the drivers of interfaces claim, or measure it over a cable.
 ///
-/// Drivers are asked for queues, zero copy, stamps, launch time, clocks, flow control and coalescing. A claim is no proof: an
+/// Drivers are asked for queues, zero copy, stamps, launch time, clocks, flow control and coalescing. A claim is not a proof: an
 /// emulated e1000e accepts every filter and stamps nothing. --prove sends a thousand packets each way between the two ends of a
 /// cable, and measures which stamps are really there, in which steps, how far gaps are off, and how the clocks of the NICs run.
 /// Settings of the interfaces are put back, also after kill -9. Exit code 1: a claim is refuted.
@@ -59,7 +59,7 @@ fn listed(request: &Ports) -> Outcome {
         [] => claims::interfaces()
             .map_err(|error| Failure::impossible(format!("interfaces cannot be listed: {error}")))?
             .iter()
-            // One that is gone since it was listed is none.
+            // One that went away since it was listed is left out.
             .filter_map(|interface| Claims::of(interface).ok())
             .collect(),
         named => named.iter().map(|name| Claims::of(name)).collect::<Result<_, _>>()?,

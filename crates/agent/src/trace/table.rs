@@ -126,7 +126,7 @@ fn changes(text: &mut String, report: &TraceReport<'_>, cpus: &Cpus) {
     text.push('\n');
 }
 
-/// The number of a thread that the scheduler let run on the CPU, and that is none of tailtrim's (a ping, say).
+/// The number of a thread that the scheduler let run on the CPU, and that is not one of tailtrim's own (a ping, say).
 fn of_scheduler(one: &Occupant) -> Option<&str> {
     let foreign = !one.name.starts_with(THREADS);
     let known = one.known.as_ref().filter(|known| foreign && known.checks.contains(&"ISO-016"));

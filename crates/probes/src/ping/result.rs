@@ -109,7 +109,7 @@ impl StreamResult {
                 "altered",
                 replies.altered,
                 format!(
-                    "{} replies have another T1 than was sent, so they are no answers: {} got only \
+                    "{} replies have another T1 than was sent, so they are not answers: {} got only \
                      such; the far host or the path changes packets",
                     grouped(replies.altered),
                     counted(probes.altered, "probe")

@@ -29,7 +29,7 @@ use tailtrim_tracer::clock::{ClockSteps, Phc};
 
 /// Rates of the packets: slow enough for a card with one register, up to what a NIC's tail is measured with.
 const RATES_PPS: [i64; 4] = [1_000, 10_000, 50_000, 100_000];
-/// Filters by number: all packets, and what is no filter.
+/// Filters by number: all packets, and no filter at all.
 const ALL: i32 = 1;
 const NONE: i32 = 0;
 /// A link that was set up is there within so long: autonegotiation of 1000BASE-T takes three seconds.

@@ -188,7 +188,7 @@ def groups_of(source: Source, quantiles: Sequence[str] = ()) -> list[Group]:
             )
             raise failure
         return [Group(pair[0].name, (Repetition(pair[0].name, analysis),))]
-    why = "does not exist" if not path.exists() else "is none of what can be read here"
+    why = "does not exist" if not path.exists() else "cannot be compared"
     error = RunDirectoryError(f"{source}: {why}")
     error.add_note(
         "expected a run directory, an experiment, a folder of run directories, or captures as"

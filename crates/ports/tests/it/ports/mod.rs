@@ -131,7 +131,7 @@ fn what_the_driver_says_of_its_stamps_is_counted() {
         let counters = far.counters().unwrap();
         assert_eq!(counters.hints, Hints { zero: 10, ..Hints::default() });
         assert_eq!((counters.received, counters.unstamped), (10, 10));
-        // Behind a driver, nobody answers.
+        // Behind a driver, nothing answers.
         drop((near, far));
         ip("link del near");
         drop(at_macvlan());
