@@ -346,6 +346,7 @@ def test_signals_end_it_with_its_totals(run_of: PosRun) -> None:
 
 
 @pytest.mark.lab
+@pytest.mark.alone
 def test_the_form_of_the_pos_papers_folder_runs_unedited(run_of: PosRun, tmp_path: Path) -> None:
     cables = ("--cable", "kaunas:ens4=vilnius:ens4", "--cable", "vilnius:ens5=kaunas:ens5")
     words = ("kaunas", "vilnius", "--image", "debian-*", *cables, "--repository", f"{URL}=moongen")
@@ -361,9 +362,10 @@ def test_the_form_of_the_pos_papers_folder_runs_unedited(run_of: PosRun, tmp_pat
     import_pos(run_of.results, tmp_path / "imported")
     experiment = recorded(tmp_path / "imported")
     rows = experiment.table("runs").to_pydict()
+    assert [run.problem for run in experiment.runs] == [None] * 4
     offered = [run.loop["pkt_rate"] for run in experiment.runs]
     assert rows["rate_pps"] == pytest.approx(offered, rel=0.02)
     assert rows["received_pps"] == pytest.approx(offered, rel=0.02)
     for log, rate in zip(logs, offered, strict=True):
-        assert log.read_text("utf-8").count(f"total {rate * 6} packets with ") == 2
+        assert log.read_text("utf-8").count(f"total {rate * 10} packets with ") == 2
     assert run_of.left() == []
