@@ -3,7 +3,7 @@
 use crate::events;
 use crate::exit::{Exit, Failure, OrFail, Outcome};
 use crate::forward::create;
-use crate::generate::{Generate, builder, check_length, schedule};
+use crate::generate::{Asked, Generate, builder, check_length, schedule};
 use serde::Serialize;
 use std::io::Write;
 use std::str::FromStr;
@@ -12,7 +12,7 @@ use tailtrim_ports::generate::Load;
 use tailtrim_ports::port::{PortName, PortNameError};
 use tailtrim_sys::placement::Placement;
 
-/// Where probes leave.
+/// Interface that sends the probes.
 #[derive(Debug, Clone)]
 pub(crate) enum Interface {
     /// An interface of the kernel.
@@ -46,11 +46,8 @@ impl From<DpdkError> for Failure {
 
 #[derive(Serialize)]
 struct Report {
-    schedule: String,
-    rate: Option<String>,
-    frame_bytes: String,
-    flows: u16,
-    seed: u64,
+    #[serde(flatten)]
+    asked: Asked,
     #[serde(flatten)]
     sent: Sent,
     host: Placement,
@@ -79,14 +76,5 @@ pub(crate) fn run(request: &Generate, device: &str) -> Outcome {
     };
     let log = log.as_mut().map(|log| log as &mut (dyn Write + Send));
     let sent = device.send(load, log, &stopped, events::ready)?;
-    let report = Report {
-        schedule: request.schedule.clone(),
-        rate: request.rate.map(|rate| rate.to_string()),
-        frame_bytes: request.frame_bytes.to_string(),
-        flows: request.flows,
-        seed: request.seed,
-        sent,
-        host,
-    };
-    events::result("tailtrim.generator-dpdk/1", &report)
+    events::result("tailtrim.generator-dpdk/1", &Report { asked: request.into(), sent, host })
 }

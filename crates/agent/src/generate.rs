@@ -92,13 +92,32 @@ pub(crate) struct Generate {
     pub(crate) ending: Ending,
 }
 
+/// The load of a request, as each result repeats it.
 #[derive(Serialize)]
-struct GenerateReport<'a> {
+pub(crate) struct Asked {
     schedule: String,
     rate: Option<String>,
     frame_bytes: String,
     flows: u16,
     seed: u64,
+}
+
+impl From<&Generate> for Asked {
+    fn from(request: &Generate) -> Self {
+        Self {
+            schedule: request.schedule.clone(),
+            rate: request.rate.map(|rate| rate.to_string()),
+            frame_bytes: request.frame_bytes.to_string(),
+            flows: request.flows,
+            seed: request.seed,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct GenerateReport<'a> {
+    #[serde(flatten)]
+    asked: Asked,
     #[serde(flatten)]
     generated: &'a Generated,
     /// Placement of each sender: CPU and priority.
@@ -150,11 +169,7 @@ pub(crate) fn run(request: &Generate) -> Outcome {
         write_stalls(path, &generated.stalls)?;
     }
     let report = GenerateReport {
-        schedule: request.schedule.clone(),
-        rate: request.rate.map(|rate| rate.to_string()),
-        frame_bytes: request.frame_bytes.to_string(),
-        flows: request.flows,
-        seed: request.seed,
+        asked: request.into(),
         generated: &generated,
         senders: &senders,
         capabilities: ports[0].capabilities(),
