@@ -45,11 +45,11 @@ pub struct Claims {
 /// Numbers of queues that are in use.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Queues {
-    /// That receive only.
+    /// Queues for receiving only.
     pub rx: u32,
-    /// That send only.
+    /// Queues for sending only.
     pub tx: u32,
-    /// That do both.
+    /// Queues for both.
     pub combined: u32,
 }
 
@@ -78,13 +78,13 @@ pub struct Stamps {
 /// Packets that a NIC stamps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Stamping {
-    /// Those that come in.
+    /// Received packets.
     pub receive: &'static str,
-    /// Those that go out, where a socket asks for it.
+    /// Sent packets, if a socket asks for it.
     pub transmit: bool,
 }
 
-/// Where packets wait for their time.
+/// Place in which packets wait for their time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Etf {

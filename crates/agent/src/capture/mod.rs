@@ -218,7 +218,7 @@ fn report(
     events::result("tailtrim.capture/1", &report)
 }
 
-/// Where the capture of a tap is to be, if there is to be one.
+/// Path of the capture of a tap; `None` without `--out`.
 fn place(request: &Capture, name: &str) -> Option<PathBuf> {
     let folder = request.out.as_ref()?;
     Some(folder.join(format!("{name}.pcap{}", if request.zstd { ".zst" } else { "" })))

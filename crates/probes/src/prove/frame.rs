@@ -7,7 +7,7 @@ pub(super) const LENGTH: usize = 60;
 const EXPERIMENTAL: [u8; 2] = [0x88, 0xb5];
 const PTP: [u8; 2] = [0x88, 0xf7];
 const PTP_GROUP: [u8; 6] = [0x01, 0x1b, 0x19, 0, 0, 0];
-/// Where the fields of the message are.
+/// Offsets of the fields of the message.
 const TYPE: usize = 12;
 const BODY: usize = 14;
 const IDENTITY: usize = BODY + 20;
