@@ -37,7 +37,7 @@ def read_asserts(
     for place in filter(None, (report, other)):
         refuse_capture(place)
     if other is not None and not other.parent.is_dir():
-        raise OutputError(f"{other}: cannot be written: there is no folder {other.parent}")
+        raise OutputError(f"{other}: cannot be written: the folder {other.parent} does not exist")
     return read(texts or (), report)
 
 

@@ -94,7 +94,7 @@ class Comparison(Tabular):
 
     @property
     def latency_verdict(self) -> str:
-        """That of the supported quantiles alone."""
+        """The verdict of the supported quantiles alone."""
         return _worst([row.verdict for row in self.quantiles if row.supported])
 
     @property
