@@ -110,6 +110,12 @@ INLINE int redirected(struct xdp_md *context)
 	return verdict;
 }
 
+/* For a socket that only sends: drivers have queues for AF_XDP only while there is a program. */
+SECTION("xdp") int pass(struct xdp_md *context)
+{
+	return PASS;
+}
+
 SECTION("xdp") int redirect(struct xdp_md *context)
 {
 	return redirected(context);

@@ -1,4 +1,4 @@
-//! Questions to the kernel by netlink(7): what drivers say of XDP and AF_XDP, and queueing disciplines.
+//! Questions to the kernel by netlink(7): what drivers say of XDP and AF_XDP, queueing disciplines, and lost frames.
 //!
 //! Numbers are those of `<linux/netlink.h>`, `<linux/genetlink.h>`, `<linux/netdev.h>` and `<linux/pkt_sched.h>`.
 
@@ -14,6 +14,19 @@ const GENERIC_HEADER: usize = 4;
 const QUEUEING_HEADER: usize = 20;
 /// The most that the kernel puts into one answer.
 const ANSWER: usize = 32 << 10;
+
+/// `struct ifinfomsg`, and `IFLA_STATS64`.
+const LINK_HEADER: usize = 16;
+const COUNTS: u16 = 23;
+/// `struct rtnl_link_stats64`: the place of each counter of frames that were received and lost, and its name in ip(8).
+const LOST: [(usize, &str); 6] = [
+    (4, "errors"),
+    (6, "dropped"),
+    (11, "over_errors"),
+    (14, "fifo_errors"),
+    (15, "missed_errors"),
+    (23, "nohandler"),
+];
 
 /// `NETDEV_CMD_DEV_GET`, and the attributes of its answer.
 const DEVICE_GET: u8 = 1;
@@ -102,6 +115,22 @@ fn etf_of(told: &[u8], index: u32) -> Option<Etf> {
         .and_then(|(_, parameters)| parameters.get(8..)?.first_chunk())
         .map_or(0, |flags| u32::from_ne_bytes(*flags));
     Some(Etf { offload: flags & ETF_OFFLOAD != 0 })
+}
+
+/// Frames that an interface has received and lost since it was made, by the name of the counter. Which of them a driver
+/// has, and which count a frame twice, is its own affair.
+///
+/// # Errors
+/// The kernel's answer.
+pub fn lost(index: u32) -> io::Result<[(&'static str, u64); LOST.len()]> {
+    let mut asked = [0; LINK_HEADER];
+    asked[4..8].copy_from_slice(&index.to_ne_bytes());
+    let told = ask(libc::NETLINK_ROUTE, libc::RTM_GETLINK, false, &asked)?;
+    let told = told.first().and_then(|told| told.get(LINK_HEADER..)).unwrap_or_default();
+    let counts = attributes(told).find(|(kind, _)| *kind == COUNTS);
+    let counts = counts.map(|(_, counts)| counts).ok_or(io::ErrorKind::InvalidData)?;
+    let at = |place: usize| counts.get(place * 8..)?.first_chunk().map(|n| u64::from_ne_bytes(*n));
+    Ok(LOST.map(|(place, name)| (name, at(place).unwrap_or(0))))
 }
 
 /// Asks one question. Returns the answers without their headers; `all`: of a dump.
@@ -213,6 +242,8 @@ mod tests {
     #[test]
     fn the_kernel_answers() {
         let lo = crate::interface::index("lo").unwrap();
+        let lost = lost(lo).unwrap();
+        assert_eq!((lost[0].0, lost[4].0), ("errors", "missed_errors"));
         assert_eq!(etf(lo).unwrap(), None);
         match xdp_features(lo) {
             // Loopback's driver runs no XDP programs.

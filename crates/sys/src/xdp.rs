@@ -58,6 +58,7 @@ pub struct Socket {
     whole: Vec<u8>,
     chunk_bytes: usize,
     zero_copy: bool,
+    refused: Option<i32>,
     /// Last: the socket is closed before the memory goes.
     memory: Mapping,
 }
@@ -101,6 +102,7 @@ impl Socket {
             whole: Vec::new(),
             chunk_bytes: shape.chunk_bytes,
             zero_copy: false,
+            refused: None,
             memory,
         };
         let chunk = |number: u32| u64::from(number) * shape.chunk_bytes as u64;
@@ -110,7 +112,7 @@ impl Socket {
         // Neither option is required; without them a full batch takes more calls.
         let _ = set(socket.as_fd(), libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, SEND_BUFFER);
         let _ = set(socket.as_fd(), libc::SOL_XDP, MAX_TX_SKB_BUDGET, SEND_BUDGET);
-        setup::bind(socket.as_fd(), shape).map_err(at("binding to the queue"))?;
+        socket.refused = setup::bind(socket.as_fd(), shape).map_err(at("binding to the queue"))?;
         let options = OPTIONS.get(socket.as_fd()).map_err(at("asking for the mode"))?;
         socket.zero_copy = options.flags & libc::XDP_OPTIONS_ZEROCOPY != 0;
         Ok(socket)
@@ -119,6 +121,11 @@ impl Socket {
     /// Whether the driver reads and writes the chunks themselves.
     pub fn zero_copy(&self) -> bool {
         self.zero_copy
+    }
+
+    /// Error for which it was bound without zero-copy, although that was asked for.
+    pub fn refused(&self) -> Option<i32> {
+        self.refused
     }
 
     /// Makes calls for frames run the driver's poll, instead of leaving that to interrupts.
@@ -161,6 +168,18 @@ impl Socket {
             }
         }
         false
+    }
+
+    /// The `META` bytes in front of the next frame, which stays in the ring.
+    #[inline]
+    pub fn front<const META: usize>(&mut self) -> Option<[u8; META]> {
+        let address = self.receive.as_mut()?.peek()?.addr as usize;
+        if address & (self.chunk_bytes - 1) < META {
+            return Some([0; META]);
+        }
+        let place = self.memory.at(address - META, META).cast::<[u8; META]>();
+        // SAFETY: within the chunk that the kernel has handed over; bytes need no alignment.
+        Some(unsafe { place.read() })
     }
 
     /// Gives the chunks back that [`receive`](Self::receive) has taken.

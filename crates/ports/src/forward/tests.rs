@@ -40,8 +40,8 @@ impl Port for Pausing {
     fn counters(&mut self) -> Result<Counters, PortError> {
         self.port.counters()
     }
-    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        None
+    fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
+        Vec::new()
     }
 }
 

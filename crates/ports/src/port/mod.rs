@@ -223,8 +223,8 @@ pub trait Port: Send {
     /// As of [`receive`](Self::receive).
     fn counters(&mut self) -> Result<Counters, PortError>;
 
-    /// Descriptor on which poll(2) can wait for a frame; `None` where only [`wait`](Self::wait) can.
-    fn descriptor(&self) -> Option<BorrowedFd<'_>>;
+    /// Descriptors on which poll(2) can wait for a frame; none where only [`wait`](Self::wait) can.
+    fn descriptors(&self) -> Vec<BorrowedFd<'_>>;
 }
 
 /// Opens a port: to send, and if `receiving` is given also to receive.

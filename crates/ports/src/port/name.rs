@@ -12,15 +12,15 @@ pub enum PortKind {
     Xdp,
 }
 
-/// `packet:INTERFACE`, or just the interface; `xdp:INTERFACE`, or `xdp:INTERFACE:QUEUE`.
+/// `packet:INTERFACE`, or just the interface; `xdp:INTERFACE` for all its queues, or `xdp:INTERFACE:QUEUE`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PortName {
     /// Kernel interface for its frames.
     pub kind: PortKind,
     /// The network interface.
     pub interface: String,
-    /// The queue of the interface; only AF_XDP has one.
-    pub queue: u32,
+    /// The only queue of the interface, which AF_XDP alone can choose.
+    pub queue: Option<u32>,
 }
 
 /// A name that is not a port's.
@@ -44,24 +44,24 @@ impl FromStr for PortName {
         };
         let (interface, queue) = match rest.split_once(':') {
             Some((interface, queue)) if kind == PortKind::Xdp => {
-                (interface, queue.parse().map_err(|_| wrong())?)
+                (interface, Some(queue.parse().map_err(|_| wrong())?))
             }
-            _ => (rest, 0),
+            _ => (rest, None),
         };
         // IFNAMSIZ is 16 with the zero byte at the end.
         let fits = (1..16).contains(&interface.len())
             && !interface.contains(|c: char| c == '/' || c == ':' || c.is_whitespace())
-            && queue < MOST_QUEUES;
+            && queue.is_none_or(|queue| queue < MOST_QUEUES);
         if fits { Ok(Self { kind, interface: interface.to_owned(), queue }) } else { Err(wrong()) }
     }
 }
 
 impl fmt::Display for PortName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.kind {
-            PortKind::Packet => write!(f, "packet:{}", self.interface),
-            PortKind::Xdp if self.queue == 0 => write!(f, "xdp:{}", self.interface),
-            PortKind::Xdp => write!(f, "xdp:{}:{}", self.interface, self.queue),
+        match (self.kind, self.queue) {
+            (PortKind::Packet, _) => write!(f, "packet:{}", self.interface),
+            (PortKind::Xdp, None) => write!(f, "xdp:{}", self.interface),
+            (PortKind::Xdp, Some(queue)) => write!(f, "xdp:{}:{queue}", self.interface),
         }
     }
 }
@@ -73,12 +73,12 @@ mod tests {
     #[test]
     fn names_are_read_and_written() {
         for (text, kind, interface, queue, canonical) in [
-            ("eth1", PortKind::Packet, "eth1", 0, "packet:eth1"),
-            ("packet:eth1", PortKind::Packet, "eth1", 0, "packet:eth1"),
-            ("xdp:eth1", PortKind::Xdp, "eth1", 0, "xdp:eth1"),
-            ("xdp:eth1:0", PortKind::Xdp, "eth1", 0, "xdp:eth1"),
-            ("xdp:eth1.7:63", PortKind::Xdp, "eth1.7", 63, "xdp:eth1.7:63"),
-            ("xdp", PortKind::Packet, "xdp", 0, "packet:xdp"),
+            ("eth1", PortKind::Packet, "eth1", None, "packet:eth1"),
+            ("packet:eth1", PortKind::Packet, "eth1", None, "packet:eth1"),
+            ("xdp:eth1", PortKind::Xdp, "eth1", None, "xdp:eth1"),
+            ("xdp:eth1:0", PortKind::Xdp, "eth1", Some(0), "xdp:eth1:0"),
+            ("xdp:eth1.7:63", PortKind::Xdp, "eth1.7", Some(63), "xdp:eth1.7:63"),
+            ("xdp", PortKind::Packet, "xdp", None, "packet:xdp"),
         ] {
             let name: PortName = text.parse().unwrap();
             assert_eq!(name, PortName { kind, interface: interface.to_owned(), queue });

@@ -263,8 +263,8 @@ impl Port for PacketPort {
         Ok(self.counters)
     }
 
-    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.socket.as_fd())
+    fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
+        vec![self.socket.as_fd()]
     }
 }
 

@@ -21,8 +21,10 @@ pub fn wait_either(
     if ready {
         return Ok(true);
     }
-    if let (Some(first), Some(second)) = (one.descriptor(), other.descriptor()) {
-        poll::readable([first, second], timeout).map_err(|source| PortError::Broken {
+    let (mut files, others) = (one.descriptors(), other.descriptors());
+    if !files.is_empty() && !others.is_empty() {
+        files.extend(others);
+        poll::any(&files, timeout).map_err(|source| PortError::Broken {
             port: "two ports".to_owned(),
             what: "waiting",
             source,

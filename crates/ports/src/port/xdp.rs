@@ -1,34 +1,34 @@
-//! AF_XDP: frames of one queue of an interface, past the kernel's stack. Needs root.
+//! AF_XDP: frames of the queues of an interface, past the kernel's stack. Needs root.
 
+mod merging;
+mod opening;
 mod redirect;
 mod stamping;
 
 use super::{Capabilities, Counters, Port, PortError, PortName, Received, Receiving, Stamping};
 use crate::bpf::Requests;
+use merging::Queue;
+use opening::{Opened, Program, Wanted, hint};
 use redirect::Redirect;
-use serde::Serialize;
-use stamping::{TaiOffset, of_nic, of_program};
+use serde::{Serialize, Serializer};
+use stamping::{TaiOffset, of_nic, of_program, place_of_nic, place_of_program};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
-use tailtrim_sys::xdp::{HEADROOM, Shape, Socket};
+use tailtrim_sys::xdp::{Failed, Socket};
 use tailtrim_sys::{interface, poll};
 
 /// Most frames in one call.
 const BATCH: usize = 64;
 /// Bytes of an Ethernet header, and of the VLAN tag that the MTU does not count either.
 const HEADERS: usize = 14 + 4;
-/// A chunk for frames of the usual MTU, and a page: the most that the kernel takes.
-const SMALL: usize = 2_048;
-const LARGE: usize = 4_096;
-/// The MTU leaves out two VLAN tags.
-const TAGS: usize = 2 * 4;
-/// Frames that may wait: 128 MB of memory at most, with small chunks.
-const MOST_SLOTS: usize = 1 << 16;
 /// Time for which a call polls the driver, in µs, and most frames that it takes then: the values that the kernel's
 /// documentation of AF_XDP recommends.
 const BUSY_POLL_US: i32 = 20;
 const BUSY_POLL_BUDGET: i32 = 64;
+/// Time for which frames of several queues wait for each other, unless they are wanted promptly: the kernel shows those of
+/// a queue when it has handled a batch of them.
+const ORDER_NS: i64 = 1_000_000;
 /// Attempts to empty the send ring when the port is closed.
 const FLUSHES: usize = 1_000;
 
@@ -51,30 +51,43 @@ pub struct XdpMode {
     pub attached: Attached,
     /// Whether the NIC reads and writes the port's memory; otherwise the kernel copies.
     pub zero_copy: bool,
+    /// The kernel's error for which it copies, although zero-copy was asked for.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "error_text")]
+    pub zero_copy_refused: Option<i32>,
     /// Whether looking for frames runs the driver's poll.
     pub busy_poll: bool,
-    /// The queue of the interface.
-    pub queue: u32,
+    /// Number of its queues, all of the interface unless one was named.
+    pub queues: u32,
 }
 
-/// Frames of a queue of an interface by AF_XDP.
+fn error_text<S: Serializer>(code: &Option<i32>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&io::Error::from_raw_os_error(code.unwrap_or_default()))
+}
+
+/// Frames of an interface by AF_XDP.
 #[derive(Debug)]
 pub struct XdpPort {
     name: String,
-    /// First: it is detached before the socket closes.
-    redirect: Option<Redirect>,
-    socket: Socket,
+    /// First: it is detached before the sockets close.
+    program: Program,
+    /// At least one; the first one sends.
+    queues: Vec<Queue>,
     mode: XdpMode,
     most_bytes: usize,
     slots: u32,
+    /// Whether frames are handed out as soon as they are there.
+    promptly: bool,
     tai: TaiOffset,
     counters: Counters,
 }
 
 impl XdpPort {
-    /// Opens a port that sends, and if `receiving` is given receives: all frames of the queue that come
+    /// Opens a port that sends, and if `receiving` is given receives: all frames of its queues that come
     /// from now on, which the kernel's stack no longer sees. Frames are never cut: `snap` only says how
     /// much memory the slots may take.
+    ///
+    /// Frames of several queues are handed out in the order of their stamps: promptly, those that are there; otherwise a
+    /// millisecond later, so that only a frame that the kernel shows later than that is out of order.
     ///
     /// A VLAN tag that the NIC or the kernel has taken out of a frame is not to be seen from here:
     /// `ethtool -K INTERFACE rxvlan off`, and at the sending end of a veth pair `txvlan off`.
@@ -90,16 +103,7 @@ impl XdpPort {
     /// # Errors
     /// [`PortError::Open`].
     pub(super) fn check_hints(name: &PortName) -> Result<(), PortError> {
-        let open = || {
-            let interface =
-                interface::index(&name.interface).map_err(|error| ("no such interface", error))?;
-            Redirect::load(interface, name.queue, false, None, true)
-        };
-        let failed = |(what, source)| {
-            let hint = hint(what, &source);
-            PortError::Open { port: name.to_string(), what, source, hint }
-        };
-        open().map(drop).map_err(failed)
+        opening::check_hints(name).map_err(|failed| Self::failed(name, failed))
     }
 
     /// Opens a port that receives only requests.
@@ -116,44 +120,26 @@ impl XdpPort {
         receiving: Option<Receiving>,
         requests: Option<&Requests>,
     ) -> Result<Self, PortError> {
-        let failed = |what, source: io::Error| {
-            let hint = hint(what, &source);
-            PortError::Open { port: name.to_string(), what, source, hint }
-        };
-        let interface = interface::index(&name.interface)
-            .map_err(|source| failed("no such interface", source))?;
-        let mtu = interface::mtu(&name.interface)
-            .map_err(|source| failed("asking for the MTU", source))?;
-        let longest = mtu + HEADERS + TAGS;
-        let chunk_bytes = if longest + HEADROOM <= SMALL { SMALL } else { LARGE };
-        let slots = receiving.map_or(0, |Receiving { memory_bytes, .. }| {
-            let fits = memory_bytes / chunk_bytes;
-            fits.clamp(BATCH, MOST_SLOTS).next_power_of_two() as u32
-        });
-        let hints = receiving.is_some_and(|receiving| receiving.hardware);
-        let mut shape = Shape {
-            interface,
-            queue: name.queue,
-            receive_slots: slots,
-            chunk_bytes,
-            pieces: longest + HEADROOM > chunk_bytes,
-            copy: false,
-        };
-        let (socket, redirect, attached) =
-            attach(&mut shape, requests, hints).map_err(|(what, source)| failed(what, source))?;
+        let mtu = interface::mtu(&name.interface);
+        let mtu = mtu.map_err(|error| Self::failed(name, ("no such interface", error)))?;
+        let wanted = Wanted { name, mtu, receiving, requests };
+        let Opened { sockets, program, attached, slots } =
+            opening::opened(&wanted).map_err(|failed| Self::failed(name, failed))?;
         let mode = XdpMode {
             attached,
-            zero_copy: socket.zero_copy(),
+            zero_copy: sockets.iter().all(Socket::zero_copy),
+            zero_copy_refused: sockets.iter().find_map(Socket::refused),
             busy_poll: false,
-            queue: name.queue,
+            queues: sockets.len() as u32,
         };
         let mut port = Self {
             name: name.to_string(),
-            redirect,
-            socket,
+            program,
+            queues: sockets.into_iter().map(Queue::new).collect(),
             mode,
             most_bytes: mtu + HEADERS,
             slots,
+            promptly: receiving.is_none_or(|receiving| receiving.promptly),
             tai: TaiOffset::default(),
             counters: Counters::default(),
         };
@@ -174,12 +160,19 @@ impl XdpPort {
     /// # Errors
     /// [`PortError::Open`] when the kernel cannot or this process may not.
     pub fn busy_poll(&mut self) -> Result<(), PortError> {
-        self.socket.busy_poll(BUSY_POLL_US, BUSY_POLL_BUDGET).map_err(|source| {
-            let (port, what) = (self.name.clone(), "setting up busy polling");
-            PortError::Open { port, what, source, hint: "" }
-        })?;
+        for queue in &self.queues {
+            queue.socket.busy_poll(BUSY_POLL_US, BUSY_POLL_BUDGET).map_err(|source| {
+                let (port, what) = (self.name.clone(), "setting up busy polling");
+                PortError::Open { port, what, source, hint: "" }
+            })?;
+        }
         self.mode.busy_poll = true;
         Ok(())
+    }
+
+    fn failed(name: &PortName, (what, source): Failed) -> PortError {
+        let hint = hint(what, &source);
+        PortError::Open { port: name.to_string(), what, source, hint }
     }
 
     fn broken(&self, what: &'static str) -> impl FnOnce(io::Error) -> PortError {
@@ -189,69 +182,29 @@ impl XdpPort {
 
     /// Makes the kernel send the frames in the send ring, if it has to be asked.
     fn kick(&mut self) -> Result<(), PortError> {
-        self.counters.discarded += self.socket.kick().map_err(self.broken("sending"))?;
+        self.counters.discarded += self.sender().kick().map_err(self.broken("sending"))?;
         Ok(())
     }
-}
 
-type Opened = (Socket, Option<Redirect>, Attached);
-
-/// Opens the socket and attaches the program: within the driver if it can, otherwise behind it.
-fn attach(
-    shape: &mut Shape,
-    requests: Option<&Requests>,
-    hints: bool,
-) -> Result<Opened, (&'static str, io::Error)> {
-    if shape.receive_slots == 0 {
-        return Ok((Socket::open(shape)?, None, Attached::Nowhere));
+    fn sender(&self) -> &Socket {
+        &self.queues[0].socket
     }
-    // Loaded before the socket is opened, so that a user without rights gets the program's error, not one about locked
-    // memory.
-    let mut redirect = Redirect::load(shape.interface, shape.queue, shape.pieces, requests, hints)?;
-    let socket = Socket::open(shape)?;
-    match redirect.attach(shape.interface, socket.as_fd(), true) {
-        Ok(()) => return Ok((socket, Some(redirect), Attached::Native)),
-        // Only a driver answers questions.
-        Err((what, error)) if hints || is_final(&error) => return Err((what, error)),
-        Err(_) => {}
+
+    fn has_waiting(&self) -> bool {
+        self.queues.iter().any(|queue| queue.socket.waiting() > 0)
     }
-    // Only a program within the driver can redirect frames that were received with zero-copy.
-    drop(socket);
-    shape.copy = true;
-    let socket = Socket::open(shape)?;
-    redirect.attach(shape.interface, socket.as_fd(), false)?;
-    Ok((socket, Some(redirect), Attached::Generic))
-}
 
-/// Whether attaching behind the driver would fail, too.
-fn is_final(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(libc::EPERM | libc::EACCES | libc::EBUSY | libc::EEXIST))
-}
-
-fn hint(what: &str, error: &io::Error) -> &'static str {
-    match error.raw_os_error() {
-        Some(libc::EPERM | libc::EACCES) => {
-            " (AF_XDP needs root; in a user namespace use packet:INTERFACE)"
-        }
-        Some(libc::EAFNOSUPPORT | libc::ENOSYS) => {
-            " (this kernel lacks CONFIG_XDP_SOCKETS or CONFIG_BPF_SYSCALL: use packet:INTERFACE)"
-        }
-        Some(libc::EBUSY | libc::EEXIST) if what.contains("program") => {
-            " (another XDP program is there: ip link set dev INTERFACE xdp off)"
-        }
-        Some(libc::EBUSY) => " (another AF_XDP socket has this queue)",
-        Some(libc::EINVAL) if what.contains("queue") => {
-            " (does the interface have this queue? ethtool -l INTERFACE)"
-        }
-        Some(libc::ENOBUFS | libc::ENOMEM) => " (more locked memory is needed: ulimit -l, or root)",
-        _ => "",
+    /// Has each driver's poll run, or its error told.
+    fn call(&self) -> Result<(), PortError> {
+        let mut called = self.queues.iter().map(|queue| queue.socket.call());
+        called.try_for_each(|called| called.map_err(self.broken("receiving")))
     }
 }
 
 impl Port for XdpPort {
     fn capabilities(&self) -> Capabilities {
         // The port's stamps are as good as the worst one that came; a frame without the NIC's has none.
-        let stamping = match &self.redirect {
+        let stamping = match self.program.redirect() {
             Some(redirect) if redirect.hints() => Stamping::Hardware,
             Some(redirect) if redirect.stamps() && self.counters.unstamped == 0 => {
                 Stamping::Program
@@ -271,36 +224,34 @@ impl Port for XdpPort {
         most: usize,
         take: &mut dyn FnMut(Received<'_>),
     ) -> Result<usize, PortError> {
-        let (counters, tai) = (&mut self.counters, &mut self.tai);
+        let hints = self.program.redirect().is_some_and(Redirect::hints);
+        // Under pressure, order is worth less than frames.
+        let hold_ns = if self.promptly || self.is_pressed() { 0 } else { ORDER_NS };
+        let (queues, counters, tai) = (&mut self.queues, &mut self.counters, &mut self.tai);
+        let now_ns = if hold_ns > 0 && queues.len() > 1 { tai.now_ns() } else { 0 };
+        let young = |ns: i64| (now_ns - hold_ns + 1..=now_ns).contains(&ns);
         let mut hand = |counters: &mut Counters, bytes: &[u8], stamp| {
             counters.received += 1;
             counters.received_bytes += bytes.len() as u64;
             take(Received { bytes, length: bytes.len(), stamp });
         };
-        let mut count = 0;
-        if self.redirect.as_ref().is_some_and(Redirect::hints) {
+        let count = if hints {
             let mut pass = |bytes: &[u8], front| {
                 let stamp = of_nic(front, counters);
                 hand(counters, bytes, stamp);
             };
-            while count < most && self.socket.receive(&mut pass) {
-                count += 1;
-            }
+            merging::receive(queues, most, |front| place_of_nic(front, young), &mut pass)
         } else {
             let mut pass = |bytes: &[u8], front| {
                 let stamp = of_program(front, tai, counters);
                 hand(counters, bytes, Some(stamp));
             };
-            while count < most && self.socket.receive(&mut pass) {
-                count += 1;
-            }
-        }
-        if count > 0 {
-            self.socket.received();
-        } else if self.mode.busy_poll || self.socket.receiving_sleeps() {
-            self.socket.call().map_err(self.broken("receiving"))?;
-        }
-        if self.socket.unsent() > 0 {
+            merging::receive(queues, most, |front| place_of_program(front, young), &mut pass)
+        };
+        let polls = count == 0 && self.mode.busy_poll;
+        let ended = self.queues.iter_mut().try_for_each(|queue| queue.end(polls));
+        ended.map_err(self.broken("receiving"))?;
+        if self.sender().unsent() > 0 {
             self.kick()?;
         }
         Ok(count)
@@ -308,21 +259,21 @@ impl Port for XdpPort {
 
     fn send(&mut self, frames: &[&[u8]]) -> Result<usize, PortError> {
         let offered = frames.len().min(BATCH);
-        self.socket.reclaim();
-        if self.socket.unsent() > 0 {
+        self.queues[0].socket.reclaim();
+        if self.sender().unsent() > 0 {
             self.kick()?;
         }
         let mut sent = 0;
         // In copy mode the frames that are left after a kick do not fit the driver now: queueing more behind them would
         // hide that.
-        if self.mode.zero_copy || self.socket.unsent() == 0 {
+        if self.mode.zero_copy || self.sender().unsent() == 0 {
             for frame in &frames[..offered] {
                 if frame.len() > self.most_bytes {
                     let source = io::Error::from_raw_os_error(libc::EMSGSIZE);
-                    self.socket.publish();
+                    self.sender().publish();
                     return Err(self.broken("sending")(source));
                 }
-                if !self.socket.queue(frame) {
+                if !self.queues[0].socket.queue(frame) {
                     break;
                 }
                 self.counters.sent_bytes += frame.len() as u64;
@@ -332,49 +283,50 @@ impl Port for XdpPort {
         self.counters.sent += sent as u64;
         self.counters.refused += (offered - sent) as u64;
         if sent > 0 {
-            self.socket.publish();
+            self.sender().publish();
             self.kick()?;
         }
         Ok(sent)
     }
 
     fn wait(&mut self, timeout: Duration) -> Result<bool, PortError> {
-        if self.socket.unsent() > 0 {
+        if self.sender().unsent() > 0 {
             self.kick()?;
         }
-        if self.socket.waiting() > 0 {
+        if self.has_waiting() {
             return Ok(true);
         }
-        let [ready] =
-            poll::readable([self.socket.as_fd()], timeout).map_err(self.broken("waiting"))?;
-        if !ready.readable {
+        poll::any(&self.descriptors(), timeout).map_err(self.broken("waiting"))?;
+        if !self.has_waiting() {
             // Only a call returns the error of an interface that is down or gone.
-            self.socket.call().map_err(self.broken("receiving"))?;
+            self.call()?;
         }
-        Ok(self.socket.waiting() > 0)
+        Ok(self.has_waiting())
     }
 
     fn is_pressed(&self) -> bool {
-        self.socket.waiting() > self.slots / 2
+        self.queues.iter().any(|queue| queue.socket.waiting() > self.slots / 2)
     }
 
     fn counters(&mut self) -> Result<Counters, PortError> {
-        if self.socket.unsent() > 0 {
+        if self.sender().unsent() > 0 {
             self.kick()?;
         }
-        let statistics =
-            self.socket.statistics().map_err(self.broken("asking for the counters"))?;
         let mut counters = self.counters;
-        counters.dropped = statistics.dropped + statistics.ring_full;
-        counters.ring_full = statistics.ring_full;
-        counters.fill_empty = statistics.fill_empty;
-        counters.discarded += statistics.send_invalid;
-        counters.elsewhere = self.redirect.as_ref().map_or(0, Redirect::elsewhere);
+        for queue in &self.queues {
+            let statistics = queue.socket.statistics();
+            let statistics = statistics.map_err(self.broken("asking for the counters"))?;
+            counters.dropped += statistics.dropped + statistics.ring_full;
+            counters.ring_full += statistics.ring_full;
+            counters.fill_empty += statistics.fill_empty;
+            counters.discarded += statistics.send_invalid;
+        }
+        counters.elsewhere = self.program.redirect().map_or(0, Redirect::elsewhere);
         Ok(counters)
     }
 
-    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.socket.as_fd())
+    fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
+        self.queues.iter().map(AsFd::as_fd).collect()
     }
 }
 
@@ -382,7 +334,7 @@ impl Drop for XdpPort {
     fn drop(&mut self) {
         for _ in 0..FLUSHES {
             // A socket that is closed discards the frames in its send ring.
-            if self.socket.unsent() == 0 || self.socket.kick().is_err() {
+            if self.sender().unsent() == 0 || self.sender().kick().is_err() {
                 break;
             }
             std::thread::yield_now();

@@ -114,8 +114,8 @@ impl Port for MemoryPort {
         Ok(self.counters)
     }
 
-    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        None
+    fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
+        Vec::new()
     }
 }
 

@@ -115,7 +115,7 @@ fn bound(
     hints: bool,
 ) -> Result<Tried, String> {
     let text = |error: PortError| error.to_string();
-    let name = PortName { kind: PortKind::Xdp, interface: interface.to_owned(), queue: 0 };
+    let name = PortName { kind: PortKind::Xdp, interface: interface.to_owned(), queue: None };
     let receiving =
         Receiving { snap: 2_048, memory_bytes: 1 << 20, promptly: true, hardware: hints };
     let mut port = XdpPort::open(&name, Some(receiving)).map_err(text)?;

@@ -147,8 +147,9 @@ impl<T: Slot> Consumer<T> {
         Ok(Self { shared: Shared::new(file, page, slots, offsets)?, next: 0, filled: 0 })
     }
 
+    /// The next slot, which stays.
     #[inline]
-    pub(super) fn pop(&mut self) -> Option<T> {
+    pub(super) fn peek(&mut self) -> Option<T> {
         if self.filled == self.next {
             self.filled = self.shared.word(self.shared.producer).load(Ordering::Acquire);
         }
@@ -157,7 +158,12 @@ impl<T: Slot> Consumer<T> {
         }
         // SAFETY: the kernel wrote the slot before it published its position, and leaves it alone until it is
         // released. Any bits are a value.
-        let value: T = unsafe { self.shared.map.read(self.shared.place(self.next)) };
+        Some(unsafe { self.shared.map.read(self.shared.place(self.next)) })
+    }
+
+    #[inline]
+    pub(super) fn pop(&mut self) -> Option<T> {
+        let value = self.peek()?;
         self.next = self.next.wrapping_add(1);
         Some(value)
     }

@@ -104,12 +104,27 @@ pub(super) fn rings(file: BorrowedFd<'_>, shape: &Shape) -> io::Result<Rings> {
     ))
 }
 
-/// Binds a socket to its queue.
-pub(super) fn bind(file: BorrowedFd<'_>, shape: &Shape) -> io::Result<()> {
-    let mut flags = SocketAddrXdpFlags::XDP_USE_NEED_WAKEUP;
+/// Binds a socket to its queue: with zero-copy unless the shape or the driver is against it. Returns the driver's error.
+pub(super) fn bind(file: BorrowedFd<'_>, shape: &Shape) -> io::Result<Option<i32>> {
+    let mut refused = None;
+    if !shape.copy {
+        match bind_so(file, shape, SocketAddrXdpFlags::XDP_ZEROCOPY) {
+            Ok(()) => return Ok(None),
+            Err(Errno::BUSY) => return Err(Errno::BUSY.into()),
+            Err(error) => refused = Some(error.raw_os_error()),
+        }
+    }
+    bind_so(file, shape, SocketAddrXdpFlags::XDP_COPY)?;
+    Ok(refused)
+}
+
+fn bind_so(
+    file: BorrowedFd<'_>,
+    shape: &Shape,
+    mode: SocketAddrXdpFlags,
+) -> rustix::io::Result<()> {
+    let mut flags = mode | SocketAddrXdpFlags::XDP_USE_NEED_WAKEUP;
     flags.set(SocketAddrXdpFlags::XDP_USE_SG, shape.pieces);
-    // Without either, the kernel tries zero-copy first and copies where the driver cannot.
-    flags.set(SocketAddrXdpFlags::XDP_COPY, shape.copy);
     let address = SocketAddrXdp::new(flags, shape.interface, shape.queue);
     let mut waited = Duration::ZERO;
     loop {
@@ -118,7 +133,7 @@ pub(super) fn bind(file: BorrowedFd<'_>, shape: &Shape) -> io::Result<()> {
                 std::thread::sleep(QUEUE_LOOK);
                 waited += QUEUE_LOOK;
             }
-            result => return Ok(result?),
+            result => return result,
         }
     }
 }

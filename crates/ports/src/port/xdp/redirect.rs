@@ -10,13 +10,13 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use tailtrim_sys::bpf::attach_xdp;
 use tailtrim_sys::numbers::SharedNumbers;
+use tailtrim_sys::xdp::Failed;
 
 /// The program, first loaded, then at its interface, until this is dropped.
 #[derive(Debug)]
 pub(super) struct Redirect {
     loaded: Ebpf,
     program: &'static str,
-    queue: u32,
     elsewhere: SharedNumbers,
     stamps: bool,
     /// The same program bound to its interface, then its link.
@@ -24,23 +24,23 @@ pub(super) struct Redirect {
 }
 
 impl Redirect {
-    /// Loads the program. Frames of the queue are to go to a socket, those of other queues to the kernel; with
+    /// Loads the program. Frames of the first `queues` queues can go to sockets, those of others go to the kernel; with
     /// `requests`, everything but these goes to the kernel as well. With `hints`, the driver is asked for the NIC's stamps.
     /// `pieces`: frames may consist of several pieces.
     pub(super) fn load(
         interface: u32,
-        queue: u32,
+        queues: u32,
         pieces: bool,
         requests: Option<&Requests>,
         hints: bool,
-    ) -> Result<Self, (&'static str, io::Error)> {
-        Self::prepare(interface, queue, pieces, requests, hints)
+    ) -> Result<Self, Failed> {
+        Self::prepare(interface, queues, pieces, requests, hints)
             .map_err(|source| ("loading the XDP program", source))
     }
 
     fn prepare(
         interface: u32,
-        queue: u32,
+        queues: u32,
         pieces: bool,
         requests: Option<&Requests>,
         hints: bool,
@@ -55,7 +55,7 @@ impl Redirect {
             loader.override_global(name, value, true);
         }
         loader.override_global("MARK", &MARK, true);
-        loader.map_max_entries("sockets", queue + 1);
+        loader.map_max_entries("sockets", queues);
         if let Some(requests) = requests {
             requests.set(&mut loader);
         }
@@ -74,22 +74,21 @@ impl Redirect {
                 None
             }
         };
-        Ok(Self { loaded, program, queue, elsewhere, stamps, bound })
+        Ok(Self { loaded, program, elsewhere, stamps, bound })
     }
 
-    /// Attaches it to the interface: frames of the queue then go to this socket.
-    pub(super) fn attach(
-        &mut self,
-        interface: u32,
-        socket: BorrowedFd<'_>,
-        native: bool,
-    ) -> Result<(), (&'static str, io::Error)> {
-        let at = |what| move |source| (what, source);
-        let mode = if native { XdpMode::Driver } else { XdpMode::Skb };
+    /// Has frames of a queue go to this socket.
+    pub(super) fn enter(&mut self, queue: u32, socket: BorrowedFd<'_>) -> Result<(), Failed> {
         map(&mut self.loaded, "sockets")
             .and_then(|map| XskMap::try_from(map).map_err(said))
-            .and_then(|mut map| map.set(self.queue, socket.as_raw_fd(), 0).map_err(said))
-            .map_err(at("entering the socket into its map"))?;
+            .and_then(|mut map| map.set(queue, socket.as_raw_fd(), 0).map_err(said))
+            .map_err(|source| ("entering the socket into its map", source))
+    }
+
+    /// Attaches it to the interface.
+    pub(super) fn attach(&mut self, interface: u32, native: bool) -> Result<(), Failed> {
+        let at = |what| move |source| (what, source);
+        let mode = if native { XdpMode::Driver } else { XdpMode::Skb };
         if let Some((program, link)) = &mut self.bound {
             let attached = attach_xdp(program.as_fd(), interface);
             *link = Some(attached.map_err(at("attaching the XDP program"))?);
@@ -114,5 +113,22 @@ impl Redirect {
     /// Frames that came to another queue and went to the kernel.
     pub(super) fn elsewhere(&self) -> u64 {
         self.elsewhere.get(0)
+    }
+}
+
+/// A program within the driver that lets all frames pass, until this is dropped. Some drivers have no queues for sockets
+/// without one, and send nothing.
+#[derive(Debug)]
+pub(super) struct Passing {
+    _loaded: Ebpf,
+}
+
+impl Passing {
+    pub(super) fn attach(interface: u32) -> io::Result<Self> {
+        let mut loaded = bpf::load(&mut EbpfLoader::new(), &bpf::REDIRECT)?;
+        let program = bpf::program::<Xdp>(&mut loaded, "pass")?;
+        program.load().map_err(said)?;
+        program.attach_to_if_index(interface, XdpMode::Driver).map_err(said)?;
+        Ok(Self { _loaded: loaded })
     }
 }

@@ -1,5 +1,6 @@
 //! Stamps in front of the frames that the XDP program of a port redirects.
 
+use super::merging::Place;
 use crate::port::{Counters, Hints, Stamp, Stamping};
 use tailtrim_sys::clock;
 
@@ -35,18 +36,40 @@ pub(super) fn of_nic(front: [u8; HINTED], counters: &mut Counters) -> Option<Sta
     ns.map(|ns| Stamp { ns, stamping: Stamping::Hardware })
 }
 
+/// Place of a frame among those of other queues, by the program's stamp.
+#[inline]
+pub(super) fn place_of_program(front: [u8; FRONT], young: impl Fn(i64) -> bool) -> Place {
+    let tai_ns = stamp_tai_ns(front);
+    Place { ns: tai_ns.unwrap_or(i64::MIN), young: tai_ns.is_some_and(young) }
+}
+
+/// The same by the NIC's stamp; its age is that of the program's, since the NIC's clock is another one.
+pub(super) fn place_of_nic(front: [u8; HINTED], young: impl Fn(i64) -> bool) -> Place {
+    let [hint, front] = [0, FRONT].map(|at| front[at..].first_chunk().copied().unwrap_or_default());
+    let by_program = place_of_program(front, young);
+    let ns = nic_ns(hint).ok().filter(|_| by_program.ns > i64::MIN);
+    Place { ns: ns.unwrap_or(i64::MIN), ..by_program }
+}
+
 fn hint_ns(front: [u8; HINTED], counts: &mut Hints) -> Option<i64> {
     let (hint, front) = front.split_first_chunk::<FRONT>()?;
     // A driver without room for metadata.
     stamp_tai_ns(*front.first_chunk()?)?;
-    let [ns, error] = halves(*hint).map(i64::from_ne_bytes);
-    match (error, ns) {
-        (0, 0) => counts.zero += 1,
-        (0, ns) => return Some(ns),
-        (error, _) if error == -i64::from(libc::EOPNOTSUPP) => counts.unsupported += 1,
-        _ => counts.no_data += 1,
+    match nic_ns(*hint) {
+        Ok(ns) => return Some(ns),
+        Err(0) => counts.zero += 1,
+        Err(error) if error == -i64::from(libc::EOPNOTSUPP) => counts.unsupported += 1,
+        Err(_) => counts.no_data += 1,
     }
     None
+}
+
+/// The driver's answer: a stamp, or an error; 0 for a stamp of 0.
+fn nic_ns(hint: [u8; FRONT]) -> Result<i64, i64> {
+    match halves(hint).map(i64::from_ne_bytes) {
+        [ns, 0] if ns != 0 => Ok(ns),
+        [_, error] => Err(error),
+    }
 }
 
 /// The stamp in front of a frame, if there is one.
@@ -67,6 +90,12 @@ pub(super) struct TaiOffset {
 }
 
 impl TaiOffset {
+    /// `CLOCK_TAI`.
+    pub(super) fn now_ns(&mut self) -> i64 {
+        let now_ns = clock::realtime_ns();
+        now_ns + self.at(now_ns, clock::tai_offset_ns)
+    }
+
     /// The offset at this time of `CLOCK_TAI`, at most a second old.
     fn at(&mut self, tai_ns: i64, read: impl FnOnce() -> i64) -> i64 {
         const AGE_NS: u64 = 1_000_000_000;

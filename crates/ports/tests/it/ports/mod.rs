@@ -8,17 +8,20 @@ use crate::memory::memory_pair;
 use crate::skip::skipped;
 use contract::Tags::{Kept, TakenOut};
 use namespace::Needs::{Root, UserNamespace};
-use namespace::{cable, ends, ip, is_inside, name};
+use namespace::{cable, cable_of, ends, ip, is_inside, name};
 use std::time::Duration;
 use tailtrim_ports::claims::Claims;
 use tailtrim_ports::port::{
-    Attached, Hints, Port, PortKind, Receiving, Stamping, XdpMode, XdpPort, open,
+    Attached, Hints, Port, PortKind, PortName, Receiving, Stamping, XdpMode, XdpPort, open,
 };
 
 /// Lengths without FCS: the least, odd ones, and an MTU of 1,500.
 const LENGTHS: [usize; 6] = [60, 61, 64, 128, 1_501, 1_514];
 /// The same around the borders of pages, up to an MTU of 9,000.
 const JUMBO: [usize; 9] = [60, 1_514, 3_840, 3_841, 4_096, 4_097, 8_192, 8_193, 9_014];
+
+/// Queues of an interface with several.
+const QUEUES: u32 = 4;
 
 /// The contract over ports that `$pair` makes if `$ready` allows it; `$tags` is the handling of VLAN tags on their way.
 macro_rules! contract {
@@ -63,6 +66,7 @@ macro_rules! contract {
 contract!(memory, true, boxed_memory(), Kept);
 contract!(packet, is_inside(UserNamespace), at_cable(PortKind::Packet, 1_500), Kept);
 contract!(xdp, is_inside(Root), at_cable(PortKind::Xdp, 1_500), Kept);
+contract!(xdp_queues, is_inside(Root), at_queues(), Kept);
 contract!(xdp_busy_poll, is_inside(Root), busy_polling(), Kept);
 contract!(xdp_hints, is_inside(Root) && hints_are_there(), hinted(1_500), Kept);
 contract!(xdp_generic, is_inside(Root), at_macvlan(), TakenOut);
@@ -76,6 +80,14 @@ fn boxed_memory() -> contract::Pair {
 fn at_cable(kind: PortKind, mtu: usize) -> contract::Pair {
     cable(mtu);
     ends(kind)
+}
+
+/// At a cable whose ends have four queues each.
+fn at_queues() -> contract::Pair {
+    cable_of(1_500, QUEUES);
+    let (near, far) = ends(PortKind::Xdp);
+    assert_eq!(near.capabilities().xdp.unwrap().queues, QUEUES);
+    (near, far)
 }
 
 /// As on hardware: every look for frames runs the driver's poll.
@@ -156,13 +168,13 @@ fn xdp_says_how_it_is_attached() {
     if is_inside(Root) {
         let (native, peer) = at_cable(PortKind::Xdp, 1_500);
         let (how, stamping) = mode(native);
-        assert_eq!((how.attached, how.zero_copy, how.queue), (Attached::Native, false, 0));
+        assert_eq!((how.attached, how.zero_copy, how.queues), (Attached::Native, false, 1));
         assert_eq!(stamping, Stamping::Program);
         assert!(!how.busy_poll, "there is no interrupt to replace");
         drop(peer);
         ip("link del near");
         let (how, stamping) = mode(at_macvlan().0);
-        assert_eq!((how.attached, how.zero_copy, how.queue), (Attached::Generic, false, 0));
+        assert_eq!((how.attached, how.zero_copy, how.queues), (Attached::Generic, false, 1));
         assert_eq!(stamping, Stamping::Program);
         let (how, stamping) = mode(open(&name(PortKind::Xdp, "far-cable"), None).unwrap());
         assert_eq!((how.attached, stamping), (Attached::Nowhere, Stamping::Process));
@@ -230,6 +242,53 @@ fn what_cannot_be_opened_says_why() {
 }
 
 #[test]
+fn frames_of_all_queues_come_in_the_order_of_their_stamps() {
+    if is_inside(Root) {
+        for promptly in [true, false] {
+            cable_of(1_500, QUEUES);
+            let receiving = Receiving { promptly, ..HINTED };
+            let receiving = Receiving { hardware: false, ..receiving };
+            let mut far = open(&name(PortKind::Xdp, "far"), Some(receiving)).unwrap();
+            let sender = |queue| PortName { queue: Some(queue), ..name(PortKind::Xdp, "near") };
+            let mut near: Vec<_> =
+                (0..QUEUES).map(|queue| open(&sender(queue), None).unwrap()).collect();
+            let numbers: Vec<usize> = (0..400).collect();
+            for number in &numbers {
+                // Not one after the other, and some queues more than others.
+                let queue = number * number / 3 % near.len();
+                assert_eq!(near[queue].send(&[&contract::frame(*number, 60)]).unwrap(), 1);
+            }
+            let (mut came, mut stamps) = (Vec::new(), Vec::new());
+            while came.len() < numbers.len() {
+                assert!(far.wait(Duration::from_secs(60)).unwrap(), "{}", came.len());
+                far.receive(64, &mut |frame| {
+                    came.push(frame.bytes.to_vec());
+                    stamps.push(frame.stamp.unwrap().ns);
+                })
+                .unwrap();
+            }
+            assert!(stamps.is_sorted());
+            let sent: Vec<_> = numbers.iter().map(|number| contract::frame(*number, 60)).collect();
+            assert!(came == sent);
+            let counters = far.counters().unwrap();
+            assert_eq!((counters.received, counters.dropped, counters.elsewhere), (400, 0, 0));
+            // A port of one queue leaves the others to the kernel, and counts their frames.
+            drop(far);
+            let one = PortName { queue: Some(2), ..name(PortKind::Xdp, "far") };
+            let mut far = open(&one, Some(receiving)).unwrap();
+            for near in &mut near {
+                assert_eq!(near.send(&[&contract::frame(0, 60)]).unwrap(), 1);
+            }
+            while far.counters().unwrap().elsewhere < 3 {
+                far.wait(Duration::from_millis(1)).unwrap();
+            }
+            assert_eq!(far.receive(64, &mut |_| ()).unwrap(), 1);
+            ip("link del near");
+        }
+    }
+}
+
+#[test]
 fn what_the_driver_throws_away_is_counted() {
     if is_inside(Root) {
         let (mut near, _far) = at_cable(PortKind::Xdp, 1_500);
@@ -258,7 +317,7 @@ fn a_queue_has_one_port() {
         assert!(error.contains("another AF_XDP socket"), "{error}");
         drop(first);
         drop(open(&near, receiving).unwrap());
-        let queue = tailtrim_ports::port::PortName { queue: 7, ..near };
+        let queue = PortName { queue: Some(7), ..near };
         let error = open(&queue, receiving).map(drop).unwrap_err().to_string();
         assert!(error.contains("have this queue?"), "{error}");
     }

@@ -68,18 +68,24 @@ pub(crate) fn ip(arguments: &str) {
 
 /// Two interfaces, `near` and `far`, joined by a cable without other traffic.
 pub(crate) fn cable(mtu: usize) {
+    cable_of(mtu, 1);
+}
+
+/// The same, each with so many queues.
+pub(crate) fn cable_of(mtu: usize, queues: u32) {
     for which in ["all", "default"] {
         // Turns IPv6 off: otherwise the kernel sends packets of its own. It may have no IPv6.
         let _ = std::fs::write(format!("/proc/sys/net/ipv6/conf/{which}/disable_ipv6"), "1");
     }
-    ip("link add near type veth peer name far");
+    let of = format!("numrxqueues {queues} numtxqueues {queues}");
+    ip(&format!("link add near {of} type veth peer name far {of}"));
     for interface in ["near", "far"] {
         ip(&format!("link set {interface} mtu {mtu} arp off up"));
     }
 }
 
 pub(crate) fn name(kind: PortKind, interface: &str) -> PortName {
-    PortName { kind, interface: interface.to_owned(), queue: 0 }
+    PortName { kind, interface: interface.to_owned(), queue: None }
 }
 
 /// A port at each end of the cable.

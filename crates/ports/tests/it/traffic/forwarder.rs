@@ -123,8 +123,8 @@ impl Port for Cutting {
     fn counters(&mut self) -> Result<Counters, PortError> {
         self.0.counters()
     }
-    fn descriptor(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
-        None
+    fn descriptors(&self) -> Vec<std::os::fd::BorrowedFd<'_>> {
+        Vec::new()
     }
 }
 

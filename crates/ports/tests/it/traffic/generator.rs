@@ -135,8 +135,8 @@ impl<F: FnMut() + Send> Port for Before<F> {
     fn counters(&mut self) -> Result<Counters, PortError> {
         self.0.counters()
     }
-    fn descriptor(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
-        None
+    fn descriptors(&self) -> Vec<std::os::fd::BorrowedFd<'_>> {
+        Vec::new()
     }
 }
 

@@ -91,8 +91,8 @@ impl Port for Endless {
     fn counters(&mut self) -> Result<Counters, PortError> {
         Ok(Counters::default())
     }
-    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        None
+    fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
+        Vec::new()
     }
 }
 
@@ -157,8 +157,8 @@ impl Port for Leaving {
         Ok(Counters { dropped: self.dropped, ..self.port.counters()? })
     }
 
-    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        None
+    fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
+        Vec::new()
     }
 }
 

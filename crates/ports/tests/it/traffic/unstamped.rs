@@ -43,8 +43,8 @@ impl Port for Unstamped {
     fn counters(&mut self) -> Result<Counters, PortError> {
         Ok(Counters { unstamped: self.2.unstamped, ..self.0.counters()? })
     }
-    fn descriptor(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
-        None
+    fn descriptors(&self) -> Vec<std::os::fd::BorrowedFd<'_>> {
+        Vec::new()
     }
 }
 

@@ -1,0 +1,223 @@
+//! Opening an AF_XDP port: a socket for each queue, and one program at the interface.
+
+use super::redirect::{Passing, Redirect};
+use super::{Attached, Receiving};
+use crate::bpf::Requests;
+use crate::port::PortName;
+use std::io;
+use std::os::fd::AsFd;
+use std::time::Duration;
+use tailtrim_sys::ethtool::{self, Channels};
+use tailtrim_sys::interface;
+use tailtrim_sys::xdp::{Failed, HEADROOM, Shape, Socket};
+
+/// A chunk for frames of the usual MTU, and a page: the most that the kernel takes.
+const SMALL: usize = 2_048;
+const LARGE: usize = 4_096;
+/// The MTU leaves out two VLAN tags.
+const TAGS: usize = 2 * 4;
+/// Frames that may wait in a queue: 128 MB of memory at most, with small chunks. Fewer than 64 lose the first burst.
+const MOST_SLOTS: usize = 1 << 16;
+const LEAST_SLOTS: usize = 64;
+/// Longest wait for a link that a driver has reset: autonegotiation takes 3 s, and a switch may take as long again.
+const LINK: Duration = Duration::from_secs(10);
+const LINK_LOOK: Duration = Duration::from_millis(10);
+
+/// What a port is opened with.
+pub(super) struct Wanted<'a> {
+    pub(super) name: &'a PortName,
+    pub(super) mtu: usize,
+    pub(super) receiving: Option<Receiving>,
+    pub(super) requests: Option<&'a Requests>,
+}
+
+/// An open port.
+pub(super) struct Opened {
+    /// At least one.
+    pub(super) sockets: Vec<Socket>,
+    pub(super) program: Program,
+    pub(super) attached: Attached,
+    /// Frames that may wait in each queue.
+    pub(super) slots: u32,
+}
+
+/// The program of a port.
+#[derive(Debug)]
+pub(super) enum Program {
+    /// Redirects received frames.
+    Redirect(Redirect),
+    /// Is only there.
+    Passing { _program: Passing },
+    /// A port without one sends only.
+    None,
+}
+
+impl Program {
+    pub(super) fn redirect(&self) -> Option<&Redirect> {
+        match self {
+            Self::Redirect(redirect) => Some(redirect),
+            _ => None,
+        }
+    }
+}
+
+/// Opens the sockets and attaches the program: within the driver if it can, otherwise behind it.
+pub(super) fn opened(wanted: &Wanted<'_>) -> Result<Opened, Failed> {
+    let interface =
+        interface::index(&wanted.name.interface).map_err(|error| ("no such interface", error))?;
+    let longest = wanted.mtu + super::HEADERS + TAGS;
+    let chunk_bytes = if longest + HEADROOM <= SMALL { SMALL } else { LARGE };
+    let queues = queues(wanted.name, wanted.receiving.is_some());
+    let slots = wanted.receiving.map_or(0, |Receiving { memory_bytes, .. }| {
+        let fits = memory_bytes / chunk_bytes / queues.len();
+        fits.clamp(LEAST_SLOTS, MOST_SLOTS).next_power_of_two() as u32
+    });
+    let shape = Shape {
+        interface,
+        queue: queues[0],
+        receive_slots: slots,
+        chunk_bytes,
+        pieces: longest + HEADROOM > chunk_bytes,
+        copy: false,
+    };
+    let had_link = has_link(wanted.name);
+    let opened = match wanted.receiving {
+        None => sender(shape)?,
+        Some(receiving) => receiver(shape, &queues, wanted.requests, receiving.hardware)?,
+    };
+    if had_link {
+        wait_for_link(wanted.name)?;
+    }
+    Ok(opened)
+}
+
+/// Loads the program for these queues, as a check.
+pub(super) fn check_hints(name: &PortName) -> Result<(), Failed> {
+    let interface =
+        interface::index(&name.interface).map_err(|error| ("no such interface", error))?;
+    Redirect::load(interface, 1, false, None, true).map(drop)
+}
+
+/// The queues of a port: the one that was named, or for a receiver all of its interface.
+fn queues(name: &PortName, receives: bool) -> Vec<u32> {
+    match name.queue {
+        Some(queue) => vec![queue],
+        None if receives => {
+            // A driver that knows no numbers of queues has one.
+            let told = ethtool::get::<Channels>(&name.interface).unwrap_or_default();
+            (0..(told.rx + told.combined).max(1)).collect()
+        }
+        None => vec![0],
+    }
+}
+
+fn sender(mut shape: Shape) -> Result<Opened, Failed> {
+    let mut socket = Socket::open(&shape)?;
+    let mut program = Program::None;
+    if socket.zero_copy() {
+        match Passing::attach(shape.interface) {
+            Ok(passing) => program = Program::Passing { _program: passing },
+            // Another one serves as well.
+            Err(error) if is_taken(&error) => {}
+            Err(_) => {
+                drop(socket);
+                shape.copy = true;
+                socket = Socket::open(&shape)?;
+            }
+        }
+    }
+    Ok(Opened { sockets: vec![socket], program, attached: Attached::Nowhere, slots: 0 })
+}
+
+fn receiver(
+    mut shape: Shape,
+    queues: &[u32],
+    requests: Option<&Requests>,
+    hints: bool,
+) -> Result<Opened, Failed> {
+    let open = |shape: Shape| -> Result<Vec<Socket>, Failed> {
+        queues.iter().map(|&queue| Socket::open(&Shape { queue, ..shape })).collect()
+    };
+    let slots = shape.receive_slots;
+    // Loaded before the sockets are opened, so that a user without rights gets the program's error, not one about
+    // locked memory.
+    let most = queues.iter().max().map_or(1, |queue| queue + 1);
+    let mut redirect = Redirect::load(shape.interface, most, shape.pieces, requests, hints)?;
+    let ends = |sockets: &[Socket], redirect: &mut Redirect| -> Result<(), Failed> {
+        queues
+            .iter()
+            .zip(sockets)
+            .try_for_each(|(queue, socket)| redirect.enter(*queue, socket.as_fd()))
+    };
+    // Sockets first: once the program is there, a driver may reset the link for each of them.
+    let sockets = open(shape)?;
+    ends(&sockets, &mut redirect)?;
+    let mut opened = Opened { sockets, program: Program::None, attached: Attached::Native, slots };
+    match redirect.attach(shape.interface, true) {
+        Ok(()) => {}
+        // Only a driver answers questions.
+        Err((what, error)) if hints || is_final(&error) => return Err((what, error)),
+        Err(_) => {
+            // Only a program within the driver can redirect frames that were received with zero-copy.
+            opened.sockets.clear();
+            shape.copy = true;
+            opened.sockets = open(shape)?;
+            ends(&opened.sockets, &mut redirect)?;
+            redirect.attach(shape.interface, false)?;
+            opened.attached = Attached::Generic;
+        }
+    }
+    opened.program = Program::Redirect(redirect);
+    Ok(opened)
+}
+
+fn has_link(name: &PortName) -> bool {
+    interface::state(&name.interface).is_ok_and(|state| state.up && state.link)
+}
+
+/// Waits until a link is back that was there before.
+fn wait_for_link(name: &PortName) -> Result<(), Failed> {
+    let mut waited = Duration::ZERO;
+    while !has_link(name) {
+        if waited > LINK {
+            return Err((
+                "waiting for the link, which its driver has reset",
+                io::ErrorKind::TimedOut.into(),
+            ));
+        }
+        std::thread::sleep(LINK_LOOK);
+        waited += LINK_LOOK;
+    }
+    Ok(())
+}
+
+/// Whether there is a program already.
+fn is_taken(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EBUSY | libc::EEXIST))
+}
+
+/// Whether attaching behind the driver would fail, too.
+fn is_final(error: &io::Error) -> bool {
+    is_taken(error) || matches!(error.raw_os_error(), Some(libc::EPERM | libc::EACCES))
+}
+
+/// Advice for the user.
+pub(super) fn hint(what: &str, error: &io::Error) -> &'static str {
+    match error.raw_os_error() {
+        Some(libc::EPERM | libc::EACCES) => {
+            " (AF_XDP needs root; in a user namespace use packet:INTERFACE)"
+        }
+        Some(libc::EAFNOSUPPORT | libc::ENOSYS) => {
+            " (this kernel lacks CONFIG_XDP_SOCKETS or CONFIG_BPF_SYSCALL: use packet:INTERFACE)"
+        }
+        Some(libc::EBUSY | libc::EEXIST) if what.contains("program") => {
+            " (another XDP program is there: ip link set dev INTERFACE xdp off)"
+        }
+        Some(libc::EBUSY) => " (another AF_XDP socket has this queue)",
+        Some(libc::EINVAL) if what.contains("queue") => {
+            " (does the interface have this queue? ethtool -l INTERFACE)"
+        }
+        Some(libc::ENOBUFS | libc::ENOMEM) => " (more locked memory is needed: ulimit -l, or root)",
+        _ => "",
+    }
+}
