@@ -16,7 +16,10 @@ use std::time::Duration;
 #[derive(Serialize)]
 #[serde(tag = "event", rename_all = "lowercase")]
 enum Event<'a, R = ()> {
-    Ready,
+    Ready {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        xdp: Option<&'a R>,
+    },
     Progress {
         seconds: u64,
         packets: u64,
@@ -42,7 +45,12 @@ enum Event<'a, R = ()> {
 
 /// Reports that everything is open.
 pub(crate) fn ready() {
-    tell::<()>(&Event::Ready);
+    tell::<()>(&Event::Ready { xdp: None });
+}
+
+/// The same, with the modes of ports of AF_XDP.
+pub(crate) fn ready_by_xdp<R: Serialize>(modes: &R) {
+    tell(&Event::Ready { xdp: Some(modes) });
 }
 
 /// Reports the number of packets.

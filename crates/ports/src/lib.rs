@@ -13,6 +13,7 @@ pub mod dpdk;
 pub mod forward;
 pub mod generate;
 pub mod grace;
+pub mod keeper;
 #[cfg(test)]
 #[path = "../tests/it/memory.rs"]
 mod memory;

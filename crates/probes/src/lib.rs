@@ -1,7 +1,6 @@
 //! Round trips, probers and reflectors; and what interfaces really do, measured over a cable.
 #![forbid(unsafe_code)]
 
-mod keeper;
 #[cfg(test)]
 #[path = "../../ports/tests/it/memory.rs"]
 mod memory;

@@ -15,12 +15,15 @@ use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use tailtrim_ports::capture::{CaptureFile, Feed, TapError, TapSink, Tapped, tap};
-use tailtrim_ports::port::{HardwareStamps, Port, PortName, Receiving, Stamping, open};
+use tailtrim_ports::capture::{CaptureFile, Feed, InterfaceLosses, TapError, TapSink, Tapped, tap};
+use tailtrim_ports::port::{
+    Attached, HardwareStamps, Port, PortName, Receiving, Stamping, XdpMode, open,
+};
 use tailtrim_sys::placement;
 use tailtrim_tail::summary::Summary;
 use tailtrim_tracer::clock::{self, ClockStep, ClockSteps};
@@ -34,7 +37,7 @@ use tailtrim_tracer::clock::{self, ClockStep, ClockSteps};
     tailtrim-agent capture --tap ingress=eth1 --tap egress=eth2 --analyze run --mask nat --duration 10min\n  \
     tailtrim-agent capture --tap ingress=eth1 --tap egress=eth2 --analyze run --by-minute --duration 48h")]
 pub(crate) struct Capture {
-    /// Name of the capture, and its interface or xdp:INTERFACE[:QUEUE]; once for each tap
+    /// Name of the capture, and its interface or xdp:INTERFACE (all queues; or xdp:INTERFACE:QUEUE); once for each tap
     #[arg(long = "tap", required = true, value_name = "NAME=INTERFACE", value_parser = parse_tap)]
     pub(crate) taps: Vec<(String, PortName)>,
     /// Directory for NAME.pcap; created if missing
@@ -102,6 +105,26 @@ struct Opened {
     name: String,
     sink: TapSink,
     port: Box<dyn Port>,
+    losses: InterfaceLosses,
+}
+
+/// Reports that all taps are open, and how those of AF_XDP are.
+fn ready(taps: &[Opened]) {
+    let modes: BTreeMap<&str, XdpMode> =
+        taps.iter().filter_map(|tap| Some((&*tap.name, tap.port.capabilities().xdp?))).collect();
+    for (name, mode) in modes.iter().filter(|(_, mode)| !mode.zero_copy) {
+        let told = match (mode.attached, mode.zero_copy_refused) {
+            (Attached::Generic, _) => {
+                "the driver runs no XDP programs: the kernel copies each frame twice".to_owned()
+            }
+            (_, Some(code)) => {
+                format!("no zero copy, frames are copied: {}", io::Error::from_raw_os_error(code))
+            }
+            _ => continue,
+        };
+        output::note("note", &format!("tap {name}: {told}"));
+    }
+    if modes.is_empty() { events::ready() } else { events::ready_by_xdp(&modes) }
 }
 
 /// Runs the verb and prints its events.
@@ -129,7 +152,7 @@ pub(crate) fn run(request: &Capture) -> Outcome {
     stop::after(request.duration, &stopped);
     let seen: Vec<Arc<AtomicU64>> = taps.iter().map(|_| Arc::default()).collect();
     if analysing.is_none() || !Analysing::tells_people(request) {
-        events::ready();
+        ready(&taps);
     }
     let analysing = analysing.map(|analysing| analysing.start(request, &stopped));
     let steps = Arc::new(Mutex::new(Steps::watch(!Analysing::tells_people(request))));
@@ -183,12 +206,14 @@ fn opened(
             promptly: false,
             hardware,
         };
-        ports.push((name, open(port, Some(receiving))?));
+        let opened = open(port, Some(receiving))?;
+        // From here on: opening a port may reset its NIC.
+        ports.push((name, opened, InterfaceLosses::since_now(port)));
     }
     // Where a port cannot be opened, no file is left.
-    let opened = ports.into_iter().map(|(name, port)| {
+    let opened = ports.into_iter().map(|(name, port, losses)| {
         let sink = TapSink { file: file(request, name)?, feed: feeds.remove(name) };
-        Ok(Opened { name: name.clone(), sink, port })
+        Ok(Opened { name: name.clone(), sink, port, losses })
     });
     opened.collect()
 }
@@ -246,9 +271,13 @@ fn captured(
     snap: usize,
     stopped: &Arc<AtomicBool>,
 ) -> Result<BTreeMap<String, Tapped>, (String, TapError)> {
-    let tapping = |(Opened { name, sink, mut port }, seen): (Opened, Arc<AtomicU64>)| {
+    let tapping = |(Opened { name, sink, mut port, losses }, seen): (Opened, Arc<AtomicU64>)| {
         let ended = OnEnd(Arc::clone(stopped));
-        thread::spawn(move || (name, tap(port.as_mut(), sink, snap, &ended.0, &seen)))
+        thread::spawn(move || {
+            let tapped = tap(port.as_mut(), sink, snap, &ended.0, &seen);
+            let tapped = tapped.map(|tapped| Tapped { interface: losses.so_far(), ..tapped });
+            (name, tapped)
+        })
     };
     let threads: Vec<_> = taps.into_iter().zip(seen).map(tapping).collect();
     let mut tapped = BTreeMap::new();

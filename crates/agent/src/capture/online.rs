@@ -289,6 +289,14 @@ pub(super) fn ended(report: &CaptureReport) -> String {
             );
         }
     }
+    for (name, tapped) in &report.taps {
+        if tapped.dropped > 0
+            && let Some(waited_ns) = tapped.disk_waited_ns.filter(|ns| *ns > 0)
+        {
+            let waited_ms = grouped(waited_ns.unsigned_abs() / 1_000_000);
+            let _ = writeln!(text, "The tap {name} waited {waited_ms} ms for its disk.");
+        }
+    }
     for step in &report.clock_steps {
         let _ = writeln!(
             text,

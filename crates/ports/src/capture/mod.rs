@@ -1,16 +1,19 @@
 //! Capturing at a tap: the frames that a port receives, into a nanosecond pcap or to an analysis at the same time.
 
 mod file;
+mod losses;
 mod online;
 mod recent;
 
 pub use file::CaptureFile;
+pub use losses::InterfaceLosses;
 pub use online::{Feed, Online, online};
 pub use recent::{Excerpt, Recent};
 
 use crate::grace::GracePeriod;
-use crate::port::{Counters, Hints, Port, PortError, Received, Stamp, Stamping};
+use crate::port::{Capabilities, Hints, Port, PortError, Received, Stamp, Stamping, XdpMode};
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -38,6 +41,16 @@ pub struct Tapped {
     /// Frames that the kernel dropped since this process was too slow: lost at the tap, not in the
     /// device under test.
     pub dropped: u64,
+    /// Mode and counts of a port of AF_XDP.
+    #[serde(rename = "xdp", skip_serializing_if = "Option::is_none")]
+    pub queues: Option<Queues>,
+    /// Frames that the interface has lost meanwhile, before any tap could see them, by the driver's counters as ip(8) names
+    /// them; those of `dropped` may be among them. Counters that stayed as they were are left out.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub interface: BTreeMap<&'static str, u64>,
+    /// Time for which frames were left in the port because the disk was behind.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disk_waited_ns: Option<i64>,
     /// Frames that came without a stamp. If the port stamps them when this process fetches them, they are written with
     /// that time; otherwise without a stamp, and the analysis counts them as unstamped.
     pub unstamped: u64,
@@ -49,6 +62,50 @@ pub struct Tapped {
     /// The capture, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<PathBuf>,
+}
+
+impl Tapped {
+    fn of(
+        port: &mut dyn Port,
+        sink: &TapSink,
+        packets: u64,
+        bytes: u64,
+    ) -> Result<Self, PortError> {
+        let counters = port.counters()?;
+        let Capabilities { stamping, xdp, .. } = port.capabilities();
+        Ok(Self {
+            packets,
+            bytes,
+            dropped: counters.dropped,
+            queues: xdp.map(|mode| Queues {
+                mode,
+                ring_full: counters.ring_full,
+                fill_empty: counters.fill_empty,
+                elsewhere: counters.elsewhere,
+            }),
+            interface: BTreeMap::new(),
+            disk_waited_ns: sink.file.as_ref().map(CaptureFile::waited_ns),
+            unstamped: counters.unstamped,
+            hints: counters.hints,
+            stamps: stamping,
+            file: sink.file.as_ref().map(|file| file.path.clone()),
+        })
+    }
+}
+
+/// Mode of a port of AF_XDP, and frames that it did not take.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Queues {
+    /// Mode of the port.
+    #[serde(flatten)]
+    pub mode: XdpMode,
+    /// Of the dropped frames, those that found the ring full.
+    pub ring_full: u64,
+    /// Number of times at which the driver found no memory to receive into. In copy mode each of them is one of the dropped
+    /// frames.
+    pub fill_empty: u64,
+    /// Frames that came to queues without a socket, and went to the kernel.
+    pub elsewhere: u64,
 }
 
 /// Why a capture ended early.
@@ -85,6 +142,13 @@ impl TapSink {
         Self { file: Some(file), feed: None }
     }
 
+    fn failed(&self, source: io::Error) -> TapError {
+        let file = self.file.as_ref();
+        let (path, packets) =
+            file.map(|file| (file.path.clone(), file.written())).unwrap_or_default();
+        TapError::Write { path, packets, source }
+    }
+
     fn record(&mut self, frame: &Received<'_>, snap: usize) -> io::Result<()> {
         let kept = &frame.bytes[..frame.bytes.len().min(snap)];
         let stamp_ns = frame.stamp.map_or(NO_STAMP_NS, |stamp| stamp.ns);
@@ -94,7 +158,7 @@ impl TapSink {
         }
         match &mut self.file {
             None => Ok(()),
-            Some(file) => file.write_all(&head).and_then(|()| file.write_all(kept)),
+            Some(file) => file.record(&head, kept),
         }
     }
 }
@@ -141,13 +205,8 @@ pub fn tap(
     seen: &AtomicU64,
 ) -> Result<Tapped, TapError> {
     let (mut packets, mut bytes) = (0, 0);
-    let path = sink.file.as_ref().map(|file| file.path.clone());
-    let failed = |packets| {
-        let path = path.clone().unwrap_or_default();
-        move |source| TapError::Write { path, packets, source }
-    };
     if let Some(file) = &mut sink.file {
-        file.write_all(&header(snap as u32)).map_err(failed(0))?;
+        file.header(&header(snap as u32));
     }
     let stamping = port.capabilities().stamping;
     // A stamp of this process is the time of fetching: frames must be fetched at once.
@@ -179,7 +238,7 @@ pub fn tap(
                 bytes += frame.length as u64;
             }
         })?;
-        written.map_err(failed(packets))?;
+        written.map_err(|source| sink.failed(source))?;
         seen.store(packets, Ordering::Relaxed);
         if ending && (ended || last.is_over()) {
             break;
@@ -209,18 +268,10 @@ pub fn tap(
             }
         }
     }
-    sink.file.map_or(Ok(()), CaptureFile::finish).map_err(failed(packets))?;
-    let Counters { dropped, unstamped, hints, .. } = port.counters()?;
-    if let Some(feed) = sink.feed {
-        feed.dropped(dropped);
+    sink.file.as_mut().map_or(Ok(()), CaptureFile::finish).map_err(|source| sink.failed(source))?;
+    let tapped = Tapped::of(port, &sink, packets, bytes)?;
+    if let Some(feed) = &sink.feed {
+        feed.dropped(tapped.dropped);
     }
-    Ok(Tapped {
-        packets,
-        bytes,
-        dropped,
-        unstamped,
-        hints,
-        stamps: port.capabilities().stamping,
-        file: path,
-    })
+    Ok(tapped)
 }

@@ -94,10 +94,10 @@ impl Excerpt {
     /// The system's, of the file.
     pub fn write(&self, path: &Path) -> io::Result<()> {
         let mut file = CaptureFile::create(path, true)?;
-        file.write_all(&header(self.snap))?;
+        file.header(&header(self.snap));
         for (ns, record) in self.blocks.iter().flat_map(|block| records(block)) {
             if self.span_ns.contains(&ns) {
-                file.write_all(record)?;
+                file.record(record, &[])?;
             }
         }
         file.finish()

@@ -2,19 +2,26 @@
 
 use super::{PortKind, PortName, XdpPort};
 use crate::claims::Claims;
+use crate::keeper::{Failure, Keeper, Kept};
 use tailtrim_sys::interface::{self, StampSetting};
 
-/// NICs that stamp every frame which comes in, for as long as this lives; then as they did before.
+/// NICs that stamp every frame which comes in, for as long as this lives; then as they did before, also where this process
+/// is killed.
 #[derive(Debug)]
 pub struct HardwareStamps {
-    before: Vec<(String, StampSetting)>,
+    _keeper: Keeper,
 }
+
+/// Settings from before, restored when this is dropped.
+struct Before(Vec<(String, StampSetting)>);
+
+impl Kept for Before {}
 
 impl HardwareStamps {
     /// Turns stamps on at every port.
     ///
     /// Stamps of different clocks do not subtract, so a latency needs one clock for all taps: two ports
-    /// of one NIC mostly share theirs.
+    /// of one NIC mostly share theirs. To be called before other threads are started.
     ///
     /// # Errors
     /// Why not: a NIC that cannot, clocks that differ, or no permission.
@@ -37,13 +44,19 @@ impl HardwareStamps {
                 _ => {}
             }
         }
-        let mut enabled = Self { before: Vec::new() };
-        for port in ports {
-            let before = interface::stamp_all(&port.interface)
-                .map_err(|error| format!("{port}: turning its stamps on: {error}"))?;
-            enabled.before.push((port.interface.clone(), before));
-        }
-        Ok(enabled)
+        let set_up = || {
+            let mut set = Before(Vec::new());
+            for port in ports {
+                let before = interface::stamp_all(&port.interface);
+                let before = before.map_err(|error| {
+                    Failure::of(&format!("{port}: turning its stamps on"))(error)
+                })?;
+                set.0.push((port.interface.clone(), before));
+            }
+            Ok(((), set))
+        };
+        let ((), keeper) = Keeper::start(set_up).map_err(|failure| failure.to_string())?;
+        Ok(Self { _keeper: keeper })
     }
 }
 
@@ -53,10 +66,10 @@ fn claims_hints(port: &PortName) -> bool {
     claims.is_some_and(|told| told.hints_stamps())
 }
 
-impl Drop for HardwareStamps {
+impl Drop for Before {
     fn drop(&mut self) {
         // Of an interface that is there twice, the first setting is that of before.
-        for (name, before) in self.before.iter_mut().rev() {
+        for (name, before) in self.0.iter_mut().rev() {
             // The interface may be gone, and then so is the setting.
             let _ = interface::set_stamping(name, before);
         }

@@ -1,8 +1,8 @@
 //! Interfaces that are up, and whose NICs stamp, for as long as they are measured; then as before.
 
-use crate::keeper::{Failure, Keeper, Kept, Numbers};
 use serde::{Deserialize, Serialize};
 use std::io;
+use tailtrim_ports::keeper::{Failure, Keeper, Kept};
 use tailtrim_sys::interface::{self, StampSetting};
 
 /// `HWTSTAMP_FILTER_…` in the order in which they are tried: all packets, PTP events by any transport, by Ethernet.
@@ -45,11 +45,7 @@ impl Held {
 
 struct Interfaces(Vec<Before>);
 
-impl Kept for Interfaces {
-    fn look(&self) -> io::Result<Numbers> {
-        Ok(Numbers::new())
-    }
-}
+impl Kept for Interfaces {}
 
 /// State of an interface before.
 struct Before {

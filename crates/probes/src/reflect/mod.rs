@@ -20,10 +20,10 @@ pub use privilege::{Capabilities, GivenUp, Left, Mask, Nobody, PrivilegeError, W
 pub use socket::SocketReflector;
 pub use xdp::{XdpReflector, XdpWork};
 
-use crate::keeper::Failure;
 use crate::socket::SocketError;
 use serde::Serialize;
 use std::hash::{BuildHasher, Hasher, RandomState};
+use tailtrim_ports::keeper::Failure;
 use tailtrim_ports::port::PortError;
 use tailtrim_roundtrip::reflect::{Clock, Counters};
 use tailtrim_sys::clock;

@@ -1,7 +1,6 @@
 //! Stamps by a NIC for datagrams in both directions.
 
-use crate::keeper::{Failure, Keeper, Kept, Numbers};
-use std::io;
+use tailtrim_ports::keeper::{Failure, Keeper, Kept};
 use tailtrim_sys::interface::{self, StampSetting};
 
 /// A NIC that stamps sent and all received packets. Dropping this restores its setting.
@@ -26,11 +25,7 @@ impl NicStamps {
     }
 }
 
-impl Kept for NicStamps {
-    fn look(&self) -> io::Result<Numbers> {
-        Ok(Numbers::new())
-    }
-}
+impl Kept for NicStamps {}
 
 /// The same, kept by a helper process, so that this one may give up its privileges.
 #[derive(Debug)]

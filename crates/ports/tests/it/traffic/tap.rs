@@ -56,7 +56,7 @@ fn a_full_disk_is_one_clear_error() {
     let (stopped, seen) = (AtomicBool::new(true), AtomicU64::new(0));
     let error = tap(&mut port, sink, 96, &stopped, &seen).unwrap_err().to_string();
     assert!(error.starts_with("/dev/full: "), "{error}");
-    assert!(error.contains("after 1 frame: No space left"), "{error}");
+    assert!(error.contains("after 0 frames: No space left"), "{error}");
 }
 
 /// A port that is never empty. Each look at it takes a millisecond, in which more comes than a look takes.

@@ -11,13 +11,13 @@ mod table;
 
 use super::listening::Listening;
 use super::{ReflectError, Reflected};
-use crate::keeper::{Failure, Keeper};
 use ruleset::Rules;
 use std::io;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use table::Table;
+use tailtrim_ports::keeper::{Failure, Keeper};
 use tailtrim_roundtrip::reflect::{Counters, Policy, Refusal, Service};
 use tailtrim_sys::{addresses, process};
 

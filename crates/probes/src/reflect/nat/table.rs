@@ -3,8 +3,8 @@
 use super::command::{nft, objects};
 use super::owner;
 use super::ruleset::{Rules, text};
-use crate::keeper::{Failure, Kept, Numbers};
 use std::io;
+use tailtrim_ports::keeper::{Failure, Kept, Numbers};
 
 /// The table, until this is dropped.
 #[derive(Debug)]

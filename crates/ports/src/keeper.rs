@@ -12,34 +12,39 @@ use tailtrim_sys::placement;
 use tailtrim_sys::process;
 
 /// Changes of the host that dropping this undoes.
-pub(crate) trait Kept {
+pub trait Kept {
     /// Numbers that describe their present state, such as counters.
-    fn look(&self) -> io::Result<Numbers>;
+    ///
+    /// # Errors
+    /// The system's.
+    fn look(&self) -> io::Result<Numbers> {
+        Ok(Numbers::new())
+    }
 }
 
 /// Numbers by name.
-pub(crate) type Numbers = BTreeMap<String, u64>;
+pub type Numbers = BTreeMap<String, u64>;
 
 /// An operation of the helper process that failed, in a form that passes through the pipe.
 #[derive(Debug, Serialize, Deserialize, thiserror::Error)]
 #[error("{what}: {why}")]
-pub(crate) struct Failure {
+pub struct Failure {
     /// The operation.
-    pub(crate) what: String,
+    pub what: String,
     /// The system's error text.
-    pub(crate) why: String,
+    pub why: String,
 }
 
 impl Failure {
     /// Makes a failure from an error of the system, which does not name the operation.
-    pub(crate) fn of(what: &str) -> impl Fn(io::Error) -> Self {
+    pub fn of(what: &str) -> impl Fn(io::Error) -> Self {
         move |why| Self { what: what.to_owned(), why: why.to_string() }
     }
 }
 
 /// The helper process. Dropping this stops it and waits until everything is undone.
 #[derive(Debug)]
-pub(crate) struct Keeper {
+pub struct Keeper {
     ask: Option<PipeWriter>,
     answers: BufReader<PipeReader>,
 }
@@ -47,7 +52,10 @@ pub(crate) struct Keeper {
 impl Keeper {
     /// Starts the process, which runs `set_up` and then has CAP_NET_ADMIN, but no other capability. Returns the result
     /// of `set_up`. To be called before other threads are started.
-    pub(crate) fn start<T: Serialize + DeserializeOwned, K: Kept>(
+    ///
+    /// # Errors
+    /// That of `set_up`, and where no process can be started.
+    pub fn start<T: Serialize + DeserializeOwned, K: Kept>(
         set_up: impl FnOnce() -> Result<(T, K), Failure>,
     ) -> Result<(T, Self), Failure> {
         let starting = Failure::of("starting a process that keeps what needs privileges");
@@ -75,7 +83,10 @@ impl Keeper {
     }
 
     /// Asks the helper process for the present numbers of the changes.
-    pub(crate) fn look(&mut self) -> Result<Numbers, Failure> {
+    ///
+    /// # Errors
+    /// That of [`Kept::look`], and where the process has ended.
+    pub fn look(&mut self) -> Result<Numbers, Failure> {
         let asked = self.ask.as_mut().map_or(Ok(()), |ask| ask.write_all(&[LOOK]));
         asked.map_err(Failure::of(ENDED))?;
         self.hear::<Result<Numbers, Failure>>().map_err(Failure::of(ENDED))?
@@ -136,11 +147,7 @@ mod tests {
 
     struct Nothing;
 
-    impl Kept for Nothing {
-        fn look(&self) -> io::Result<Numbers> {
-            Ok(Numbers::new())
-        }
-    }
+    impl Kept for Nothing {}
 
     #[test]
     fn a_process_with_several_threads_gets_no_keeper() {
