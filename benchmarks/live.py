@@ -1,6 +1,6 @@
 """Times the generator, the taps and their peers on one veth pair, in one run; needs root.
 
-    python benchmarks/live.py [--seconds 2] [--turns 3]
+    python benchmarks/live.py [--seconds 2] [--turns 3] [--only senders taps forwarders]
 
 Writes ``live.md`` and ``live.csv`` into ``runs/<date>-<machine>-live/``. README.md in this folder
 says how to read them. Peers that are not installed are skipped with the reason.
@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -40,7 +40,8 @@ RUNS = Path(__file__).resolve().parent / "runs"
 PACED_PPS = 100_000
 FORWARDED_PPS = 50_000
 #: Offered to the taps by two senders, one after the other, until frames are lost.
-RATES_PPS = tuple(range(400_000, 1_200_000, 100_000))
+RATES_PPS = tuple(range(200_000, 1_200_000, 100_000))
+PARTS = ("senders", "taps", "forwarders")
 #: Of each of these: longer than a buffer of 128 MB lasts.
 CAPTURE_S = 1.5
 
@@ -62,13 +63,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Generator and taps beside their peers.")
     parser.add_argument("--seconds", type=float, default=2.0, help="of each measurement")
     parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, metavar="PART")
     parser.add_argument("--runs", type=Path, default=RUNS, metavar="DIR")
     arguments = parser.parse_args()
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for turn in range(1, arguments.turns + 1):
-            for row in measured(turn, arguments.seconds, folder):
+            for row in measured(turn, arguments.seconds, folder, arguments.only):
                 print(
                     f"{turn}: {row.program}: {row.what}: {row.value:,.0f} {row.note}",
                     file=sys.stderr,
@@ -83,13 +85,16 @@ def main() -> int:
     return 0
 
 
-def measured(turn: int, seconds: float, folder: Path) -> Iterator[Row]:
-    """Measure everything once."""
-    for sender, start in senders(folder).items():
-        yield from sending(sender, start, turn, seconds, folder)
-    for tap, start_tap in taps(folder).items():
-        yield capturing(tap, start_tap, turn, folder)
-    yield from forwarding(turn, seconds, folder)
+def measured(turn: int, seconds: float, folder: Path, parts: Sequence[str]) -> Iterator[Row]:
+    """Measure these parts once."""
+    if "senders" in parts:
+        for sender, start in senders(folder).items():
+            yield from sending(sender, start, turn, seconds, folder)
+    if "taps" in parts:
+        for tap, start_tap in taps(folder).items():
+            yield capturing(tap, start_tap, turn, folder)
+    if "forwarders" in parts:
+        yield from forwarding(turn, seconds, folder)
 
 
 #: Gives the command for a rate, ``None`` for all it can; or says why there is none.
@@ -254,8 +259,8 @@ StartTap = Callable[[str], "list[str] | str"]
 def taps(folder: Path) -> dict[str, StartTap]:
     """Return the capturing programs."""
 
-    def ours(port: str) -> list[str] | str:
-        return [program(), "capture", "--tap", f"t={port}", "--out", str(folder)]
+    def ours(kind: str) -> StartTap:
+        return lambda port: [program(), "capture", "--tap", f"t={kind}{port}", "--out", str(folder)]
 
     def netsniff(port: str) -> list[str] | str:
         if shutil.which("netsniff-ng") is None:
@@ -276,7 +281,8 @@ def taps(folder: Path) -> dict[str, StartTap]:
         return ["dumpcap", "-i", port, "-w", str(folder / "dumpcap.pcap"), *sizes]
 
     return {
-        "tailtrim-agent": ours,
+        "tailtrim-agent": ours(""),
+        "tailtrim-agent (AF_XDP)": ours("xdp:"),
         "tcpdump": tcpdump,
         "dumpcap": dumpcap,
         "netsniff-ng": netsniff,
@@ -294,6 +300,8 @@ def capturing(name: str, start: StartTap, turn: int, folder: Path) -> Row:
             out = next(name for name in ("--out", "-w", "-o") if name in command)
             file = Path(command[command.index(out) + 1])
             file = file / "t.pcap" if file.is_dir() else file
+            # The agent replaces no capture.
+            file.unlink(missing_ok=True)
             tap = subprocess.Popen(
                 [*testbed.timestamper.prefix, *command],
                 stdout=subprocess.DEVNULL,

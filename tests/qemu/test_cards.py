@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from fetched import ROOTS
-from shell_guest import CONSOLE, Guest, booted, imaged, shell
+from shell_guest import CONSOLE, Guest, booted, imaged, shell, with_libraries
 from test_vfio import RECIPE
 from tools import QEMU
 
@@ -28,7 +29,11 @@ AGENT = "/tailtrim-agent"
 
 #: Kill the agent when the first of two interfaces has its filter, and wait until that is gone.
 KILLED = f"""
-{AGENT} ports --prove "$1" "$2" >/dev/null 2>&1 & agent=$!
+if [ "$3" = capture ]; then
+    {AGENT} capture --tap one="$1" --tap two="$2" --out /tmp/killed >/dev/null 2>&1 & agent=$!
+else
+    {AGENT} ports --prove "$1" "$2" >/dev/null 2>&1 & agent=$!
+fi
 filtered() {{ {AGENT} ports "$1" --json | grep -q '"receive": "all"'; }}
 until filtered "$1"; do sleep 0.2; done
 kill -9 $agent
@@ -48,12 +53,34 @@ ip link set "$1" down; ip link set "$2" down
 """
 
 
+#: Run the contract of ports over cards, and put them back.
+CONTRACT = """
+for which in all default; do echo 1 >/proc/sys/net/ipv6/conf/$which/disable_ipv6; done 2>/dev/null
+near=$1 far=$2 kind=$3
+for end in near far; do
+    eval "ip link set \\$$end name $end" && ip link set $end arp off up || exit 2
+done
+for end in near far; do
+    until [ "$(cat /sys/class/net/$end/carrier)" = 1 ]; do sleep 0.1; done
+done
+TAILTRIM_TEST_CARDS=1 /bin/it "ports::cards::$kind::" --test-threads=1 --nocapture
+code=$?
+for end in near far; do
+    ip link set $end down && eval "ip link set $end name \\$$end"
+done
+exit $code
+"""
+
+
 def cable(card: str, hub: int) -> list[str]:
     """Return QEMU's options for two cards with a cable between them."""
     words = []
     for end in (1, 2):
+        port = f"rp{hub}{end}"
+        words += ["-device", f"pcie-root-port,id={port},chassis={hub}{end},slot={hub}{end}"]
         words += ["-netdev", f"hubport,id=h{hub}{end},hubid={hub}"]
-        words += ["-device", f"{card},netdev=h{hub}{end},mac=02:00:00:00:0{hub}:0{end}"]
+        place = f"netdev=h{hub}{end},bus={port},mac=02:00:00:00:0{hub}:0{end}"
+        words += ["-device", f"{card},{place}"]
     return words
 
 
@@ -64,9 +91,10 @@ def guest(
     drivers: list[str],
     *hardware: str,
     program: tuple[str, ...] = (QEMU.program,),
+    more: dict[str, Path] | None = None,
 ) -> Iterator[Guest]:
-    """Boot one with these cards."""
-    files = shell()
+    """Boot one with these cards, and more files."""
+    files = shell() | (more or {})
     if (built := folder / "phc").is_file():
         files["bin/phc"] = built
     options = imaged(folder, recipe, files, LINE)
@@ -135,9 +163,10 @@ def test_cards_that_claim_stamps_and_have_none_are_refuted(tmp_path: Path) -> No
             assert claims[end, "phc"]["verdict"] == "refuted", claims[end, "phc"]
 
         # Settings are put back also if the agent is killed.
-        killed = booted_guest.call("sh", "-c", KILLED, "sh", *ends)
-        assert killed.returncode == 0, killed
-        is_as_before(booted_guest, before)
+        for verb in ("prove", "capture"):
+            killed = booted_guest.call("sh", "-c", KILLED, "sh", *ends, verb)
+            assert killed.returncode == 0, killed
+            is_as_before(booted_guest, before)
         captured = booted_guest.call("sh", "-c", CAPTURED, "sh", *ends)
         assert "warning: tap one: the NIC claims stamps and has stamped no frame" in captured.stderr
 
@@ -150,21 +179,22 @@ def test_cards_that_claim_stamps_and_have_none_are_refuted(tmp_path: Path) -> No
         is_as_before(booted_guest, before)
 
 
+def newer_qemu() -> tuple[str, ...]:
+    """Return the command of one with an igb."""
+    if not (ROOTS / NEWER).is_dir():
+        pytest.skip(f"no emulated igb here: no {ROOTS / NEWER} (packaging/roots.sh gets it)")
+    return (str(PROJECT / "packaging" / "in-root.sh"), NEWER, "qemu-system-x86_64")
+
+
 @pytest.mark.parametrize("release", ["trixie", "sid"])
 def test_an_igb_stamps_what_its_one_register_can_and_its_clock_jumps(
     release: str, tmp_path: Path
 ) -> None:
-    if not (ROOTS / NEWER).is_dir():
-        pytest.skip(f"no emulated igb here: no {ROOTS / NEWER} (packaging/roots.sh gets it)")
+    program = newer_qemu()
     source = Path(__file__).with_name("phc.c")
     compiler = ["cc", "-static", "-O2", "-o", str(tmp_path / "phc"), str(source)]
     subprocess.run(["/usr/bin/env", *compiler], check=True)
-    program = (str(PROJECT / "packaging" / "in-root.sh"), NEWER, "qemu-system-x86_64")
-    cards = []
-    for port in (1, 2):
-        cards += ["-device", f"pcie-root-port,id=rp{port},chassis={port},slot={port}"]
-        cards += ["-netdev", f"hubport,id=h{port},hubid=0"]
-        cards += ["-device", f"igb,netdev=h{port},bus=rp{port},mac=02:00:00:00:03:0{port}"]
+    cards = cable("igb", 3)
     recipe = image.Recipe(f"{release}/amd64", drivers=("igb",))
     with guest(tmp_path, recipe, ["igb"], *cards, program=program) as booted_guest:
         before = listed(booted_guest)
@@ -198,3 +228,62 @@ def test_an_igb_stamps_what_its_one_register_can_and_its_clock_jumps(
         assert (code, row["verdict"]) == (1, "refuted"), row
         assert any(abs(step["by_ns"]) > 2_000 * 10**9 for step in row["steps"]), str(row)
         assert claims[ends[0], "transmit-nic"]["verdict"] != "proven"
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of card: options of QEMU, and the mode of AF_XDP on it with Linux 7.2."""
+
+    driver: str
+    options: str
+    attached: str
+    zero_copy: bool
+    queues: int
+
+
+#: The virtual processors are two, and so are igb's and vmxnet3's queues.
+KINDS = (
+    Kind("igb", "igb", "native", zero_copy=True, queues=2),
+    Kind(
+        "virtio_net",
+        "virtio-net-pci,iommu_platform=on,disable-legacy=on",
+        "native",
+        zero_copy=True,
+        queues=1,
+    ),
+    Kind("vmxnet3", "vmxnet3", "native", zero_copy=False, queues=2),
+    Kind("e1000e", "e1000e", "generic", zero_copy=False, queues=1),
+)
+
+
+def test_ports_keep_their_contract_on_every_emulated_card(tmp_path: Path) -> None:
+    program = newer_qemu()
+    recipe = image.Recipe("sid/amd64", drivers=tuple(kind.driver for kind in KINDS))
+    cards = [word for hub, kind in enumerate(KINDS, 1) for word in cable(kind.options, hub)]
+    more = with_libraries(contract_program())
+    more["bin/it"] = Path(contract_program())
+    drivers = ["virtio_pci", *(kind.driver for kind in KINDS)]
+    with guest(tmp_path, recipe, drivers, *cards, program=program, more=more) as booted_guest:
+        by_driver: dict[str, list[str]] = {}
+        for port in listed(booted_guest).values():
+            by_driver.setdefault(port["driver"], []).append(port["interface"])
+        for kind in KINDS:
+            ends = sorted(by_driver[kind.driver])
+            for port in ("packet", "xdp"):
+                told = booted_guest.call("sh", "-c", CONTRACT, "sh", *ends, port)
+                assert told.returncode == 0, f"{kind.driver} {port}: {told.stdout}{told.stderr}"
+                assert "4 passed" in told.stdout, told.stdout
+
+
+def contract_program() -> str:
+    """Return the compiled tests of the ports."""
+    words = ["test", "--package", "tailtrim-ports", "--test", "it", "--no-run", "--locked"]
+    told = subprocess.run(
+        ["/usr/bin/env", "cargo", *words, "--message-format", "json"],
+        cwd=PROJECT,
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    built = [json.loads(line).get("executable") for line in told.stdout.splitlines()]
+    return str(next(path for path in built if path))

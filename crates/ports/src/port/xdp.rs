@@ -16,7 +16,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 use tailtrim_sys::xdp::{Failed, Socket};
-use tailtrim_sys::{interface, poll};
+use tailtrim_sys::{interface, packet, poll};
 
 /// Most frames in one call.
 const BATCH: usize = 64;
@@ -72,6 +72,7 @@ pub struct XdpPort {
     program: Program,
     /// At least one; the first one sends.
     queues: Vec<Queue>,
+    _all_addresses: Option<packet::Socket>,
     mode: XdpMode,
     most_bytes: usize,
     slots: u32,
@@ -123,7 +124,7 @@ impl XdpPort {
         let mtu = interface::mtu(&name.interface);
         let mtu = mtu.map_err(|error| Self::failed(name, ("no such interface", error)))?;
         let wanted = Wanted { name, mtu, receiving, requests };
-        let Opened { sockets, program, attached, slots } =
+        let Opened { sockets, program, all_addresses, attached, slots } =
             opening::opened(&wanted).map_err(|failed| Self::failed(name, failed))?;
         let mode = XdpMode {
             attached,
@@ -136,6 +137,7 @@ impl XdpPort {
             name: name.to_string(),
             program,
             queues: sockets.into_iter().map(Queue::new).collect(),
+            _all_addresses: all_addresses,
             mode,
             most_bytes: mtu + HEADERS,
             slots,

@@ -8,8 +8,8 @@ use std::io;
 use std::os::fd::AsFd;
 use std::time::Duration;
 use tailtrim_sys::ethtool::{self, Channels};
-use tailtrim_sys::interface;
 use tailtrim_sys::xdp::{Failed, HEADROOM, Shape, Socket};
+use tailtrim_sys::{interface, packet};
 
 /// A chunk for frames of the usual MTU, and a page: the most that the kernel takes.
 const SMALL: usize = 2_048;
@@ -36,6 +36,8 @@ pub(super) struct Opened {
     /// At least one.
     pub(super) sockets: Vec<Socket>,
     pub(super) program: Program,
+    /// Has the NIC receive frames to other addresses, too, while it is open.
+    pub(super) all_addresses: Option<packet::Socket>,
     pub(super) attached: Attached,
     /// Frames that may wait in each queue.
     pub(super) slots: u32,
@@ -81,10 +83,18 @@ pub(super) fn opened(wanted: &Wanted<'_>) -> Result<Opened, Failed> {
         copy: false,
     };
     let had_link = has_link(wanted.name);
-    let opened = match wanted.receiving {
+    let mut opened = match wanted.receiving {
         None => sender(shape)?,
         Some(receiving) => receiver(shape, &queues, wanted.requests, receiving.hardware)?,
     };
+    // Requests are to this host alone.
+    if wanted.receiving.is_some() && wanted.requests.is_none() {
+        opened.all_addresses = Some(
+            packet::Socket::new()
+                .and_then(|socket| socket.promiscuous(interface).map(|()| socket))
+                .map_err(|error| ("receiving frames to all addresses", error))?,
+        );
+    }
     if had_link {
         wait_for_link(wanted.name)?;
     }
@@ -126,7 +136,13 @@ fn sender(mut shape: Shape) -> Result<Opened, Failed> {
             }
         }
     }
-    Ok(Opened { sockets: vec![socket], program, attached: Attached::Nowhere, slots: 0 })
+    Ok(Opened {
+        sockets: vec![socket],
+        program,
+        all_addresses: None,
+        attached: Attached::Nowhere,
+        slots: 0,
+    })
 }
 
 fn receiver(
@@ -152,7 +168,13 @@ fn receiver(
     // Sockets first: once the program is there, a driver may reset the link for each of them.
     let sockets = open(shape)?;
     ends(&sockets, &mut redirect)?;
-    let mut opened = Opened { sockets, program: Program::None, attached: Attached::Native, slots };
+    let mut opened = Opened {
+        sockets,
+        program: Program::None,
+        all_addresses: None,
+        attached: Attached::Native,
+        slots,
+    };
     match redirect.attach(shape.interface, true) {
         Ok(()) => {}
         // Only a driver answers questions.

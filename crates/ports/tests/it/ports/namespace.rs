@@ -84,6 +84,21 @@ pub(crate) fn cable_of(mtu: usize, queues: u32) {
     }
 }
 
+/// Set where `near` and `far` are cards that are there already.
+const CARDS: &str = "TAILTRIM_TEST_CARDS";
+
+pub(crate) fn are_cards() -> bool {
+    std::env::var_os(CARDS).is_some()
+}
+
+/// A port at each of two cards, which are up and have a link.
+pub(crate) fn cards(kind: PortKind) -> (Box<dyn Port>, Box<dyn Port>) {
+    let (near, far) = ends(kind);
+    // For the log of the guest.
+    println!("{:?}", near.capabilities());
+    (near, far)
+}
+
 pub(crate) fn name(kind: PortKind, interface: &str) -> PortName {
     PortName { kind, interface: interface.to_owned(), queue: None }
 }
