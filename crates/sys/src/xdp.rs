@@ -34,10 +34,7 @@ const MAX_TX_SKB_BUDGET: libc::c_int = 9;
 /// frames.
 const SEND_BUFFER: libc::c_int = 32 << 20;
 
-// SAFETY: the types that the kernel has for them, integers alone.
-const OPTIONS: SocketOption<libc::xdp_options> =
-    unsafe { SocketOption::new(libc::SOL_XDP, libc::XDP_OPTIONS) };
-// SAFETY: as above.
+// SAFETY: the type that the kernel has for it, integers alone.
 const STATISTICS: SocketOption<libc::xdp_statistics> =
     unsafe { SocketOption::new(libc::SOL_XDP, libc::XDP_STATISTICS) };
 
@@ -58,7 +55,6 @@ pub struct Socket {
     whole: Vec<u8>,
     chunk_bytes: usize,
     zero_copy: bool,
-    refused: Option<i32>,
     /// Last: the socket is closed before the memory goes.
     memory: Mapping,
 }
@@ -77,7 +73,7 @@ pub struct Statistics {
 }
 
 impl Socket {
-    /// Opens a socket, shares memory with it, and binds it: with zero-copy where the driver can.
+    /// Opens a socket, shares memory with it, and binds it.
     pub fn open(shape: &Shape) -> Result<Self, Failed> {
         let at = |what| move |source| (what, source);
         let (family, kind) = (AddressFamily::XDP, SocketType::RAW);
@@ -101,8 +97,7 @@ impl Socket {
             free: Vec::with_capacity(SEND_SLOTS as usize),
             whole: Vec::new(),
             chunk_bytes: shape.chunk_bytes,
-            zero_copy: false,
-            refused: None,
+            zero_copy: !shape.copy,
             memory,
         };
         let chunk = |number: u32| u64::from(number) * shape.chunk_bytes as u64;
@@ -112,20 +107,13 @@ impl Socket {
         // Neither option is required; without them a full batch takes more calls.
         let _ = set(socket.as_fd(), libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, SEND_BUFFER);
         let _ = set(socket.as_fd(), libc::SOL_XDP, MAX_TX_SKB_BUDGET, SEND_BUDGET);
-        socket.refused = setup::bind(socket.as_fd(), shape).map_err(at("binding to the queue"))?;
-        let options = OPTIONS.get(socket.as_fd()).map_err(at("asking for the mode"))?;
-        socket.zero_copy = options.flags & libc::XDP_OPTIONS_ZEROCOPY != 0;
+        setup::bind(socket.as_fd(), shape).map_err(at("binding to the queue"))?;
         Ok(socket)
     }
 
     /// Whether the driver reads and writes the chunks themselves.
     pub fn zero_copy(&self) -> bool {
         self.zero_copy
-    }
-
-    /// Error for which it was bound without zero-copy, although that was asked for.
-    pub fn refused(&self) -> Option<i32> {
-        self.refused
     }
 
     /// Makes calls for frames run the driver's poll, instead of leaving that to interrupts.
@@ -203,6 +191,11 @@ impl Socket {
     pub fn call(&self) -> io::Result<()> {
         // Nothing is to be received, so no buffer is needed.
         passing(recv(&self.file, &mut [0; 0], RecvFlags::DONTWAIT).map(drop))
+    }
+
+    /// Whether more than half of the chunks for it wait to be received.
+    pub fn is_half_full(&self) -> bool {
+        self.receive.as_ref().is_some_and(Consumer::is_half_full)
     }
 
     /// Frames that wait to be received.

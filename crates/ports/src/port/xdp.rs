@@ -75,7 +75,6 @@ pub struct XdpPort {
     _all_addresses: Option<packet::Socket>,
     mode: XdpMode,
     most_bytes: usize,
-    slots: u32,
     /// Whether frames are handed out as soon as they are there.
     promptly: bool,
     tai: TaiOffset,
@@ -124,12 +123,12 @@ impl XdpPort {
         let mtu = interface::mtu(&name.interface);
         let mtu = mtu.map_err(|error| Self::failed(name, ("no such interface", error)))?;
         let wanted = Wanted { name, mtu, receiving, requests };
-        let Opened { sockets, program, all_addresses, attached, slots } =
+        let Opened { sockets, program, all_addresses, attached, refused } =
             opening::opened(&wanted).map_err(|failed| Self::failed(name, failed))?;
         let mode = XdpMode {
             attached,
             zero_copy: sockets.iter().all(Socket::zero_copy),
-            zero_copy_refused: sockets.iter().find_map(Socket::refused),
+            zero_copy_refused: refused,
             busy_poll: false,
             queues: sockets.len() as u32,
         };
@@ -140,14 +139,13 @@ impl XdpPort {
             _all_addresses: all_addresses,
             mode,
             most_bytes: mtu + HEADERS,
-            slots,
             promptly: receiving.is_none_or(|receiving| receiving.promptly),
             tai: TaiOffset::default(),
             counters: Counters::default(),
         };
         // Without an answer of the driver, interrupts are assumed to be missing.
         let interrupts = interface::has_hardware(&name.interface);
-        if slots > 0 && interrupts.unwrap_or(false) {
+        if receiving.is_some() && interrupts.unwrap_or(false) {
             // A kernel without busy polling uses interrupts.
             let _ = port.busy_poll();
         }
@@ -312,7 +310,7 @@ impl Port for XdpPort {
     }
 
     fn is_pressed(&self) -> bool {
-        self.queues.iter().any(|queue| queue.socket.waiting() > self.slots / 2)
+        self.queues.iter().any(|queue| queue.socket.is_half_full())
     }
 
     fn counters(&mut self) -> Result<Counters, PortError> {

@@ -174,6 +174,10 @@ impl<T: Slot> Consumer<T> {
         self.shared.word(self.shared.consumer).store(self.next, Ordering::Release);
     }
 
+    pub(super) fn is_half_full(&self) -> bool {
+        self.waiting() > self.shared.slots / 2
+    }
+
     /// Slots that wait to be popped.
     #[inline]
     pub(super) fn waiting(&self) -> u32 {

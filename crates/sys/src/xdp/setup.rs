@@ -32,7 +32,7 @@ pub struct Shape {
     pub chunk_bytes: usize,
     /// Whether a frame may lie in several chunks.
     pub pieces: bool,
-    /// Whether not to ask the driver for zero-copy.
+    /// Whether the kernel copies; otherwise the driver has to read and write the chunks themselves.
     pub copy: bool,
 }
 
@@ -104,26 +104,13 @@ pub(super) fn rings(file: BorrowedFd<'_>, shape: &Shape) -> io::Result<Rings> {
     ))
 }
 
-/// Binds a socket to its queue: with zero-copy unless the shape or the driver is against it. Returns the driver's error.
-pub(super) fn bind(file: BorrowedFd<'_>, shape: &Shape) -> io::Result<Option<i32>> {
-    let mut refused = None;
-    if !shape.copy {
-        match bind_so(file, shape, SocketAddrXdpFlags::XDP_ZEROCOPY) {
-            Ok(()) => return Ok(None),
-            Err(Errno::BUSY) => return Err(Errno::BUSY.into()),
-            Err(error) => refused = Some(error.raw_os_error()),
-        }
-    }
-    bind_so(file, shape, SocketAddrXdpFlags::XDP_COPY)?;
-    Ok(refused)
-}
-
-fn bind_so(
-    file: BorrowedFd<'_>,
-    shape: &Shape,
-    mode: SocketAddrXdpFlags,
-) -> rustix::io::Result<()> {
-    let mut flags = mode | SocketAddrXdpFlags::XDP_USE_NEED_WAKEUP;
+/// Binds a socket to its queue.
+pub(super) fn bind(file: BorrowedFd<'_>, shape: &Shape) -> io::Result<()> {
+    let mut flags = match shape.copy {
+        true => SocketAddrXdpFlags::XDP_COPY,
+        false => SocketAddrXdpFlags::XDP_ZEROCOPY,
+    };
+    flags |= SocketAddrXdpFlags::XDP_USE_NEED_WAKEUP;
     flags.set(SocketAddrXdpFlags::XDP_USE_SG, shape.pieces);
     let address = SocketAddrXdp::new(flags, shape.interface, shape.queue);
     let mut waited = Duration::ZERO;
@@ -133,7 +120,7 @@ fn bind_so(
                 std::thread::sleep(QUEUE_LOOK);
                 waited += QUEUE_LOOK;
             }
-            result => return result,
+            result => return Ok(result?),
         }
     }
 }

@@ -11,9 +11,12 @@ use tailtrim_sys::ethtool::{self, Channels};
 use tailtrim_sys::xdp::{Failed, HEADROOM, Shape, Socket};
 use tailtrim_sys::{interface, packet};
 
-/// A chunk for frames of the usual MTU, and a page: the most that the kernel takes.
+/// Chunks of memory, the smaller ones for frames of the usual MTU; the larger is a page, the most that the kernel takes.
 const SMALL: usize = 2_048;
 const LARGE: usize = 4_096;
+/// Cards know the size of a chunk in these units (igb, ixgbe). Behind the headroom, a small chunk has one of them: igb cuts
+/// longer frames.
+const CARD_UNIT: usize = 1_024;
 /// The MTU leaves out two VLAN tags.
 const TAGS: usize = 2 * 4;
 /// Frames that may wait in a queue: 128 MB of memory at most, with small chunks. Fewer than 64 lose the first burst.
@@ -39,8 +42,8 @@ pub(super) struct Opened {
     /// Has the NIC receive frames to other addresses, too, while it is open.
     pub(super) all_addresses: Option<packet::Socket>,
     pub(super) attached: Attached,
-    /// Frames that may wait in each queue.
-    pub(super) slots: u32,
+    /// The error for which the kernel copies.
+    pub(super) refused: Option<i32>,
 }
 
 /// The program of a port.
@@ -63,29 +66,60 @@ impl Program {
     }
 }
 
+/// Shape of the sockets of a port.
+struct Shapes {
+    interface: u32,
+    /// Bytes of the longest frame.
+    longest: usize,
+    /// Memory of each queue for frames that wait; `None` for a port that only sends.
+    memory_bytes: Option<usize>,
+}
+
+impl Shapes {
+    fn of(&self, queue: u32, copy: bool) -> Shape {
+        let fits = |chunk: usize| {
+            let room = chunk - HEADROOM;
+            self.longest <= if copy { room } else { room / CARD_UNIT * CARD_UNIT }
+        };
+        let chunk_bytes = if fits(SMALL) { SMALL } else { LARGE };
+        let slots =
+            |bytes: usize| (bytes / chunk_bytes).clamp(LEAST_SLOTS, MOST_SLOTS).next_power_of_two();
+        Shape {
+            interface: self.interface,
+            queue,
+            receive_slots: self.memory_bytes.map_or(0, slots) as u32,
+            chunk_bytes,
+            pieces: !fits(chunk_bytes),
+            copy,
+        }
+    }
+
+    /// Opens a socket with zero-copy, or after the driver's refusal, whose error is returned, one for which the kernel copies.
+    fn open(&self, queue: u32) -> Result<(Socket, Option<i32>), Failed> {
+        let refused = match Socket::open(&self.of(queue, false)) {
+            Ok(socket) => return Ok((socket, None)),
+            // Another socket that has the queue has it for copies, too.
+            Err((what, error)) if is_final(&error) => return Err((what, error)),
+            Err((_, error)) => error.raw_os_error(),
+        };
+        Ok((Socket::open(&self.of(queue, true))?, refused))
+    }
+}
+
 /// Opens the sockets and attaches the program: within the driver if it can, otherwise behind it.
 pub(super) fn opened(wanted: &Wanted<'_>) -> Result<Opened, Failed> {
     let interface =
         interface::index(&wanted.name.interface).map_err(|error| ("no such interface", error))?;
-    let longest = wanted.mtu + super::HEADERS + TAGS;
-    let chunk_bytes = if longest + HEADROOM <= SMALL { SMALL } else { LARGE };
     let queues = queues(wanted.name, wanted.receiving.is_some());
-    let slots = wanted.receiving.map_or(0, |Receiving { memory_bytes, .. }| {
-        let fits = memory_bytes / chunk_bytes / queues.len();
-        fits.clamp(LEAST_SLOTS, MOST_SLOTS).next_power_of_two() as u32
-    });
-    let shape = Shape {
+    let shapes = Shapes {
         interface,
-        queue: queues[0],
-        receive_slots: slots,
-        chunk_bytes,
-        pieces: longest + HEADROOM > chunk_bytes,
-        copy: false,
+        longest: wanted.mtu + super::HEADERS + TAGS,
+        memory_bytes: wanted.receiving.map(|receiving| receiving.memory_bytes / queues.len()),
     };
     let had_link = has_link(wanted.name);
     let mut opened = match wanted.receiving {
-        None => sender(shape)?,
-        Some(receiving) => receiver(shape, &queues, wanted.requests, receiving.hardware)?,
+        None => sender(&shapes, queues[0])?,
+        Some(receiving) => receiver(&shapes, &queues, wanted.requests, receiving.hardware)?,
     };
     // Requests are to this host alone.
     if wanted.receiving.is_some() && wanted.requests.is_none() {
@@ -121,76 +155,62 @@ fn queues(name: &PortName, receives: bool) -> Vec<u32> {
     }
 }
 
-fn sender(mut shape: Shape) -> Result<Opened, Failed> {
-    let mut socket = Socket::open(&shape)?;
+fn sender(shapes: &Shapes, queue: u32) -> Result<Opened, Failed> {
+    let (mut socket, mut refused) = shapes.open(queue)?;
     let mut program = Program::None;
     if socket.zero_copy() {
-        match Passing::attach(shape.interface) {
+        match Passing::attach(shapes.interface) {
             Ok(passing) => program = Program::Passing { _program: passing },
             // Another one serves as well.
             Err(error) if is_taken(&error) => {}
-            Err(_) => {
+            Err(error) => {
                 drop(socket);
-                shape.copy = true;
-                socket = Socket::open(&shape)?;
+                refused = error.raw_os_error();
+                socket = Socket::open(&shapes.of(queue, true))?;
             }
         }
     }
-    Ok(Opened {
-        sockets: vec![socket],
-        program,
-        all_addresses: None,
-        attached: Attached::Nowhere,
-        slots: 0,
-    })
+    let (sockets, attached) = (vec![socket], Attached::Nowhere);
+    Ok(Opened { sockets, program, all_addresses: None, attached, refused })
 }
 
 fn receiver(
-    mut shape: Shape,
+    shapes: &Shapes,
     queues: &[u32],
     requests: Option<&Requests>,
     hints: bool,
 ) -> Result<Opened, Failed> {
-    let open = |shape: Shape| -> Result<Vec<Socket>, Failed> {
-        queues.iter().map(|&queue| Socket::open(&Shape { queue, ..shape })).collect()
-    };
-    let slots = shape.receive_slots;
     // Loaded before the sockets are opened, so that a user without rights gets the program's error, not one about
     // locked memory.
     let most = queues.iter().max().map_or(1, |queue| queue + 1);
-    let mut redirect = Redirect::load(shape.interface, most, shape.pieces, requests, hints)?;
-    let ends = |sockets: &[Socket], redirect: &mut Redirect| -> Result<(), Failed> {
-        queues
-            .iter()
-            .zip(sockets)
-            .try_for_each(|(queue, socket)| redirect.enter(*queue, socket.as_fd()))
-    };
+    let pieces = [false, true].iter().any(|copy| shapes.of(0, *copy).pieces);
+    let mut redirect = Redirect::load(shapes.interface, most, pieces, requests, hints)?;
     // Sockets first: once the program is there, a driver may reset the link for each of them.
-    let sockets = open(shape)?;
-    ends(&sockets, &mut redirect)?;
-    let mut opened = Opened {
-        sockets,
-        program: Program::None,
-        all_addresses: None,
-        attached: Attached::Native,
-        slots,
-    };
-    match redirect.attach(shape.interface, true) {
+    let (mut sockets, mut refused, mut attached) = (Vec::new(), None, Attached::Native);
+    for queue in queues {
+        let (socket, why) = shapes.open(*queue)?;
+        redirect.enter(*queue, socket.as_fd())?;
+        sockets.push(socket);
+        refused = refused.or(why);
+    }
+    match redirect.attach(shapes.interface, true) {
         Ok(()) => {}
         // Only a driver answers questions.
         Err((what, error)) if hints || is_final(&error) => return Err((what, error)),
-        Err(_) => {
+        Err((_, error)) => {
             // Only a program within the driver can redirect frames that were received with zero-copy.
-            opened.sockets.clear();
-            shape.copy = true;
-            opened.sockets = open(shape)?;
-            ends(&opened.sockets, &mut redirect)?;
-            redirect.attach(shape.interface, false)?;
-            opened.attached = Attached::Generic;
+            sockets.clear();
+            for queue in queues {
+                let socket = Socket::open(&shapes.of(*queue, true))?;
+                redirect.enter(*queue, socket.as_fd())?;
+                sockets.push(socket);
+            }
+            redirect.attach(shapes.interface, false)?;
+            (attached, refused) = (Attached::Generic, error.raw_os_error());
         }
     }
-    opened.program = Program::Redirect(redirect);
-    Ok(opened)
+    let program = Program::Redirect(redirect);
+    Ok(Opened { sockets, program, all_addresses: None, attached, refused })
 }
 
 fn has_link(name: &PortName) -> bool {

@@ -84,7 +84,7 @@ pub(crate) fn cable_of(mtu: usize, queues: u32) {
     }
 }
 
-/// Set where `near` and `far` are cards that are there already.
+/// Set where `near` and `far` are cards that are there already: to the mode of AF_XDP on them.
 const CARDS: &str = "TAILTRIM_TEST_CARDS";
 
 pub(crate) fn are_cards() -> bool {
@@ -94,8 +94,10 @@ pub(crate) fn are_cards() -> bool {
 /// A port at each of two cards, which are up and have a link.
 pub(crate) fn cards(kind: PortKind) -> (Box<dyn Port>, Box<dyn Port>) {
     let (near, far) = ends(kind);
-    // For the log of the guest.
-    println!("{:?}", near.capabilities());
+    if let Some(mode) = near.capabilities().xdp {
+        let told = format!("{:?} {} {}", mode.attached, mode.zero_copy, mode.queues);
+        assert_eq!(std::env::var(CARDS).unwrap(), told, "{mode:?}");
+    }
     (near, far)
 }
 
