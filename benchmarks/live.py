@@ -12,6 +12,7 @@ import argparse
 import csv
 import json
 import os
+import resource
 import shutil
 import signal
 import statistics
@@ -92,7 +93,7 @@ def measured(turn: int, seconds: float, folder: Path, parts: Sequence[str]) -> I
             yield from sending(sender, start, turn, seconds, folder)
     if "taps" in parts:
         for tap, start_tap in taps(folder).items():
-            yield capturing(tap, start_tap, turn, folder)
+            yield from capturing(tap, start_tap, turn, folder)
     if "forwarders" in parts:
         yield from forwarding(turn, seconds, folder)
 
@@ -289,14 +290,15 @@ def taps(folder: Path) -> dict[str, StartTap]:
     }
 
 
-def capturing(name: str, start: StartTap, turn: int, folder: Path) -> Row:
-    """Find the highest rate at which no frame is lost."""
-    best, note = 0.0, ""
+def capturing(name: str, start: StartTap, turn: int, folder: Path) -> Iterator[Row]:
+    """Find the highest rate at which no frame is lost, and the tap's CPU time at it."""
+    best, cpu_ns, note = 0.0, 0.0, ""
     for rate in RATES_PPS:
         with LocalTestbed().forwarding(folder) as testbed:
             command = start(testbed.tap_in.name)
             if isinstance(command, str):
-                return Row("loss-free capture", name, turn, float("nan"), "", f"skipped: {command}")
+                yield Row("loss-free capture", name, turn, float("nan"), "", f"skipped: {command}")
+                return
             out = next(name for name in ("--out", "-w", "-o") if name in command)
             file = Path(command[command.index(out) + 1])
             file = file / "t.pcap" if file.is_dir() else file
@@ -318,7 +320,9 @@ def capturing(name: str, start: StartTap, turn: int, folder: Path) -> Row:
             sent = json.loads(ended.stdout.splitlines()[-1])
             time.sleep(1)
             tap.send_signal(signal.SIGINT)
+            before_s = cpu_of_children_s()
             tap.wait(60)
+            took_s = cpu_of_children_s() - before_s
         kept = tailtrim.analyze(file, file, skip_s=0, allow_negative=True).summary.ingress.packets
         achieved = sent["achieved_pps"]
         if kept != sent["sent"]:
@@ -327,8 +331,16 @@ def capturing(name: str, start: StartTap, turn: int, folder: Path) -> Row:
         if achieved < rate * 0.99:
             note = "the generator gives no more"
             break
-        best = achieved
-    return Row("loss-free capture", name, turn, best, "packets/s", note)
+        best, cpu_ns = achieved, took_s * 1e9 / kept
+    yield Row("loss-free capture", name, turn, best, "packets/s", note)
+    if best > 0:
+        yield Row("CPU time of the tap for a packet at that rate", name, turn, cpu_ns, "ns")
+
+
+def cpu_of_children_s() -> float:
+    """Return the CPU time of all children that were waited for."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def forwarding(turn: int, seconds: float, folder: Path) -> Iterator[Row]:

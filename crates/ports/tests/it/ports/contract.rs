@@ -88,7 +88,9 @@ pub(crate) fn nothing_is_nothing((mut near, mut far): Pair) {
         assert_eq!(port.send(&[]).unwrap(), 0);
         assert!(!port.wait(Duration::ZERO).unwrap());
         assert!(!port.is_pressed());
-        assert_eq!(port.counters().unwrap(), Counters::default());
+        // A driver may ask for memory before there is any, but no frame came then.
+        let counters = Counters { fill_empty: 0, ..port.counters().unwrap() };
+        assert_eq!(counters, Counters::default());
     }
 }
 
@@ -180,7 +182,9 @@ pub(crate) fn capabilities_are_honest((mut near, mut far): Pair, tags: Tags) {
         assert_eq!(stamp.stamping, stamping);
         assert!((before_ns..=now_ns()).contains(&stamp.ns), "{stamp:?} from {before_ns}");
     }
-    let unstamped = came.iter().filter(|(_, stamp)| stamp.is_none()).count();
+    // Instead of stamps for which the driver left no room, AF_XDP has those of the process.
+    let late = far.capabilities().xdp.is_some() && stamping == Stamping::Process;
+    let unstamped = came.iter().filter(|(_, stamp)| late || stamp.is_none()).count();
     assert_eq!(far.counters().unwrap().unstamped, unstamped as u64);
     let too_long = frame(4, most.most_bytes + 1);
     assert!(!most.carries(&too_long) && !most.carries(&frame(5, most.most_bytes)));
