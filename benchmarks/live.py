@@ -12,7 +12,6 @@ import argparse
 import csv
 import json
 import os
-import resource
 import shutil
 import signal
 import statistics
@@ -41,10 +40,10 @@ RUNS = Path(__file__).resolve().parent / "runs"
 PACED_PPS = 100_000
 FORWARDED_PPS = 50_000
 #: Offered to the taps by two senders, one after the other, until frames are lost.
-RATES_PPS = tuple(range(200_000, 1_200_000, 100_000))
+RATES_PPS = tuple(range(400_000, 1_600_000, 100_000))
 PARTS = ("senders", "taps", "forwarders")
 #: Of each of these: longer than a buffer of 128 MB lasts.
-CAPTURE_S = 1.5
+CAPTURE_S = 2.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,27 +319,21 @@ def capturing(name: str, start: StartTap, turn: int, folder: Path) -> Iterator[R
             sent = json.loads(ended.stdout.splitlines()[-1])
             time.sleep(1)
             tap.send_signal(signal.SIGINT)
-            before_s = cpu_of_children_s()
+            before = os.times()
             tap.wait(60)
-            took_s = cpu_of_children_s() - before_s
+            took_s = sum(os.times()[2:4]) - sum(before[2:4])
         kept = tailtrim.analyze(file, file, skip_s=0, allow_negative=True).summary.ingress.packets
         achieved = sent["achieved_pps"]
         if kept != sent["sent"]:
             note = f"lost {sent['sent'] - kept:,} of {sent['sent']:,} at {achieved:,.0f}"
             break
-        if achieved < rate * 0.99:
-            note = "the generator gives no more"
-            break
-        best, cpu_ns = achieved, took_s * 1e9 / kept
+        # Of a rate that the generator does not give, the one that it gave.
+        if achieved > best:
+            best, cpu_ns = achieved, took_s * 1e9 / kept
+            note = "" if achieved > rate * 0.99 else "the generator gives no more"
     yield Row("loss-free capture", name, turn, best, "packets/s", note)
     if best > 0:
         yield Row("CPU time of the tap for a packet at that rate", name, turn, cpu_ns, "ns")
-
-
-def cpu_of_children_s() -> float:
-    """Return the CPU time of all children that were waited for."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
 
 
 def forwarding(turn: int, seconds: float, folder: Path) -> Iterator[Row]:

@@ -260,8 +260,8 @@ def test_ports_keep_their_contract_on_every_emulated_card(tmp_path: Path) -> Non
     drivers = ["virtio_pci", *(kind.driver for kind in KINDS)]
     with guest(tmp_path, recipe, drivers, *cards, program=program, more=more) as booted_guest:
         by_driver: dict[str, list[str]] = {}
-        for port in listed(booted_guest).values():
-            by_driver.setdefault(port["driver"], []).append(port["interface"])
+        for one in listed(booted_guest).values():
+            by_driver.setdefault(one["driver"], []).append(one["interface"])
         for kind in KINDS:
             ends = sorted(by_driver[kind.driver])
             for port in ("packet", "xdp"):

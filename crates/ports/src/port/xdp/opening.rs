@@ -26,7 +26,7 @@ const LEAST_SLOTS: usize = 64;
 const LINK: Duration = Duration::from_secs(10);
 const LINK_LOOK: Duration = Duration::from_millis(10);
 
-/// What a port is opened with.
+/// Settings of a port.
 pub(super) struct Wanted<'a> {
     pub(super) name: &'a PortName,
     pub(super) mtu: usize,
