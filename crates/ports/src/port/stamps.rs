@@ -8,18 +8,19 @@ use tailtrim_sys::interface::{self, StampSetting};
 #[derive(Debug)]
 pub struct HardwareStamps {
     before: Vec<(String, StampSetting)>,
+    clocks: Vec<String>,
 }
 
 impl HardwareStamps {
     /// Turns stamps on at every port.
     ///
     /// Stamps of different clocks do not subtract, so a latency needs one clock for all taps: two ports
-    /// of one NIC mostly share theirs.
+    /// of one NIC mostly share theirs. Where `several` clocks may stamp, they are to be compared.
     ///
     /// # Errors
     /// Why not: a NIC that cannot, clocks that differ, or no permission.
-    pub fn enable(ports: &[PortName]) -> Result<Self, String> {
-        let mut common = None;
+    pub fn enable(ports: &[PortName], several: bool) -> Result<Self, String> {
+        let mut clocks: Vec<String> = Vec::new();
         for port in ports {
             let clock = interface::stamping_clock(&port.interface)
                 .map_err(|error| format!("{port}: asking for its stamps: {error}"))?
@@ -30,20 +31,25 @@ impl HardwareStamps {
                 }
                 XdpPort::check_hints(port).map_err(|error| error.to_string())?;
             }
-            match common.replace(clock) {
-                Some(other) if other != clock => {
-                    return Err(format!("{port}: stamps by clock {clock}, others by {other}"));
-                }
-                _ => {}
+            let clock = format!("ptp{clock}");
+            if let Some(other) = clocks.first().filter(|other| !several && **other != clock) {
+                return Err(format!("{port}: stamps by clock {clock}, others by {other}"));
             }
+            clocks.push(clock);
         }
-        let mut enabled = Self { before: Vec::new() };
+        let mut enabled = Self { before: Vec::new(), clocks };
         for port in ports {
             let before = interface::stamp_all(&port.interface)
                 .map_err(|error| format!("{port}: turning its stamps on: {error}"))?;
             enabled.before.push((port.interface.clone(), before));
         }
         Ok(enabled)
+    }
+
+    /// The clock of each port, such as `ptp0`.
+    #[must_use]
+    pub fn clocks(&self) -> &[String] {
+        &self.clocks
     }
 }
 

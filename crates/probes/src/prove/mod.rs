@@ -9,7 +9,7 @@ mod side;
 mod stamps;
 
 pub use af_xdp::Bound;
-pub use clock::{ClockMeasured, Step};
+pub use clock::ClockMeasured;
 pub use stamps::{AtRate, Errors, Stamped};
 
 use frame::Frame;
