@@ -21,10 +21,14 @@ if TYPE_CHECKING:
 
 PROJECT = Path(__file__).resolve().parents[2]
 #: The emulated counter is good enough, and a kernel that doubts it is slow.
-LINE = f"{CONSOLE} net.ifnames=0 tsc=reliable clocksource=tsc"
+LINE = f"{CONSOLE} net.ifnames=0 tsc=reliable clocksource=tsc iomem=relaxed"
 #: Since QEMU 8.0 there is an igb; Debian 13 has 10.0.
 NEWER = "trixie-qemu"
 AGENT = "/tailtrim-agent"
+#: Programs of a guest with an igb, beside their sources here.
+HELPERS = ("phc", "unlatch")
+#: Free the registers for stamps of received packets of both interfaces.
+FREED = 'for n in {}; do unlatch "$(basename "$(readlink -f /sys/class/net/$n/device)")" & done'
 
 #: Kill the agent when the first of two interfaces has its filter, and wait until that is gone.
 KILLED = f"""
@@ -67,8 +71,7 @@ def guest(
 ) -> Iterator[Guest]:
     """Boot one with these cards."""
     files = shell()
-    if (built := folder / "phc").is_file():
-        files["bin/phc"] = built
+    files |= {f"bin/{name}": folder / name for name in HELPERS if (folder / name).is_file()}
     options = imaged(folder, recipe, files, LINE)
     words = ["-machine", "q35", "-nic", "none", *hardware, *options]
     with booted(folder, *words, program=program) as booted_guest:
@@ -141,6 +144,14 @@ def test_cards_that_claim_stamps_and_have_none_are_refuted(tmp_path: Path) -> No
         captured = booted_guest.call("sh", "-c", CAPTURED, "sh", *ends)
         assert "warning: tap one: the NIC claims stamps and has stamped no frame" in captured.stderr
 
+        # Two clocks that no time can be told by are not compared, and nothing is captured by them.
+        taps = [word for n, end in zip(("in", "out"), ends, strict=True) for word in ("--tap", f"{n}={end}")]
+        words = (*taps, "--stamps", "hardware", "--out", "/tmp/two", "--duration", "1s")
+        refused = booted_guest.call(AGENT, "capture", *words)
+        assert refused.returncode == 3, refused
+        assert "which cannot be compared" in refused.stderr, refused.stderr
+        assert "times as fast as the system's clock" in refused.stderr, refused.stderr
+
         code, claims = proof(booted_guest, *by_driver["virtio_net"])
         assert code == 0
         kernel_stamps_all(claims, *by_driver["virtio_net"])
@@ -156,9 +167,10 @@ def test_an_igb_stamps_what_its_one_register_can_and_its_clock_jumps(
 ) -> None:
     if not (ROOTS / NEWER).is_dir():
         pytest.skip(f"no emulated igb here: no {ROOTS / NEWER} (packaging/roots.sh gets it)")
-    source = Path(__file__).with_name("phc.c")
-    compiler = ["cc", "-static", "-O2", "-o", str(tmp_path / "phc"), str(source)]
-    subprocess.run(["/usr/bin/env", *compiler], check=True)
+    for name in HELPERS:
+        source = Path(__file__).with_name(f"{name}.c")
+        compiler = ["cc", "-static", "-O2", "-o", str(tmp_path / name), str(source)]
+        subprocess.run(["/usr/bin/env", *compiler], check=True)
     program = (str(PROJECT / "packaging" / "in-root.sh"), NEWER, "qemu-system-x86_64")
     cards = []
     for port in (1, 2):
@@ -187,6 +199,16 @@ def test_an_igb_stamps_what_its_one_register_can_and_its_clock_jumps(
             assert row["verdict"] == ("proven" if row["claimed"] else "absent"), row
         is_as_before(booted_guest, before)
 
+        # The clocks of both are compared all along: so the way of packets with a stamp of each is known.
+        code, claims = proof(booted_guest, *ends, meanwhile=FREED.format(" ".join(ends)))
+        for end in ends:
+            assert claims[end, "receive-nic"]["stamped"] > 10, claims[end, "receive-nic"]
+            row = claims[end, "transmit-to-receive"]
+            assert (row["verdict"], row["clocks"]) == ("partial", 2), row
+            assert 0 < row["clock_error_ns"] < 1_000_000, row
+            assert min(row["times_ns"]) >= -row["clock_error_ns"], row
+        booted_guest.run("sh", "-c", "busybox killall unlatch")
+
         # Another program lowers the frequency of the first one: QEMU counts all the time since it
         # began by the new one, and the driver takes a step back for one of nearly 2^41 ns ahead.
         clock = before[ends[0]]["phc"]
@@ -198,3 +220,6 @@ def test_an_igb_stamps_what_its_one_register_can_and_its_clock_jumps(
         assert (code, row["verdict"]) == (1, "refuted"), row
         assert any(abs(step["by_ns"]) > 2_000 * 10**9 for step in row["steps"]), str(row)
         assert claims[ends[0], "transmit-nic"]["verdict"] != "proven"
+        row = claims[ends[1], "transmit-to-receive"]
+        assert row["verdict"] == "untested", row
+        assert "jumped" in row["why"], row

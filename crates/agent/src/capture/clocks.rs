@@ -1,11 +1,14 @@
 //! Clocks of the NICs that stamp at the taps: compared all along where there are several, with the programs that steer them.
 
-use super::{Capture, Stamps};
+use super::{Capture, Stamps, place};
+use crate::exit::{Exit, Failure, OrFail};
 use crate::output;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
+use std::fs;
 use tailtrim_ports::port::{HardwareStamps, PortName};
+use tailtrim_reading::converted::Converted;
 use tailtrim_tail::summary::Summary;
 use tailtrim_tail::times;
 use tailtrim_trace::phc::Method;
@@ -95,6 +98,16 @@ impl Clocks {
         self.comparing.as_ref()?.conversion(device)
     }
 
+    /// Writes beside the captures that their stamps are converted, and that it is not known yet how well.
+    pub(super) fn begin_files(&self, request: &Capture) -> Result<(), Failure> {
+        let Some((_, reference)) = self.of_taps.first() else { return Ok(()) };
+        for (tap, device) in self.of_taps.iter().filter(|(_, device)| device != reference) {
+            let why = format!("the capture of {tap} did not come to its end");
+            write(request, tap, &Converted::new(device, reference, None, vec![why]))?;
+        }
+        Ok(())
+    }
+
     /// Ends the comparison.
     pub(super) fn end(self) -> ClocksTold {
         let compared = self.comparing.map(Comparing::end).unwrap_or_default();
@@ -124,7 +137,27 @@ fn apart(devices: &[&String], why: &str) -> String {
     format!("the taps have the clocks {}, which cannot be compared: {why}", named.join(" and "))
 }
 
+/// Writes the file beside the capture of a tap, if it has one.
+fn write(request: &Capture, tap: &str, told: &Converted) -> Result<(), Failure> {
+    let Some(path) = place(request, tap).as_deref().map(Converted::path) else { return Ok(()) };
+    let text = serde_json::to_string_pretty(told).unwrap_or_default() + "\n";
+    fs::write(&path, text).or_unwritable(&path, Exit::Disturbed)
+}
+
 impl ClocksTold {
+    /// Writes beside the captures how well their stamps are converted.
+    pub(super) fn end_files(&self, request: &Capture) -> Result<(), Failure> {
+        for (tap, device) in &self.taps {
+            let Some(pair) = self.compared.iter().find(|pair| pair.device == *device) else {
+                continue;
+            };
+            let told =
+                Converted::new(device, &self.reference, pair.clock_error_ns, pair.invalid.clone());
+            write(request, tap, &told)?;
+        }
+        Ok(())
+    }
+
     /// How far a latency may be off, and why that is not known. Nothing with one clock.
     fn error(&self) -> Option<(Option<i64>, Vec<String>)> {
         if self.compared.is_empty() {

@@ -23,6 +23,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use tailtrim_ports::capture::{CaptureFile, Feed, TapError, TapSink, Tapped, tap};
 use tailtrim_ports::port::{Port, PortName, Receiving, Stamping, open};
+use tailtrim_reading::converted::Converted;
 use tailtrim_sys::placement;
 use tailtrim_tail::summary::Summary;
 use tailtrim_tracer::clock::{self, ClockStep, ClockSteps};
@@ -117,7 +118,8 @@ pub(crate) fn run(request: &Capture) -> Outcome {
     if names.len() < request.taps.len() {
         return Err(Failure::usage("two taps have one name, expected one for each capture"));
     }
-    for path in request.taps.iter().filter_map(|(name, _)| place(request, name)) {
+    let captures = request.taps.iter().filter_map(|(name, _)| place(request, name));
+    for path in captures.flat_map(|path| [Converted::path(&path), path]) {
         if path.exists() {
             let told = "exists: choose another --out, or remove it";
             return Err(Failure::usage(format!("{}: {told}", path.display())));
@@ -131,6 +133,7 @@ pub(crate) fn run(request: &Capture) -> Outcome {
     };
     let (mut feeds, analysing) = Analysing::of(request)?.unzip();
     let taps = opened(request, clocks.as_ref(), feeds.get_or_insert_default())?;
+    clocks.as_ref().map_or(Ok(()), |clocks| clocks.begin_files(request))?;
     let stopped = request.ending.watch()?;
     stop::after(request.duration, &stopped);
     let seen: Vec<Arc<AtomicU64>> = taps.iter().map(|_| Arc::default()).collect();
@@ -156,6 +159,7 @@ pub(crate) fn run(request: &Capture) -> Outcome {
     drop(telling);
     let clock_steps = locked(&steps).end();
     let clocks = clocks.map(Clocks::end);
+    clocks.as_ref().map_or(Ok(()), |clocks| clocks.end_files(request))?;
     let taps = match ended {
         Ok(taps) => taps,
         Err((name, error)) => {

@@ -44,6 +44,9 @@ pub enum ComparingError {
     /// A clock cannot be read.
     #[error("{0}")]
     Unreadable(String),
+    /// One was set before anything was measured.
+    #[error("{0}")]
+    Jumped(String),
     /// No clock of a NIC does that.
     #[error(
         "{device} runs {times:.4} times as fast as the system's clock: no time can be told by it"
@@ -92,7 +95,7 @@ pub struct PairTold {
 /// A thread that compares clocks.
 pub struct Comparing {
     shared: Arc<Shared>,
-    thread: JoinHandle<()>,
+    thread: Option<JoinHandle<()>>,
 }
 
 #[derive(Default)]
@@ -144,8 +147,8 @@ impl Comparing {
             best_ns: i64::MAX,
             ..Pair::default()
         };
-        let pairs = clocks.iter().skip(1).map(pair).collect();
-        let shared = Arc::new(Shared { pairs: Mutex::new(pairs), ..Shared::default() });
+        let pairs = Mutex::new(clocks.iter().skip(1).map(pair).collect());
+        let shared = Arc::new(Shared { pairs, ..Shared::default() });
         let offsets = || -> Result<Vec<Offset>, ComparingError> {
             clocks
                 .iter()
@@ -159,6 +162,9 @@ impl Comparing {
                 thread::sleep(interval);
             }
             shared.compare(&clocks).map_err(ComparingError::Unreadable)?;
+        }
+        if let Some(step) = locked(&shared.pairs).iter().flat_map(|pair| &pair.steps).next() {
+            return Err(ComparingError::Jumped(step.text()));
         }
         for ((clock, from), to) in clocks.iter().zip(first).zip(offsets()?) {
             let span = to.at_ns.saturating_sub(from.at_ns) as f64;
@@ -178,7 +184,7 @@ impl Comparing {
                 shared.try_to_compare(&clocks);
             })
         };
-        Ok(Self { shared, thread })
+        Ok(Self { shared, thread: Some(thread) })
     }
 
     /// The conversion of stamps of a device; nothing for those of the reference.
@@ -190,13 +196,23 @@ impl Comparing {
 
     /// Compares once more, and ends.
     #[must_use]
-    pub fn end(self) -> Vec<PairTold> {
+    pub fn end(mut self) -> Vec<PairTold> {
+        self.stop();
+        locked(&self.shared.pairs).iter().map(Pair::told).collect()
+    }
+
+    fn stop(&mut self) {
         *locked(&self.shared.ended) = true;
         self.shared.ends.notify_all();
-        if let Err(panic) = self.thread.join() {
+        if let Some(Err(panic)) = self.thread.take().map(JoinHandle::join) {
             std::panic::resume_unwind(panic);
         }
-        locked(&self.shared.pairs).iter().map(Pair::told).collect()
+    }
+}
+
+impl Drop for Comparing {
+    fn drop(&mut self) {
+        self.stop();
     }
 }
 
