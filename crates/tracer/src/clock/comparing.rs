@@ -135,10 +135,14 @@ impl Comparing {
     /// # Errors
     /// [`ComparingError`].
     pub fn start<R: Readable + 'static>(clocks: Vec<R>) -> Result<Self, ComparingError> {
-        Self::each(INTERVAL, clocks)
+        Self::every(INTERVAL, clocks)
     }
 
-    fn each<R: Readable + 'static>(
+    /// The same at another interval.
+    ///
+    /// # Errors
+    /// Those of [`start`](Self::start).
+    pub fn every<R: Readable + 'static>(
         interval: Duration,
         clocks: Vec<R>,
     ) -> Result<Self, ComparingError> {

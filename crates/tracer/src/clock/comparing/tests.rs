@@ -36,7 +36,7 @@ impl Readable for Simulated {
 }
 
 fn begun(reference: &Simulated, other: &Simulated) -> Result<Comparing, ComparingError> {
-    Comparing::each(Duration::from_millis(20), vec![reference.clone(), other.clone()])
+    Comparing::every(Duration::from_millis(20), vec![reference.clone(), other.clone()])
 }
 
 #[test]
