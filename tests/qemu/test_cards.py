@@ -136,6 +136,7 @@ def test_cards_that_claim_stamps_and_have_none_are_refuted(tmp_path: Path) -> No
             assert (row["filter"], row["stamped"], row["verdict"]) == ("all", 0, "refuted"), row
             assert claims[end, "transmit-nic"]["verdict"] == "refuted"
             assert claims[end, "phc"]["verdict"] == "refuted", claims[end, "phc"]
+            assert claims[end, "transmit-to-receive"]["verdict"] == "untested"
 
         # Settings are put back also if the agent is killed.
         killed = booted_guest.call("sh", "-c", KILLED, "sh", *ends)
@@ -145,8 +146,12 @@ def test_cards_that_claim_stamps_and_have_none_are_refuted(tmp_path: Path) -> No
         assert "warning: tap one: the NIC claims stamps and has stamped no frame" in captured.stderr
 
         # Two clocks that no time can be told by are not compared, and nothing is captured by them.
-        taps = [word for n, end in zip(("in", "out"), ends, strict=True) for word in ("--tap", f"{n}={end}")]
-        words = (*taps, "--stamps", "hardware", "--out", "/tmp/two", "--duration", "1s")
+        taps = [
+            word
+            for n, end in zip(("in", "out"), ends, strict=True)
+            for word in ("--tap", f"{n}={end}")
+        ]
+        words = (*taps, "--stamps", "hardware", "--out", "/two", "--duration", "1s")
         refused = booted_guest.call(AGENT, "capture", *words)
         assert refused.returncode == 3, refused
         assert "which cannot be compared" in refused.stderr, refused.stderr
@@ -156,7 +161,7 @@ def test_cards_that_claim_stamps_and_have_none_are_refuted(tmp_path: Path) -> No
         assert code == 0
         kernel_stamps_all(claims, *by_driver["virtio_net"])
         for end in by_driver["virtio_net"]:
-            for claim in ("receive-nic", "transmit-nic", "phc"):
+            for claim in ("receive-nic", "transmit-nic", "transmit-to-receive", "phc"):
                 assert claims[end, claim]["verdict"] == "absent"
         is_as_before(booted_guest, before)
 
@@ -199,7 +204,7 @@ def test_an_igb_stamps_what_its_one_register_can_and_its_clock_jumps(
             assert row["verdict"] == ("proven" if row["claimed"] else "absent"), row
         is_as_before(booted_guest, before)
 
-        # The clocks of both are compared all along: so the way of packets with a stamp of each is known.
+        # The clocks of both are compared all along, so that their stamps of a packet can be subtracted.
         code, claims = proof(booted_guest, *ends, meanwhile=FREED.format(" ".join(ends)))
         for end in ends:
             assert claims[end, "receive-nic"]["stamped"] > 10, claims[end, "receive-nic"]

@@ -15,7 +15,7 @@ const BESIDE: &str = ".clocks.json";
 /// Most bytes of it: reasons are sentences.
 const MOST: u64 = 1 << 16;
 
-/// How the stamps of a capture were converted.
+/// Conversion of the stamps of a capture.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Converted {
@@ -24,9 +24,9 @@ pub struct Converted {
     pub clock: String,
     /// The clock whose times the stamps are.
     pub reference: String,
-    /// How far they may be off, either way; nothing where that is not known.
+    /// Largest error of a stamp, either way; nothing where that is not known.
     pub clock_error_ns: Option<i64>,
-    /// Why it is not known.
+    /// Reasons why it is not known.
     pub invalid: Vec<String>,
 }
 

@@ -154,7 +154,7 @@ impl Compared {
         Some(Piece { line, from_ns, until_ns: Some(self.points[behind].0) })
     }
 
-    /// How far a converted stamp may be off, either way; nothing where too little was compared.
+    /// Largest error of a converted stamp, either way; nothing where too little was compared.
     ///
     /// A comparison is off by its error. Between two of them the clocks may have run unevenly: where their pace grows or
     /// falls, or changes once, or a clock is set, the difference stays between the line through the comparisons before
@@ -190,7 +190,7 @@ impl Compared {
         &self.steps
     }
 
-    /// How far the compared clock was ahead at the first and at the last comparison.
+    /// Lead of the compared clock at the first and at the last comparison.
     #[must_use]
     pub fn ends_ns(&self) -> Option<[i64; 2]> {
         Some([self.points.first()?.1, self.points.last()?.1])

@@ -242,8 +242,8 @@ class Notice:
 class Summary:
     """The result of an analysis in numbers.
 
-    ``resolution_ps`` is the coarser of the steps of the stamps at both taps; ``clock_error_ns`` is how
-    far each latency may be off because two clocks stamped, 0 with one.
+    ``resolution_ps`` is the coarser of the steps of the stamps at both taps; ``clock_error_ns`` is
+    how far each latency may be off because two clocks stamped, 0 with one.
     """
 
     ingress: Ingress

@@ -34,7 +34,7 @@ struct Read {
     frequency_ppb: Option<i64>,
 }
 
-/// What the result says of them.
+/// Clocks of the taps, as the result has them.
 #[derive(Debug, Serialize)]
 pub(super) struct ClocksTold {
     /// The clock of each tap.
@@ -158,7 +158,7 @@ impl ClocksTold {
         Ok(())
     }
 
-    /// How far a latency may be off, and why that is not known. Nothing with one clock.
+    /// Largest error of a latency, and reasons why it is not known. Nothing with one clock.
     fn error(&self) -> Option<(Option<i64>, Vec<String>)> {
         if self.compared.is_empty() {
             return None;

@@ -18,7 +18,7 @@ pub struct Crossed {
     pub stamped: usize,
     /// Number of clocks that stamped.
     pub clocks: usize,
-    /// How far the clocks may be off, either way: 0 of one clock.
+    /// Largest error of the clocks, either way: 0 of one clock.
     pub clock_error_ns: i64,
     /// The fastest, by nearest rank the median and the 99th percentile, and the slowest.
     pub times_ns: Option<[i64; 4]>,
@@ -87,7 +87,7 @@ impl Ends {
 }
 
 impl Ended {
-    /// What the packets to one end, the first or the second, show.
+    /// Judges the packets to one end, the first or the second.
     pub(super) fn proven(&mut self, to: usize, claims: &[Claims; 2], stages: &[Stage]) -> Proven {
         let (receiver, sender) = (&claims[to], &claims[1 - to]);
         let claimed =

@@ -25,7 +25,7 @@ impl Random {
     }
 }
 
-/// What makes a clock uneven.
+/// Causes for which a clock is uneven.
 #[derive(Debug, Clone, Copy)]
 struct Unsteady {
     /// Its pace, in 10⁻⁹.

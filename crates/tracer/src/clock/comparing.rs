@@ -9,7 +9,7 @@ use std::time::Duration;
 use tailtrim_trace::compared::{Compared, Comparison, FEWEST, LONGEST_GAP_NS, Piece};
 use tailtrim_trace::phc::{DRIFT_PPM, Offset, Step};
 
-/// Between two comparisons: a servo sets a clock once a second, or up to 16 times. The reading takes 0.1 ms.
+/// Between two comparisons: most servos set a clock once a second, and it takes few readings of the NIC's registers.
 const INTERVAL: Duration = Duration::from_millis(250);
 /// Times that a comparison is made again where something came between its readings.
 const TRIES: usize = 4;
@@ -69,7 +69,7 @@ pub struct StepOf {
     pub step: Step,
 }
 
-/// What was found of a clock beside the reference.
+/// Findings on a clock beside the reference.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PairTold {
     /// The compared clock.
@@ -80,7 +80,7 @@ pub struct PairTold {
     pub reading_error_ns: i64,
     /// The largest error of a stamp that was converted, either way; nothing where the run does not prove one.
     pub clock_error_ns: Option<i64>,
-    /// How far the clock was ahead of the reference, at the first and at the last comparison.
+    /// Lead of the clock over the reference, at the first and at the last comparison.
     pub ahead_ns: Option<[i64; 2]>,
     /// Surplus of its speed, in millionths.
     pub drift_ppm: Option<f64>,
@@ -88,7 +88,7 @@ pub struct PairTold {
     pub longest_gap_ns: i64,
     /// Jumps of one of the two.
     pub steps: Vec<StepOf>,
-    /// Why stamps of the two cannot be subtracted.
+    /// Reasons why stamps of the two cannot be subtracted.
     pub invalid: Vec<String>,
 }
 

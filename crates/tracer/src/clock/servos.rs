@@ -13,7 +13,7 @@ pub struct Servo {
     pub program: String,
     /// Its process.
     pub pid: u32,
-    /// What it was started with: which clocks it steers, and by which.
+    /// Arguments: which clocks it steers, and by which.
     pub arguments: Vec<String>,
 }
 
