@@ -198,13 +198,14 @@ def test_an_igb_stamps_what_its_one_register_can_and_its_clock_jumps(
             assert row["verdict"] in {"partial", "proven"}, row
             row = claims[end, "phc"]
             assert (row["verdict"], row["steps"]) == ("proven", []), row
+            assert row["frequency_ppb"] == 0, row
             # Since Linux 6.14, its driver has zero copy.
             row = claims[end, "zero-copy"]
             assert row["claimed"] == (release == "sid")
             assert row["verdict"] == ("proven" if row["claimed"] else "absent"), row
         is_as_before(booted_guest, before)
 
-        # The clocks of both are compared all along, so that their stamps of a packet can be subtracted.
+        # The clocks of both are compared all along: so their stamps of a packet can be subtracted.
         code, claims = proof(booted_guest, *ends, meanwhile=FREED.format(" ".join(ends)))
         for end in ends:
             assert claims[end, "receive-nic"]["stamped"] > 10, claims[end, "receive-nic"]
@@ -223,6 +224,7 @@ def test_an_igb_stamps_what_its_one_register_can_and_its_clock_jumps(
         code, claims = proof(booted_guest, *ends, meanwhile=f"({slower})")
         row = claims[ends[0], "phc"]
         assert (code, row["verdict"]) == (1, "refuted"), row
+        assert row["frequency_ppb"] == -100_000_000, row
         assert any(abs(step["by_ns"]) > 2_000 * 10**9 for step in row["steps"]), str(row)
         assert claims[ends[0], "transmit-nic"]["verdict"] != "proven"
         row = claims[ends[1], "transmit-to-receive"]

@@ -13,6 +13,8 @@ pub struct ClockMeasured {
     pub error_ns: i64,
     /// Surplus of its speed, in millionths: the median between two readings.
     pub drift_ppm: f64,
+    /// The frequency that it is set to beside its own, in parts per billion, as a servo does; `None` where this is not known.
+    pub frequency_ppb: Option<i64>,
     /// Jumps, at times of `CLOCK_REALTIME`.
     pub steps: Vec<Step>,
 }
@@ -40,6 +42,7 @@ pub(super) fn measured(readings: &[Offset]) -> Option<ClockMeasured> {
         readings: readings.len(),
         error_ns: readings.iter().map(|reading| reading.error_ns).max().unwrap_or(0),
         drift_ppm: rate * 1e6,
+        frequency_ppb: None,
         steps: readings.windows(2).zip(&spans).filter_map(step).collect(),
     })
 }

@@ -358,7 +358,10 @@ impl Watched {
     }
 
     fn judged(&self, claims: &Claims) -> Proven {
-        let measured = clock::measured(&self.readings);
+        let mut measured = clock::measured(&self.readings);
+        if let (Some(Ok(phc)), Some(measured)) = (&self.phc, &mut measured) {
+            measured.frequency_ppb = phc.frequency_ppb();
+        }
         let (verdict, why) = match (&self.phc, &measured) {
             (None, _) => (Verdict::Absent, None),
             (Some(Err(why)), _) => (Verdict::Untested, Some(why.clone())),

@@ -35,3 +35,28 @@ pub fn servos() -> Vec<Servo> {
     found.sort();
     found
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::process::CommandExt as _;
+    use std::process::Command;
+
+    #[test]
+    fn a_servo_is_found_with_its_arguments() {
+        let folder = std::env::temp_dir().join(format!("tailtrim-servos-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("phc2sys");
+        std::os::unix::fs::symlink("/bin/sleep", &path).unwrap();
+        let mut child = Command::new(&path).arg0("sleep").args(["60", "0"]).spawn().unwrap();
+        let found = servos().into_iter().find(|servo| servo.pid == child.id());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        fs::remove_dir_all(&folder).unwrap();
+        let found = found.unwrap();
+        assert_eq!(
+            (found.program.as_str(), &found.arguments[..]),
+            ("phc2sys", &["60", "0"].map(str::to_owned)[..])
+        );
+    }
+}
