@@ -103,7 +103,7 @@ def test_stamps_that_were_converted_have_the_error_of_their_clocks(tmp_path: Pat
     assert "how far each latency is off is not known: the clock ptp1 jumped" in text
     beside.write_text("{", encoding="utf-8")
     code, text = analyze(pair)
-    assert code == ExitCode.USAGE
+    assert code == ExitCode.INVALID
     assert "out.pcap.clocks.json: cannot be opened" in text
 
 

@@ -5,10 +5,11 @@ use std::ops::ControlFlow;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::thread;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 use tailtrim_ports::capture::{CaptureFile, TapSink, tap};
 use tailtrim_ports::port::{Capabilities, Counters, Port, PortError, Received, Stamp, Stamping};
 use tailtrim_reading::source::{self, Reading};
+use tailtrim_sys::clock;
 use tailtrim_tail::analysis::{Options, analyze};
 use tailtrim_trace::phc::Offset;
 use tailtrim_tracer::clock::{Comparing, Readable};
@@ -16,10 +17,6 @@ use tailtrim_tracer::clock::{Comparing, Readable};
 const PACKETS: i64 = 1_000;
 const GAP_NS: i64 = 250_000;
 const LATENCY_NS: i64 = 5_000;
-
-fn now_ns() -> i64 {
-    i64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos()).unwrap()
-}
 
 /// A clock that was right at one time, but for an offset, and runs at another pace.
 #[derive(Clone, Copy)]
@@ -42,7 +39,7 @@ impl Readable for Clock {
     }
 
     fn offset(&self) -> Result<Offset, String> {
-        let at_ns = now_ns();
+        let at_ns = clock::realtime_ns();
         // Read wrongly by 200 ns, one time to this side, one time to that.
         let wrong_ns = if at_ns % 2 == 0 { 200 } else { -200 };
         Ok(Offset { at_ns, offset_ns: self.at(at_ns) - at_ns + wrong_ns, error_ns: 300 })
@@ -98,11 +95,11 @@ impl Port for Stamps {
 
 #[test]
 fn stamps_of_two_clocks_give_latencies_within_the_bound_that_is_told() {
-    let begin_ns = now_ns();
+    let begin_ns = clock::realtime_ns();
     let one = Clock { device: "ptp0", ahead_ns: 37_000_000_000, ppm: 80, begin_ns };
     let other = Clock { device: "ptp1", ahead_ns: -600_000_000, ppm: -70, begin_ns };
     let comparing = Comparing::every(Duration::from_millis(20), vec![one, other]).unwrap();
-    let first_ns = now_ns();
+    let first_ns = clock::realtime_ns();
     thread::sleep(Duration::from_nanos((PACKETS * GAP_NS).unsigned_abs()));
     let folder = tempfile::tempdir().unwrap();
     let taps = [("ingress.pcap", one, first_ns), ("egress.pcap", other, first_ns + LATENCY_NS)];
