@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -74,6 +75,36 @@ def test_captures_of_two_time_zones_are_named(tmp_path: Path) -> None:
     assert "No packet was matched: the egress clock is 3,600 s behind the ingress clock" in told
     assert "(another time zone): 1,000 packets are not lost" in told
     assert "do not overlap" not in told
+
+
+def test_stamps_that_were_converted_have_the_error_of_their_clocks(tmp_path: Path) -> None:
+    pair = captures(tmp_path, lambda _: 0)
+    # As the agent's capture writes it.
+    told = {
+        "schema": "tailtrim.clocks/1",
+        "clock": "ptp1",
+        "reference": "ptp0",
+        "clock_error_ns": 370,
+        "invalid": [],
+    }
+    beside = pair[1].with_name(f"{pair[1].name}.clocks.json")
+    beside.write_text(json.dumps(told), encoding="utf-8")
+    code, text = analyze(pair, "--out", str(tmp_path / "run"))
+    assert code == ExitCode.SUCCESS, text
+    assert "each latency is within 370 ns of the true one" in text
+    assert RunDirectory(tmp_path / "run").summary.clock_error_ns == 370
+
+    invalid = ["the clock ptp1 jumped"]
+    beside.write_text(
+        json.dumps(told | {"clock_error_ns": None, "invalid": invalid}), encoding="utf-8"
+    )
+    code, text = analyze(pair)
+    assert code == ExitCode.NEGATIVE
+    assert "how far each latency is off is not known: the clock ptp1 jumped" in text
+    beside.write_text("{", encoding="utf-8")
+    code, text = analyze(pair)
+    assert code == ExitCode.INVALID
+    assert "out.pcap.clocks.json: cannot be opened" in text
 
 
 @pytest.mark.parametrize(

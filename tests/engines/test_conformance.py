@@ -103,6 +103,15 @@ def test_an_empty_side(engine: Engine, tmp_path: Path, side: int) -> None:
     same(engine, (captures[0], captures[1]), decoded)
 
 
+def test_stamps_that_were_converted(engine: Engine, tmp_path: Path) -> None:
+    captures = pair(tmp_path, 4, TROUBLES["plain"])
+    told = {"schema": "tailtrim.clocks/1", "clock": "ptp1", "reference": "ptp0"}
+    told |= {"clock_error_ns": 370, "invalid": []}
+    captures[1].with_name(f"{captures[1].name}.clocks.json").write_text(json.dumps(told), "utf-8")
+    same(engine, captures, decode(captures, tmp_path / "decoded"))
+    assert tailtrim.analyze(*captures, allow_negative=True).summary.clock_error_ns == 370
+
+
 def test_signatures_that_collide_in_their_first_half(engine: Engine, tmp_path: Path) -> None:
     captures = pair(tmp_path, 3, TROUBLES["everything"])
     decoded = decode(captures, tmp_path / "decoded", buckets=2)

@@ -22,10 +22,14 @@ if TYPE_CHECKING:
 
 PROJECT = Path(__file__).resolve().parents[2]
 #: The emulated counter is good enough, and a kernel that doubts it is slow.
-LINE = f"{CONSOLE} net.ifnames=0 tsc=reliable clocksource=tsc"
+LINE = f"{CONSOLE} net.ifnames=0 tsc=reliable clocksource=tsc iomem=relaxed"
 #: Since QEMU 8.0 there is an igb; Debian 13 has 10.0.
 NEWER = "trixie-qemu"
 AGENT = "/tailtrim-agent"
+#: Programs of a guest with an igb, beside their sources here.
+HELPERS = ("phc", "unlatch")
+#: Free the registers for stamps of received packets of both interfaces.
+FREED = 'for n in {}; do unlatch "$(basename "$(readlink -f /sys/class/net/$n/device)")" & done'
 
 #: Kill the agent when the first of two interfaces has its filter, and wait until that is gone.
 KILLED = f"""
@@ -95,8 +99,7 @@ def guest(
 ) -> Iterator[Guest]:
     """Boot one with these cards, and more files."""
     files = shell() | (more or {})
-    if (built := folder / "phc").is_file():
-        files["bin/phc"] = built
+    files |= {f"bin/{name}": folder / name for name in HELPERS if (folder / name).is_file()}
     options = imaged(folder, recipe, files, LINE)
     words = ["-machine", "q35", "-nic", "none", *hardware, *options]
     with booted(folder, *words, program=program) as booted_guest:
@@ -161,6 +164,7 @@ def test_cards_that_claim_stamps_and_have_none_are_refuted(tmp_path: Path) -> No
             assert (row["filter"], row["stamped"], row["verdict"]) == ("all", 0, "refuted"), row
             assert claims[end, "transmit-nic"]["verdict"] == "refuted"
             assert claims[end, "phc"]["verdict"] == "refuted", claims[end, "phc"]
+            assert claims[end, "transmit-to-receive"]["verdict"] == "untested"
 
         # Settings are put back also if the agent is killed.
         for verb in ("prove", "capture"):
@@ -170,11 +174,23 @@ def test_cards_that_claim_stamps_and_have_none_are_refuted(tmp_path: Path) -> No
         captured = booted_guest.call("sh", "-c", CAPTURED, "sh", *ends)
         assert "warning: tap one: the NIC claims stamps and has stamped no frame" in captured.stderr
 
+        # Two clocks that no time can be told by are not compared, and nothing is captured by them.
+        taps = [
+            word
+            for n, end in zip(("in", "out"), ends, strict=True)
+            for word in ("--tap", f"{n}={end}")
+        ]
+        words = (*taps, "--stamps", "hardware", "--out", "/two", "--duration", "1s")
+        refused = booted_guest.call(AGENT, "capture", *words)
+        assert refused.returncode == 3, refused
+        assert "which cannot be compared" in refused.stderr, refused.stderr
+        assert "times as fast as the system's clock" in refused.stderr, refused.stderr
+
         code, claims = proof(booted_guest, *by_driver["virtio_net"])
         assert code == 0
         kernel_stamps_all(claims, *by_driver["virtio_net"])
         for end in by_driver["virtio_net"]:
-            for claim in ("receive-nic", "transmit-nic", "phc"):
+            for claim in ("receive-nic", "transmit-nic", "transmit-to-receive", "phc"):
                 assert claims[end, claim]["verdict"] == "absent"
         is_as_before(booted_guest, before)
 
@@ -191,9 +207,10 @@ def test_an_igb_stamps_what_its_one_register_can_and_its_clock_jumps(
     release: str, tmp_path: Path
 ) -> None:
     program = newer_qemu()
-    source = Path(__file__).with_name("phc.c")
-    compiler = ["cc", "-static", "-O2", "-o", str(tmp_path / "phc"), str(source)]
-    subprocess.run(["/usr/bin/env", *compiler], check=True)
+    for name in HELPERS:
+        source = Path(__file__).with_name(f"{name}.c")
+        compiler = ["cc", "-static", "-O2", "-o", str(tmp_path / name), str(source)]
+        subprocess.run(["/usr/bin/env", *compiler], check=True)
     cards = cable("igb", 3)
     recipe = image.Recipe(f"{release}/amd64", drivers=("igb",))
     with guest(tmp_path, recipe, ["igb"], *cards, program=program) as booted_guest:
@@ -211,11 +228,22 @@ def test_an_igb_stamps_what_its_one_register_can_and_its_clock_jumps(
             assert row["verdict"] in {"partial", "proven"}, row
             row = claims[end, "phc"]
             assert (row["verdict"], row["steps"]) == ("proven", []), row
+            assert row["frequency_ppb"] == 0, row
             # Since Linux 6.14, its driver has zero copy.
             row = claims[end, "zero-copy"]
             assert row["claimed"] == (release == "sid")
             assert row["verdict"] == ("proven" if row["claimed"] else "absent"), row
         is_as_before(booted_guest, before)
+
+        # The clocks of both are compared all along: so their stamps of a packet can be subtracted.
+        code, claims = proof(booted_guest, *ends, meanwhile=FREED.format(" ".join(ends)))
+        for end in ends:
+            assert claims[end, "receive-nic"]["stamped"] > 10, claims[end, "receive-nic"]
+            row = claims[end, "transmit-to-receive"]
+            assert (row["verdict"], row["clocks"]) == ("partial", 2), row
+            assert 0 < row["clock_error_ns"] < 1_000_000, row
+            assert min(row["times_ns"]) >= -row["clock_error_ns"], row
+        booted_guest.run("sh", "-c", "busybox killall unlatch")
 
         # Another program lowers the frequency of the first one: QEMU counts all the time since it
         # began by the new one, and the driver takes a step back for one of nearly 2^41 ns ahead.
@@ -226,8 +254,12 @@ def test_an_igb_stamps_what_its_one_register_can_and_its_clock_jumps(
         code, claims = proof(booted_guest, *ends, meanwhile=f"({slower})")
         row = claims[ends[0], "phc"]
         assert (code, row["verdict"]) == (1, "refuted"), row
+        assert row["frequency_ppb"] == -100_000_000, row
         assert any(abs(step["by_ns"]) > 2_000 * 10**9 for step in row["steps"]), str(row)
         assert claims[ends[0], "transmit-nic"]["verdict"] != "proven"
+        row = claims[ends[1], "transmit-to-receive"]
+        assert row["verdict"] == "untested", row
+        assert "jumped" in row["why"], row
 
 
 @dataclass(frozen=True, slots=True)

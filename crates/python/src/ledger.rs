@@ -14,6 +14,7 @@ use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+use tailtrim_reading::converted;
 use tailtrim_tables::SampleSink;
 use tailtrim_tail::analysis::{Facts, Ledger, LedgerError, Options};
 use tailtrim_tail::matching::{MEMORY, Window};
@@ -177,6 +178,8 @@ impl NativeLedger {
                 })?;
             }
         }
+        converted::tell(&mut analysis.summary)
+            .map_err(|error| TailtrimError::new_err(error.to_string()))?;
         Ok(NativeAnalysis { analysis, samples: self.sink().kept.take() })
     }
 

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod analysis;
+pub mod converted;
 mod cores;
 pub mod groups;
 pub mod source;

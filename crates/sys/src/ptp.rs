@@ -45,6 +45,19 @@ pub fn basic(file: &File) -> io::Result<Vec<Triple>> {
     Ok(alternating(&times))
 }
 
+/// The frequency at which a clock is set to run, beside its own, in parts per billion. The file must be open for writing:
+/// kernels ask for that also where nothing is changed.
+pub fn frequency_ppb(file: &File) -> io::Result<i64> {
+    // SAFETY: all-zero bits are a valid request, one that changes nothing.
+    let mut state: libc::timex = unsafe { std::mem::zeroed() };
+    // The clock of a file: clock_gettime(2).
+    let clock = !file.as_raw_fd() << 3 | 3;
+    // SAFETY: the structure is valid for reading and writing.
+    checked(unsafe { libc::clock_adjtime(clock, &raw mut state) }.min(0))?;
+    // Millionths, with 16 bits behind the point.
+    Ok(((i128::from(state.freq) * 1_000) >> 16) as i64)
+}
+
 fn ns(time: &libc::ptp_clock_time) -> i64 {
     time.sec.saturating_mul(1_000_000_000).saturating_add(i64::from(time.nsec))
 }

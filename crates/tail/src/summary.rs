@@ -2,7 +2,7 @@
 //! other engines must reproduce byte for byte. Integers and decimal text only, no binary fractions.
 
 use crate::capture::Unread;
-use crate::clock::ClockFit;
+use crate::clock::{ClockFit, told};
 use serde::{Deserialize, Serialize};
 use tailtrim_stats::{Mean, Probability, Spread};
 
@@ -32,6 +32,9 @@ pub struct Summary {
     /// Correction of the clocks of the taps, where one was asked for and needed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clock_fit: Option<ClockFit>,
+    /// Where two clocks stamped: how far each latency may be off, either way, as their comparison during the run proves.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub clock_error_ns: i64,
     /// Settings of the signature that identified the packets.
     pub signature: SignatureSettings,
     /// Facts of the captures apart from any matching.
@@ -57,6 +60,15 @@ pub struct Summary {
 }
 
 impl Summary {
+    /// Tells how far latencies may be off where two clocks stamped; `None`: that is not known, for these reasons.
+    pub fn stamped_by_two_clocks(&mut self, error_ns: Option<i64>, why: &[String]) {
+        self.clock_error_ns = error_ns.unwrap_or(0);
+        let median =
+            self.latency_ns.quantiles.iter().find(|quantile| quantile.p == Probability::P50);
+        let median_ns = median.and_then(|quantile| quantile.value);
+        self.warnings.push(told::of_two_clocks(error_ns, why, median_ns, self.samples));
+    }
+
     /// Whether it has no latency, or not that of the device.
     #[must_use]
     pub fn is_negative(&self) -> bool {

@@ -3,12 +3,14 @@
 //!
 //! [`format`](mod@format) and [`page`] read data of tracefs, [`perf`] data of perf, [`record`] decodes their records,
 //! [`pairing`] makes intervals of entries and exits, [`senders`] finds the sender of an interrupt, [`axis`] converts
-//! the time-stamp counter to the clock of packets, [`phc`] the clocks of NICs, [`lines`] is the file format. [`blame`]
+//! the time-stamp counter to the clock of packets, [`phc`] the clocks of NICs, [`compared`] such a
+//! clock to that of another NIC, [`lines`] is the file format. [`blame`]
 //! assigns the gaps of a polling loop to events, and [`counters`] reads `/proc/interrupts` and its kind.
 #![forbid(unsafe_code)]
 
 pub mod axis;
 pub mod blame;
+pub mod compared;
 pub mod counters;
 pub mod format;
 pub mod lines;

@@ -40,6 +40,19 @@ pub struct Offset {
     pub error_ns: i64,
 }
 
+/// Drift between two clocks that needs no fault: an oscillator of Ethernet is within 100 ppm (IEEE 802.3, 40.6.1.2.6), and the kernel
+/// steers the system's clock by at most 500 ppm (adjtimex(2)).
+pub const DRIFT_PPM: f64 = 600.0;
+
+/// A jump of a clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Step {
+    /// When it was noticed.
+    pub at_ns: i64,
+    /// By how much; negative: back.
+    pub by_ns: i64,
+}
+
 /// A NIC's clock during a recording, as in the header of a trace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Chain {

@@ -242,7 +242,8 @@ class Notice:
 class Summary:
     """The result of an analysis in numbers.
 
-    ``resolution_ps`` is the coarser of the steps of the stamps at both taps.
+    ``resolution_ps`` is the coarser of the steps of the stamps at both taps; ``clock_error_ns`` is
+    how far each latency may be off because two clocks stamped, 0 with one.
     """
 
     ingress: Ingress
@@ -267,6 +268,7 @@ class Summary:
     # That of ns, of results before it was kept.
     resolution_ps: int = 1_000
     clock_fit: ClockFit | None = None
+    clock_error_ns: int = 0
     throughput: Throughput | None = None
 
     def __repr__(self) -> str:

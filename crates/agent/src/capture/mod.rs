@@ -1,6 +1,7 @@
 //! `tailtrim-agent capture`.
 
 mod around;
+mod clocks;
 mod online;
 
 use crate::events::{self, EachSecond};
@@ -10,6 +11,7 @@ use crate::output;
 use crate::stop::{self, Ending, OnEnd};
 use around::One;
 use clap::ValueEnum;
+use clocks::{Clocks, ClocksTold};
 use online::{Analysed, Analysing};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,9 +23,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use tailtrim_ports::capture::{CaptureFile, Feed, InterfaceLosses, TapError, TapSink, Tapped, tap};
-use tailtrim_ports::port::{
-    Attached, HardwareStamps, Port, PortName, Receiving, Stamping, XdpMode, open,
-};
+use tailtrim_ports::port::{Attached, Port, PortName, Receiving, Stamping, XdpMode, open};
+use tailtrim_reading::converted::Converted;
 use tailtrim_sys::placement;
 use tailtrim_tail::summary::Summary;
 use tailtrim_tracer::clock::{self, ClockStep, ClockSteps};
@@ -62,7 +63,8 @@ pub(crate) struct Capture {
     /// Compress with zstd
     #[arg(long)]
     pub(crate) zstd: bool,
-    /// Source of the time stamps; best: the NICs if all taps have one clock, otherwise the kernel
+    /// Source of the time stamps; best: the NICs if all taps have one clock, otherwise the kernel; hardware: the NICs, whose
+    /// clocks are compared all along if they have several
     #[arg(long, value_enum, value_name = "SOURCE", default_value_t)]
     pub(crate) stamps: Stamps,
     /// Stop after this time, such as 10s or 500ms [default: until Ctrl-C]
@@ -88,6 +90,9 @@ struct CaptureReport {
     /// Why the NICs did not stamp; nothing where they did, or were not asked to.
     #[serde(skip_serializing_if = "Option::is_none")]
     not_by_hardware: Option<String>,
+    /// Clocks of the NICs that stamped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    clocks: Option<ClocksTold>,
     /// When `CLOCK_REALTIME`, the clock of the kernel's stamps, was set: latencies across that are wrong by as much.
     clock_steps: Vec<ClockStep>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -134,20 +139,22 @@ pub(crate) fn run(request: &Capture) -> Outcome {
     if names.len() < request.taps.len() {
         return Err(Failure::usage("two taps have one name, expected one for each capture"));
     }
-    for path in request.taps.iter().filter_map(|(name, _)| place(request, name)) {
+    let captures = request.taps.iter().filter_map(|(name, _)| place(request, name));
+    for path in captures.flat_map(|path| [Converted::path(&path), path]) {
         if path.exists() {
             let told = "exists: choose another --out, or remove it";
             return Err(Failure::usage(format!("{}: {told}", path.display())));
         }
     }
     // They stay on until the captures are complete.
-    let (hardware, not_by_hardware) = match hardware_stamps(request) {
-        Ok(hardware) => (hardware, None),
+    let (clocks, not_by_hardware) = match Clocks::begin(request) {
+        Ok(clocks) => (clocks, None),
         Err(why) if request.stamps == Stamps::Best => (None, Some(why)),
         Err(why) => return Err(Failure::impossible(format!("no stamps by the NIC: {why}"))),
     };
     let (mut feeds, analysing) = Analysing::of(request)?.unzip();
-    let taps = opened(request, hardware.is_some(), feeds.get_or_insert_default())?;
+    let taps = opened(request, clocks.as_ref(), feeds.get_or_insert_default())?;
+    clocks.as_ref().map_or(Ok(()), |clocks| clocks.begin_files(request))?;
     let stopped = request.ending.watch()?;
     stop::after(request.duration, &stopped);
     let seen: Vec<Arc<AtomicU64>> = taps.iter().map(|_| Arc::default()).collect();
@@ -172,6 +179,8 @@ pub(crate) fn run(request: &Capture) -> Outcome {
     let matched = analysing.map(online::Running::end);
     drop(telling);
     let clock_steps = locked(&steps).end();
+    let clocks = clocks.map(Clocks::end);
+    clocks.as_ref().map_or(Ok(()), |clocks| clocks.end_files(request))?;
     let taps = match ended {
         Ok(taps) => taps,
         Err((name, error)) => {
@@ -188,14 +197,17 @@ pub(crate) fn run(request: &Capture) -> Outcome {
             return Err(Failure::new(text, exit));
         }
     };
-    let analysed = matched.map(|matched| matched?.written(request)).transpose()?;
-    report(request, taps, not_by_hardware, clock_steps, analysed)
+    let analysed = matched.map(|matched| matched?.written(request, clocks.as_ref())).transpose()?;
+    let (analysis, around, cpu_s) = (None, None, None);
+    let told =
+        CaptureReport { taps, not_by_hardware, clocks, clock_steps, analysis, around, cpu_s };
+    report(request, told, analysed)
 }
 
 /// Opens the taps and their files.
 fn opened(
     request: &Capture,
-    hardware: bool,
+    clocks: Option<&Clocks>,
     feeds: &mut BTreeMap<String, Feed>,
 ) -> Result<Vec<Opened>, Failure> {
     let mut ports = Vec::new();
@@ -204,7 +216,7 @@ fn opened(
             snap: request.snap as usize,
             memory_bytes: (request.buffer as usize) << 20,
             promptly: false,
-            hardware,
+            hardware: clocks.is_some(),
         };
         let opened = open(port, Some(receiving))?;
         // From here on: opening a port may reset its NIC.
@@ -212,31 +224,29 @@ fn opened(
     }
     // Where a port cannot be opened, no file is left.
     let opened = ports.into_iter().map(|(name, port, losses)| {
-        let sink = TapSink { file: file(request, name)?, feed: feeds.remove(name) };
+        let conversion = clocks.and_then(|clocks| clocks.conversion(name));
+        let sink = TapSink { file: file(request, name)?, feed: feeds.remove(name), conversion };
         Ok(Opened { name: name.clone(), sink, port, losses })
     });
     opened.collect()
 }
 
 /// Reports the results of the taps and of the analysis.
-fn report(
-    request: &Capture,
-    taps: BTreeMap<String, Tapped>,
-    not_by_hardware: Option<String>,
-    clock_steps: Vec<ClockStep>,
-    analysed: Option<Analysed>,
-) -> Outcome {
-    for (name, tap) in &taps {
+fn report(request: &Capture, mut report: CaptureReport, analysed: Option<Analysed>) -> Outcome {
+    for (name, tap) in &report.taps {
         if tap.stamps == Stamping::Hardware && tap.packets > 0 && tap.unstamped == tap.packets {
             let told = "the NIC claims stamps and has stamped no frame: `ports --prove` tells what it can, and \
                         --stamps kernel works with any";
             output::note("warning", &format!("tap {name}: {told}"));
         }
     }
-    let cpu_s = analysed.is_some().then(|| clock::process_cpu_ns() as f64 / 1e9);
-    let (analysis, around) =
-        analysed.map_or((None, None), |Analysed { summary, around }| (Some(summary), around));
-    let report = CaptureReport { taps, not_by_hardware, clock_steps, analysis, around, cpu_s };
+    if let Some(clocks) = &report.clocks {
+        clocks.warn();
+    }
+    if let Some(Analysed { summary, around }) = analysed {
+        report.cpu_s = Some(clock::process_cpu_ns() as f64 / 1e9);
+        (report.analysis, report.around) = (Some(summary), around);
+    }
     if Analysing::tells_people(request) {
         return output::write(online::ended(&report), Exit::Success);
     }
@@ -292,14 +302,6 @@ fn captured(
         }
     }
     problem.map_or(Ok(tapped), Err)
-}
-
-fn hardware_stamps(request: &Capture) -> Result<Option<HardwareStamps>, String> {
-    if request.stamps == Stamps::Kernel {
-        return Ok(None);
-    }
-    let ports: Vec<PortName> = request.taps.iter().map(|(_, port)| port.clone()).collect();
-    HardwareStamps::enable(&ports).map(Some)
 }
 
 /// Steps of the clock of the kernel's stamps so far.

@@ -1,6 +1,7 @@
 //! Packets that are matched while they are captured.
 
 use super::around::{Around, One};
+use super::clocks::ClocksTold;
 use super::{Capture, CaptureReport, locked, made};
 use crate::analyze::{clear, write_result};
 use crate::events;
@@ -163,8 +164,15 @@ impl Matched {
     }
 
     /// Writes the result, once all taps have ended as they should.
-    pub(super) fn written(self, request: &Capture) -> Result<Analysed, Failure> {
-        let Self { analysis, sink } = self;
+    pub(super) fn written(
+        self,
+        request: &Capture,
+        clocks: Option<&ClocksTold>,
+    ) -> Result<Analysed, Failure> {
+        let Self { mut analysis, sink } = self;
+        if let Some(clocks) = clocks {
+            clocks.tell(&mut analysis.summary);
+        }
         request.matching.check_order(&analysis).or_hint(Exit::Usage)?;
         let Some(folder) = &request.analyze else {
             return Ok(Analysed { summary: analysis.summary, around: None });
@@ -297,6 +305,7 @@ pub(super) fn ended(report: &CaptureReport) -> String {
             let _ = writeln!(text, "The tap {name} waited {waited_ms} ms for its disk.");
         }
     }
+    text += &report.clocks.as_ref().map_or_else(String::new, ClocksTold::text);
     for step in &report.clock_steps {
         let _ = writeln!(
             text,

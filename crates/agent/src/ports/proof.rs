@@ -3,7 +3,7 @@
 use super::table::{aligned, words};
 use crate::output::wrapped;
 use std::fmt::Write as _;
-use tailtrim_probes::prove::{AtRate, Claim, Errors, Measured, Proven, Stamped, Verdict};
+use tailtrim_probes::prove::{AtRate, Claim, Crossed, Errors, Measured, Proven, Stamped, Verdict};
 use tailtrim_tail::summary::grouped;
 use tailtrim_tail::times;
 
@@ -76,12 +76,24 @@ fn named(claim: Claim) -> &'static str {
         Claim::ReceiveNic => "receive NIC",
         Claim::TransmitKernel => "transmit kernel",
         Claim::TransmitNic => "transmit NIC",
+        Claim::TransmitToReceive => "transmit to receive",
         Claim::Phc => "PHC",
         Claim::ZeroCopy => "zero copy",
         Claim::XdpHint => "XDP hint",
         Claim::TransmitXdp => "transmit AF_XDP",
         Claim::LaunchTime => "launch time",
     }
+}
+
+/// The middle of the times, and how far they may be off.
+fn crossed(told: &Crossed) -> String {
+    let of = format!("{} of {}", grouped(told.stamped as u64), grouped(told.packets as u64));
+    let Some([_, p50, _, slowest]) = told.times_ns else { return of };
+    let off = match told.clock_error_ns {
+        0 => String::new(),
+        ns => format!(" ± {}", times::text(ns)),
+    };
+    format!("{of}, {} to {}{off}", times::text(p50), times::text(slowest))
 }
 
 fn verdict(claim: &Proven) -> String {
@@ -105,6 +117,7 @@ fn seen(measured: &Measured) -> String {
         Measured::Clock(told) => {
             format!("{:+.1} ppm, {} steps", told.drift_ppm, told.steps.len())
         }
+        Measured::Crossed(told) => crossed(told),
         Measured::Xdp(told) => format!("{} of {}", told.received, told.packets),
     }
 }

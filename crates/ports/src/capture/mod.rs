@@ -21,6 +21,7 @@ use std::time::Duration;
 use tailtrim_sys::clock;
 use tailtrim_tail::capture::write::{NO_STAMP_NS, header, record_header};
 use tailtrim_tail::summary::counted;
+use tailtrim_tracer::clock::Conversion;
 
 /// Frames taken from the port in one go.
 const BATCH: usize = 256;
@@ -133,13 +134,15 @@ pub struct TapSink {
     pub file: Option<CaptureFile>,
     /// An analysis under way.
     pub feed: Option<Feed>,
+    /// From the NIC's clock to that of another one, which all stamps are to be of.
+    pub conversion: Option<Conversion>,
 }
 
 impl TapSink {
     /// A file only.
     #[must_use]
     pub fn of(file: CaptureFile) -> Self {
-        Self { file: Some(file), feed: None }
+        Self { file: Some(file), ..Self::default() }
     }
 
     fn failed(&self, source: io::Error) -> TapError {
@@ -151,7 +154,11 @@ impl TapSink {
 
     fn record(&mut self, frame: &Received<'_>, snap: usize) -> io::Result<()> {
         let kept = &frame.bytes[..frame.bytes.len().min(snap)];
-        let stamp_ns = frame.stamp.map_or(NO_STAMP_NS, |stamp| stamp.ns);
+        let stamp_ns = match (frame.stamp, &mut self.conversion) {
+            (None, _) => NO_STAMP_NS,
+            (Some(Stamp { ns, stamping: Stamping::Hardware }), Some(to)) => to.of_reference(ns),
+            (Some(stamp), _) => stamp.ns,
+        };
         let head = record_header(stamp_ns, kept.len() as u32, frame.length as u32);
         if let Some(feed) = &mut self.feed {
             feed.record(&head, kept);

@@ -9,6 +9,7 @@ use tailtrim_sys::interface::{self, StampSetting};
 /// is killed.
 #[derive(Debug)]
 pub struct HardwareStamps {
+    clocks: Vec<String>,
     _keeper: Keeper,
 }
 
@@ -21,12 +22,13 @@ impl HardwareStamps {
     /// Turns stamps on at every port.
     ///
     /// Stamps of different clocks do not subtract, so a latency needs one clock for all taps: two ports
-    /// of one NIC mostly share theirs. To be called before other threads are started.
+    /// of one NIC mostly share theirs. Where `several` clocks may stamp, they are to be compared. To be called before other
+    /// threads are started.
     ///
     /// # Errors
     /// Why not: a NIC that cannot, clocks that differ, or no permission.
-    pub fn enable(ports: &[PortName]) -> Result<Self, String> {
-        let mut common = None;
+    pub fn enable(ports: &[PortName], several: bool) -> Result<Self, String> {
+        let mut clocks: Vec<String> = Vec::new();
         for port in ports {
             let clock = interface::stamping_clock(&port.interface)
                 .map_err(|error| format!("{port}: asking for its stamps: {error}"))?
@@ -37,12 +39,11 @@ impl HardwareStamps {
                 }
                 XdpPort::check_hints(port).map_err(|error| error.to_string())?;
             }
-            match common.replace(clock) {
-                Some(other) if other != clock => {
-                    return Err(format!("{port}: stamps by clock {clock}, others by {other}"));
-                }
-                _ => {}
+            let clock = format!("ptp{clock}");
+            if let Some(other) = clocks.first().filter(|other| !several && **other != clock) {
+                return Err(format!("{port}: stamps by clock {clock}, others by {other}"));
             }
+            clocks.push(clock);
         }
         let set_up = || {
             let mut set = Before(Vec::new());
@@ -56,7 +57,13 @@ impl HardwareStamps {
             Ok(((), set))
         };
         let ((), keeper) = Keeper::start(set_up).map_err(|failure| failure.to_string())?;
-        Ok(Self { _keeper: keeper })
+        Ok(Self { clocks, _keeper: keeper })
+    }
+
+    /// The clock of each port, such as `ptp0`.
+    #[must_use]
+    pub fn clocks(&self) -> &[String] {
+        &self.clocks
     }
 }
 

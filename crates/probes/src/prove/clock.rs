@@ -2,11 +2,7 @@
 
 use super::Verdict;
 use serde::Serialize;
-use tailtrim_trace::phc::Offset;
-
-/// Drift between two clocks that needs no fault: an oscillator of Ethernet is within 100 ppm (IEEE 802.3, 40.6.1.2.6), and the kernel
-/// steers the system's clock by at most 500 ppm (adjtimex(2)).
-const DRIFT_PPM: f64 = 600.0;
+use tailtrim_trace::phc::{DRIFT_PPM, Offset, Step};
 
 /// A clock of a NIC beside `CLOCK_REALTIME`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -17,17 +13,10 @@ pub struct ClockMeasured {
     pub error_ns: i64,
     /// Surplus of its speed, in millionths: the median between two readings.
     pub drift_ppm: f64,
-    /// Jumps.
+    /// The frequency that it is set to beside its own, in parts per billion, as a servo does; `None` where this is not known.
+    pub frequency_ppb: Option<i64>,
+    /// Jumps, at times of `CLOCK_REALTIME`.
     pub steps: Vec<Step>,
-}
-
-/// A jump of a clock.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Step {
-    /// When it was noticed, `CLOCK_REALTIME`.
-    pub at_ns: i64,
-    /// By how much; negative: back.
-    pub by_ns: i64,
 }
 
 /// Measures a clock by its readings; `None` where there are not two.
@@ -53,6 +42,7 @@ pub(super) fn measured(readings: &[Offset]) -> Option<ClockMeasured> {
         readings: readings.len(),
         error_ns: readings.iter().map(|reading| reading.error_ns).max().unwrap_or(0),
         drift_ppm: rate * 1e6,
+        frequency_ppb: None,
         steps: readings.windows(2).zip(&spans).filter_map(step).collect(),
     })
 }

@@ -3,13 +3,15 @@
 
 mod af_xdp;
 mod clock;
+mod crossing;
 mod frame;
 mod held;
 mod side;
 mod stamps;
 
 pub use af_xdp::Bound;
-pub use clock::{ClockMeasured, Step};
+pub use clock::ClockMeasured;
+pub use crossing::Crossed;
 pub use stamps::{AtRate, Errors, Stamped};
 
 use frame::Frame;
@@ -64,6 +66,8 @@ pub enum Claim {
     TransmitKernel,
     /// Stamps of sent packets by the NIC.
     TransmitNic,
+    /// Stamps of sent packets and the other end's of the same packets: their times on the cable.
+    TransmitToReceive,
     /// A clock in the NIC.
     Phc,
     /// AF_XDP without copies.
@@ -105,6 +109,8 @@ pub enum Measured {
     Stamps(Stamped),
     /// Of a clock.
     Clock(ClockMeasured),
+    /// Of times on the cable.
+    Crossed(Crossed),
     /// Of a socket of AF_XDP.
     Xdp(Bound),
 }
@@ -166,6 +172,7 @@ pub fn prove(ends: [&str; 2], stopped: &AtomicBool) -> Result<Vec<Proven>, Prove
     let run = system::realtime_ns().cast_unsigned();
     let mut steps = ClockSteps::watch();
     let mut clocks = claims.each_ref().map(|claims| Watched::begin(claims.phc.as_deref()));
+    let both = crossing::Ends::begin(&claims);
     let mut ways = Vec::new();
     // In the format that the receiver's NIC stamps.
     let ptp = |to: usize| ![ALL, NONE].contains(&held.set[to].filter);
@@ -190,6 +197,7 @@ pub fn prove(ends: [&str; 2], stopped: &AtomicBool) -> Result<Vec<Proven>, Prove
         }
         ways.push(stages);
     }
+    let mut both = both.end();
     match steps.sum_ns() {
         0 => {}
         by_ns => return Err(ProveError::ClockSet(by_ns)),
@@ -199,6 +207,7 @@ pub fn prove(ends: [&str; 2], stopped: &AtomicBool) -> Result<Vec<Proven>, Prove
         let clock = clocks[end].judged(&claims[end]);
         let of = Of { end: &claims[end], peer: ends[1 - end], set: &held.set[end], clock: &clock };
         proven.extend(of.stamps(&ways[1 - end], &ways[end]));
+        proven.push(both.proven(end, &claims, &ways[1 - end]));
         proven.push(clock);
     }
     for end in [0, 1] {
@@ -349,7 +358,10 @@ impl Watched {
     }
 
     fn judged(&self, claims: &Claims) -> Proven {
-        let measured = clock::measured(&self.readings);
+        let mut measured = clock::measured(&self.readings);
+        if let (Some(Ok(phc)), Some(measured)) = (&self.phc, &mut measured) {
+            measured.frequency_ppb = phc.frequency_ppb();
+        }
         let (verdict, why) = match (&self.phc, &measured) {
             (None, _) => (Verdict::Absent, None),
             (Some(Err(why)), _) => (Verdict::Untested, Some(why.clone())),

@@ -23,6 +23,7 @@ mod twice;
 
 pub use coordinator::{Answers, StretchError};
 
+use crate::converted;
 use crate::cores::Cores;
 use crate::source::{CaptureInput, Extent};
 use cuts::Side;
@@ -91,9 +92,12 @@ pub fn analyze<S: Sink + Send>(
     } else {
         options
     };
-    let analysis = first_look(ingress, egress, jobs, options, sink, &mut progress)?;
-    let Some(again) = again else { return Ok(analysis) };
-    further_looks(again, analysis, jobs, options.clone(), sink, &mut progress)
+    let mut analysis = first_look(ingress, egress, jobs, options, sink, &mut progress)?;
+    if let Some(again) = again {
+        analysis = further_looks(again, analysis, jobs, options.clone(), sink, &mut progress)?;
+    }
+    converted::tell(&mut analysis.summary)?;
+    Ok(analysis)
 }
 
 /// Reads the captures again for what a result does not say: once more in all where packets are there several times.

@@ -7,6 +7,7 @@ use super::cuts::Cut;
 use super::second_look::SecondLook;
 use super::stretches::{Outlined, Stretches};
 use super::{sides, stretches};
+use crate::converted;
 use crate::source::CaptureInput;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -137,6 +138,7 @@ pub fn analyze<H: Hosts>(
     if let Some(again) = again {
         again.explain(&mut analysis, options, super::all_cores());
     }
+    converted::tell(&mut analysis.summary).map_err(AnalysisError::from)?;
     Ok(analysis)
 }
 

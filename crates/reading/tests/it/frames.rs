@@ -113,7 +113,7 @@ impl Packet {
 }
 
 /// A pcap file that keeps so many bytes of each frame.
-fn pcap(packets: &Packets, snap: usize) -> Vec<u8> {
+pub(crate) fn pcap(packets: &Packets, snap: usize) -> Vec<u8> {
     let mut file = vec![0x4d, 0x3c, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0];
     file.extend([0, 0, 4, 0, 1, 0, 0, 0]);
     let mut packets: Vec<_> = packets.iter().collect();

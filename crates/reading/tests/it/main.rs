@@ -3,6 +3,7 @@
 
 mod analysis;
 mod compressed;
+mod converted;
 mod directions;
 mod few;
 mod formats;

@@ -47,6 +47,7 @@ pub(super) fn summarize(
         correction_ns: options.correction_ns,
         resolution_ps: run.resolutions_ps().into_iter().fold(1_000, u64::max),
         clock_fit: Some(&options.clock_fit).filter(|fit| fit.corrects()).cloned(),
+        clock_error_ns: 0,
         signature: run.signature.clone(),
         taps: run.taps.clone(),
         latency_ns: summary::Latency {

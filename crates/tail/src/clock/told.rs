@@ -153,6 +153,39 @@ pub fn of_directions([ours_ns, back_ns]: [i64; 2], samples: u64) -> Option<Warni
     Some(Warning { code: "clock_offset", count: samples, text, invalidates: true })
 }
 
+/// Warning of stamps of two clocks, which are known to differ by no more than this.
+pub(crate) fn of_two_clocks(
+    error_ns: Option<i64>,
+    why: &[String],
+    median_ns: Option<i64>,
+    samples: u64,
+) -> Warning {
+    let told = "the taps stamped by two clocks";
+    let (text, invalidates) = match error_ns {
+        None => {
+            let why =
+                if why.is_empty() { "too little was compared".to_owned() } else { why.join("; ") };
+            (format!("{told}, and how far each latency is off is not known: {why}"), true)
+        }
+        // Not even its sign is known then.
+        Some(error_ns) if median_ns.is_some_and(|ns| ns.saturating_abs() <= error_ns) => {
+            let text = format!(
+                "{told}: each latency is within {} of the true one, and the median is no more than that",
+                size(error_ns)
+            );
+            (text, true)
+        }
+        Some(error_ns) => (
+            format!(
+                "{told}, compared all along: each latency is within {} of the true one",
+                size(error_ns)
+            ),
+            false,
+        ),
+    };
+    Warning { code: "clock_error", count: samples, text, invalidates }
+}
+
 /// Part of the median latency below which the step of stamps does not matter.
 const FINE: f64 = 0.01;
 

@@ -1,10 +1,14 @@
 //! The time-stamp counter against the kernel's clocks: bracketed readings, and whether the counter can be used as a
 //! clock.
 
+mod comparing;
 mod phc;
+mod servos;
 mod steps;
 
+pub use comparing::{Comparing, ComparingError, Conversion, PairTold, Readable, StepOf};
 pub use phc::Phc;
+pub use servos::{Servo, servos};
 pub use steps::{ClockStep, ClockSteps, Unstepped, realtime_offset_ns};
 
 use std::fs;

@@ -63,6 +63,25 @@ impl Phc {
         Err(last)
     }
 
+    /// The device, such as `ptp0`, and its driver's name for it.
+    #[must_use]
+    pub fn names(&self) -> [&str; 2] {
+        [&self.device, &self.name]
+    }
+
+    /// Method of reading it.
+    #[must_use]
+    pub fn method(&self) -> Method {
+        self.method
+    }
+
+    /// The frequency that it is set to beside its own, in parts per billion; nothing where this process may not ask.
+    #[must_use]
+    pub fn frequency_ppb(&self) -> Option<i64> {
+        let file = File::options().read(true).write(true).open(format!("/dev/{}", self.device));
+        ptp::frequency_ppb(&file.ok()?).ok()
+    }
+
     /// Reads it again.
     ///
     /// # Errors

@@ -1,5 +1,6 @@
 //! Generator, forwarder and tap on ports in memory: frames that go in come out, and every frame is counted.
 
+mod converted;
 mod forwarder;
 mod generator;
 mod tap;

@@ -169,7 +169,7 @@ fn a_tap_that_is_analysed_says_during_the_run_that_its_interface_is_gone() {
         let (feed, _online) = online("egress", 96, true).unwrap();
         let mut port = Leaving { port: memory_pair(10).1, waits: 3, dropped: 0 };
         let (stopped, seen) = (AtomicBool::new(false), AtomicU64::new(0));
-        let sink = TapSink { file: None, feed: Some(feed) };
+        let sink = TapSink { feed: Some(feed), ..TapSink::default() };
         ended.send(tap(&mut port, sink, 96, &stopped, &seen)).unwrap();
     });
     let tapped = end.recv_timeout(Duration::from_secs(60)).unwrap();
@@ -181,7 +181,8 @@ fn what_a_tap_dropped_is_known_to_its_analysis() {
     let (feed, online) = online("egress", 96, true).unwrap();
     let mut port = Leaving { port: memory_pair(10).1, waits: 100, dropped: 7 };
     let (stopped, seen) = (AtomicBool::new(true), AtomicU64::new(0));
-    let tapped = tap(&mut port, TapSink { file: None, feed: Some(feed) }, 96, &stopped, &seen);
+    let tapped =
+        tap(&mut port, TapSink { feed: Some(feed), ..TapSink::default() }, 96, &stopped, &seen);
     assert_eq!(tapped.unwrap().dropped, 7);
     assert_eq!(online.tap_drops(), Some(7));
 }
