@@ -2,6 +2,8 @@
 //!
 //! Formats and options: packet(7) and Documentation/networking/packet_mmap.rst of the kernel.
 
+use super::control::Builder;
+use super::message::{self, Parcel, Slots};
 use super::option::{SocketOption, attach_filter};
 use super::{checked, poll, socket};
 use rustix::net::sockopt::socket_error;
@@ -20,6 +22,19 @@ const ADD_MEMBERSHIP: SocketOption<libc::packet_mreq> =
 // SAFETY: as above.
 const STATISTICS: SocketOption<[u32; 2]> =
     unsafe { SocketOption::new(libc::SOL_PACKET, libc::PACKET_STATISTICS) };
+// SAFETY: a clock and flags, two integers.
+const TXTIME: SocketOption<libc::sock_txtime> =
+    unsafe { SocketOption::new(libc::SOL_SOCKET, libc::SO_TXTIME) };
+/// Memory for stamps that wait, and for frames that wait for their time: of 32,000 frames or so, each with the kernel's
+/// structures.
+const BUFFER: libc::c_int = 32 << 20;
+/// Stamps of sent frames by driver and NIC, each with the frame.
+const SENT: libc::c_uint = libc::SOF_TIMESTAMPING_SOFTWARE
+    | libc::SOF_TIMESTAMPING_RAW_HARDWARE
+    | libc::SOF_TIMESTAMPING_TX_SOFTWARE
+    | libc::SOF_TIMESTAMPING_TX_HARDWARE
+    | libc::SOF_TIMESTAMPING_OPT_TX_SWHW;
+
 /// A raw socket bound to one interface.
 #[derive(Debug)]
 pub struct Socket {
@@ -74,6 +89,31 @@ impl Socket {
     /// Sends past the queueing discipline, straight to the driver.
     pub fn bypass_qdisc(&self) -> io::Result<()> {
         self.set(libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, 1)
+    }
+
+    /// Sends through the queueing discipline, as usual.
+    pub fn use_qdisc(&self) -> io::Result<()> {
+        self.set(libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, 0)
+    }
+
+    /// Has sent frames come back with their stamps ([`notices`](Self::notices)): by the kernel when its driver has them,
+    /// and by the NIC where that stamps.
+    pub fn stamp_sent(&self) -> io::Result<()> {
+        self.enlarge(libc::SO_RCVBUFFORCE, libc::SO_RCVBUF)?;
+        self.set(libc::SOL_SOCKET, libc::SO_TIMESTAMPING, SENT.cast_signed())
+    }
+
+    /// Lets frames be sent at times of `CLOCK_TAI`; frames whose time has passed come back as missed.
+    pub fn depart_by_tai(&self) -> io::Result<()> {
+        self.enlarge(libc::SO_SNDBUFFORCE, libc::SO_SNDBUF)?;
+        let flags = libc::SOF_TXTIME_REPORT_ERRORS;
+        TXTIME.set(self.as_fd(), &libc::sock_txtime { clockid: libc::CLOCK_TAI, flags })
+    }
+
+    /// Makes a buffer large; without CAP_NET_ADMIN as large as this host allows.
+    fn enlarge(&self, forced: libc::c_int, usual: libc::c_int) -> io::Result<()> {
+        let set = |name| self.set(libc::SOL_SOCKET, name, BUFFER);
+        set(forced).or_else(|_| set(usual))
     }
 
     /// Has frames stamped as early as the kernel sees them, not when they reach the socket.
@@ -138,6 +178,30 @@ impl Socket {
             Ok(_) => Ok(true),
             Err(error) => no_room(error.into()).map(|()| false),
         }
+    }
+
+    /// Sends frames, at most [`message::MOST`], each at its time of `CLOCK_TAI` in ns. Returns the number that the kernel
+    /// took.
+    pub fn send_at(
+        &self,
+        frames: &[&[u8]],
+        at_ns: impl Iterator<Item = i64>,
+    ) -> io::Result<usize> {
+        let mut controls = [Builder::default(); message::MOST];
+        for (control, at_ns) in controls.iter_mut().zip(at_ns) {
+            control.departure(at_ns.cast_unsigned());
+        }
+        let mut parcels = [Parcel { bytes: &[], address: &[], control: &[] }; message::MOST];
+        for ((parcel, bytes), control) in parcels.iter_mut().zip(frames).zip(&controls) {
+            *parcel = Parcel { bytes, address: &[], control: control.bytes() };
+        }
+        let count = frames.len().min(message::MOST);
+        message::send(self.as_fd(), &parcels[..count]).or_else(|error| no_room(error).map(|()| 0))
+    }
+
+    /// Fetches sent frames that came back. Returns their number.
+    pub fn notices(&self, slots: &mut Slots) -> io::Result<usize> {
+        message::receive(self.as_fd(), slots, libc::MSG_ERRQUEUE)
     }
 
     /// Waits until a frame can be received. Returns whether one can.
