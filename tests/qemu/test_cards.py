@@ -64,9 +64,10 @@ def guest(
     drivers: list[str],
     *hardware: str,
     program: tuple[str, ...] = (QEMU.program,),
+    more: dict[str, Path] | None = None,
 ) -> Iterator[Guest]:
-    """Boot one with these cards."""
-    files = shell()
+    """Boot one with these cards, and with more files."""
+    files = shell() | (more or {})
     if (built := folder / "phc").is_file():
         files["bin/phc"] = built
     options = imaged(folder, recipe, files, LINE)

@@ -133,6 +133,9 @@ struct GenerateReport<'a> {
     generated: &'a Generated,
     departures: Class,
     departures_by: Means,
+    /// Packets that the queueing discipline dropped, whoever sent them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    etf_dropped: Option<u64>,
     /// Better means of that class.
     declined: &'a [Declined],
     /// Placement of each sender: CPU and priority.
@@ -189,6 +192,7 @@ pub(crate) fn run(request: &Generate) -> Outcome {
         generated: &generated,
         departures: departures.class,
         departures_by: departures.by,
+        etf_dropped: departures.dropped(),
         declined: &departures.declined,
         senders: &senders,
         capabilities: ports[0].capabilities(),

@@ -94,6 +94,8 @@ pub struct Departures {
     pub declined: Vec<Declined>,
     /// For its ports.
     pub departing: Departing,
+    interface: String,
+    dropped_before: u64,
     _keeper: Option<Keeper>,
 }
 
@@ -132,7 +134,7 @@ impl Departures {
                 Ok((made, keeper)) => {
                     let timed = timed(by, made);
                     let departing = departing(claims.as_ref(), made, Some(timed));
-                    return Ok(Self { class, by, declined, departing, _keeper: Some(keeper) });
+                    return Ok(Self::new(class, by, declined, departing, port, Some(keeper)));
                 }
                 Err(failure) => declined.push(Declined { by, why: failure.why }),
             }
@@ -151,8 +153,33 @@ impl Departures {
         let made = Made { nic_stamps: made.nic_stamps || stamps_already, ..made };
         let departing = departing(claims.as_ref(), made, None);
         let keeper = held.map(|(_, keeper)| keeper);
-        Ok(Self { class, by: Means::BusyWaiting, declined, departing, _keeper: keeper })
+        Ok(Self::new(class, Means::BusyWaiting, declined, departing, port, keeper))
     }
+
+    fn new(
+        class: Class,
+        by: Means,
+        declined: Vec<Declined>,
+        departing: Departing,
+        port: &PortName,
+        keeper: Option<Keeper>,
+    ) -> Self {
+        let interface = port.interface.clone();
+        let dropped_before = dropped(&interface);
+        Self { class, by, declined, departing, interface, dropped_before, _keeper: keeper }
+    }
+
+    /// Packets that the queueing discipline `etf` has dropped since, whoever sent them; `None` without it.
+    #[must_use]
+    pub fn dropped(&self) -> Option<u64> {
+        let now = self.departing.timed.map(|_| dropped(&self.interface))?;
+        Some(now.saturating_sub(self.dropped_before))
+    }
+}
+
+fn dropped(interface: &str) -> u64 {
+    let found = interface::index(interface).and_then(qdisc::all).unwrap_or_default();
+    found.iter().filter(|one| one.etf.is_some()).map(|one| one.dropped).sum()
 }
 
 fn departing(claims: Option<&Claims>, made: Made, timed: Option<Timed>) -> Departing {

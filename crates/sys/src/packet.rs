@@ -28,11 +28,14 @@ const TXTIME: SocketOption<libc::sock_txtime> =
 /// Memory for stamps that wait, and for frames that wait for their time: of 32,000 frames or so, each with the kernel's
 /// structures.
 const BUFFER: libc::c_int = 32 << 20;
-/// Stamps of sent frames by driver and NIC, each with the frame.
+/// Stamps of sent frames by driver and NIC, with the number of the frame. With the frame itself, a time at which it is to
+/// depart would be taken for a stamp of the kernel.
 const SENT: libc::c_uint = libc::SOF_TIMESTAMPING_SOFTWARE
     | libc::SOF_TIMESTAMPING_RAW_HARDWARE
     | libc::SOF_TIMESTAMPING_TX_SOFTWARE
     | libc::SOF_TIMESTAMPING_TX_HARDWARE
+    | libc::SOF_TIMESTAMPING_OPT_ID
+    | libc::SOF_TIMESTAMPING_OPT_TSONLY
     | libc::SOF_TIMESTAMPING_OPT_TX_SWHW;
 
 /// A raw socket bound to one interface.
@@ -96,8 +99,8 @@ impl Socket {
         self.set(libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, 0)
     }
 
-    /// Has sent frames come back with their stamps ([`notices`](Self::notices)): by the kernel when its driver has them,
-    /// and by the NIC where that stamps.
+    /// Has stamps of sent frames come back ([`notices`](Self::notices)): by the kernel when its driver has them, and by
+    /// the NIC where that stamps. The kernel numbers the frames from 0 on.
     pub fn stamp_sent(&self) -> io::Result<()> {
         self.enlarge(libc::SO_RCVBUFFORCE, libc::SO_RCVBUF)?;
         self.set(libc::SOL_SOCKET, libc::SO_TIMESTAMPING, SENT.cast_signed())
@@ -172,34 +175,26 @@ impl Socket {
         Ok(socket_error(&self.file)??)
     }
 
-    /// Sends a frame. Returns whether the kernel took it: not when it has no room.
-    pub fn send(&self, frame: &[u8]) -> io::Result<bool> {
+    /// Sends a frame. The kernel takes none when it has no room.
+    pub fn send(&self, frame: &[u8]) -> io::Result<Taken> {
         match send(&self.file, frame, SendFlags::DONTWAIT) {
-            Ok(_) => Ok(true),
-            Err(error) => no_room(error.into()).map(|()| false),
+            Ok(_) => Ok(Taken { frames: 1, dropped: false }),
+            Err(error) => Taken::of(0, error.into()),
         }
     }
 
-    /// Sends frames, at most [`message::MOST`], each at its time of `CLOCK_TAI` in ns. Returns the number that the kernel
-    /// took.
-    pub fn send_at(
-        &self,
-        frames: &[&[u8]],
-        at_ns: impl Iterator<Item = i64>,
-    ) -> io::Result<usize> {
-        let mut controls = [Builder::default(); message::MOST];
-        for (control, at_ns) in controls.iter_mut().zip(at_ns) {
-            control.departure(at_ns.cast_unsigned());
+    /// Sends a frame at a time of `CLOCK_TAI` in ns.
+    pub fn send_at(&self, frame: &[u8], at_ns: i64) -> io::Result<Taken> {
+        let mut control = Builder::default();
+        control.departure(at_ns.cast_unsigned());
+        let parcel = Parcel { bytes: frame, address: &[], control: control.bytes() };
+        match message::send(self.as_fd(), &[parcel]) {
+            Ok(frames) => Ok(Taken { frames, dropped: false }),
+            Err(error) => Taken::of(0, error),
         }
-        let mut parcels = [Parcel { bytes: &[], address: &[], control: &[] }; message::MOST];
-        for ((parcel, bytes), control) in parcels.iter_mut().zip(frames).zip(&controls) {
-            *parcel = Parcel { bytes, address: &[], control: control.bytes() };
-        }
-        let count = frames.len().min(message::MOST);
-        message::send(self.as_fd(), &parcels[..count]).or_else(|error| no_room(error).map(|()| 0))
     }
 
-    /// Fetches sent frames that came back. Returns their number.
+    /// Fetches stamps of sent frames, and frames that missed their time. Returns their number.
     pub fn notices(&self, slots: &mut Slots) -> io::Result<usize> {
         message::receive(self.as_fd(), slots, libc::MSG_ERRQUEUE)
     }
@@ -217,6 +212,23 @@ impl Socket {
 impl AsFd for Socket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
+    }
+}
+
+/// Frames that the kernel took.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Taken {
+    /// From the front of those that were to be sent.
+    pub frames: usize,
+    /// Whether it dropped the next one when that had its number already.
+    pub dropped: bool,
+}
+
+impl Taken {
+    /// So many, since there was no room for more.
+    pub(super) fn of(frames: usize, error: io::Error) -> io::Result<Self> {
+        let dropped = error.raw_os_error() == Some(libc::ENOBUFS);
+        no_room(error).map(|()| Self { frames, dropped })
     }
 }
 

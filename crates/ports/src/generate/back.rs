@@ -3,7 +3,7 @@
 use crate::port::{Departed, Departing, Fate};
 use serde::Serialize;
 use tailtrim_stats::{DepartureLateness, LatenessSummary};
-use tailtrim_wire::traffic::{Builder, Probe};
+use tailtrim_wire::traffic::Probe;
 
 /// The probes sent, by the stamps of sent packets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -92,25 +92,23 @@ impl Back {
         Self { departing, ..Self::default() }
     }
 
-    /// Notes a frame that came back; `step`: from one probe of this sender to its next. Returns its probe, and the
-    /// kernel's stamp if that is what came.
+    /// Notes what came back; `step`: from one probe of this sender to its next. Returns a stamp of the kernel.
     pub(super) fn record(
         &mut self,
-        departed: Departed<'_>,
+        Departed { probe, fate }: Departed,
         step: u64,
-    ) -> Option<(Probe, Option<i64>)> {
-        let probe = Builder::probe(departed.bytes)?;
-        match departed.fate {
+    ) -> Option<i64> {
+        match fate {
             Fate::Missed => self.missed += 1,
             Fate::Nic(ns) => self.nic.record(ns, probe, step),
             Fate::Kernel(ns) => {
                 self.kernel.record(ns, probe, step);
                 let lateness_ns = ns - probe.intended_ns.cast_signed();
                 self.late += u64::from(lateness_ns > super::stalls::STALL_NS);
-                return Some((probe, Some(ns)));
+                return Some(ns);
             }
         }
-        Some((probe, None))
+        None
     }
 
     /// Whether some of so many probes have not come back.
@@ -141,4 +139,46 @@ impl Back {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const BOTH: Departing = Departing { kernel_stamps: true, nic_stamps: true, timed: None };
+
+    fn heard(back: &mut Back, sequence: u64, fate: Fate) {
+        let probe = Probe { flow: 0, sequence, intended_ns: sequence * 10_000 };
+        back.record(Departed { probe, fate }, 1);
+    }
+
+    #[test]
+    fn gaps_are_compared_where_two_that_follow_each_other_have_a_stamp() {
+        let mut back = Back::of(BOTH);
+        // A clock of its own; the third and the fifth find its register full.
+        for (sequence, late_ns) in [(0, 0), (1, 40), (3, 0), (5, 900), (6, 870)] {
+            heard(&mut back, sequence, Fate::Nic(7 + sequence as i64 * 10_000 + late_ns));
+        }
+        for sequence in 0..7 {
+            let late_ns = if sequence == 4 { 20_001 } else { 20_000 };
+            heard(&mut back, sequence, Fate::Kernel(sequence as i64 * 10_000 + late_ns));
+        }
+        assert!(back.misses_some(7));
+        let TransmitStamps { nic, kernel } = back.told(7).unwrap();
+        let (nic, kernel) = (nic.unwrap(), kernel.unwrap());
+        assert_eq!((nic.stamped, nic.unstamped, nic.late), (5, 2, None));
+        assert_eq!((nic.gap_error_ns.max, nic.gap_error_ns.quantiles[0].value), (Some(40), Some(30)));
+        assert_eq!((kernel.stamped, kernel.unstamped, kernel.gap_error_ns.max), (7, 0, Some(1)));
+        assert_eq!(kernel.late, Some(Late { beyond_ns: 20_000, probes: 1 }));
+    }
+
+    #[test]
+    fn what_was_missed_has_no_stamp_and_needs_none() {
+        let mut back = Back::of(Departing { nic_stamps: false, ..BOTH });
+        heard(&mut back, 0, Fate::Kernel(5));
+        assert!(back.misses_some(2));
+        heard(&mut back, 1, Fate::Missed);
+        assert!(!back.misses_some(2));
+        let mut all = Back::default();
+        all.add(back);
+        assert_eq!(all.missed, 1);
+        let told = all.told(1).unwrap();
+        assert_eq!((told.nic, told.kernel.unwrap().unstamped), (None, 0));
+        assert_eq!(Back::of(Departing::default()).told(5), None);
+    }
 }

@@ -157,7 +157,7 @@ impl Sender<'_> {
         let Self { port, share, done, watch, .. } = self;
         let mut failed = Ok(());
         let count = port.departed(&mut |departed| {
-            let Some((probe, kernel_ns)) = done.back.record(departed, share.step) else { return };
+            let (probe, kernel_ns) = (departed.probe, done.back.record(departed, share.step));
             if timed && let Some(actual_ns) = kernel_ns {
                 let lateness_ns = actual_ns - probe.intended_ns.cast_signed();
                 done.lateness.record(lateness_ns);

@@ -9,6 +9,7 @@ mod stamps;
 mod wait;
 mod xdp;
 
+use departing::Numbered;
 pub use departing::{Departed, Departing, Fate, Timed};
 pub use name::{PortKind, PortName, PortNameError};
 pub use packet::{PacketPort, Receiving, mac};
@@ -225,11 +226,11 @@ pub trait Port: Send {
         self.send(frames)
     }
 
-    /// Hands some sent frames that came back to `take`. Returns their number; 0 where there are none now.
+    /// Hands stamps of sent probes, and probes that were dropped late, to `take`. Returns their number; 0 where there are none now.
     ///
     /// # Errors
     /// As of [`receive`](Self::receive).
-    fn departed(&mut self, take: &mut dyn FnMut(Departed<'_>)) -> Result<usize, PortError> {
+    fn departed(&mut self, take: &mut dyn FnMut(Departed)) -> Result<usize, PortError> {
         let _ = take;
         Ok(0)
     }

@@ -1,7 +1,7 @@
 //! AF_PACKET: works with every interface, and unprivileged within a user namespace.
 
 use super::{
-    Capabilities, Counters, Departed, Departing, Fate, Port, PortError, PortName, Received, Stamp,
+    Capabilities, Counters, Departed, Departing, Fate, Numbered, Port, PortError, PortName, Received, Stamp,
     Stamping, Timed,
 };
 use std::io;
@@ -12,6 +12,7 @@ use tailtrim_sys::message::Slots;
 use tailtrim_sys::packet::Socket;
 use tailtrim_sys::ring::{ReceiveRing, STAMPED_BY_HARDWARE, SendRing, Slot};
 use tailtrim_sys::{clock, control, interface};
+use tailtrim_wire::traffic::Builder;
 
 /// Bytes of an Ethernet header, and of the VLAN tag that the MTU does not count either.
 const HEADERS: usize = 14 + 4;
@@ -28,7 +29,7 @@ const ASK_NS: u64 = 1_000_000_000;
 const NO_RIGHT: &str = " (needs root or CAP_NET_RAW; without, a user namespace: unshare -Urn)";
 
 const NO_TIMES: &str = " (needs root or CAP_NET_ADMIN, and Linux 4.19)";
-/// Frames that come back by one call, and bytes of each: of a probe behind tags and IPv6.
+/// Stamps that come back by one call, and bytes of frames that do: of a probe behind tags and IPv6.
 const BACK: usize = 8;
 const BACK_BYTES: usize = 128;
 
@@ -49,7 +50,9 @@ pub struct PacketPort {
     /// A frame with its tag put back.
     tagged: Vec<u8>,
     departing: Departing,
-    /// Sent frames that came back.
+    /// Probes that were sent singly and together, by the kernel's numbers.
+    numbered: [Numbered; 2],
+    /// What came back.
     back: Slots,
 }
 
@@ -110,7 +113,7 @@ impl PacketPort {
         let failed = |what| move |source| {
             PortError::Open { port: name.to_string(), what, source, hint: NO_TIMES }
         };
-        if departing.kernel_stamps || departing.nic_stamps {
+        if departing.is_stamped() {
             let sockets = [&port.socket, &port.together.0];
             sockets.map(Socket::stamp_sent).into_iter().collect::<Result<(), _>>()
                 .map_err(failed("asking for stamps of sent frames"))?;
@@ -185,6 +188,7 @@ impl PacketPort {
             asked_ns: 0,
             tagged: Vec::new(),
             departing: Departing::default(),
+            numbered: Default::default(),
             back: Slots::new(BACK, BACK_BYTES),
         })
     }
@@ -276,13 +280,17 @@ impl Port for PacketPort {
 
     fn send(&mut self, frames: &[&[u8]]) -> Result<usize, PortError> {
         let offered = frames.len().min(BATCH);
-        let sent = match &frames[..offered] {
-            [frame] => self.socket.send(frame).map(usize::from),
+        let single = usize::from(offered != 1);
+        let taken = match &frames[..offered] {
+            [frame] => self.socket.send(frame),
             frames => self.together.1.send(&self.together.0, frames),
         }
         .map_err(self.broken("sending"))?;
-        self.count_sent(frames, offered, sent);
-        Ok(sent)
+        if self.departing.is_stamped() {
+            self.numbered[single].sent(frames, taken);
+        }
+        self.count_sent(frames, offered, taken.frames);
+        Ok(taken.frames)
     }
 
     fn departing(&self) -> Departing {
@@ -291,28 +299,36 @@ impl Port for PacketPort {
 
     fn send_at(&mut self, frames: &[&[u8]], at_ns: &[i64]) -> Result<usize, PortError> {
         let Some(Timed { early_ns, .. }) = self.departing.timed else { return self.send(frames) };
-        let offered = frames.len().min(BATCH);
         let later_ns = early_ns + clock::tai_offset_ns();
-        let times = at_ns.iter().map(|at_ns| at_ns + later_ns);
-        let sent = self.socket.send_at(&frames[..offered], times).map_err(self.broken("sending"))?;
-        self.count_sent(frames, offered, sent);
+        let mut sent = 0;
+        for (frame, at_ns) in frames.iter().zip(at_ns) {
+            let taken = self.socket.send_at(frame, at_ns + later_ns);
+            let taken = taken.map_err(self.broken("sending"))?;
+            self.numbered[0].sent(&[frame], taken);
+            self.count_sent(&[frame], 1, taken.frames);
+            if taken.frames == 0 {
+                break;
+            }
+            sent += 1;
+        }
         Ok(sent)
     }
 
-    fn departed(&mut self, take: &mut dyn FnMut(Departed<'_>)) -> Result<usize, PortError> {
+    fn departed(&mut self, take: &mut dyn FnMut(Departed)) -> Result<usize, PortError> {
         let mut count = 0;
-        for socket in [&self.socket, &self.together.0] {
+        for (socket, numbered) in [&self.socket, &self.together.0].into_iter().zip(&self.numbered) {
             let came = socket.notices(&mut self.back).map_err(self.broken("taking stamps"))?;
             for told in (0..came).filter_map(|at| self.back.get(at)) {
                 let said = control::parse(told.control);
-                let missed = said.error.is_some_and(|error| error.is_missed());
-                let fates = [
-                    missed.then_some(Fate::Missed),
-                    said.software_ns.map(Fate::Kernel),
-                    said.hardware_ns.map(Fate::Nic),
-                ];
-                for fate in fates.into_iter().flatten() {
-                    take(Departed { bytes: told.bytes, fate });
+                let Some(error) = said.error else { continue };
+                let (probe, fate) = if error.is_missed() {
+                    (Builder::probe(told.bytes), Some(Fate::Missed))
+                } else {
+                    let stamp = said.hardware_ns.map(Fate::Nic);
+                    (numbered.probe(error.data), stamp.or(said.software_ns.map(Fate::Kernel)))
+                };
+                if let (Some(probe), Some(fate)) = (probe, fate) {
+                    take(Departed { probe, fate });
                 }
             }
             count += came;
