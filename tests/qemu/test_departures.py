@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from shell_guest import Guest
 
-MODULES = ("igb", "e1000e", "sch_etf", "veth")
+MODULES = ("igb", "e1000e", "sch_etf", "sch_prio", "veth")
 #: Generate, kill the agent when the queueing discipline is there, and wait until it is gone.
 KILLED = f"""
 {AGENT} generate --interface "$1" --departures kernel --rate 100pps --duration 60s \\
@@ -75,8 +75,15 @@ def test_a_kernel_sends_at_the_time_and_a_card_stamps_what_it_can(tmp_path: Path
         assert listed(booted)[card] == before[card]
 
 
+def set_qdisc(guest: Guest, interface: str, what: str) -> None:
+    # Not the tc of busybox, which does not know etf.
+    guest.run("/bin/tc", "qdisc", "replace", "dev", interface, "root", *what.split())
+
+
 def by_the_kernel(guest: Guest, interface: str) -> None:
-    assert guest.run(AGENT, "ports", interface, "--departures", "kernel").endswith("discipline etf\n")
+    assert guest.run(AGENT, "ports", interface, "--departures", "kernel").endswith(
+        "discipline etf\n"
+    )
     load = ("--departures", "kernel", "--rate", "500pps", "--count", "300")
     # An emulated CPU on a busy host is late; within a second, nothing is dropped for that.
     result = generated(guest, interface, *load)
@@ -88,30 +95,29 @@ def by_the_kernel(guest: Guest, interface: str) -> None:
 
     # A queueing discipline that is there is used as it is: a microsecond is less than the kernel
     # needs, and what it drops is told by itself and counted.
-    guest.run("tc", "qdisc", "add", "dev", interface, *"root etf clockid CLOCK_TAI delta 1000".split())
+    set_qdisc(guest, interface, "etf clockid CLOCK_TAI delta 1000")
     result = generated(guest, interface, *load)
     assert result["missed"] > 0
-    assert result["etf_dropped"] >= result["missed"]
+    assert result["etf_dropped"] >= result["missed"] + result["refused"]
     assert listed(guest)[interface]["etf"] == "software"
-    guest.run("tc", "qdisc", "replace", "dev", interface, "root", "pfifo")
+    set_qdisc(guest, interface, "pfifo")
     declined = guest.call(AGENT, "generate", "--interface", interface, *load)
     assert (declined.returncode, declined.stdout) == (2, "")
     assert "would replace the queueing discipline pfifo" in declined.stderr
 
 
 def by_the_card(guest: Guest, interface: str) -> None:
-    result = generated(guest, interface, "--rate", "20pps", "--count", "20")
+    result = generated(guest, interface, "--rate", "10pps", "--count", "20")
     assert (result["departures"], result["departures_by"]) == ("software", "busy-waiting")
     assert result["transmit_stamps"]["nic"]["stamped"] > 1
-    assert result["transmit_stamps"]["nic"]["gap_error_ns"]["max"] is not None
     # One register: of a burst, the first has a stamp, and those behind it have none.
-    result = generated(guest, interface, *"--rate 1kpps --schedule burst:64 --count 640".split())
+    burst = "--rate 1kpps --schedule burst:64 --count 640"
+    result = generated(guest, interface, *burst.split())
     stamps = result["transmit_stamps"]
     assert stamps["kernel"]["unstamped"] == 0
     assert 0 < stamps["nic"]["stamped"] < stamps["nic"]["unstamped"]
     # A time at which a packet is to depart is not taken for its stamp.
-    result = generated(
-        guest, interface, *"--departures kernel --rate 20pps --count 20".split()
-    )
+    timed = "--departures kernel --rate 20pps --count 20"
+    result = generated(guest, interface, *timed.split())
     assert result["transmit_stamps"]["nic"]["stamped"] > 1
     assert result["lateness_ns"]["max"] < 10**9

@@ -61,7 +61,8 @@ pub(crate) fn run(request: &Generate, device: &str) -> Outcome {
         return Err(Failure::usage(format!("{option} is not there with dpdk:DEVICE")));
     }
     if request.departures != Class::Software {
-        let why = "expected software: what drivers claim (send on timestamp) is not proven, and not used";
+        let why =
+            "expected software: what drivers claim (send on timestamp) is not proven, and not used";
         return Err(Failure::usage(format!("--departures: {why}")));
     }
     let schedule = schedule(request)?;

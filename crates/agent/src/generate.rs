@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use tailtrim_ports::generate::{
     GenerateError, Generated, Load, Stalls, generate, generate_together,
 };
-use tailtrim_ports::port::{Capabilities, Departing, Port, PortName, mac, sender};
+use tailtrim_ports::port::{Capabilities, Port, PortName, mac};
 use tailtrim_probes::departures::{Class, Declined, Departures, Means};
 use tailtrim_reading::source::{self, Reading};
 use tailtrim_sys::placement::{self, Placement};
@@ -100,7 +100,11 @@ pub(crate) struct Generate {
 pub(crate) const CLASSES: &[(&str, &str, Class)] = &[
     ("software", "the generator waits for each departure", Class::Software),
     ("kernel", "queueing discipline etf", Class::Kernel),
-    ("hardware", "NIC, by the offload of etf", Class::Hardware),
+    (
+        "hardware",
+        "NIC, by the offload of etf, or with xdp:INTERFACE by launch time",
+        Class::Hardware,
+    ),
 ];
 
 /// The load of a request, as each result repeats it.
@@ -157,7 +161,7 @@ pub(crate) fn run(request: &Generate) -> Outcome {
     let source_mac = request.src_mac.map_or_else(|| mac(interface), Ok)?;
     let (schedule, builder) = (schedule(request)?, builder(request, source_mac)?);
     let departures = Departures::negotiate(interface, request.departures).or_fail(Exit::Usage)?;
-    let mut ports = senders_ports(request, interface, departures.departing)?;
+    let mut ports = senders_ports(request, interface, &departures)?;
     let mut log = request.log.as_deref().map(create).transpose()?;
     let stopped = request.ending.watch()?;
     let load = Load {
@@ -213,11 +217,11 @@ fn cpus(request: &Generate) -> Vec<Option<usize>> {
 fn senders_ports(
     request: &Generate,
     interface: &PortName,
-    departing: Departing,
+    departures: &Departures,
 ) -> Result<Vec<Box<dyn Port>>, Failure> {
     let mut ports: Vec<Box<dyn Port>> = Vec::new();
     for _ in cpus(request) {
-        let port = sender(interface, departing)?;
+        let port = departures.sender()?;
         check_length(request, port.capabilities().most_bytes).map_err(|error| {
             Failure::usage(format!("{interface}: {}: raise its MTU", error.error))
         })?;

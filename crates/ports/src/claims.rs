@@ -172,9 +172,10 @@ impl Claims {
                 receive: filter_name(now.receive_filter()),
                 transmit: now.sends(),
             }),
-            etf: qdisc::all(index)?.iter().find_map(|found| found.etf).map(|told| {
-                if told.offload { Etf::Offload } else { Etf::Software }
-            }),
+            etf: qdisc::all(index)?
+                .iter()
+                .find_map(|found| found.etf)
+                .map(|told| if told.offload { Etf::Offload } else { Etf::Software }),
             // Nothing told is a clock of number 0, which is another's.
             phc: (stamping.clock >= 0 && !capabilities.is_empty())
                 .then(|| format!("ptp{}", stamping.clock)),

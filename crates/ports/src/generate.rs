@@ -13,8 +13,8 @@ pub use stalls::{Stall, Stalls, Sum};
 
 use crate::port::{Counters, Port, PortError};
 use back::Back;
-use serde::Serialize;
 use sender::send;
+use serde::Serialize;
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use tailtrim_stats::{DepartureLateness, LatenessSummary};

@@ -7,14 +7,16 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::io;
 use tailtrim_ports::claims::Claims;
-use tailtrim_ports::port::{Departing, PortKind, PortName, Timed};
+use tailtrim_ports::port::{
+    Departing, LaunchPort, Port, PortError, PortKind, PortName, Timed, sender,
+};
 use tailtrim_sys::interface::{self, StampSetting};
 use tailtrim_sys::qdisc::{self, Etf, Qdisc};
 
 /// Probes are handed over so long before they are due, then none until half of that is over: two ticks of 250 Hz and more,
 /// for a process that the scheduler lets wait.
 const AHEAD_NS: i64 = 10_000_000;
-/// What the kernel could not send within a second of its time it drops. The generator is an open loop: a probe that is late
+/// Packets that the kernel could not send within this time it drops. The generator is an open loop: a probe that is late
 /// departs late, and is not lost.
 const LATE_NS: i32 = 1_000_000_000;
 /// The NIC gets a packet so long before its time: as late as the kernel may be in a valid run (`limits.lateness_p99_us`).
@@ -65,7 +67,7 @@ impl fmt::Display for Means {
 pub struct Declined {
     /// The means.
     pub by: Means,
-    /// What is missing.
+    /// Part that is missing.
     pub why: String,
 }
 
@@ -94,7 +96,9 @@ pub struct Departures {
     pub declined: Vec<Declined>,
     /// For its ports.
     pub departing: Departing,
-    interface: String,
+    /// The NIC's clock, by which launch times are.
+    phc: Option<String>,
+    port: PortName,
     dropped_before: u64,
     _keeper: Option<Keeper>,
 }
@@ -105,6 +109,7 @@ struct Made {
     nic_stamps: bool,
     /// `delta` of `etf`.
     delta_ns: i32,
+    added: bool,
 }
 
 impl Departures {
@@ -130,6 +135,14 @@ impl Departures {
             }
         });
         for by in candidates {
+            if by == Means::LaunchTime {
+                let ahead_ns = AHEAD_NS + i64::from(TO_NIC_NS);
+                let timed = Timed { early_ns: 0, ahead_ns, priority: 0 };
+                let departing = Departing { timed: Some(timed), ..Departing::default() };
+                let mut departures = Self::new(class, by, declined, departing, port, None);
+                departures.phc = claims.and_then(|claims| claims.phc);
+                return Ok(departures);
+            }
             match held(interface, claims.as_ref(), Some(by == Means::EtfOffload)) {
                 Ok((made, keeper)) => {
                     let timed = timed(by, made);
@@ -164,15 +177,28 @@ impl Departures {
         port: &PortName,
         keeper: Option<Keeper>,
     ) -> Self {
-        let interface = port.interface.clone();
-        let dropped_before = dropped(&interface);
-        Self { class, by, declined, departing, interface, dropped_before, _keeper: keeper }
+        let dropped_before = dropped(&port.interface);
+        let (port, phc) = (port.clone(), None);
+        Self { class, by, declined, departing, phc, port, dropped_before, _keeper: keeper }
+    }
+
+    /// Opens a port that sends so.
+    ///
+    /// # Errors
+    /// [`PortError::Open`].
+    pub fn sender(&self) -> Result<Box<dyn Port>, PortError> {
+        match &self.phc {
+            Some(_) => {
+                Ok(Box::new(LaunchPort::open(&self.port, self.departing, self.phc.as_deref())?))
+            }
+            None => sender(&self.port, self.departing),
+        }
     }
 
     /// Packets that the queueing discipline `etf` has dropped since, whoever sent them; `None` without it.
     #[must_use]
     pub fn dropped(&self) -> Option<u64> {
-        let now = self.departing.timed.map(|_| dropped(&self.interface))?;
+        let now = self.departing.timed.map(|_| dropped(&self.port.interface))?;
         Some(now.saturating_sub(self.dropped_before))
     }
 }
@@ -189,10 +215,11 @@ fn departing(claims: Option<&Claims>, made: Made, timed: Option<Timed>) -> Depar
 
 fn timed(by: Means, made: Made) -> Timed {
     let delta_ns = i64::from(made.delta_ns);
+    let priority = if made.added { qdisc::PRIORITY } else { 0 };
     match by {
         // The kernel lets packets go when they may go first.
-        Means::Etf => Timed { early_ns: delta_ns, ahead_ns: AHEAD_NS },
-        _ => Timed { early_ns: 0, ahead_ns: AHEAD_NS + delta_ns },
+        Means::Etf => Timed { early_ns: delta_ns, ahead_ns: AHEAD_NS, priority },
+        _ => Timed { early_ns: 0, ahead_ns: AHEAD_NS + delta_ns, priority },
     }
 }
 
@@ -205,7 +232,11 @@ fn without_trying(by: Means, port: &PortName, claims: Option<&Claims>) -> Option
         Means::LaunchTime => match launches {
             None => "the kernel tells no claims of drivers about it (Linux 6.8)",
             Some(false) => "its driver claims none",
-            Some(true) => "claimed, not proven, and not used",
+            Some(true) if !by_xdp => "possible by AF_XDP only, expected xdp:INTERFACE",
+            Some(true) => match claims.and_then(|claims| claims.phc.as_ref()) {
+                Some(_) => return None,
+                None => "its driver tells no clock",
+            },
         },
         Means::SendOnTimestamp => "what drivers claim is not proven, and not used",
         _ if by_xdp => "AF_XDP passes queueing disciplines by",
@@ -230,7 +261,7 @@ fn nic_stamps_now(claims: &Claims) -> bool {
     !claims.transmit_stamps.nic.is_empty() && claims.stamping.is_some_and(|now| now.transmit)
 }
 
-/// What was set, and is put back.
+/// Settings from before, which are put back.
 #[derive(Debug, Default)]
 struct Before {
     interface: String,
@@ -268,7 +299,7 @@ fn held(
     let already = claims.is_some_and(nic_stamps_now);
     Keeper::start(|| {
         let mut before = Before { interface: interface.to_owned(), ..Before::default() };
-        let mut made = Made { nic_stamps: already, delta_ns: 0 };
+        let mut made = Made { nic_stamps: already, ..Made::default() };
         if let Some(wanted) = &mut stamps {
             let was = interface::stamping(interface).unwrap_or_default();
             if interface::set_stamping(interface, wanted).is_ok() {
@@ -286,7 +317,7 @@ fn held(
                     let delta_ns = if offload { TO_NIC_NS } else { LATE_NS };
                     qdisc::add_etf(index, Etf::new(delta_ns, offload), queues)
                         .map_err(|error| failed(refused(offload, &error)))?;
-                    before.added = Some(index);
+                    (before.added, made.added) = (Some(index), true);
                     delta_ns
                 }
             };
@@ -319,7 +350,7 @@ fn usable(there: &[Qdisc], offload: bool) -> Result<Option<i32>, String> {
 
 fn refused(offload: bool, error: &io::Error) -> String {
     match error.raw_os_error() {
-        Some(libc::ENOENT) => "the kernel has none (CONFIG_NET_SCH_ETF, module sch_etf)".to_owned(),
+        Some(libc::ENOENT) => "the kernel has none (CONFIG_NET_SCH_ETF and _PRIO)".to_owned(),
         Some(libc::EPERM) => format!("{error} (needs root or CAP_NET_ADMIN)"),
         Some(libc::EOPNOTSUPP) if offload => "its driver does not take it".to_owned(),
         _ => error.to_string(),

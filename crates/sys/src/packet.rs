@@ -113,6 +113,11 @@ impl Socket {
         TXTIME.set(self.as_fd(), &libc::sock_txtime { clockid: libc::CLOCK_TAI, flags })
     }
 
+    /// Gives sent frames this priority, by which a queueing discipline may choose.
+    pub fn prioritize(&self, priority: u32) -> io::Result<()> {
+        self.set(libc::SOL_SOCKET, libc::SO_PRIORITY, priority.cast_signed())
+    }
+
     /// Makes a buffer large; without CAP_NET_ADMIN as large as this host allows.
     fn enlarge(&self, forced: libc::c_int, usual: libc::c_int) -> io::Result<()> {
         let set = |name| self.set(libc::SOL_SOCKET, name, BUFFER);

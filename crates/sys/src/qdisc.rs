@@ -11,6 +11,14 @@ const HEADER: usize = 20;
 const ROOT: u32 = u32::MAX;
 /// Handle of what is added here ("tt", as `tc qdisc` shows it: `7474:`).
 const OURS: u32 = 0x7474 << 16;
+/// `struct tc_prio_qopt`: two bands, and the second for all packets that do not name one by their priority.
+const BANDS: [u8; 20] = {
+    let mut bytes = [1; 20];
+    [bytes[0], bytes[1], bytes[2], bytes[3]] = 2_u32.to_ne_bytes();
+    bytes
+};
+/// Priority of packets that are for the `etf` of [`add_etf`], if the kernel keeps the times.
+pub const PRIORITY: u32 = OURS | 1;
 /// `TCA_ETF_PARMS`, and its flags.
 const ETF_PARAMETERS: u16 = 1;
 const ETF_DEADLINE: u32 = 1;
@@ -100,27 +108,31 @@ fn word(bytes: &[u8], place: usize) -> Option<u32> {
     Some(u32::from_ne_bytes(*bytes.get(4 * place..)?.first_chunk()?))
 }
 
-/// Makes `etf` the queueing discipline of an interface, in place of one that the kernel chose; with several queues and
-/// `offload` that of each of them. Needs CAP_NET_ADMIN.
+/// Gives an interface the queueing discipline `etf`, in place of one that the kernel chose. Packets of [`PRIORITY`] go
+/// through it and others past it; with `offload` all do, on each queue, and those without a time are dropped. Needs
+/// CAP_NET_ADMIN.
 ///
 /// # Errors
-/// The kernel's answer: `ENOENT` where it has no `etf`, `EOPNOTSUPP` of a driver that does not take the offload,
+/// The kernel's answer: `ENOENT` where it has no `etf` or `prio`, `EOPNOTSUPP` of a driver that does not take the offload,
 /// `EEXIST` where another queueing discipline was set.
 pub fn add_etf(index: u32, etf: Etf, queues: u32) -> io::Result<()> {
     let flags = if etf.offload { ETF_OFFLOAD } else { 0 };
-    let words =
-        [etf.delta_ns.to_ne_bytes(), etf.clock.to_ne_bytes(), flags.to_ne_bytes()].concat();
+    let words = [etf.delta_ns.to_ne_bytes(), etf.clock.to_ne_bytes(), flags.to_ne_bytes()].concat();
     let options = attribute(libc::TCA_OPTIONS, &attribute(ETF_PARAMETERS, &words));
     let add = |handle: u32, parent: u32, kind: &[u8], options: &[u8]| {
         let body = [&header(index, handle, parent)[..], &attribute(libc::TCA_KIND, kind), options];
         let flags = libc::NLM_F_ACK | libc::NLM_F_CREATE | libc::NLM_F_EXCL;
         ask(libc::NETLINK_ROUTE, libc::RTM_NEWQDISC, flags, &body.concat()).map(drop)
     };
-    if !etf.offload || queues < 2 {
+    if etf.offload && queues < 2 {
         return add(OURS, ROOT, b"etf\0", &options);
     }
-    add(OURS, ROOT, b"mq\0", &[])?;
-    for queue in 1..=queues {
+    let (root, bands, classes): (&[u8], _, _) = match etf.offload {
+        true => (b"mq\0", vec![], 1..=queues),
+        false => (b"prio\0", attribute(libc::TCA_OPTIONS, &BANDS), 1..=1),
+    };
+    add(OURS, ROOT, root, &bands)?;
+    for queue in classes {
         if let Err(error) = add(0, OURS | queue, b"etf\0", &options) {
             let _ = remove(index);
             return Err(error);
@@ -155,7 +167,8 @@ mod tests {
         let qdisc = |index: u32, name: &[u8], flags: u32| {
             let parameters = [300_u32.to_ne_bytes(), 11_u32.to_ne_bytes(), flags.to_ne_bytes()];
             let options = attribute(ETF_PARAMETERS, &parameters.concat());
-            let counts: Vec<u8> = [0_u32, 0, 7, 0, 5].iter().flat_map(|n| n.to_ne_bytes()).collect();
+            let counts: Vec<u8> =
+                [0_u32, 0, 7, 0, 5].iter().flat_map(|n| n.to_ne_bytes()).collect();
             let mut told = header(index, OURS, ROOT).to_vec();
             told.extend(attribute(libc::TCA_KIND, name));
             told.extend(attribute(libc::TCA_OPTIONS, &options));

@@ -93,11 +93,7 @@ impl Back {
     }
 
     /// Notes what came back; `step`: from one probe of this sender to its next. Returns a stamp of the kernel.
-    pub(super) fn record(
-        &mut self,
-        Departed { probe, fate }: Departed,
-        step: u64,
-    ) -> Option<i64> {
+    pub(super) fn record(&mut self, Departed { probe, fate }: Departed, step: u64) -> Option<i64> {
         match fate {
             Fate::Missed => self.missed += 1,
             Fate::Nic(ns) => self.nic.record(ns, probe, step),
@@ -162,7 +158,10 @@ mod tests {
         let TransmitStamps { nic, kernel } = back.told(7).unwrap();
         let (nic, kernel) = (nic.unwrap(), kernel.unwrap());
         assert_eq!((nic.stamped, nic.unstamped, nic.late), (5, 2, None));
-        assert_eq!((nic.gap_error_ns.max, nic.gap_error_ns.quantiles[0].value), (Some(40), Some(30)));
+        assert_eq!(
+            (nic.gap_error_ns.max, nic.gap_error_ns.quantiles[0].value),
+            (Some(40), Some(30))
+        );
         assert_eq!((kernel.stamped, kernel.unstamped, kernel.gap_error_ns.max), (7, 0, Some(1)));
         assert_eq!(kernel.late, Some(Late { beyond_ns: 20_000, probes: 1 }));
     }

@@ -6,7 +6,7 @@ use tailtrim_wire::traffic::{Builder, Probe};
 /// Probes that are remembered until their stamps come: of a card that stamps few, the others are never asked for.
 const REMEMBERED: usize = 1 << 15;
 
-/// How frames of a port depart.
+/// Departures of a port's frames.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Departing {
     /// Sent frames come back with a stamp of the kernel.
@@ -24,6 +24,8 @@ pub struct Timed {
     pub early_ns: i64,
     /// Frames have to be given at least half of this before they depart, and at most all of it.
     pub ahead_ns: i64,
+    /// Priority by which they find their queueing discipline.
+    pub priority: u32,
 }
 
 impl Departing {
@@ -39,11 +41,11 @@ impl Departing {
 pub struct Departed {
     /// The probe.
     pub probe: Probe,
-    /// What became of it.
+    /// Its fate.
     pub fate: Fate,
 }
 
-/// What became of a sent frame.
+/// Fate of a sent frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     /// The kernel gave it to the NIC at this time of `CLOCK_REALTIME`.

@@ -3,6 +3,7 @@
 //! One trait for all of them, in batches, never waiting but in [`Port::wait`].
 
 mod departing;
+mod launch;
 mod name;
 mod packet;
 mod stamps;
@@ -11,6 +12,7 @@ mod xdp;
 
 use departing::Numbered;
 pub use departing::{Departed, Departing, Fate, Timed};
+pub use launch::LaunchPort;
 pub use name::{PortKind, PortName, PortNameError};
 pub use packet::{PacketPort, Receiving, mac};
 pub use stamps::HardwareStamps;
@@ -211,7 +213,7 @@ pub trait Port: Send {
     /// As of [`receive`](Self::receive).
     fn send(&mut self, frames: &[&[u8]]) -> Result<usize, PortError>;
 
-    /// How sent frames depart, and come back.
+    /// Departures of its frames.
     fn departing(&self) -> Departing {
         Departing::default()
     }

@@ -1,8 +1,8 @@
 //! AF_PACKET: works with every interface, and unprivileged within a user namespace.
 
 use super::{
-    Capabilities, Counters, Departed, Departing, Fate, Numbered, Port, PortError, PortName, Received, Stamp,
-    Stamping, Timed,
+    Capabilities, Counters, Departed, Departing, Fate, Numbered, Port, PortError, PortName,
+    Received, Stamp, Stamping, Timed,
 };
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -52,7 +52,7 @@ pub struct PacketPort {
     departing: Departing,
     /// Probes that were sent singly and together, by the kernel's numbers.
     numbered: [Numbered; 2],
-    /// What came back.
+    /// Stamps, and frames, that came back.
     back: Slots,
 }
 
@@ -110,17 +110,21 @@ impl PacketPort {
     pub fn sender(name: &PortName, departing: Departing) -> Result<Self, PortError> {
         let mut port = Self::open(name, None)?;
         port.departing = departing;
-        let failed = |what| move |source| {
-            PortError::Open { port: name.to_string(), what, source, hint: NO_TIMES }
+        let failed = |what| {
+            move |source| PortError::Open { port: name.to_string(), what, source, hint: NO_TIMES }
         };
         if departing.is_stamped() {
             let sockets = [&port.socket, &port.together.0];
-            sockets.map(Socket::stamp_sent).into_iter().collect::<Result<(), _>>()
+            sockets
+                .map(Socket::stamp_sent)
+                .into_iter()
+                .collect::<Result<(), _>>()
                 .map_err(failed("asking for stamps of sent frames"))?;
         }
-        if departing.timed.is_some() {
+        if let Some(timed) = departing.timed {
             (|| {
                 port.socket.use_qdisc()?;
+                port.socket.prioritize(timed.priority)?;
                 port.socket.depart_by_tai()
             })()
             .map_err(failed("sending at a time"))?;

@@ -138,6 +138,7 @@ impl XdpPort {
             chunk_bytes,
             pieces: longest + HEADROOM > chunk_bytes,
             copy: false,
+            metadata: false,
         };
         let (socket, redirect, attached) =
             attach(&mut shape, requests, hints).map_err(|(what, source)| failed(what, source))?;

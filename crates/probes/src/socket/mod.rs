@@ -12,9 +12,9 @@ mod sending;
 mod settings;
 
 pub use inbox::{Inbox, Notice, Received};
-pub use tailtrim_sys::control::{ErrorOrigin, Point};
 pub use nic::{KeptNicStamps, NicStamps};
 pub use settings::{Outgoing, Sent, Settings, SocketError, Stamping, Transport};
+pub use tailtrim_sys::control::{ErrorOrigin, Point};
 
 use opening::{
     BINDING, BINDING_TO_INTERFACE, BUSY_POLL, FINDING_ROUTE, open_echo, open_failed, open_udp,

@@ -1,8 +1,6 @@
 //! Sending datagrams, with control messages for each.
 
-use super::{
-    BATCH, Outgoing, Sent, Socket, SocketError, is_about_a_datagram, open_failed,
-};
+use super::{BATCH, Outgoing, Sent, Socket, SocketError, is_about_a_datagram, open_failed};
 use arrayvec::ArrayVec;
 use std::io;
 use std::os::fd::AsFd;

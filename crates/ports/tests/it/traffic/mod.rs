@@ -1,5 +1,6 @@
 //! Generator, forwarder and tap on ports in memory: frames that go in come out, and every frame is counted.
 
+mod departures;
 mod forwarder;
 mod generator;
 mod tap;
