@@ -85,10 +85,10 @@ def by_the_kernel(guest: Guest, interface: str) -> None:
         "discipline etf\n"
     )
     load = ("--departures", "kernel", "--rate", "500pps", "--count", "300")
-    # An emulated CPU on a busy host is late; within a second, nothing is dropped for that.
+    # An emulated CPU on a busy host is late; within two seconds, nothing is dropped for that.
     result = generated(guest, interface, *load)
     assert (result["departures"], result["departures_by"]) == ("kernel", "etf")
-    assert (result["sent"], result["missed"], result["etf_dropped"]) == (300, 0, 0)
+    assert (result["sent"], result["missed"], result["etf_dropped"]) == (300, 0, 0), result
     # No packet left before its time.
     assert result["lateness_ns"]["quantiles"][0]["value"] > 0
     assert result["transmit_stamps"]["kernel"]["stamped"] == 300

@@ -17,8 +17,8 @@ use tailtrim_sys::qdisc::{self, Etf, Qdisc};
 /// for a process that the scheduler lets wait.
 const AHEAD_NS: i64 = 10_000_000;
 /// Packets that the kernel could not send within this time it drops. The generator is an open loop: a probe that is late
-/// departs late, and is not lost.
-const LATE_NS: i32 = 1_000_000_000;
+/// departs late, and is not lost. About the most that `etf` takes.
+const LATE_NS: i32 = 2_000_000_000;
 /// The NIC gets a packet so long before its time: as late as the kernel may be in a valid run (`limits.lateness_p99_us`).
 const TO_NIC_NS: i32 = 1_000_000;
 

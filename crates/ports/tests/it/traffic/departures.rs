@@ -6,12 +6,12 @@ use crate::ports::namespace::Needs::{Root, UserNamespace};
 use crate::ports::namespace::{cable, is_inside, name};
 use crate::skip::skipped;
 use std::sync::atomic::AtomicBool;
-use std::time::{SystemTime, UNIX_EPOCH};
 use tailtrim_ports::generate::{Generated, Load, Stop, generate};
 use tailtrim_ports::port::{
     Capabilities, Counters, Departed, Departing, Fate, LaunchPort, Port, PortError, PortKind,
     Received, Timed, sender,
 };
+use tailtrim_sys::clock;
 use tailtrim_wire::traffic::{Builder, Fraction, Pattern, Schedule};
 
 const STAMPED: Departing = Departing { kernel_stamps: true, nic_stamps: false, timed: None };
@@ -55,7 +55,7 @@ fn metadata_of_af_xdp_brings_a_stamp_of_every_probe() {
                 let load = load("2kpps", "64,128", Stop::Packets(100));
                 all_are_stamped(&generated(&mut near, load), 100);
             }
-            Err(error) => skipped(&format!("no metadata of AF_XDP (Linux 6.11): {error}")),
+            Err(error) => skipped(format!("no metadata of AF_XDP (Linux 6.11): {error}")),
         }
     }
 }
@@ -88,7 +88,7 @@ impl Port for Keeping {
         self.port.send(frames)
     }
     fn send_at(&mut self, frames: &[&[u8]], at_ns: &[i64]) -> Result<usize, PortError> {
-        let now_ns = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as i64;
+        let now_ns = clock::realtime_ns();
         for (count, (frame, at_ns)) in frames.iter().zip(at_ns).enumerate() {
             let probe = Builder::probe(frame).unwrap();
             assert_eq!(probe.intended_ns, at_ns.cast_unsigned());
