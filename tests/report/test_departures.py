@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from swept_experiment import latencies
@@ -72,3 +72,38 @@ def test_a_shared_cpu_is_told(tmp_path: Path) -> None:
         " 1 time in the middle of sending; in 1 of them that CPU serves the device, too, so no"
         " packet is set aside."
     )
+
+
+def test_means_and_stamps_of_departures_are_told(tmp_path: Path) -> None:
+    def stamped(p99_ns: int, unstamped: int) -> dict[str, Any]:
+        errors = {"quantiles": [{"p": "0.99", "value": p99_ns}], "max": 2 * p99_ns}
+        return {"stamped": 300 - unstamped, "unstamped": unstamped, "gap_error_ns": errors}
+
+    runs = [sent(tmp_path, "a", 0, 0), sent(tmp_path, "b", 0, 0)]
+    more: list[dict[str, Any]] = [
+        {"departures_by": "busy-waiting", "transmit_stamps": {"nic": stamped(40, 200)}},
+        {
+            "departures_by": "etf",
+            "missed": 3,
+            "transmit_stamps": {"nic": stamped(90, 20), "kernel": stamped(5_000, 0)},
+        },
+    ]
+    for (_, run), told in zip(runs, more, strict=True):
+        place = run.path / "generator.json"
+        place.write_text(json.dumps(json.loads(place.read_text()) | told))
+    found = departures(runs)
+    assert found is not None
+    assert found.notes == [
+        (
+            "Kept to their time by the kernel (etf) in 1 of 2 runs; it dropped 3 packets that were"
+            " late."
+        ),
+        (
+            "By the NIC's stamps of sent packets, the gaps between them were off by up to 90 ns at"
+            " p99, 180 ns at most; 220 packets have no stamp."
+        ),
+        (
+            "By the kernel's stamps of sent packets, the gaps between them were off by up to"
+            " 5.00 µs at p99, 10.0 µs at most."
+        ),
+    ]

@@ -48,7 +48,7 @@ pub(crate) struct Analyze {
     salvage: bool,
     /// When the generator was not up to its schedule: JSON with stalled and late, lists of [from, to] in ns
     #[arg(long, value_name = "FILE")]
-    departures: Option<PathBuf>,
+    lateness: Option<PathBuf>,
     /// Correct the clocks of the taps: steps and drift that the fastest packets show. Captures are read twice
     #[arg(long)]
     clock_fit: bool,
@@ -85,7 +85,7 @@ const DIRECTIONS: &[(&str, &str, Direction)] = &[
 
 /// Runs the verb and prints its result.
 pub(crate) fn run(request: &Analyze) -> Outcome {
-    let departures = request.departures.as_deref().map(departures).transpose()?;
+    let departures = request.lateness.as_deref().map(departures).transpose()?;
     let summary = summary(request, departures.unwrap_or_default())?;
     output::json(&summary, if summary.is_negative() { Exit::Negative } else { Exit::Success })
 }

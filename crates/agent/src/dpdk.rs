@@ -10,6 +10,7 @@ use std::str::FromStr;
 use tailtrim_ports::dpdk::{Device, DpdkError, Sent};
 use tailtrim_ports::generate::Load;
 use tailtrim_ports::port::{PortName, PortNameError};
+use tailtrim_probes::departures::Class;
 use tailtrim_sys::placement::Placement;
 
 /// Interface that sends the probes.
@@ -58,6 +59,11 @@ pub(crate) fn run(request: &Generate, device: &str) -> Outcome {
     if request.fifo || request.stall_log.is_some() {
         let option = if request.fifo { "--fifo" } else { "--stall-log" };
         return Err(Failure::usage(format!("{option} is not there with dpdk:DEVICE")));
+    }
+    if request.departures != Class::Software {
+        let why =
+            "expected software: what drivers claim (send on timestamp) is not proven, and not used";
+        return Err(Failure::usage(format!("--departures: {why}")));
     }
     let schedule = schedule(request)?;
     // Before the device is opened, whose MAC address is the source's.

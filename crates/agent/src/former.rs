@@ -5,6 +5,7 @@ use std::ffi::OsString;
 
 /// Verb, former and present spelling; none where the option is not needed any more.
 const FORMER: &[(&str, &str, &str)] = &[
+    ("analyze", "--departures", "--lateness"),
     ("analyze", "--trim", "--skip"),
     ("audit", "--nic", "--interface"),
     ("audit", "--observe", "--duration"),

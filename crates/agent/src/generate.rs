@@ -5,7 +5,7 @@ use crate::events;
 use crate::exit::{Exit, Failure, OrFail, Outcome};
 use crate::files;
 use crate::forward::create;
-use crate::options::{Sending, parse_mac};
+use crate::options::{Sending, one_of, parse_mac};
 use crate::stop::Ending;
 use clap::builder::NonEmptyStringValueParser;
 use serde::Serialize;
@@ -16,7 +16,8 @@ use std::path::{Path, PathBuf};
 use tailtrim_ports::generate::{
     GenerateError, Generated, Load, Stalls, generate, generate_together,
 };
-use tailtrim_ports::port::{Capabilities, Port, PortName, mac, open};
+use tailtrim_ports::port::{Capabilities, Port, PortName, mac};
+use tailtrim_probes::departures::{Class, Declined, Departures, Means};
 use tailtrim_reading::source::{self, Reading};
 use tailtrim_sys::placement::{self, Placement};
 use tailtrim_tail::signature::{Rewrites, Signer};
@@ -44,6 +45,9 @@ pub(crate) struct Generate {
     pub(crate) frame_bytes: Sizes,
     #[command(flatten)]
     pub(crate) sending: Sending,
+    /// Keeps departures to their time: what an interface lacks for it is told before anything is sent
+    #[arg(long, value_name = "CLASS", value_parser = one_of(CLASSES), default_value = "software")]
+    pub(crate) departures: Class,
     /// Number of flows, each with its own source port
     #[arg(long, default_value = "1", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) flows: u16,
@@ -92,6 +96,17 @@ pub(crate) struct Generate {
     pub(crate) ending: Ending,
 }
 
+/// Values of `--departures`.
+pub(crate) const CLASSES: &[(&str, &str, Class)] = &[
+    ("software", "the generator waits for each departure", Class::Software),
+    ("kernel", "queueing discipline etf", Class::Kernel),
+    (
+        "hardware",
+        "NIC, by the offload of etf, or with xdp:INTERFACE by launch time",
+        Class::Hardware,
+    ),
+];
+
 /// The load of a request, as each result repeats it.
 #[derive(Serialize)]
 pub(crate) struct Asked {
@@ -120,6 +135,13 @@ struct GenerateReport<'a> {
     asked: Asked,
     #[serde(flatten)]
     generated: &'a Generated,
+    departures: Class,
+    departures_by: Means,
+    /// Packets that the queueing discipline dropped, whoever sent them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    etf_dropped: Option<u64>,
+    /// Better means of that class.
+    declined: &'a [Declined],
     /// Placement of each sender: CPU and priority.
     senders: &'a [Placement],
     capabilities: Capabilities,
@@ -138,7 +160,8 @@ pub(crate) fn run(request: &Generate) -> Outcome {
     files::check(&request.stall_log)?;
     let source_mac = request.src_mac.map_or_else(|| mac(interface), Ok)?;
     let (schedule, builder) = (schedule(request)?, builder(request, source_mac)?);
-    let mut ports = senders_ports(request, interface)?;
+    let departures = Departures::negotiate(interface, request.departures).or_fail(Exit::Usage)?;
+    let mut ports = senders_ports(request, interface, &departures)?;
     let mut log = request.log.as_deref().map(create).transpose()?;
     let stopped = request.ending.watch()?;
     let load = Load {
@@ -171,6 +194,10 @@ pub(crate) fn run(request: &Generate) -> Outcome {
     let report = GenerateReport {
         asked: request.into(),
         generated: &generated,
+        departures: departures.class,
+        departures_by: departures.by,
+        etf_dropped: departures.dropped(),
+        declined: &departures.declined,
         senders: &senders,
         capabilities: ports[0].capabilities(),
     };
@@ -187,10 +214,14 @@ fn cpus(request: &Generate) -> Vec<Option<usize>> {
 }
 
 /// A port for each sender.
-fn senders_ports(request: &Generate, interface: &PortName) -> Result<Vec<Box<dyn Port>>, Failure> {
+fn senders_ports(
+    request: &Generate,
+    interface: &PortName,
+    departures: &Departures,
+) -> Result<Vec<Box<dyn Port>>, Failure> {
     let mut ports: Vec<Box<dyn Port>> = Vec::new();
     for _ in cpus(request) {
-        let port = open(interface, None)?;
+        let port = departures.sender()?;
         check_length(request, port.capabilities().most_bytes).map_err(|error| {
             Failure::usage(format!("{interface}: {}: raise its MTU", error.error))
         })?;

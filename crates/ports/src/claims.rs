@@ -8,6 +8,7 @@ use tailtrim_sys::ethtool::{
 };
 use tailtrim_sys::interface;
 use tailtrim_sys::netlink::{self, XdpFeatures};
+use tailtrim_sys::qdisc;
 
 /// `enum netdev_xdp_rx_metadata` and `enum netdev_xsk_flags` by bit.
 const HINTS: [&str; 3] = ["timestamp", "hash", "vlan-tag"];
@@ -171,10 +172,10 @@ impl Claims {
                 receive: filter_name(now.receive_filter()),
                 transmit: now.sends(),
             }),
-            etf: netlink::etf(index)?.map(|told| match told.offload {
-                true => Etf::Offload,
-                false => Etf::Software,
-            }),
+            etf: qdisc::all(index)?
+                .iter()
+                .find_map(|found| found.etf)
+                .map(|told| if told.offload { Etf::Offload } else { Etf::Software }),
             // Nothing told is a clock of number 0, which is another's.
             phc: (stamping.clock >= 0 && !capabilities.is_empty())
                 .then(|| format!("ptp{}", stamping.clock)),

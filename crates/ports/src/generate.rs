@@ -3,19 +3,24 @@
 //! A probe that is late is sent at once, and its lateness recorded; nothing is shifted to make up for it. Probes that
 //! the port does not take are counted and not offered again: they would be later still.
 
+mod back;
+mod pool;
+mod sender;
 mod stalls;
 
+pub use back::{Late, Stamped, TransmitStamps};
 pub use stalls::{Stall, Stalls, Sum};
 
 use crate::port::{Counters, Port, PortError};
+use back::Back;
+use sender::send;
 use serde::Serialize;
-use stalls::Watch;
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use tailtrim_stats::{DepartureLateness, LatenessSummary};
 use tailtrim_tracer::clock::Unstepped;
 use tailtrim_tracer::start::together;
-use tailtrim_wire::traffic::{Builder, Probe, Schedule, Sizes};
+use tailtrim_wire::traffic::{Builder, Schedule, Sizes};
 
 /// Most probes in one batch: those that are due while the one before is sent.
 const BATCH: usize = 64;
@@ -56,6 +61,8 @@ pub struct Generated {
     pub sent_bytes: u64,
     /// Probes that the port did not take, or that its driver threw away at once.
     pub refused: u64,
+    /// Probes that the port took and the kernel dropped, because their time had passed (`etf`).
+    pub missed: u64,
     /// From the first to the last intended departure, in ns.
     pub intended_ns: u64,
     /// From the first to the last actual departure, in ns.
@@ -66,6 +73,8 @@ pub struct Generated {
     pub achieved_pps: f64,
     /// Departure lateness of the probes sent.
     pub lateness_ns: LatenessSummary,
+    /// The probes sent, by the stamps of sent packets; `None` where the interface has none.
+    pub transmit_stamps: Option<TransmitStamps>,
     /// When the CPUs of the senders stood still, and probes were late.
     pub stalls: Stalls,
     /// The port's counters.
@@ -88,7 +97,8 @@ pub enum GenerateError {
 /// little-endian integers. `started` is called when all is ready.
 ///
 /// The actual departure is read right before the batch is handed to the kernel: the way through the driver after that
-/// belongs to the path, not to the generator.
+/// belongs to the path, not to the generator. Of a port that is given probes ahead of their time
+/// ([`Departing`](crate::port::Departing)) it is the kernel's stamp.
 ///
 /// # Errors
 /// [`GenerateError`].
@@ -192,6 +202,7 @@ struct Departures {
     last_actual_ns: i64,
     lateness: DepartureLateness,
     stalls: Stalls,
+    back: Back,
     port: Counters,
 }
 
@@ -206,6 +217,7 @@ impl Default for Departures {
             last_actual_ns: i64::MIN,
             lateness: DepartureLateness::default(),
             stalls: Stalls::default(),
+            back: Back::default(),
             port: Counters::default(),
         }
     }
@@ -221,6 +233,7 @@ impl Departures {
         self.last_actual_ns = self.last_actual_ns.max(other.last_actual_ns);
         self.lateness.merge(&other.lateness);
         self.stalls.add(other.stalls);
+        self.back.add(other.back);
         self.port += other.port;
     }
 
@@ -233,143 +246,16 @@ impl Departures {
             due: self.due,
             sent: self.sent,
             sent_bytes: self.sent_bytes,
-            refused: self.due - self.sent,
+            refused: self.due - self.sent - self.back.missed,
+            missed: self.back.missed,
             intended_ns: self.last_intended_ns,
             actual_ns,
             intended_pps: per_second(self.due, self.last_intended_ns),
             achieved_pps: per_second(self.sent, actual_ns),
             lateness_ns: self.lateness.summary(),
+            transmit_stamps: self.back.told(self.sent),
             stalls: self.stalls,
             port: self.port,
         }
-    }
-}
-
-fn send(
-    port: &mut dyn Port,
-    load: Load,
-    share: Share,
-    mut log: Option<&mut dyn Write>,
-    stopped: &AtomicBool,
-) -> Result<Departures, GenerateError> {
-    let Load { schedule, sizes, builder, stop } = load;
-    let Share { clock, start_ns, first, step } = share;
-    let mut pool = Pool::new(&builder, &sizes);
-    let mut done = Departures::default();
-    let mut watch = Watch::new();
-    let is_over = |(number, offset_ns): &(u64, u64)| match stop {
-        Stop::Packets(most) => *number >= most,
-        Stop::After(end_ns) => *offset_ns >= end_ns,
-    };
-    let mut probes = (0..).zip(schedule).skip(first as usize).step_by(step as usize);
-    let mut next = probes.next().filter(|probe| !is_over(probe));
-    while let Some((_, offset_ns)) = next {
-        let mut now_ns = clock.now_ns();
-        watch.waited(now_ns);
-        while now_ns < start_ns + offset_ns as i64 && !stopped.load(Ordering::Relaxed) {
-            std::hint::spin_loop();
-            now_ns = clock.now_ns();
-            watch.waited(now_ns);
-        }
-        if stopped.load(Ordering::Relaxed) {
-            break;
-        }
-        pool.clear();
-        while let Some((number, offset_ns)) = next
-            && pool.len() < BATCH
-            && start_ns + offset_ns as i64 <= now_ns
-        {
-            let intended_ns = start_ns + offset_ns as i64;
-            let flow = builder.flow(number);
-            let probe = Probe { flow, sequence: number, intended_ns: intended_ns as u64 };
-            pool.add(&builder, sizes.of(number), probe);
-            done.last_intended_ns = offset_ns;
-            next = probes.next().filter(|probe| !is_over(probe));
-        }
-        let (frames, probes) = pool.batch();
-        let actual_ns = clock.now_ns();
-        let mut taken = 0;
-        while taken < frames.len() {
-            let count = port.send(&frames[taken..])?;
-            // The port took fewer: it has no room.
-            taken += count;
-            if count == 0 {
-                break;
-            }
-        }
-        let lateness_ns =
-            probes.first().map_or(0, |probe| actual_ns - probe.intended_ns.cast_signed());
-        watch.sent(actual_ns, clock.now_ns(), frames.len(), lateness_ns);
-        for probe in &probes[..taken] {
-            let intended_ns = probe.intended_ns.cast_signed();
-            done.lateness.record(actual_ns - intended_ns);
-            watch.departed(actual_ns - intended_ns);
-            if let Some(log) = &mut log {
-                for value in [probe.sequence.cast_signed(), intended_ns, actual_ns] {
-                    log.write_all(&value.to_le_bytes()).map_err(GenerateError::Log)?;
-                }
-            }
-        }
-        if taken > 0 {
-            done.first_actual_ns = done.first_actual_ns.min(actual_ns);
-            done.last_actual_ns = actual_ns;
-        }
-        done.due += frames.len() as u64;
-        done.sent += taken as u64;
-        done.sent_bytes += frames[..taken].iter().map(|frame| frame.len() as u64).sum::<u64>();
-    }
-    if let Some(log) = &mut log {
-        log.flush().map_err(GenerateError::Log)?;
-    }
-    done.stalls = watch.end();
-    done.port = port.counters()?;
-    done.sent = done.sent.saturating_sub(done.port.discarded);
-    Ok(done)
-}
-
-/// Frames of each size, made once.
-struct Pool {
-    /// For each size, as many frames as a batch may hold.
-    frames: Vec<(usize, Vec<Vec<u8>>)>,
-    /// Of each frame of the batch: its size's and its own place.
-    batch: Vec<(usize, usize)>,
-    used: Vec<usize>,
-    probes: Vec<Probe>,
-}
-
-impl Pool {
-    fn new(builder: &Builder, sizes: &Sizes) -> Self {
-        let frames: Vec<(usize, Vec<Vec<u8>>)> = sizes
-            .distinct()
-            .into_iter()
-            .map(|bytes| (bytes, vec![builder.frame(bytes); BATCH]))
-            .collect();
-        let used = vec![0; frames.len()];
-        Self { frames, batch: Vec::with_capacity(BATCH), used, probes: Vec::with_capacity(BATCH) }
-    }
-
-    fn clear(&mut self) {
-        self.batch.clear();
-        self.used.fill(0);
-        self.probes.clear();
-    }
-
-    fn len(&self) -> usize {
-        self.batch.len()
-    }
-
-    fn add(&mut self, builder: &Builder, bytes: usize, probe: Probe) {
-        let Some(size) = self.frames.iter().position(|(size, _)| *size == bytes) else { return };
-        let place = self.used[size];
-        self.used[size] += 1;
-        builder.stamp(&mut self.frames[size].1[place], probe);
-        self.batch.push((size, place));
-        self.probes.push(probe);
-    }
-
-    fn batch(&self) -> (Vec<&[u8]>, &[Probe]) {
-        let frames =
-            self.batch.iter().map(|&(size, place)| self.frames[size].1[place].as_slice()).collect();
-        (frames, &self.probes)
     }
 }

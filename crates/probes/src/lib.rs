@@ -1,6 +1,7 @@
 //! Round trips, probers and reflectors; and what interfaces really do, measured over a cable.
 #![forbid(unsafe_code)]
 
+pub mod departures;
 #[cfg(test)]
 #[path = "../../ports/tests/it/memory.rs"]
 mod memory;

@@ -1,6 +1,7 @@
 //! Kernel calls, kernel clocks and memory shared with the kernel: the only crate with unsafe code.
 #![allow(unsafe_code, reason = "the one place for it; every block says why it is sound")]
 
+pub mod address;
 pub mod addresses;
 pub mod affinity;
 pub mod blocks;
@@ -8,6 +9,7 @@ pub mod bpf;
 pub mod calls;
 pub mod capabilities;
 pub mod clock;
+pub mod control;
 pub mod ethtool;
 pub mod files;
 pub mod interface;
@@ -22,6 +24,7 @@ pub mod placement;
 pub mod poll;
 pub mod process;
 pub mod ptp;
+pub mod qdisc;
 pub mod quota;
 pub mod ring;
 pub mod socket;

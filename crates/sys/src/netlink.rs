@@ -1,6 +1,6 @@
-//! Questions to the kernel by netlink(7): what drivers say of XDP and AF_XDP, queueing disciplines, and lost frames.
+//! Questions to the kernel by netlink(7): what drivers say of XDP and AF_XDP, and lost frames.
 //!
-//! Numbers are those of `<linux/netlink.h>`, `<linux/genetlink.h>`, `<linux/netdev.h>` and `<linux/pkt_sched.h>`.
+//! Numbers are those of `<linux/netlink.h>`, `<linux/genetlink.h>` and `<linux/netdev.h>`.
 
 use super::socket;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
@@ -10,8 +10,6 @@ use std::io;
 const HEADER: usize = 16;
 /// `struct genlmsghdr`: command, version, reserved.
 const GENERIC_HEADER: usize = 4;
-/// `struct tcmsg`.
-const QUEUEING_HEADER: usize = 20;
 /// The most that the kernel puts into one answer.
 const ANSWER: usize = 32 << 10;
 
@@ -34,9 +32,6 @@ const IFINDEX: u16 = 1;
 const XDP_FEATURES: u16 = 3;
 const RECEIVE_METADATA: u16 = 5;
 const SOCKET_FEATURES: u16 = 6;
-/// `TCA_ETF_PARMS`, and its flag for `offload`.
-const ETF_PARAMETERS: u16 = 1;
-const ETF_OFFLOAD: u32 = 1 << 1;
 
 /// Claims of a driver about XDP, by the netdev family: bits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -49,13 +44,6 @@ pub struct XdpFeatures {
     pub socket: u64,
 }
 
-/// The queueing discipline `etf` of an interface.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Etf {
-    /// The NIC holds the packets until their time, not the kernel.
-    pub offload: bool,
-}
-
 /// Asks what a driver says of XDP.
 ///
 /// # Errors
@@ -63,7 +51,7 @@ pub struct Etf {
 pub fn xdp_features(index: u32) -> io::Result<XdpFeatures> {
     let name = attribute(libc::CTRL_ATTR_FAMILY_NAME as u16, b"netdev\0");
     let asked = generic(libc::CTRL_CMD_GETFAMILY as u8, &name);
-    let told = ask(libc::NETLINK_GENERIC, libc::GENL_ID_CTRL as u16, false, &asked)?;
+    let told = ask(libc::NETLINK_GENERIC, libc::GENL_ID_CTRL as u16, libc::NLM_F_ACK, &asked)?;
     let family = told.iter().find_map(|told| {
         let (_, id) = attributes(told.get(GENERIC_HEADER..)?)
             .find(|(kind, _)| *kind == libc::CTRL_ATTR_FAMILY_ID as u16)?;
@@ -71,7 +59,7 @@ pub fn xdp_features(index: u32) -> io::Result<XdpFeatures> {
     });
     let family = family.ok_or(io::ErrorKind::InvalidData)?;
     let asked = generic(DEVICE_GET, &attribute(IFINDEX, &index.to_ne_bytes()));
-    let told = ask(libc::NETLINK_GENERIC, family, false, &asked)?;
+    let told = ask(libc::NETLINK_GENERIC, family, libc::NLM_F_ACK, &asked)?;
     let told = told.first().and_then(|told| told.get(GENERIC_HEADER..));
     Ok(features(told.unwrap_or_default()))
 }
@@ -90,33 +78,6 @@ fn features(told: &[u8]) -> XdpFeatures {
     features
 }
 
-/// Whether an interface, or one of its queues, has the queueing discipline `etf`.
-///
-/// # Errors
-/// The kernel's answer.
-pub fn etf(index: u32) -> io::Result<Option<Etf>> {
-    let told = ask(libc::NETLINK_ROUTE, libc::RTM_GETQDISC, true, &[0; QUEUEING_HEADER])?;
-    Ok(told.iter().find_map(|told| etf_of(told, index)))
-}
-
-fn etf_of(told: &[u8], index: u32) -> Option<Etf> {
-    let (header, attached) = told.split_at_checked(QUEUEING_HEADER)?;
-    if header[4..8] != index.to_ne_bytes() {
-        return None;
-    }
-    let find = |bytes, wanted| attributes(bytes).find(|(kind, _)| *kind == wanted);
-    let (_, name) = find(attached, libc::TCA_KIND)?;
-    if name != b"etf\0" {
-        return None;
-    }
-    // Of three words the last one: delta, clock, flags.
-    let flags = find(attached, libc::TCA_OPTIONS)
-        .and_then(|(_, options)| find(options, ETF_PARAMETERS))
-        .and_then(|(_, parameters)| parameters.get(8..)?.first_chunk())
-        .map_or(0, |flags| u32::from_ne_bytes(*flags));
-    Some(Etf { offload: flags & ETF_OFFLOAD != 0 })
-}
-
 /// Frames that an interface has received and lost since it was made, by the name of the counter. Which of them a driver
 /// has, and which count a frame twice, is its own affair.
 ///
@@ -125,7 +86,7 @@ fn etf_of(told: &[u8], index: u32) -> Option<Etf> {
 pub fn lost(index: u32) -> io::Result<[(&'static str, u64); LOST.len()]> {
     let mut asked = [0; LINK_HEADER];
     asked[4..8].copy_from_slice(&index.to_ne_bytes());
-    let told = ask(libc::NETLINK_ROUTE, libc::RTM_GETLINK, false, &asked)?;
+    let told = ask(libc::NETLINK_ROUTE, libc::RTM_GETLINK, libc::NLM_F_ACK, &asked)?;
     let told = told.first().and_then(|told| told.get(LINK_HEADER..)).unwrap_or_default();
     let counts = attributes(told).find(|(kind, _)| *kind == COUNTS);
     let counts = counts.map(|(_, counts)| counts).ok_or(io::ErrorKind::InvalidData)?;
@@ -133,9 +94,14 @@ pub fn lost(index: u32) -> io::Result<[(&'static str, u64); LOST.len()]> {
     Ok(LOST.map(|(place, name)| (name, at(place).unwrap_or(0))))
 }
 
-/// Asks one question. Returns the answers without their headers; `all`: of a dump.
-fn ask(protocol: libc::c_int, kind: u16, all: bool, body: &[u8]) -> io::Result<Vec<Vec<u8>>> {
-    let flags = libc::NLM_F_REQUEST | if all { libc::NLM_F_DUMP } else { libc::NLM_F_ACK };
+/// Asks one question, with flags such as `NLM_F_ACK` or `NLM_F_DUMP`. Returns the answers without their headers.
+pub(super) fn ask(
+    protocol: libc::c_int,
+    kind: u16,
+    flags: libc::c_int,
+    body: &[u8],
+) -> io::Result<Vec<Vec<u8>>> {
+    let flags = libc::NLM_F_REQUEST | flags;
     let mut request = ((HEADER + body.len()) as u32).to_ne_bytes().to_vec();
     request.extend(kind.to_ne_bytes());
     request.extend((flags as u16).to_ne_bytes());
@@ -169,7 +135,7 @@ fn generic(command: u8, attributes: &[u8]) -> Vec<u8> {
     [&[command, 1, 0, 0], attributes].concat()
 }
 
-fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
+pub(super) fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
     let mut bytes = ((4 + value.len()) as u16).to_ne_bytes().to_vec();
     bytes.extend(kind.to_ne_bytes());
     bytes.extend(value);
@@ -189,7 +155,7 @@ fn messages(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
 }
 
 /// Attributes with their types. An incomplete end is skipped.
-fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+pub(super) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     // Two bits say how the value is to be read.
     const TYPE: u16 = 0x3fff;
     std::iter::from_fn(move || {
@@ -222,29 +188,10 @@ mod tests {
     }
 
     #[test]
-    fn etf_is_found_by_interface_and_name() {
-        let qdisc = |index: u32, name: &[u8], flags: u32| {
-            let parameters = [300_u32.to_ne_bytes(), 11_u32.to_ne_bytes(), flags.to_ne_bytes()];
-            let options = attribute(ETF_PARAMETERS, &parameters.concat());
-            let mut told = vec![0; QUEUEING_HEADER];
-            told[4..8].copy_from_slice(&index.to_ne_bytes());
-            told.extend(attribute(libc::TCA_KIND, name));
-            told.extend(attribute(libc::TCA_OPTIONS, &options));
-            told
-        };
-        assert_eq!(etf_of(&qdisc(3, b"etf\0", 0b11), 3), Some(Etf { offload: true }));
-        assert_eq!(etf_of(&qdisc(3, b"etf\0", 0b01), 3), Some(Etf { offload: false }));
-        assert_eq!(etf_of(&qdisc(3, b"etf\0", 0b11), 4), None);
-        assert_eq!(etf_of(&qdisc(3, b"pfifo\0", 0b11), 3), None);
-        assert_eq!(etf_of(&[0; 7], 0), None);
-    }
-
-    #[test]
     fn the_kernel_answers() {
         let lo = crate::interface::index("lo").unwrap();
         let lost = lost(lo).unwrap();
         assert_eq!((lost[0].0, lost[4].0), ("errors", "missed_errors"));
-        assert_eq!(etf(lo).unwrap(), None);
         match xdp_features(lo) {
             // Loopback's driver runs no XDP programs.
             Ok(told) => assert_eq!(told, XdpFeatures::default()),

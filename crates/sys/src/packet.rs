@@ -2,6 +2,8 @@
 //!
 //! Formats and options: packet(7) and Documentation/networking/packet_mmap.rst of the kernel.
 
+use super::control::Builder;
+use super::message::{self, Parcel, Slots};
 use super::option::{SocketOption, attach_filter};
 use super::{checked, poll, socket};
 use rustix::net::sockopt::socket_error;
@@ -20,6 +22,22 @@ const ADD_MEMBERSHIP: SocketOption<libc::packet_mreq> =
 // SAFETY: as above.
 const STATISTICS: SocketOption<[u32; 2]> =
     unsafe { SocketOption::new(libc::SOL_PACKET, libc::PACKET_STATISTICS) };
+// SAFETY: a clock and flags, two integers.
+const TXTIME: SocketOption<libc::sock_txtime> =
+    unsafe { SocketOption::new(libc::SOL_SOCKET, libc::SO_TXTIME) };
+/// Memory for stamps that wait, and for frames that wait for their time: of 32,000 frames or so, each with the kernel's
+/// structures.
+const BUFFER: libc::c_int = 32 << 20;
+/// Stamps of sent frames by driver and NIC, with the number of the frame. With the frame itself, a time at which it is to
+/// depart would be taken for a stamp of the kernel.
+const SENT: libc::c_uint = libc::SOF_TIMESTAMPING_SOFTWARE
+    | libc::SOF_TIMESTAMPING_RAW_HARDWARE
+    | libc::SOF_TIMESTAMPING_TX_SOFTWARE
+    | libc::SOF_TIMESTAMPING_TX_HARDWARE
+    | libc::SOF_TIMESTAMPING_OPT_ID
+    | libc::SOF_TIMESTAMPING_OPT_TSONLY
+    | libc::SOF_TIMESTAMPING_OPT_TX_SWHW;
+
 /// A raw socket bound to one interface.
 #[derive(Debug)]
 pub struct Socket {
@@ -74,6 +92,36 @@ impl Socket {
     /// Sends past the queueing discipline, straight to the driver.
     pub fn bypass_qdisc(&self) -> io::Result<()> {
         self.set(libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, 1)
+    }
+
+    /// Sends through the queueing discipline, as usual.
+    pub fn use_qdisc(&self) -> io::Result<()> {
+        self.set(libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, 0)
+    }
+
+    /// Has stamps of sent frames come back ([`notices`](Self::notices)): by the kernel when its driver has them, and by
+    /// the NIC where that stamps. The kernel numbers the frames from 0 on.
+    pub fn stamp_sent(&self) -> io::Result<()> {
+        self.enlarge(libc::SO_RCVBUFFORCE, libc::SO_RCVBUF)?;
+        self.set(libc::SOL_SOCKET, libc::SO_TIMESTAMPING, SENT.cast_signed())
+    }
+
+    /// Lets frames be sent at times of `CLOCK_TAI`; frames whose time has passed come back as missed.
+    pub fn depart_by_tai(&self) -> io::Result<()> {
+        self.enlarge(libc::SO_SNDBUFFORCE, libc::SO_SNDBUF)?;
+        let flags = libc::SOF_TXTIME_REPORT_ERRORS;
+        TXTIME.set(self.as_fd(), &libc::sock_txtime { clockid: libc::CLOCK_TAI, flags })
+    }
+
+    /// Gives sent frames this priority, by which a queueing discipline may choose.
+    pub fn prioritize(&self, priority: u32) -> io::Result<()> {
+        self.set(libc::SOL_SOCKET, libc::SO_PRIORITY, priority.cast_signed())
+    }
+
+    /// Makes a buffer large; without CAP_NET_ADMIN as large as this host allows.
+    fn enlarge(&self, forced: libc::c_int, usual: libc::c_int) -> io::Result<()> {
+        let set = |name| self.set(libc::SOL_SOCKET, name, BUFFER);
+        set(forced).or_else(|_| set(usual))
     }
 
     /// Has frames stamped as early as the kernel sees them, not when they reach the socket.
@@ -132,12 +180,28 @@ impl Socket {
         Ok(socket_error(&self.file)??)
     }
 
-    /// Sends a frame. Returns whether the kernel took it: not when it has no room.
-    pub fn send(&self, frame: &[u8]) -> io::Result<bool> {
+    /// Sends a frame. The kernel takes none when it has no room.
+    pub fn send(&self, frame: &[u8]) -> io::Result<Taken> {
         match send(&self.file, frame, SendFlags::DONTWAIT) {
-            Ok(_) => Ok(true),
-            Err(error) => no_room(error.into()).map(|()| false),
+            Ok(_) => Ok(Taken { frames: 1, dropped: false }),
+            Err(error) => Taken::of(0, error.into()),
         }
+    }
+
+    /// Sends a frame at a time of `CLOCK_TAI` in ns.
+    pub fn send_at(&self, frame: &[u8], at_ns: i64) -> io::Result<Taken> {
+        let mut control = Builder::default();
+        control.departure(at_ns.cast_unsigned());
+        let parcel = Parcel { bytes: frame, address: &[], control: control.bytes() };
+        match message::send(self.as_fd(), &[parcel]) {
+            Ok(frames) => Ok(Taken { frames, dropped: false }),
+            Err(error) => Taken::of(0, error),
+        }
+    }
+
+    /// Fetches stamps of sent frames, and frames that missed their time. Returns their number.
+    pub fn notices(&self, slots: &mut Slots) -> io::Result<usize> {
+        message::receive(self.as_fd(), slots, libc::MSG_ERRQUEUE)
     }
 
     /// Waits until a frame can be received. Returns whether one can.
@@ -153,6 +217,23 @@ impl Socket {
 impl AsFd for Socket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
+    }
+}
+
+/// Frames that the kernel took.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Taken {
+    /// From the front of those that were to be sent.
+    pub frames: usize,
+    /// Whether it dropped the next one when that had its number already.
+    pub dropped: bool,
+}
+
+impl Taken {
+    /// So many, since there was no room for more.
+    pub(super) fn of(frames: usize, error: io::Error) -> io::Result<Self> {
+        let dropped = error.raw_os_error() == Some(libc::ENOBUFS);
+        no_room(error).map(|()| Self { frames, dropped })
     }
 }
 

@@ -4,7 +4,7 @@
 
 use super::mapping::Mapping;
 use super::option::SocketOption;
-use super::packet::{Socket, no_room};
+use super::packet::{Socket, Taken};
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -121,9 +121,8 @@ impl SendRing {
         Slots::new(socket, &SEND_RING, slots * slot, slot).map(Self)
     }
 
-    /// Sends frames through the socket that the ring belongs to. Returns the number that the kernel took: fewer when it
-    /// has no room.
-    pub fn send(&mut self, socket: &Socket, frames: &[&[u8]]) -> io::Result<usize> {
+    /// Sends frames through the socket that the ring belongs to. The kernel takes fewer when it has no room.
+    pub fn send(&mut self, socket: &Socket, frames: &[&[u8]]) -> io::Result<Taken> {
         let ring = &mut self.0;
         let first = ring.next;
         let mut filled = 0;
@@ -137,7 +136,7 @@ impl SendRing {
             filled += 1;
         }
         if filled == 0 {
-            return Ok(0);
+            return Ok(Taken::default());
         }
         let result = socket.send_ring();
         // Frames that the kernel did not take are still marked as to be sent, from the first refused one on; the kernel
@@ -156,8 +155,8 @@ impl SendRing {
             at = ring.after(at);
         }
         match result {
-            Ok(()) => Ok(taken),
-            Err(error) => no_room(error).map(|()| taken),
+            Ok(()) => Ok(Taken { frames: taken, dropped: false }),
+            Err(error) => Taken::of(taken, error),
         }
     }
 }

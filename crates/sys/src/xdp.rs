@@ -6,6 +6,7 @@
 //!
 //! Formats and options: Documentation/networking/af_xdp.rst of the kernel, <linux/if_xdp.h>.
 
+mod metadata;
 mod ring;
 mod setup;
 
@@ -55,6 +56,7 @@ pub struct Socket {
     whole: Vec<u8>,
     chunk_bytes: usize,
     zero_copy: bool,
+    has_metadata: bool,
     /// Last: the socket is closed before the memory goes.
     memory: Mapping,
 }
@@ -98,6 +100,7 @@ impl Socket {
             whole: Vec::new(),
             chunk_bytes: shape.chunk_bytes,
             zero_copy: !shape.copy,
+            has_metadata: shape.metadata,
             memory,
         };
         let chunk = |number: u32| u64::from(number) * shape.chunk_bytes as u64;

@@ -3,11 +3,15 @@
 mod proof;
 mod table;
 
-use crate::exit::{Exit, Failure, Outcome};
+use crate::exit::{Exit, Failure, OrFail, Outcome};
+use crate::generate::CLASSES;
+use crate::options::one_of;
 use crate::output::{self, Document};
 use crate::stop;
 use serde::Serialize;
 use tailtrim_ports::claims::{self, Claims};
+use tailtrim_ports::port::PortName;
+use tailtrim_probes::departures::{Class, Departures};
 use tailtrim_probes::prove::{self, ProveError, Proven, Verdict};
 use tailtrim_sys::placement;
 
@@ -21,7 +25,8 @@ use tailtrim_sys::placement;
 #[command(after_help = "Examples:\n  \
     tailtrim-agent ports                       # all interfaces\n  \
     tailtrim-agent ports eth1 eth2 --json\n  \
-    tailtrim-agent ports --prove eth1 eth2     # a cable between two, or a veth pair")]
+    tailtrim-agent ports --prove eth1 eth2     # a cable between two, or a veth pair\n  \
+    tailtrim-agent ports eth1 --departures kernel")]
 pub(crate) struct Ports {
     /// Interfaces [default: all but the loopback]
     #[arg(value_name = "INTERFACE")]
@@ -29,6 +34,9 @@ pub(crate) struct Ports {
     /// Measure what the interfaces at the two ends of a cable claim
     #[arg(long, num_args = 2, value_name = "INTERFACE", conflicts_with = "interfaces")]
     prove: Vec<String>,
+    /// Try whether departures of the interfaces can be kept to their time, and undo that
+    #[arg(long, value_name = "CLASS", value_parser = one_of(CLASSES), requires = "interfaces")]
+    departures: Option<Class>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -48,10 +56,25 @@ struct Proof {
 /// Runs the verb and prints its result.
 pub(crate) fn run(request: &Ports) -> Outcome {
     placement::gain_nothing();
+    if let Some(class) = request.departures {
+        return departing(&request.interfaces, class);
+    }
     match &request.prove[..] {
         [one, other] => proven([one, other], request.json),
         _ => listed(request),
     }
+}
+
+/// Tells what keeps the departures of each to their time.
+fn departing(interfaces: &[String], class: Class) -> Outcome {
+    let mut told = String::new();
+    for interface in interfaces {
+        let port = interface.parse::<PortName>().or_fail(Exit::Usage)?;
+        Claims::of(&port.interface)?;
+        let departures = Departures::negotiate(&port, class).or_fail(Exit::Usage)?;
+        told += &format!("{interface}: {}\n", departures.by);
+    }
+    output::write(told, Exit::Success)
 }
 
 fn listed(request: &Ports) -> Outcome {

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 /// A look at the clock that comes so much later than usual is a stall; so is a departure late that is delayed by as
 /// much. As for the loop of the reference forwarder: an interrupt of the timer takes less.
-const STALL_NS: i64 = 20_000;
+pub(super) const STALL_NS: i64 = 20_000;
 /// Spans of a kind that are kept one by one: 1 MB.
 const KEPT: usize = 1 << 16;
 /// The usual time of a call is a running median (Ma, Muthukrishnan and Sandler 2013): each call moves it by this share of
@@ -157,20 +157,26 @@ impl Watch {
             let step_ns = (self.usual_ns / STEPS).max(1);
             self.usual_ns += if took_ns > self.usual_ns { step_ns } else { -step_ns };
         }
-        if lateness_ns > STALL_NS {
-            match self.seen.late.last_mut() {
-                // One batch after the other, until the schedule is met again.
-                Some(((_, until_ns), largest_ns)) if from_ns - *until_ns < STALL_NS => {
-                    *until_ns = to_ns;
-                    *largest_ns = lateness_ns.max(*largest_ns);
-                }
-                _ => {
-                    let late = ((from_ns, to_ns), lateness_ns);
-                    keep(&mut self.seen.late, &mut self.seen.not_kept, late);
-                }
+        self.late((from_ns, to_ns), lateness_ns);
+        self.before_ns = to_ns;
+    }
+
+    /// Notes from when to when probes departed, and the largest lateness of them, if that is much.
+    pub(super) fn late(&mut self, (from_ns, to_ns): (i64, i64), lateness_ns: i64) {
+        if lateness_ns <= STALL_NS {
+            return;
+        }
+        match self.seen.late.last_mut() {
+            // One batch after the other, until the schedule is met again.
+            Some(((_, until_ns), largest_ns)) if from_ns - *until_ns < STALL_NS => {
+                *until_ns = to_ns;
+                *largest_ns = lateness_ns.max(*largest_ns);
+            }
+            _ => {
+                let late = ((from_ns, to_ns), lateness_ns);
+                keep(&mut self.seen.late, &mut self.seen.not_kept, late);
             }
         }
-        self.before_ns = to_ns;
     }
 
     /// Notes the lateness of a departure.

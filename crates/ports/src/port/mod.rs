@@ -2,12 +2,17 @@
 //!
 //! One trait for all of them, in batches, never waiting but in [`Port::wait`].
 
+mod departing;
+mod launch;
 mod name;
 mod packet;
 mod stamps;
 mod wait;
 mod xdp;
 
+use departing::Numbered;
+pub use departing::{Departed, Departing, Fate, Timed};
+pub use launch::LaunchPort;
 pub use name::{PortKind, PortName, PortNameError};
 pub use packet::{PacketPort, Receiving, mac};
 pub use stamps::HardwareStamps;
@@ -208,6 +213,30 @@ pub trait Port: Send {
     /// As of [`receive`](Self::receive).
     fn send(&mut self, frames: &[&[u8]]) -> Result<usize, PortError>;
 
+    /// Departures of its frames.
+    fn departing(&self) -> Departing {
+        Departing::default()
+    }
+
+    /// Sends frames as [`send`](Self::send), each when its time of `CLOCK_REALTIME` has come, for which a port that can
+    /// ([`Departing::timed`]) is given them ahead.
+    ///
+    /// # Errors
+    /// As of [`receive`](Self::receive).
+    fn send_at(&mut self, frames: &[&[u8]], at_ns: &[i64]) -> Result<usize, PortError> {
+        let _ = at_ns;
+        self.send(frames)
+    }
+
+    /// Hands stamps of sent probes, and probes that were dropped late, to `take`. Returns their number; 0 where there are none now.
+    ///
+    /// # Errors
+    /// As of [`receive`](Self::receive).
+    fn departed(&mut self, take: &mut dyn FnMut(Departed)) -> Result<usize, PortError> {
+        let _ = take;
+        Ok(0)
+    }
+
     /// Waits until a frame has come, at most so long. Returns whether one has.
     ///
     /// # Errors
@@ -227,13 +256,24 @@ pub trait Port: Send {
     fn descriptors(&self) -> Vec<BorrowedFd<'_>>;
 }
 
+/// Opens a port that only sends.
+///
+/// # Errors
+/// [`PortError::Open`].
+pub fn sender(name: &PortName, departing: Departing) -> Result<Box<dyn Port>, PortError> {
+    Ok(match name.kind {
+        PortKind::Packet => Box::new(PacketPort::sender(name, departing)?),
+        PortKind::Xdp => Box::new(XdpPort::open(name, None)?),
+    })
+}
+
 /// Opens a port: to send, and if `receiving` is given also to receive.
 ///
 /// # Errors
 /// [`PortError::Open`].
 pub fn open(name: &PortName, receiving: Option<Receiving>) -> Result<Box<dyn Port>, PortError> {
     Ok(match (name.kind, receiving) {
-        (PortKind::Packet, None) => Box::new(PacketPort::sender(name)?),
+        (_, None) => sender(name, Departing::default())?,
         (PortKind::Packet, Some(receiving)) => Box::new(PacketPort::receiver(name, receiving)?),
         (PortKind::Xdp, receiving) => Box::new(XdpPort::open(name, receiving)?),
     })

@@ -1,13 +1,18 @@
 //! AF_PACKET: works with every interface, and unprivileged within a user namespace.
 
-use super::{Capabilities, Counters, Port, PortError, PortName, Received, Stamp, Stamping};
+use super::{
+    Capabilities, Counters, Departed, Departing, Fate, Numbered, Port, PortError, PortName,
+    Received, Stamp, Stamping, Timed,
+};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 use tailtrim_sys::blocks::BlockRing;
-use tailtrim_sys::interface;
+use tailtrim_sys::message::Slots;
 use tailtrim_sys::packet::Socket;
 use tailtrim_sys::ring::{ReceiveRing, STAMPED_BY_HARDWARE, SendRing, Slot};
+use tailtrim_sys::{clock, control, interface};
+use tailtrim_wire::traffic::Builder;
 
 /// Bytes of an Ethernet header, and of the VLAN tag that the MTU does not count either.
 const HEADERS: usize = 14 + 4;
@@ -22,6 +27,11 @@ const SEND_SLOTS: usize = 512;
 const ASK_NS: u64 = 1_000_000_000;
 
 const NO_RIGHT: &str = " (needs root or CAP_NET_RAW; without, a user namespace: unshare -Urn)";
+
+const NO_TIMES: &str = " (needs root or CAP_NET_ADMIN, and Linux 4.19)";
+/// Stamps that come back by one call, and bytes of frames that do: of a probe behind tags and IPv6.
+const BACK: usize = 8;
+const BACK_BYTES: usize = 128;
 
 /// Frames of an interface by AF_PACKET.
 #[derive(Debug)]
@@ -39,6 +49,11 @@ pub struct PacketPort {
     asked_ns: i64,
     /// A frame with its tag put back.
     tagged: Vec<u8>,
+    departing: Departing,
+    /// Probes that were sent singly and together, by the kernel's numbers.
+    numbered: [Numbered; 2],
+    /// Stamps, and frames, that came back.
+    back: Slots,
 }
 
 /// Settings for received frames.
@@ -92,8 +107,29 @@ impl PacketPort {
     ///
     /// # Errors
     /// [`PortError::Open`].
-    pub fn sender(name: &PortName) -> Result<Self, PortError> {
-        Self::open(name, None)
+    pub fn sender(name: &PortName, departing: Departing) -> Result<Self, PortError> {
+        let mut port = Self::open(name, None)?;
+        port.departing = departing;
+        let failed = |what| {
+            move |source| PortError::Open { port: name.to_string(), what, source, hint: NO_TIMES }
+        };
+        if departing.is_stamped() {
+            let sockets = [&port.socket, &port.together.0];
+            sockets
+                .map(Socket::stamp_sent)
+                .into_iter()
+                .collect::<Result<(), _>>()
+                .map_err(failed("asking for stamps of sent frames"))?;
+        }
+        if let Some(timed) = departing.timed {
+            (|| {
+                port.socket.use_qdisc()?;
+                port.socket.prioritize(timed.priority)?;
+                port.socket.depart_by_tai()
+            })()
+            .map_err(failed("sending at a time"))?;
+        }
+        Ok(port)
     }
 
     /// Opens a port that sends and receives. Frames that come in are received from now on, also those to
@@ -155,7 +191,17 @@ impl PacketPort {
             counters: Counters::default(),
             asked_ns: 0,
             tagged: Vec::new(),
+            departing: Departing::default(),
+            numbered: Default::default(),
+            back: Slots::new(BACK, BACK_BYTES),
         })
+    }
+
+    fn count_sent(&mut self, frames: &[&[u8]], offered: usize, sent: usize) {
+        self.counters.sent += sent as u64;
+        self.counters.sent_bytes +=
+            frames[..sent].iter().map(|frame| frame.len() as u64).sum::<u64>();
+        self.counters.refused += (offered - sent) as u64;
     }
 
     fn ask_for_dropped(&mut self) -> Result<(), PortError> {
@@ -238,16 +284,60 @@ impl Port for PacketPort {
 
     fn send(&mut self, frames: &[&[u8]]) -> Result<usize, PortError> {
         let offered = frames.len().min(BATCH);
-        let sent = match &frames[..offered] {
-            [frame] => self.socket.send(frame).map(usize::from),
+        let single = usize::from(offered != 1);
+        let taken = match &frames[..offered] {
+            [frame] => self.socket.send(frame),
             frames => self.together.1.send(&self.together.0, frames),
         }
         .map_err(self.broken("sending"))?;
-        self.counters.sent += sent as u64;
-        self.counters.sent_bytes +=
-            frames[..sent].iter().map(|frame| frame.len() as u64).sum::<u64>();
-        self.counters.refused += (offered - sent) as u64;
+        if self.departing.is_stamped() {
+            self.numbered[single].sent(frames, taken);
+        }
+        self.count_sent(frames, offered, taken.frames);
+        Ok(taken.frames)
+    }
+
+    fn departing(&self) -> Departing {
+        self.departing
+    }
+
+    fn send_at(&mut self, frames: &[&[u8]], at_ns: &[i64]) -> Result<usize, PortError> {
+        let Some(Timed { early_ns, .. }) = self.departing.timed else { return self.send(frames) };
+        let later_ns = early_ns + clock::tai_offset_ns();
+        let mut sent = 0;
+        for (frame, at_ns) in frames.iter().zip(at_ns) {
+            let taken = self.socket.send_at(frame, at_ns + later_ns);
+            let taken = taken.map_err(self.broken("sending"))?;
+            self.numbered[0].sent(&[frame], taken);
+            self.count_sent(&[frame], 1, taken.frames);
+            if taken.frames == 0 {
+                break;
+            }
+            sent += 1;
+        }
         Ok(sent)
+    }
+
+    fn departed(&mut self, take: &mut dyn FnMut(Departed)) -> Result<usize, PortError> {
+        let mut count = 0;
+        for (socket, numbered) in [&self.socket, &self.together.0].into_iter().zip(&self.numbered) {
+            let came = socket.notices(&mut self.back).map_err(self.broken("taking stamps"))?;
+            for told in (0..came).filter_map(|at| self.back.get(at)) {
+                let said = control::parse(told.control);
+                let Some(error) = said.error else { continue };
+                let (probe, fate) = if error.is_missed() {
+                    (Builder::probe(told.bytes), Some(Fate::Missed))
+                } else {
+                    let stamp = said.hardware_ns.map(Fate::Nic);
+                    (numbered.probe(error.data), stamp.or(said.software_ns.map(Fate::Kernel)))
+                };
+                if let (Some(probe), Some(fate)) = (probe, fate) {
+                    take(Departed { probe, fate });
+                }
+            }
+            count += came;
+        }
+        Ok(count)
     }
 
     fn wait(&mut self, timeout: Duration) -> Result<bool, PortError> {

@@ -2,13 +2,12 @@
 
 use super::frame::{Frame, LENGTH};
 use crate::socket::Point;
-use crate::socket::control;
 use std::io;
 use std::os::fd::AsFd;
 use std::time::Duration;
 use tailtrim_sys::message::{self, Slots};
 use tailtrim_sys::packet::Socket;
-use tailtrim_sys::{clock, interface, socket};
+use tailtrim_sys::{clock, control, interface, socket};
 
 /// Packets at each rate.
 pub(super) const PACKETS: usize = 250;

@@ -1,8 +1,9 @@
 //! Received datagrams, and the kernel's notices about sent ones.
 
-use super::{address, control};
 use std::net::{IpAddr, SocketAddr};
+use tailtrim_sys::control::{ErrorOrigin, Point};
 use tailtrim_sys::message::Slots;
+use tailtrim_sys::{address, control};
 
 /// Room for a batch of datagrams; used again and again.
 #[derive(Debug)]
@@ -63,39 +64,6 @@ pub enum Notice<'a> {
         to: Option<SocketAddr>,
         /// As much of its payload as came back.
         bytes: &'a [u8],
-    },
-}
-
-/// A point on the way out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Point {
-    /// Handed to the queueing discipline.
-    Queued,
-    /// Handed by the driver to the NIC; with a hardware stamp, on the wire.
-    Sent,
-}
-
-/// Why a datagram does not arrive.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ErrorOrigin {
-    /// An ICMP message says so.
-    Icmp {
-        /// Its type.
-        kind: u8,
-        /// Its code.
-        code: u8,
-    },
-    /// An ICMPv6 message says so.
-    Icmp6 {
-        /// Its type.
-        kind: u8,
-        /// Its code.
-        code: u8,
-    },
-    /// This host says so.
-    Local {
-        /// The error's number.
-        errno: i32,
     },
 }
 

@@ -5,17 +5,16 @@
 //!   driver gave it to the NIC, and when the NIC sent it. Each names the datagram by a number.
 //! * ICMP messages about a datagram come back the same way, with the datagram's own bytes.
 
-mod address;
-pub(crate) mod control;
 mod inbox;
 mod nic;
 mod opening;
 mod sending;
 mod settings;
 
-pub use inbox::{ErrorOrigin, Inbox, Notice, Point, Received};
+pub use inbox::{Inbox, Notice, Received};
 pub use nic::{KeptNicStamps, NicStamps};
 pub use settings::{Outgoing, Sent, Settings, SocketError, Stamping, Transport};
+pub use tailtrim_sys::control::{ErrorOrigin, Point};
 
 use opening::{
     BINDING, BINDING_TO_INTERFACE, BUSY_POLL, FINDING_ROUTE, open_echo, open_failed, open_udp,
@@ -24,7 +23,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
-use tailtrim_sys::{clock, message, poll, socket as sys};
+use tailtrim_sys::{address, clock, message, poll, socket as sys};
 
 /// Most datagrams that one call sends.
 pub const BATCH: usize = message::MOST;

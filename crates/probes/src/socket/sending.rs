@@ -1,13 +1,11 @@
 //! Sending datagrams, with control messages for each.
 
-use super::{
-    BATCH, Outgoing, Sent, Socket, SocketError, address, control, is_about_a_datagram, open_failed,
-};
+use super::{BATCH, Outgoing, Sent, Socket, SocketError, is_about_a_datagram, open_failed};
 use arrayvec::ArrayVec;
 use std::io;
 use std::os::fd::AsFd;
 use tailtrim_sys::message::{self, Parcel};
-use tailtrim_sys::{clock, socket as sys};
+use tailtrim_sys::{address, clock, control, socket as sys};
 
 impl Socket {
     /// Sends datagrams, at most [`BATCH`]. The kernel may take fewer: [`Sent::refused`] says why.
@@ -71,7 +69,7 @@ impl Socket {
     /// message the kernel allocates memory first, which takes as long as copying the datagram.
     fn beside(&self, one: &Outgoing<'_>, key: u32) -> control::Builder {
         let is_v6 = self.local.is_ipv6();
-        let mut control = control::Builder::new();
+        let mut control = control::Builder::default();
         if let Some(source) = one.from.filter(|source| *source != self.local.ip()) {
             control.source(source);
         }

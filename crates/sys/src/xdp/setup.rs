@@ -1,5 +1,6 @@
 //! Setting an AF_XDP socket up: memory, rings, queue.
 
+use super::metadata;
 use super::ring::{Consumer, Producer};
 use crate::checked;
 use crate::mapping::Mapping;
@@ -34,6 +35,8 @@ pub struct Shape {
     pub pieces: bool,
     /// Whether the kernel copies; otherwise the driver has to read and write the chunks themselves.
     pub copy: bool,
+    /// Whether each frame that is sent has metadata in front of it.
+    pub metadata: bool,
 }
 
 /// The operation, and the kernel's error.
@@ -60,8 +63,8 @@ pub(super) unsafe fn register(
         len: memory.len() as u64,
         chunk_size: shape.chunk_bytes as u32,
         headroom: 0,
-        flags: 0,
-        tx_metadata_len: 0,
+        flags: if shape.metadata { libc::XDP_UMEM_TX_METADATA_LEN } else { 0 },
+        tx_metadata_len: if shape.metadata { metadata::LEN as u32 } else { 0 },
     };
     // SAFETY: the request is valid for reading and of the length given. The address in it is that of a mapping of the
     // length in it, whose pages the kernel keeps until the socket is closed; the rest is the caller's.

@@ -104,7 +104,7 @@ class Matching:
         node = self.taps[0][0]
         paths = [node.path(name) for _, name in self.taps]
         departures = node.put(_DEPARTURES, json.dumps(asdict(self.departures)))
-        options = ["--skip", f"{nanoseconds('skip', self.skip_s)}ns", "--departures", departures]
+        options = ["--skip", f"{nanoseconds('skip', self.skip_s)}ns", "--lateness", departures]
         options += ["--correction", str(self._correction_ns), "--out", node.path(_MATCHED)]
         options += [part for p in self.quantiles for part in ("--quantile", p)]
         ended = node.work(node.agent, "analyze", *paths, *options)

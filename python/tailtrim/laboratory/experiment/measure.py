@@ -176,5 +176,6 @@ def generating(run: Run, target: Port, at: Forwarding, *, logged: bool) -> list[
     arguments += ["--duration", f"{traffic.duration_s:.9f}s"]
     arguments += ["--vlan", str(traffic.vlan)] if traffic.vlan is not None else []
     arguments += ["--cpu", str(at.loadgen.cpus[0])]
+    arguments += [] if traffic.departures == "software" else ["--departures", traffic.departures]
     log = ["--stall-log", at.loadgen.path(DEPARTURES)] if logged else []
     return [*arguments, *log]

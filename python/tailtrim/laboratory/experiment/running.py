@@ -164,6 +164,8 @@ def _impossible_runs(
     """
     testbed = experiment.testbed
     host = testbed.host()
+    for by in {run.traffic.departures for run in runs} - {"software"}:
+        testbed.require_departures(by)
     found = []
     for run in runs:
         error = lacking(experiment.plan, run, host, testbed.lacks, listener)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 from tailtrim import units
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tailtrim.laboratory.nodes.node import Clocks
     from tailtrim.laboratory.plan import Limits
     from tailtrim.results import Summary
@@ -34,6 +36,9 @@ def load_doubts(limits: Limits, generator: dict[str, Any], *, logged: bool = Tru
     late = {q["p"]: q["value"] for q in generator["lateness_ns"]["quantiles"]}["0.99"]
     if late is not None and late > limits.lateness_p99_us * 1e3:
         doubts.append(f"the generator was late: p99 {units.time(late)}")
+    doubts += _stamp_doubts(limits, generator.get("transmit_stamps") or {})
+    if missed := generator.get("missed", 0):
+        doubts += [f"the kernel dropped {missed:,} packets that were late"]
     if generator["sent"] < limits.sent_share * generator["due"]:
         doubts.append(f"the generator's port refused {generator['refused']:,} packets")
     if logged and (not_kept := generator["stalls"]["not_kept"]):
@@ -45,6 +50,22 @@ def load_doubts(limits: Limits, generator: dict[str, Any], *, logged: bool = Tru
             f" {generator['intended_pps']:,.0f}"
         )
     return doubts
+
+
+def _stamp_doubts(limits: Limits, stamps: dict[str, Any]) -> Iterator[str]:
+    """Yield how far departures were from their time by the stamps of sent packets.
+
+    The limit is that of lateness: a gap is off by what its two packets are late.
+    """
+    for by, name in (("nic", "NIC"), ("kernel", "kernel")):
+        if by not in stamps:
+            continue
+        error = {q["p"]: q["value"] for q in stamps[by]["gap_error_ns"]["quantiles"]}["0.99"]
+        if error is not None and error > limits.lateness_p99_us * 1e3:
+            yield (
+                f"the generator's gaps were off by the {name}'s stamps of sent packets: p99"
+                f" {units.time(error)}"
+            )
 
 
 def tap_doubts(capture: dict[str, Any], generator: dict[str, Any], summary: Summary) -> list[str]:

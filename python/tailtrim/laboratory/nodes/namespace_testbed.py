@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tailtrim.laboratory.nodes import local_host, wiring, xdp
 from tailtrim.laboratory.nodes.namespace import LocalHost, Namespace, link
 from tailtrim.laboratory.nodes.ports import Port
-from tailtrim.laboratory.nodes.testbed import Forwarding, Reflection, Testbed
+from tailtrim.laboratory.nodes.testbed import Forwarding, Reflection, Testbed, kept
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -36,6 +36,10 @@ class LocalTestbed(Testbed):
     def host(self) -> LocalHost:
         """Return this host."""
         return LocalHost(known=self._facts)
+
+    def require_departures(self, by: str) -> None:
+        """Try it with the loopback of a network namespace that ends with that."""
+        kept(self.host(), "lo", by, "unshare", "--net")
 
     def forwarding(self, folder: Path, largest_frame: int = 1_518) -> LocalForwarding:
         """Wire namespaces for packets that pass a device."""

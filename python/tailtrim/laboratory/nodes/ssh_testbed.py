@@ -10,7 +10,7 @@ from tailtrim.errors import HostError
 from tailtrim.laboratory.nodes import cable_delay, local_host, wiring
 from tailtrim.laboratory.nodes.ports import Port, redirect
 from tailtrim.laboratory.nodes.power_control import PowerRecovery
-from tailtrim.laboratory.nodes.testbed import Forwarding, Reflection, Testbed
+from tailtrim.laboratory.nodes.testbed import Forwarding, Reflection, Testbed, kept
 from tailtrim.laboratory.nodes.testbed_file import SECOND_TAP
 
 if TYPE_CHECKING:
@@ -123,6 +123,10 @@ class HostsTestbed(Testbed):
     def host(self) -> ReservedHost:
         """Return the device's node."""
         return self.session(self.device)
+
+    def require_departures(self, by: str) -> None:
+        """Try it with the port, before a run has it."""
+        kept(self.session(self._nodes["loadgen"]), self._description.interfaces("loadgen")[0], by)
 
     def forwarding(self, folder: Path, largest_frame: int = 1_518) -> HostsForwarding:
         """Bring the ports of the hosts into namespaces of the run."""

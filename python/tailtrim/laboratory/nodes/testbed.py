@@ -6,6 +6,8 @@ from abc import ABC, abstractmethod
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Literal, Self
 
+from tailtrim.errors import HostError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from contextlib import AbstractContextManager, ExitStack
@@ -161,6 +163,19 @@ class Reflection(Topology):
         return {"asks": self.asks, "answers": self.answers}
 
 
+def kept(host: ReservedHost, interface: str, by: str, *within: str) -> None:
+    """Make sure that an interface keeps departures to their time; ``within`` starts the agent.
+
+    Raises:
+        HostError: it cannot; says what each means lacks.
+
+    """
+    ended = host.call(*within, host.agent, "ports", interface, "--departures", by)
+    if ended.returncode != 0:
+        told = ended.stderr.strip().removeprefix("error: ")
+        raise HostError(f"traffic.departures: {host.role}: {told}")
+
+
 class Testbed(ABC):
     """A testbed that a plan names.
 
@@ -208,6 +223,18 @@ class Testbed(ABC):
     @abstractmethod
     def host(self) -> ReservedHost:
         """Return the host of the device under test, to see what it has."""
+
+    @abstractmethod
+    def require_departures(self, by: str) -> None:
+        """Make sure that the load generator's port keeps departures to their time.
+
+        Args:
+            by: ``kernel`` or ``hardware``.
+
+        Raises:
+            HostError: it cannot; says what each means lacks.
+
+        """
 
     def audit(self) -> dict[str, Any]:
         """Return what the agent's audit says of the host of the device under test, as it is set up.

@@ -226,6 +226,11 @@ class Plan(Strict):
             raise ValueError("keep_captures: not with by_minute, which keeps little, leave it out")
         if self.by_minute and self.trace == "both":
             raise ValueError("trace: both is not possible with by_minute, expected true or false")
+        if self.testbed == "local" and self.traffic.departures == "hardware":
+            raise ValueError(
+                "traffic.departures: hardware is not possible with testbed: local, whose cables are"
+                " pairs of virtual interfaces, expected kernel or software"
+            )
         if self.energy is None:
             return
         local = self.testbed == "local"
@@ -248,6 +253,7 @@ class Plan(Strict):
             "traffic.flows": (traffic.flows, 1),
             "traffic.vlan": (traffic.vlan, None),
             "traffic.ip": (traffic.ip, 4),
+            "traffic.departures": (traffic.departures, "software"),
             "traffic.schedule": (traffic.schedule.brings_rate, False),
         }
         for key, (value, only) in impossible.items():

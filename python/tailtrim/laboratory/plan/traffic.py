@@ -6,7 +6,14 @@ import re
 from decimal import Decimal
 from typing import Any, Literal
 
-from pydantic import AliasChoices, Field, field_validator, model_validator
+from pydantic import (
+    AliasChoices,
+    Field,
+    SerializerFunctionWrapHandler,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
 from tailtrim.analysis.options import amount_of
 from tailtrim.laboratory.devices.device import DECIMAL
@@ -58,6 +65,19 @@ class Traffic(Strict):
     seed: int = Field(
         default=1, ge=0, description="Seed of the schedule; each repetition adds its number."
     )
+    departures: Literal["software", "kernel", "hardware"] = Field(
+        default="software",
+        description="Keeps departures to their time: the generator, which waits for each; the"
+        " kernel, by the queueing discipline etf; or the NIC, by its offload of that. Nothing"
+        " begins if the load generator's port cannot.",
+    )
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        # Experiments from before there were such classes can be gone on with.
+        every: dict[str, Any] = handler(self)
+        left_out = {"departures"} if self.departures == "software" else set()
+        return {key: value for key, value in every.items() if key not in left_out}
 
     @field_validator("frame_bytes", mode="plain", json_schema_input_type=int | str)
     @classmethod

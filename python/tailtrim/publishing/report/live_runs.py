@@ -10,7 +10,7 @@ from tailtrim import units
 from tailtrim.publishing.report.table import Column, Row, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from tailtrim.results import RunDirectory, Summary
 
@@ -27,6 +27,8 @@ _COLUMNS = (
 #: The highest of these that the samples support shows what late departures changed.
 _SHOWN = ("0.9999", "0.999", "0.99", "0.5")
 _COUNTS = {"page_faults": "page faults", "shootdowns": "TLB shootdowns"}
+#: Means to keep departures to their time, beside the generator.
+_KEEPERS = {"etf": "the kernel (etf)", "etf-offload": "the NIC (offload of etf)"}
 _LATENCIES = {"p50_ns": "p50", "p99_ns": "p99"}
 
 
@@ -40,10 +42,12 @@ class Departures(NamedTuple):
 
 def departures(runs: Sequence[tuple[str, RunDirectory]]) -> Departures | None:
     """Return a row for each run whose generator told how late it sent; ``None`` without any."""
-    told = []
+    told, checked = [], []
     for name, run in runs:
         with suppress(KeyError, TypeError):
-            told.append((name, run.summary, *_departed(run.generator())))
+            generator = run.generator()
+            told.append((name, run.summary, *_departed(generator)))
+            checked.append(generator)
     if not told:
         return None
     groups = [[ns] for _, summary, late, _, _ in told for ns in (*late, *_changed(summary)[1])]
@@ -52,6 +56,7 @@ def departures(runs: Sequence[tuple[str, RunDirectory]]) -> Departures | None:
         Row(name, _cells(summary, late, share, style)) for name, summary, late, share, _ in told
     ]
     notes = _notes([stood for *_, stood in told if stood is not None], len(told))
+    notes += [*_kept(checked), *_stamped(checked)]
     legend = (
         f"How late packets were sent in {style.unit}; sent late: by more than 20 µs. Latency: of"
         " all samples, and of those sent on time."
@@ -137,6 +142,44 @@ def _notes(stood: Sequence[_Stood], runs: int) -> list[str]:
         of = f" in {shared} of them" if shared < len(stood) else ""
         told += f";{of} that CPU serves the device, too, so no packet is set aside"
     return [f"{told}."]
+
+
+def _kept(generators: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Yield what kept departures to their time, where that was not the generator itself."""
+    for by, name in _KEEPERS.items():
+        kept = [one for one in generators if one.get("departures_by") == by]
+        if not kept:
+            continue
+        of = f" in {len(kept)} of {len(generators)} runs" if len(kept) < len(generators) else ""
+        missed = sum(one.get("missed", 0) for one in kept)
+        late = f"; it dropped {units.count(missed)} packets that were late" if missed else ""
+        yield f"Kept to their time by {name}{of}{late}."
+
+
+def _stamped(generators: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Yield how far gaps between departures were off, by the stamps of sent packets."""
+    for by, name in (("nic", "NIC's"), ("kernel", "kernel's")):
+        found = [one["transmit_stamps"][by] for one in generators if _has_stamps(one, by)]
+        errors = [one["gap_error_ns"] for one in found if one["gap_error_ns"]["max"] is not None]
+        if not errors:
+            continue
+        at_p99 = max(_at(error, "0.99") for error in errors)
+        most = max(error["max"] for error in errors)
+        text = (
+            f"By the {name} stamps of sent packets, the gaps between them were off by up to"
+            f" {units.time(at_p99)} at p99, {units.time(most)} at most"
+        )
+        if without := sum(one["unstamped"] for one in found):
+            text += f"; {units.count(without)} packets have no stamp"
+        yield f"{text}."
+
+
+def _has_stamps(generator: dict[str, Any], by: str) -> bool:
+    return by in (generator.get("transmit_stamps") or {})
+
+
+def _at(summary: dict[str, Any], p: str) -> int:
+    return next(int(one["value"]) for one in summary["quantiles"] if one["p"] == p)
 
 
 def _times(count: str) -> str:

@@ -91,6 +91,7 @@ impl Shapes {
             chunk_bytes,
             pieces: !fits(chunk_bytes),
             copy,
+            metadata: false,
         }
     }
 

@@ -2,7 +2,7 @@
 #![allow(clippy::disallowed_methods, reason = "how long a call took is what is tested")]
 
 mod contract;
-mod namespace;
+pub(crate) mod namespace;
 
 use crate::memory::memory_pair;
 use crate::skip::skipped;

@@ -1,6 +1,7 @@
 //! Generator, forwarder and tap on ports in memory: frames that go in come out, and every frame is counted.
 
 mod converted;
+mod departures;
 mod forwarder;
 mod generator;
 mod tap;

@@ -1,22 +1,24 @@
 //! Addresses as the kernel has them: `struct sockaddr_in` and `struct sockaddr_in6`.
 
+use super::socket::ADDRESS_LEN;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
-use tailtrim_sys::socket::ADDRESS_LEN;
 
 /// An address in the kernel's form.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Encoded {
+pub struct Encoded {
     bytes: [u8; ADDRESS_LEN],
     length: usize,
 }
 
 impl Encoded {
-    pub(super) fn bytes(&self) -> &[u8] {
+    /// Its bytes.
+    pub fn bytes(&self) -> &[u8] {
         &self.bytes[..self.length]
     }
 }
 
-pub(super) fn encode(address: SocketAddr) -> Encoded {
+/// An address as the kernel takes it.
+pub fn encode(address: SocketAddr) -> Encoded {
     let mut bytes = [0; ADDRESS_LEN];
     bytes[2..4].copy_from_slice(&address.port().to_be_bytes());
     let length = match address {
@@ -36,8 +38,8 @@ pub(super) fn encode(address: SocketAddr) -> Encoded {
     Encoded { bytes, length }
 }
 
-/// `None` where the kernel gave no address, as with stamps.
-pub(super) fn decode(bytes: &[u8]) -> Option<SocketAddr> {
+/// An address that the kernel gave; `None` where it gave none, as with stamps.
+pub fn decode(bytes: &[u8]) -> Option<SocketAddr> {
     let family = u16::from_ne_bytes(*bytes.first_chunk()?);
     let port = u16::from_be_bytes(*bytes.get(2..)?.first_chunk()?);
     match libc::c_int::from(family) {

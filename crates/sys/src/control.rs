@@ -3,7 +3,6 @@
 //! A control message is a length, a level and a type, then its data, all in the order of this machine; the
 //! next one starts at a multiple of the word size (cmsg(3)).
 
-use super::{ErrorOrigin, Point};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// `SCM_TS_OPT_ID` of `<asm-generic/socket.h>`, Linux 6.13; not in libc.
@@ -16,23 +15,62 @@ const SCM_TIMESTAMPING: libc::c_int = libc::SO_TIMESTAMPING;
 const ORIGIN_ICMP: u8 = 2;
 const ORIGIN_ICMP6: u8 = 3;
 const ORIGIN_TIMESTAMPING: u8 = 4;
+const ORIGIN_TXTIME: u8 = 6;
+/// `SO_EE_CODE_TXTIME_MISSED`; the other code is of a frame that `send` has refused, too.
+const TXTIME_MISSED: u8 = 2;
 
 const WORD: usize = size_of::<usize>();
 const HEADER_LEN: usize = WORD + 8;
 
+/// A point on the way out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Point {
+    /// Handed to the queueing discipline.
+    Queued,
+    /// Handed by the driver to the NIC; with a hardware stamp, on the wire.
+    Sent,
+}
+
+/// Why a datagram does not arrive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrorOrigin {
+    /// An ICMP message says so.
+    Icmp {
+        /// Its type.
+        kind: u8,
+        /// Its code.
+        code: u8,
+    },
+    /// An ICMPv6 message says so.
+    Icmp6 {
+        /// Its type.
+        kind: u8,
+        /// Its code.
+        code: u8,
+    },
+    /// This host says so.
+    Local {
+        /// The error's number.
+        errno: i32,
+    },
+}
+
 /// Control messages to send, at most those for source, class, hops and key.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Builder {
+pub struct Builder {
     bytes: [u8; 128],
     length: usize,
 }
 
-impl Builder {
-    pub(super) fn new() -> Self {
+impl Default for Builder {
+    fn default() -> Self {
         Self { bytes: [0; 128], length: 0 }
     }
+}
 
-    pub(super) fn bytes(&self) -> &[u8] {
+impl Builder {
+    /// All of them, one behind the other.
+    pub fn bytes(&self) -> &[u8] {
         &self.bytes[..self.length]
     }
 
@@ -47,7 +85,7 @@ impl Builder {
     }
 
     /// Sends from this address.
-    pub(super) fn source(&mut self, address: IpAddr) {
+    pub fn source(&mut self, address: IpAddr) {
         match address {
             IpAddr::V4(address) => {
                 // struct in_pktinfo: interface, source, destination.
@@ -64,13 +102,15 @@ impl Builder {
         }
     }
 
-    pub(super) fn traffic_class(&mut self, is_v6: bool, class: u8) {
+    /// Of this traffic class.
+    pub fn traffic_class(&mut self, is_v6: bool, class: u8) {
         let (level, kind) =
             if is_v6 { (libc::SOL_IPV6, libc::IPV6_TCLASS) } else { (libc::SOL_IP, libc::IP_TOS) };
         self.add(level, kind, &libc::c_int::from(class).to_ne_bytes());
     }
 
-    pub(super) fn hops(&mut self, is_v6: bool, hops: u8) {
+    /// With this TTL or hop limit.
+    pub fn hops(&mut self, is_v6: bool, hops: u8) {
         let (level, kind) = if is_v6 {
             (libc::SOL_IPV6, libc::IPV6_HOPLIMIT)
         } else {
@@ -79,8 +119,13 @@ impl Builder {
         self.add(level, kind, &libc::c_int::from(hops).to_ne_bytes());
     }
 
+    /// Departs at this time of the clock that the socket has (`SO_TXTIME`).
+    pub fn departure(&mut self, at_ns: u64) {
+        self.add(libc::SOL_SOCKET, libc::SCM_TXTIME, &at_ns.to_ne_bytes());
+    }
+
     /// Key with which the stamps of this datagram come back.
-    pub(super) fn key(&mut self, key: u32) {
+    pub fn key(&mut self, key: u32) {
         self.add(libc::SOL_SOCKET, SCM_TS_OPT_ID, &key.to_ne_bytes());
     }
 }
@@ -91,31 +136,39 @@ const fn aligned(length: usize) -> usize {
 
 /// All data that came from the kernel with a message.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Said {
-    pub(crate) software_ns: Option<i64>,
-    pub(crate) hardware_ns: Option<i64>,
-    pub(super) hops: Option<u8>,
-    pub(super) traffic_class: Option<u8>,
-    pub(super) to: Option<IpAddr>,
-    pub(crate) error: Option<Extended>,
+pub struct Said {
+    /// Stamp of the kernel, `CLOCK_REALTIME`.
+    pub software_ns: Option<i64>,
+    /// Stamp of the NIC, by its own clock.
+    pub hardware_ns: Option<i64>,
+    /// TTL or hop limit.
+    pub hops: Option<u8>,
+    /// DSCP and ECN.
+    pub traffic_class: Option<u8>,
+    /// To which address of this host.
+    pub to: Option<IpAddr>,
+    /// A notice about what was sent.
+    pub error: Option<Extended>,
 }
 
 /// `struct sock_extended_err`
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Extended {
-    pub(super) errno: i32,
+pub struct Extended {
+    /// The error's number.
+    pub errno: i32,
     origin: u8,
     kind: u8,
     code: u8,
     info: u32,
-    pub(crate) data: u32,
+    /// The number of the datagram, of a stamp.
+    pub data: u32,
     /// Sender of the ICMP message.
-    pub(super) offender: Option<IpAddr>,
+    pub offender: Option<IpAddr>,
 }
 
 impl Extended {
     /// At which point of the way out a stamp was taken; `None` where this is not a stamp.
-    pub(crate) fn point(&self) -> Option<Point> {
+    pub fn point(&self) -> Option<Point> {
         match (self.origin, self.info) {
             (ORIGIN_TIMESTAMPING, 1) => Some(Point::Queued),
             (ORIGIN_TIMESTAMPING, 0) => Some(Point::Sent),
@@ -123,8 +176,13 @@ impl Extended {
         }
     }
 
+    /// Whether the queueing discipline dropped it, because its time had passed.
+    pub fn is_missed(&self) -> bool {
+        self.origin == ORIGIN_TXTIME && self.code == TXTIME_MISSED
+    }
+
     /// Why a datagram did not arrive.
-    pub(super) fn cause(&self) -> ErrorOrigin {
+    pub fn cause(&self) -> ErrorOrigin {
         match self.origin {
             ORIGIN_ICMP => ErrorOrigin::Icmp { kind: self.kind, code: self.code },
             ORIGIN_ICMP6 => ErrorOrigin::Icmp6 { kind: self.kind, code: self.code },
@@ -134,7 +192,7 @@ impl Extended {
 }
 
 /// Reads control messages. Unknown ones and an incomplete end are skipped.
-pub(crate) fn parse(mut bytes: &[u8]) -> Said {
+pub fn parse(mut bytes: &[u8]) -> Said {
     let mut said = Said::default();
     while let Some((level, kind, data, rest)) = next(bytes) {
         note(&mut said, level, kind, data);
@@ -191,7 +249,7 @@ fn extended(data: &[u8]) -> Option<Extended> {
         code: head[6],
         info: u32::from_ne_bytes(*head[8..].first_chunk()?),
         data: u32::from_ne_bytes(*head[12..].first_chunk()?),
-        offender: super::address::decode(offender).map(|address| address.ip()),
+        offender: crate::address::decode(offender).map(|address| address.ip()),
     })
 }
 
@@ -214,7 +272,7 @@ mod tests {
 
     #[test]
     fn what_is_sent_can_be_read() {
-        let mut builder = Builder::new();
+        let mut builder = Builder::default();
         builder.source("2001:db8::1".parse().unwrap());
         builder.traffic_class(true, 0xb8);
         builder.hops(true, 7);
@@ -228,7 +286,7 @@ mod tests {
 
     #[test]
     fn a_stamp_of_the_way_out() {
-        let mut builder = Builder::new();
+        let mut builder = Builder::default();
         let mut times = [0; 48];
         times[..8].copy_from_slice(&3_i64.to_ne_bytes());
         times[8..16].copy_from_slice(&14_i64.to_ne_bytes());
