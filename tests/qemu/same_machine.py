@@ -30,6 +30,7 @@ PROGRAM = (IN_ROOT, NEWER, "qemu-system-x86_64")
 _MODULES = ("9pnet_virtio", "9p", "veth", "vfio_iommu_type1", "vfio_pci")
 #: The emulated counter is good enough, and a kernel that doubts it is slow.
 _LINE = f"{CONSOLE} quiet net.ifnames=0 tsc=reliable clocksource=tsc intel_iommu=on"
+_LINE += " ipv6.disable_ipv6=1"
 #: Where its programs may write.
 SCRATCH = "/mnt"
 # Nothing of this machine can be written.
