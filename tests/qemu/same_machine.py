@@ -26,7 +26,7 @@ PROJECT = Path(__file__).resolve().parents[2]
 NEWER = "trixie-qemu"
 IN_ROOT = str(PROJECT / "packaging" / "in-root.sh")
 PROGRAM = (IN_ROOT, NEWER, "qemu-system-x86_64")
-#: What this machine's programs need of a kernel, loaded in this order.
+#: Modules that programs of this machine need, loaded in this order.
 _MODULES = ("9pnet_virtio", "9p", "veth", "vfio_iommu_type1", "vfio_pci")
 #: The emulated counter is good enough, and a kernel that doubts it is slow.
 _LINE = f"{CONSOLE} quiet net.ifnames=0 tsc=reliable clocksource=tsc intel_iommu=on"

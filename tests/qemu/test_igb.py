@@ -20,7 +20,9 @@ CARDS = {f"eth{number}": f"0000:0{number + 1}:00.0" for number in range(4)}
 CARD = CARDS["eth0"]
 FUNCTIONS = ("0000:01:10.0", "0000:01:10.2")
 MANY = 200
-#: What the tool does for a boot, until it is killed.
+#: Of 2 MB, as many as DPDK asks for with one queue.
+HUGE_PAGES = 128
+#: Steps of the tool for a boot, until it is killed.
 _CONTROLLER = f"""
 import json, time
 from tailtrim.laboratory.nodes.namespace import Namespace
@@ -144,10 +146,11 @@ def test_dpdk_sends_captures_and_forwards_by_interrupts(machine: SameMachine) ->
     assert sent["discarded"] == 0
     machine.until(lambda: received(machine, "eth2") - before >= MANY, "capture")
 
+    machine.run("sh", "-c", f"echo {HUGE_PAGES} >/proc/sys/vm/nr_hugepages")
     before = received(machine, "eth2")
     ways = ("--ingress", near, "--egress", far, "--mode", "interrupt")
     machine.start("forward", dpdk.program(), "forward", *ways)
-    machine.told("forward", '"ready"')
+    assert json.loads(machine.told("forward", '"ready"'))["huge_pages"] is True
     generated(machine, *kernel_sends)
     machine.until(lambda: received(machine, "eth2") - before >= MANY, "forward")
     machine.stop("forward", "INT")
