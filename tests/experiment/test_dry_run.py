@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
-from fake_pci import FakeHost
+from fake_pci import FUNCTION, FakeHost
 from unwired import Bare
 
 from tailtrim.laboratory.experiment.dry_run import dry_run
@@ -225,6 +225,18 @@ def test_a_pci_device_that_would_be_passed_through_is_told(
     assert has(steps["timestamper"], "ports", "eth4: ", "namespace of the timestamper")
     assert has(steps["timestamper"], "set up", "redirect dev eth4")
     assert fake.writes == []
+
+
+def test_settings_of_a_virtual_function_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake = FakeHost(tmp_path, monkeypatch)
+    fake.function(trust=False)
+    monkeypatch.setattr(pci, "ROOT", fake.root)
+    ports = {"in": {"pci": FUNCTION, "cable": "eth4"}}
+    _, steps = told(tmp_path, PASSED | {"vm": {"accelerator": "tcg", "ports": ports}})
+    trusted = "ip link set eth2 vf 0 trust on, and off after the boot"
+    assert has(steps[MACHINE], "ports", trusted)
 
 
 def test_why_a_pci_device_cannot_be_passed_through_is_told(

@@ -44,7 +44,7 @@ echo $! >/tmp/parking
 sleep 1
 sleep 1000 >/tmp/hold 2>/dev/null &
 echo $! >/tmp/controller
-sh -c "$1" sh /sys "$(cat /tmp/parking)" "$2" eth1 </tmp/hold >/tmp/told 2>/tmp/problems &
+sh -c "$1" sh /sys "$(cat /tmp/parking)" "$2" "" eth1 </tmp/hold >/tmp/told 2>/tmp/problems &
 """
 
 
@@ -95,7 +95,7 @@ def driver(guest: Guest, card: str) -> str:
 def test_a_real_kernel_tells_binds_and_gives_back(
     machine: Guest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pci, "_ip", lambda *_: [])
+    monkeypatch.setattr(pci, "ip", lambda *_: [])
     card = address(machine, "eth0")
     root = shown(machine, tmp_path / "root")
     (port,) = pci.passed_ports({"in": pci.RequestedPort(card, "eth1")}, 1, root).values()

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tailtrim.errors import HostError
+from tailtrim.laboratory.experiment import guests
 from tailtrim.laboratory.nodes.vm import kernel
 from tailtrim.laboratory.nodes.vm.guest import PORTS, ports_with
 from tailtrim.laboratory.nodes.vm.machine import network
 from tailtrim.laboratory.nodes.vm.pci import PassedPort
+from tailtrim.laboratory.plan.boot import Boot, VirtualMachine
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,6 +63,25 @@ def test_the_record_says_what_each_port_was() -> None:
             "cable": "eth5",
         },
     }
+
+
+def test_a_setting_that_a_driver_refused_is_a_notice_of_the_boot(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = "eth0 vf 0 trust on: Operation not supported"
+
+    def booted(_: Any, __: str, ___: Any, console: Path, **____: Any) -> SimpleNamespace:
+        console.touch()
+        return SimpleNamespace(refused=[refused])
+
+    monkeypatch.setattr(guests, "Guest", booted)
+    plan = SimpleNamespace(vm=VirtualMachine())
+    experiment: Any = SimpleNamespace(plan=plan, notices=[])
+    boot, place = Boot(kernel="trixie/amd64"), tmp_path / "boot-000"
+    place.mkdir()
+    image: Any = None
+    guests.Guests(experiment, {boot: image}).boot(boot, place)
+    assert experiment.notices == [f"boot-000: vm.ports: not set: {refused}"]
 
 
 def modules(folder: Path) -> Path:

@@ -7,11 +7,12 @@ import resource
 from typing import TYPE_CHECKING
 
 import pytest
-from fake_pci import BRIDGE, DRIVER, IN, NETWORK, OUT, SOUND, FakeHost
+from fake_pci import BRIDGE, DRIVER, FUNCTION, IN, NETWORK, OUT, SOUND, FakeHost
 
 from tailtrim.errors import HostError
 from tailtrim.laboratory.nodes.vm import pci
 from tailtrim.laboratory.nodes.vm.pci import PassedPort, RequestedPort
+from tailtrim.laboratory.nodes.vm.sriov import Setting
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -197,6 +198,52 @@ def test_a_cable_to_nowhere(fake: FakeHost) -> None:
     assert told.startswith("vm.ports.in.cable: br0 is not a port")
     told = refused(fake, {"in": RequestedPort(IN, "eth3"), "out": RequestedPort(OUT, "eth5")})
     assert told.startswith("vm.ports.in.cable: eth3 is passed through")
+
+
+def test_settings_of_a_virtual_function_that_a_guest_needs(fake: FakeHost) -> None:
+    fake.function(spoofchk=True, trust=True)
+    (port,) = found(fake, {"in": RequestedPort(FUNCTION, "eth4")}).values()
+    zeros = "00:00:00:00:00:00"
+    assert port.settings == (
+        Setting("eth2", 0, "mac", "02:00:00:00:0a:06", zeros),
+        Setting("eth2", 0, "spoofchk", "off", "on"),
+    )
+    assert port.record["virtual_functions"][1] == {
+        "interface": "eth2",
+        "function": 0,
+        "name": "spoofchk",
+        "value": "off",
+        "before": "on",
+    }
+
+
+def test_settings_of_a_virtual_function_at_the_end_of_a_cable(fake: FakeHost) -> None:
+    mac = "02:00:00:00:0a:06"
+    fake.function(spoofchk=False, trust=False, link_state="disable", address=mac)
+    (port,) = found(fake, {"in": RequestedPort(OUT, "eth6")}).values()
+    assert [(one.name, one.value, one.before) for one in port.settings] == [
+        # Told, but maybe of its own choice: the next reset would change it.
+        ("mac", mac, mac),
+        ("trust", "on", "off"),
+        ("state", "auto", "disable"),
+    ]
+
+
+def test_a_virtual_function_whose_physical_one_cannot_serve_it(fake: FakeHost) -> None:
+    asked = {"in": RequestedPort(FUNCTION, "eth4")}
+    fake.function()
+    fake.answers("link show dev eth2", [{"ifname": "eth2", "flags": ["UP"]}])
+    told = refused(fake, asked)
+    assert told.startswith(f"vm.ports.in.pci: {FUNCTION} is a virtual function of {IN}, which has")
+    down = {"ifname": "eth2", "flags": ["BROADCAST"], "vfinfo_list": [{"vf": 0}]}
+    fake.answers("link show dev eth2", [down])
+    assert refused(fake, asked).endswith("which is down; its link is up after: ip link set eth2 up")
+
+
+def test_a_card_with_virtual_functions(fake: FakeHost) -> None:
+    fake.function()
+    told = refused(fake, {"in": RequestedPort(IN, "eth4")})
+    assert told.startswith(f"vm.ports.in.pci: {IN} has 1 virtual functions, expected one of them")
 
 
 def test_memory_that_may_not_be_locked(fake: FakeHost, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import textwrap
 import time
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,6 +15,7 @@ from fake_pci import DRIVER, IN, OUT, FakeHost
 
 from tailtrim.errors import HostError
 from tailtrim.laboratory.nodes.vm.pci import PassedPort
+from tailtrim.laboratory.nodes.vm.sriov import Setting
 from tailtrim.laboratory.nodes.vm.vfio import BoundDevices
 
 if TYPE_CHECKING:
@@ -75,6 +76,26 @@ def test_devices_are_bound_and_come_back_in_the_order_of_the_kernel(fake: FakeHo
     assert fake.writes[before + 2 :] == again
     assert [fake.bound(address) for address in (IN, OUT)] == [DRIVER, DRIVER]
     assert fake.override(IN) == "(null)"
+
+
+def test_a_virtual_function_is_set_before_it_is_bound_and_after_it_came_back(
+    fake: FakeHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = (
+        Setting("eth2", 3, "mac", "02:00:00:00:0a:06", "00:00:00:00:00:00"),
+        Setting("eth2", 3, "trust", "on", "off"),
+        Setting("eth2", 3, "spoofchk", "off", "on"),
+        Setting("eth2", 4, "mac", "02:00:00:00:0a:07", "02:00:00:00:0a:07"),
+    )
+    monkeypatch.setenv("FAKE_REFUSED", "vf 3 trust")
+    with BoundDevices([replace(PORTS[0], settings=settings)], PARKING, fake.root) as held:
+        assert held.refused == ["eth2 vf 3 trust on: Operation not supported"]
+        set_first = ["3 mac 02:00:00:00:0a:06", "3 spoofchk off", "4 mac 02:00:00:00:0a:07"]
+        written = [f"ip link set dev eth2 vf {one}" for one in set_first]
+        assert fake.writes[:4] == [*written, given(IN)[0]]
+    set_last = ["3 mac 00:00:00:00:00:00", "3 spoofchk on"]
+    written = [f"ip link set dev eth2 vf {one}" for one in set_last]
+    assert fake.writes[-3:] == [returned(IN)[-1], *written]
 
 
 def test_a_module_that_is_not_loaded_is_loaded_first(fake: FakeHost) -> None:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 NETWORK, BRIDGE, SOUND = "0x020000", "0x060400", "0x040300"
 IN, OUT = "0000:03:00.0", "0000:03:00.1"
+#: A virtual function of IN.
+FUNCTION = "0000:03:10.0"
 DRIVER = "ixgbe"
 
 _TEE = """#!/bin/sh
@@ -56,6 +58,11 @@ case "$*" in
     ;;
 "link show dev "*) exit 0 ;;
 esac
+case "$*" in ${FAKE_REFUSED:+*"$FAKE_REFUSED"*})
+    echo "RTNETLINK answers: Operation not supported" >&2
+    exit 2
+    ;;
+esac
 echo "ip $*" >>"$FAKE_LOG"
 """
 _NSENTER = """#!/bin/sh
@@ -90,7 +97,8 @@ class FakeHost:
         environment = {"ROOT": self.root, "LOG": self.log, "DRIVER": DRIVER, "BUSY": ""}
         for name, value in environment.items():
             monkeypatch.setenv(f"FAKE_{name}", str(value))
-        monkeypatch.setenv("FAKE_NO_NODE", "")
+        for name in ("NO_NODE", "REFUSED"):
+            monkeypatch.setenv(f"FAKE_{name}", "")
         for folder_ in ("dev/vfio", "sys/bus/pci/drivers/vfio-pci", "sys/kernel/iommu_groups"):
             (self.root / folder_).mkdir(parents=True)
         driver = self.driver(DRIVER)
@@ -142,6 +150,17 @@ class FakeHost:
         (known / interface).symlink_to(place / "net" / interface)
         (place / "net" / interface / "device").symlink_to(place)
         return place
+
+    def function(self, **told: Any) -> None:
+        """Make a virtual function of IN, of which ``ip`` tells this."""
+        function = self.card(FUNCTION, "eth6", "02:00:00:00:0a:06", group=15)
+        physical = self.root / "sys/bus/pci/devices" / IN
+        (function / "physfn").symlink_to(physical)
+        (physical / "virtfn0").symlink_to(function)
+        (physical / "sriov_numvfs").write_text("1\n")
+        known = {"vf": 0, "address": "00:00:00:00:00:00", "link_state": "auto"}
+        link = {"ifname": "eth2", "flags": ["BROADCAST", "UP"], "vfinfo_list": [known | told]}
+        self.answers("link show dev eth2", [link])
 
     def answers(self, question: str, answer: list[dict[str, Any]]) -> None:
         """Have ``ip -json`` answer."""

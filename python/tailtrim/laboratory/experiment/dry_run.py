@@ -174,14 +174,19 @@ def _passing_through(plan: Plan) -> list[Step]:
     except HostError as error:
         asked = ", ".join(f"{name} {port.pci}" for name, port in plan.vm.ports.items())
         return [Step("ports", f"{asked}: cannot be passed through here: {error}")]
-    return [
-        Step(
-            "ports",
-            f"{NAMED[name]}: {port.pci} ({port.interface}, {port.mac}, IOMMU group"
-            f" {port.iommu_group}) from {port.driver} to {pci.DRIVER}, and back after the boot",
-        )
-        for name, port in found.items()
-    ]
+    return [step for name, port in found.items() for step in _passed(NAMED[name], port)]
+
+
+def _passed(name: str, port: pci.PassedPort) -> Iterator[Step]:
+    """Yield what is done to a device, and to the settings that a physical function has of it."""
+    yield Step(
+        "ports",
+        f"{name}: {port.pci} ({port.interface}, {port.mac}, IOMMU group {port.iommu_group}) from"
+        f" {port.driver} to {pci.DRIVER}, and back after the boot",
+    )
+    for one in port.settings:
+        what = f"{one.interface} vf {one.function} {one.name} {one.value}"
+        yield Step("ports", f"ip link set {what}, and {one.before} after the boot")
 
 
 def _steps(plan: Plan, run: Run, *, is_up: bool) -> Iterable[tuple[str, str, list[Step]]]:

@@ -115,6 +115,8 @@ class Guests:
         ports = ports_with(self._passed)
         guest = Guest(booted, boot.cmdline, settings, self._console, ports=ports)
         self._printed = self._console.stat().st_size
+        told = (f"{place.name}: vm.ports: not set: {one}" for one in guest.refused)
+        self._experiment.notices.extend(told)
         return guest
 
     def forwarding(self, node: Guest, run: Run, folder: Path) -> GuestForwarding:

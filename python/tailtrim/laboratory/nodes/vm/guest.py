@@ -70,7 +70,7 @@ done
 #: Why a guest may lack a card that was passed through.
 _NO_CARD = (
     "the guest's kernel lacks the driver of the card or its firmware (see its console), or a"
-    " virtual function has another MAC address there (ip link set INTERFACE vf NUMBER mac ADDRESS)"
+    " virtual function has another MAC address there"
 )
 
 
@@ -138,8 +138,11 @@ class Guest:
             #: Where its taps are while no testbed has them.
             self.parking = stack.enter_context(Namespace("vm"))
             bound = [port for port in self.ports.values() if isinstance(port, PassedPort)]
+            #: Settings of its virtual functions that a driver refused, and why.
+            self.refused: list[str] = []
             if bound:
-                stack.enter_context(BoundDevices(bound, self.parking.pid))
+                held = stack.enter_context(BoundDevices(bound, self.parking.pid))
+                self.refused = held.refused
             self._machine = stack.enter_context(
                 Machine(
                     self.parking,
@@ -242,6 +245,7 @@ class Guest:
             "pinned": placed,
             "memory_mib": hardware.memory_mib,
             "ports": {name: port.record for name, port in self.ports.items()},
+            **({"refused": self.refused} if self.refused else {}),
             "boot_s": round(took_s, 3),
             "image": {name: self.image.record[name] for name in given},
             "facts": asdict(self.session.facts),

@@ -5,25 +5,23 @@ Everything is read, nothing is changed. ``root`` is where the files of the kerne
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import re
 import resource
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tailtrim.errors import HostError
 from tailtrim.laboratory.nodes import local_host
-from tailtrim.tool import Tool
+from tailtrim.laboratory.nodes.vm.sriov import Setting, function_count, ip, settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 ROOT = Path("/")
 DRIVER = "vfio-pci"
-IP = Tool("ip", "iproute2")
 _DEVICES, _GROUPS = "sys/bus/pci/devices", "sys/kernel/iommu_groups"
 #: Class codes of PCI, as sysfs has them.
 _NETWORK, _BRIDGE = "0x02", "0x0604"
@@ -52,6 +50,7 @@ class PassedPort:
         iommu_group: its group.
         cable: the interface of this host at the other end of its cable.
         cable_mac: the MAC address of that.
+        settings: those needed if it, or the end of its cable, is a virtual function.
 
     """
 
@@ -63,11 +62,13 @@ class PassedPort:
     iommu_group: int
     cable: str
     cable_mac: str
+    settings: tuple[Setting, ...] = ()
 
     @property
     def record(self) -> dict[str, Any]:
         """Its record in run directories."""
-        return {
+        changed = {"virtual_functions": [asdict(one) for one in self.settings]}
+        return (changed if self.settings else {}) | {
             "kind": "passed through",
             "mac": self.mac,
             "pci": self.pci,
@@ -101,6 +102,7 @@ def passed_ports(
         where = f"vm.ports.{name}"
         one = found[name] = _port(where, port, root)
         _alone(where, one, {other.pci for other in asked.values()}, root)
+        _whole(where, one, root)
         _spared(f"{where}.pci", f"{one.pci} is {one.interface}", one.interface, root)
         _spared(f"{where}.cable", one.cable, one.cable, root)
     through = {one.interface for one in found.values()}
@@ -181,15 +183,21 @@ def _port(where: str, asked: RequestedPort, root: Path) -> PassedPort:
         expected = "expected the interface of this host that the cable goes to"
         raise HostError(f"{where}.cable: {asked.cable} {told}, {expected}")
     module = _target(root / "sys/bus/pci/drivers" / driver / "module") or driver
+    mac = _text(device / "net" / interfaces[0] / "address").strip()
+    cable_mac = _text(cable / "address").strip()
     return PassedPort(
         pci=asked.pci,
         interface=interfaces[0],
-        mac=_text(device / "net" / interfaces[0] / "address").strip(),
+        mac=mac,
         driver=driver,
         module=module.replace("-", "_"),
         iommu_group=int(group),
         cable=asked.cable,
-        cable_mac=_text(cable / "address").strip(),
+        cable_mac=cable_mac,
+        settings=(
+            *settings(f"{where}.pci", device, mac),
+            *settings(f"{where}.cable", (cable / "device").resolve(), cable_mac),
+        ),
     )
 
 
@@ -224,6 +232,16 @@ def _alone(where: str, port: PassedPort, passed: set[str], root: Path) -> None:
         )
 
 
+def _whole(where: str, port: PassedPort, root: Path) -> None:
+    """Make sure that it has no virtual functions: they would go with its driver."""
+    count = function_count(root / _DEVICES / port.pci)
+    if count:
+        raise HostError(
+            f"{where}.pci: {port.pci} has {count} virtual functions, expected one of them or a card"
+            f" without: echo 0 > /sys/bus/pci/devices/{port.pci}/sriov_numvfs"
+        )
+
+
 def _spared(where: str, what: str, interface: str, root: Path) -> None:
     """Make sure that this host does not need an interface, such as for the control connection."""
     above = [
@@ -235,26 +253,14 @@ def _spared(where: str, what: str, interface: str, root: Path) -> None:
     if above:
         raise HostError(f"{needs} it is part of {', '.join(above)}; take it out of that first")
     for version in ("-4", "-6"):
-        if any(route.get("dev") == interface for route in _ip(version, "route", "show", "default")):
+        if any(route.get("dev") == interface for route in ip(version, "route", "show", "default")):
             raise HostError(f"{needs} the default route is through it; take another interface")
-    for link in _ip("address", "show", "dev", interface):
+    for link in ip("address", "show", "dev", interface):
         for one in link.get("addr_info", ()):
             if one.get("scope") == "global":
                 told = f"{one['local']}/{one['prefixlen']}"
                 remedy = f"ip address flush dev {interface}"
                 raise HostError(f"{needs} it has the address {told}; if that is unused: {remedy}")
-
-
-def _ip(*words: str) -> list[dict[str, Any]]:
-    local_host.require(IP)
-    asked = local_host.run(["ip", "-json", *words])
-    try:
-        found: list[dict[str, Any]] = json.loads(asked.stdout or "[]")
-    except ValueError:
-        found = []
-    if asked.returncode != 0:
-        raise HostError(f"ip {' '.join(words)}: {asked.stderr.strip()}")
-    return found
 
 
 def _networks(root: Path) -> Iterator[str]:

@@ -24,7 +24,8 @@ class BoundDevices:
     """Devices that are given to vfio-pci, for as long as the context lasts.
 
     The interfaces at the other ends of their cables are in a network namespace meanwhile. A process
-    holds all of it. It brings everything back when this process ends, whatever ends that.
+    holds all of it. It brings everything back when this process ends, whatever ends that. Virtual
+    functions have the settings that a guest needs meanwhile.
     """
 
     def __init__(self, ports: Sequence[PassedPort], parking: int, root: Path = ROOT) -> None:
@@ -41,9 +42,13 @@ class BoundDevices:
         """
         script = resources.files(__package__).joinpath("vfio.sh").read_text("utf-8")
         devices = " ".join(f"{port.pci}={port.driver}" for port in ports)
-        words = (str(root / "sys"), str(parking), devices, *(port.cable for port in ports))
+        settings = " ".join(dict.fromkeys(one.words for port in ports for one in port.settings))
+        cables = (port.cable for port in ports)
+        words = (str(root / "sys"), str(parking), devices, settings, *cables)
         command = ("sh", "-c", f"{REMEMBER}\n{script}", "sh", *words)
         self._holder = Holder(partial(local_host.start, command), "vm.ports", grace_s=None)
+        #: Settings that a driver refused, and why.
+        self.refused = self._holder.line.split("; ")[1:]
         for port in ports:
             node = root / "dev/vfio" / str(port.iommu_group)
             if not os.access(node, os.R_OK | os.W_OK):
