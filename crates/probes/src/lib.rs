@@ -12,3 +12,4 @@ pub mod reflect;
 #[path = "../../ports/tests/it/skip.rs"]
 mod skip;
 pub mod socket;
+pub mod target;

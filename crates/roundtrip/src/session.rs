@@ -11,7 +11,7 @@ pub use trip::{Kind, Passed, Patience, Reply, RoundTrip};
 
 use super::outcome::{Counts, Ending, FollowUps, Obstacle};
 use super::split::Stamps;
-use memory::{Decided, Fate, MEMORY, Memory};
+use memory::{Decided, Fate, Memory};
 use numbering::Numbering;
 use std::collections::VecDeque;
 
@@ -60,9 +60,9 @@ impl Session {
             flights: VecDeque::new(),
             unanswered: 0,
             ending: false,
-            memory: Memory::default(),
+            memory: Memory::new(patience.remembered),
             highest: None,
-            numbering: Numbering::new(),
+            numbering: Numbering::new(patience.follow_up),
             counts: Counts {
                 follow_up: patience.follow_up.then(FollowUps::default),
                 ..Counts::default()
@@ -244,7 +244,7 @@ impl Session {
 
     /// A reply to a probe that was decided: late, if it is the first.
     fn judge_decided(&mut self, number: u64, sender_stamp: u64, far: Option<u64>) -> Kind {
-        if self.first - number > MEMORY {
+        if self.first - number > self.memory.room() {
             return Kind::Stray;
         }
         let low = far.unwrap_or(0) as u32;

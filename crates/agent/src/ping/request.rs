@@ -7,6 +7,7 @@ use crate::stop::Ending;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use tailtrim_probes::ping::{Plan, StreamPlan};
+use tailtrim_probes::target::{Destination, Probing};
 use tailtrim_roundtrip::{Protocol, StampLevel};
 use tailtrim_stats::Probability;
 use tailtrim_tail::analysis::Options;
@@ -116,6 +117,12 @@ const EXAMPLES: &str = "Examples:\n  \
     separately. Each probe and each received datagram is counted once. `tailtrim ping --out DIR` also writes run \
     directories.";
 
+/// Bytes for replies that wait to be fetched: those of the largest bursts.
+const RECEIVE_BUFFER: usize = 4 << 20;
+
+/// Number of decided probes of which late replies and duplicates are recognized: a minute of 1,000 a second.
+const REMEMBERED: usize = 1 << 16;
+
 /// Protocol of the probes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Default)]
 pub(crate) enum ProbeProtocol {
@@ -175,14 +182,18 @@ impl Ping {
             schedule: Schedule::new(&self.schedule, interval, self.seed),
             streams,
             stop: self.sending.stop(),
-            payload_bytes,
-            timeout_ns: self.timeout,
-            level: self.stamps,
+            probing: Probing {
+                payload_bytes,
+                timeout_ns: self.timeout,
+                remembered: REMEMBERED,
+                level: self.stamps,
+                device: self.interface.clone(),
+                busy_poll_us: self.socket_poll,
+                hops: self.ttl,
+                receive_buffer: Some(RECEIVE_BUFFER),
+                same_clock: self.same_clock,
+            },
             spin: self.spin,
-            device: self.interface.clone(),
-            busy_poll_us: self.socket_poll,
-            hops: self.ttl,
-            same_clock: self.same_clock,
             options: Options {
                 window: Window { window_ns: self.timeout, ..Window::default() },
                 quantiles: self.quantiles.clone(),
@@ -243,14 +254,14 @@ impl Ping {
                     if let Some(class) = traffic_class.filter(|_| self.dscp.len() > 1) {
                         name += &format!(" DSCP {}", class >> 2);
                     }
-                    streams.push(StreamPlan {
-                        name,
-                        target: *target,
+                    let destination = Destination {
+                        address: *target,
                         source: *source,
                         source_port: self.src_port,
                         traffic_class,
                         protocol: protocol.clone(),
-                    });
+                    };
+                    streams.push(StreamPlan { name, destination });
                 }
             }
         }
@@ -270,14 +281,14 @@ impl Ping {
     /// Bytes above UDP or, with ICMP, above IP; the same for all, so the longer header counts.
     fn payload_bytes(&self, streams: &[StreamPlan]) -> Result<usize, Failure> {
         let Some(stream) = streams.first() else { return Ok(0) };
-        let least = stream.protocol.least_bytes();
+        let least = stream.destination.protocol.least_bytes();
         let above = if self.protocol == ProbeProtocol::Icmp { 0 } else { 8 };
-        let ip = if streams.iter().any(|stream| stream.target.is_ipv6()) { 40 } else { 20 };
+        let ip = if streams.iter().any(|stream| stream.destination.address.is_ipv6()) { 40 } else { 20 };
         let Some(bytes) = self.packet_bytes else { return Ok(least) };
         if !(least + above + ip..=65_535).contains(&bytes) {
             return Err(Failure::usage(format!(
                 "--packet-bytes {bytes}: a probe of {} has {} to 65535 bytes with its IP header",
-                stream.protocol.name(),
+                stream.destination.protocol.name(),
                 least + above + ip,
             )));
         }

@@ -5,11 +5,13 @@ use crate::LostWays;
 use proptest::prelude::*;
 
 const MS: i64 = 1_000_000;
+const MEMORY: usize = 1 << 16;
 
 fn session() -> Session {
     Session::new(Patience {
         timeout_ns: 1_000 * MS,
         stamps_ns: 100 * MS,
+        remembered: MEMORY,
         software: true,
         hardware: false,
         follow_up: false,
@@ -127,11 +129,11 @@ fn what_is_long_over_is_not_remembered() {
     for _ in 0..MEMORY + 10 {
         session.sent(0, 0, 0);
     }
-    assert_eq!(drain(&mut session, 2_000 * MS).len() as u64, MEMORY + 10);
+    assert_eq!(drain(&mut session, 2_000 * MS).len() as u64, MEMORY as u64 + 10);
     assert_eq!(session.replied(9, &reply(2_001 * MS)), Kind::Stray);
     assert_eq!(session.replied(10, &reply(2_001 * MS)), Kind::Late);
-    assert_eq!(session.replied(MEMORY + 9, &reply(2_001 * MS)), Kind::Late);
-    assert_eq!(session.replied(MEMORY + 9, &reply(2_001 * MS)), Kind::Duplicate);
+    assert_eq!(session.replied(MEMORY as u64 + 9, &reply(2_001 * MS)), Kind::Late);
+    assert_eq!(session.replied(MEMORY as u64 + 9, &reply(2_001 * MS)), Kind::Duplicate);
 }
 
 fn numbered(at_ns: i64, far: u32) -> Reply {
@@ -142,6 +144,7 @@ fn without_stamps(follow_up: bool) -> Session {
     let patience = Patience {
         timeout_ns: 1_000 * MS,
         stamps_ns: 0,
+        remembered: MEMORY,
         software: false,
         hardware: false,
         follow_up,
