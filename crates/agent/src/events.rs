@@ -8,6 +8,7 @@ use crate::output;
 use serde::Serialize;
 use std::fs::File;
 use std::io::{self, Write as _};
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
 use std::thread;
@@ -17,6 +18,10 @@ use std::time::Duration;
 #[serde(tag = "event", rename_all = "lowercase")]
 enum Event<'a, R = ()> {
     Ready,
+    #[serde(rename = "ready")]
+    Watching {
+        metrics: Option<SocketAddr>,
+    },
     Progress {
         seconds: u64,
         packets: u64,
@@ -43,6 +48,11 @@ enum Event<'a, R = ()> {
 /// Reports that everything is open.
 pub(crate) fn ready() {
     tell::<()>(&Event::Ready);
+}
+
+/// Reports that targets are probed, and the address of the metrics.
+pub(crate) fn watching(metrics: Option<SocketAddr>) {
+    tell::<()>(&Event::Watching { metrics });
 }
 
 /// Reports the number of packets.

@@ -8,6 +8,7 @@ mod memory;
 pub mod ping;
 pub mod prove;
 pub mod reflect;
+pub mod resolve;
 #[cfg(test)]
 #[path = "../../ports/tests/it/skip.rs"]
 mod skip;

@@ -58,6 +58,7 @@ pub struct Buffers {
     packets: Vec<Vec<u8>>,
     inbox: Inbox,
     notices: Inbox,
+    payload_bytes: usize,
 }
 
 impl Buffers {
@@ -68,6 +69,14 @@ impl Buffers {
             packets: vec![Vec::new(); socket::BATCH],
             inbox: Inbox::new(socket::BATCH, payload_bytes.max(256) + 128),
             notices: Inbox::new(socket::BATCH, 256),
+            payload_bytes,
+        }
+    }
+
+    /// Makes room for probes with so many bytes above UDP.
+    pub fn fit(&mut self, payload_bytes: usize) {
+        if payload_bytes > self.payload_bytes {
+            *self = Self::new(payload_bytes);
         }
     }
 }
@@ -90,7 +99,11 @@ impl Target {
     ///
     /// # Errors
     /// [`SocketError::Open`].
-    pub fn open(index: usize, destination: Destination, probing: &Probing) -> Result<Self, SocketError> {
+    pub fn open(
+        index: usize,
+        destination: Destination,
+        probing: &Probing,
+    ) -> Result<Self, SocketError> {
         let session_number = session_number(index);
         let mut socket = open_socket(&destination, probing, session_number as u16)?;
         socket.connect(destination.address)?;
@@ -219,7 +232,7 @@ impl Target {
     /// # Errors
     /// [`SocketError::Broken`].
     pub fn listen(&mut self, buffers: &mut Buffers) -> Result<(), SocketError> {
-        while !self.session.is_idle() && self.socket.notices(&mut buffers.notices)? > 0 {
+        while self.socket.notices(&mut buffers.notices)? > 0 {
             for notice in buffers.notices.notices() {
                 note(&mut self.session, &self.prober, self.shift, notice);
             }

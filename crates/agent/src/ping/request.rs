@@ -1,17 +1,18 @@
 //! The command line of `ping`, and its plan.
 
-use crate::exit::{Exit, Failure, OrFail};
+use crate::exit::Failure;
 use crate::options::{Placing, Sending, key, microseconds, one_of, parse_cookie, time};
-use crate::ping::dscp;
 use crate::stop::Ending;
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use tailtrim_probes::ping::{Plan, StreamPlan};
+use tailtrim_probes::resolve::{ResolveError, resolve};
 use tailtrim_probes::target::{Destination, Probing};
 use tailtrim_roundtrip::{Protocol, StampLevel};
 use tailtrim_stats::Probability;
 use tailtrim_tail::analysis::Options;
 use tailtrim_tail::matching::Window;
+use tailtrim_wire::dscp;
 use tailtrim_wire::duration::time_or_number_ns;
 use tailtrim_wire::traffic::{Fraction, Pattern, Rate, Schedule};
 
@@ -235,7 +236,7 @@ impl Ping {
         let sources = or_none(self.src_ip.iter().copied().map(Some).collect());
         let mut streams = Vec::new();
         for text in &self.targets {
-            let candidates = resolve(text, port)?;
+            let candidates = resolve(text, port).map_err(refused)?;
             if protocol.port().is_none() && candidates.iter().any(|target| target.port() != 0) {
                 return Err(Failure::usage(format!("{text}: ICMP has no ports")));
             }
@@ -283,7 +284,8 @@ impl Ping {
         let Some(stream) = streams.first() else { return Ok(0) };
         let least = stream.destination.protocol.least_bytes();
         let above = if self.protocol == ProbeProtocol::Icmp { 0 } else { 8 };
-        let ip = if streams.iter().any(|stream| stream.destination.address.is_ipv6()) { 40 } else { 20 };
+        let ip =
+            if streams.iter().any(|stream| stream.destination.address.is_ipv6()) { 40 } else { 20 };
         let Some(bytes) = self.packet_bytes else { return Ok(least) };
         if !(least + above + ip..=65_535).contains(&bytes) {
             return Err(Failure::usage(format!(
@@ -296,41 +298,12 @@ impl Ping {
     }
 }
 
-/// The addresses of a target, the resolver's order.
-fn resolve(text: &str, port: u16) -> Result<Vec<SocketAddr>, Failure> {
-    if let Ok(address) = text.parse::<IpAddr>() {
-        return Ok(vec![SocketAddr::new(address, port)]);
+/// Failure of a name: one that is wrong, or one that has no address now.
+fn refused(error: ResolveError) -> Failure {
+    match error {
+        ResolveError::Form { .. } => Failure::usage(error),
+        _ => Failure::impossible(error),
     }
-    if let Ok(address) = text.parse::<SocketAddr>() {
-        return Ok(vec![address]);
-    }
-    // An address of a link has a zone (RFC 4007): [fe80::1%eth0]:862, or fe80::1%eth0.
-    if let Some((address, port)) = text.strip_prefix('[').and_then(|rest| rest.rsplit_once("]:"))
-        && let Ok(port) = port.parse::<u16>()
-        && address.contains('%')
-    {
-        return resolve(address, port);
-    }
-    // One colon: a name and a port. More: an IPv6 address with a zone.
-    let found = match text.rsplit_once(':') {
-        Some((name, port)) if !name.contains(':') => match port.parse::<u16>() {
-            Ok(port) => (name, port).to_socket_addrs(),
-            Err(_) => {
-                return Err(Failure::usage(format!(
-                    "invalid target {text:?}, expected NAME, ADDRESS, NAME:PORT or [ADDRESS]:PORT"
-                )));
-            }
-        },
-        _ => (text, port).to_socket_addrs(),
-    };
-    let addresses: Vec<SocketAddr> = found
-        .map_err(|error| format!("{text}: the name cannot be resolved: {error}"))
-        .or_fail(Exit::Impossible)?
-        .collect();
-    if addresses.is_empty() {
-        return Err(Failure::impossible(format!("{text}: the name has no address")));
-    }
-    Ok(addresses)
 }
 
 /// Seconds between probes, as ping(8) has them, or a time such as 200ms; as nanoseconds.

@@ -216,7 +216,8 @@ impl Run {
             stream.send(due, &mut self.buffers)?;
         }
         // The first stream's departure is the schedule's; those of the others follow it.
-        let actual_ns = self.streams.first().map_or(0, |stream| stream.target().last_departure_ns());
+        let actual_ns =
+            self.streams.first().map_or(0, |stream| stream.target().last_departure_ns());
         for intended_ns in due {
             self.lateness.record(actual_ns - intended_ns);
         }

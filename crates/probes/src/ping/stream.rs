@@ -87,7 +87,10 @@ impl Stream {
 
     /// Reads send stamps and errors from the kernel's error queue.
     pub(super) fn listen(&mut self, buffers: &mut Buffers) -> Result<(), PingError> {
-        Ok(self.target.listen(buffers)?)
+        if !self.is_idle() {
+            self.target.listen(buffers)?;
+        }
+        Ok(())
     }
 
     /// Hands on the round trips that are decided.
@@ -140,8 +143,9 @@ impl Stream {
         self.listen(buffers)?;
         let overflowed = self.target.socket().overflowed()?.into();
         self.target.session_mut().counts_mut().overflowed = overflowed;
-        for trip in self.target.session_mut().finish() {
-            self.hand_on(&trip)?;
+        let ended = self.target.session_mut().finish();
+        for trip in ended.iter().filter(|trip| trip.ending != Ending::Cut) {
+            self.hand_on(trip)?;
         }
         if let Some((log, path)) = self.log.take() {
             log.close().map_err(|source| PingError::Log { path, source })?;
