@@ -75,7 +75,7 @@ impl Book {
         metrics: Arc<Metrics>,
         warn: Box<dyn Fn(&str) + Send>,
     ) -> Result<Self, StoreError> {
-        let book = Self {
+        let mut book = Self {
             store,
             keep,
             metrics,
@@ -89,7 +89,7 @@ impl Book {
         Ok(book)
     }
 
-    /// Enters reports in their order.
+    /// Enters reports in their order. What they write is on disk afterwards.
     pub(crate) fn enter(&mut self, reports: Vec<Report>) {
         for report in reports {
             match report {
@@ -133,6 +133,7 @@ impl Book {
                 }
             }
         }
+        self.sync();
     }
 
     fn start(&mut self, place: usize, plan: Arc<TargetPlan>) {
@@ -170,7 +171,6 @@ impl Book {
         let minutes = kept.take(i64::MAX);
         self.write(&kept.plan.name, &minutes);
         self.metrics.forget(&kept.plan);
-        self.sync();
     }
 
     fn minute(&mut self, place: usize, due_ns: i64) -> Option<&mut Minute> {
@@ -181,7 +181,8 @@ impl Book {
     fn decided(&mut self, place: usize, due_ns: i64, outcome: Outcome) {
         let begin_ns = begin_of(due_ns + self.stepped_ns);
         let Some(kept) = self.kept.get_mut(&place) else { return };
-        kept.minutes.entry(begin_ns).or_default().add(outcome);
+        let due_us = (due_ns + self.stepped_ns - begin_ns) / 1_000;
+        kept.minutes.entry(begin_ns).or_default().add(begin_ns, due_us, outcome);
         let judged: Vec<Share> = kept.states.iter().map(|state| state.judge(outcome)).collect();
         kept.metrics.decided(outcome, &judged);
         let shares = kept.shares.entry(begin_ns).or_default();
@@ -209,7 +210,6 @@ impl Book {
             kept.next_ns = begin_ns;
         }
         self.kept = kept;
-        self.sync();
     }
 
     /// Writes the minutes whose probes are all decided.
@@ -243,7 +243,6 @@ impl Book {
         }
         self.kept = kept;
         if written {
-            self.sync();
             self.retain(now_ns);
         }
     }
@@ -301,7 +300,7 @@ impl Book {
     }
 
     fn note(
-        &self,
+        &mut self,
         event: &str,
         target: Option<&str>,
         told: Option<String>,

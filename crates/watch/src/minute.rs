@@ -1,6 +1,6 @@
 //! A minute of a target: each probe in one outcome, and the latencies of those that were answered.
 
-use crate::values::Values;
+use crate::values::{Values, Written};
 use serde::Serialize;
 
 /// Length of a minute in ns.
@@ -44,7 +44,7 @@ pub struct Sample {
     pub own_host_ns: Option<i64>,
 }
 
-/// Probes by outcome. All but `due`, `unstamped` and `disturbed` add up to `due`; these two are among `answered`.
+/// Probes by outcome. All but `due`, `unstamped` and `disturbed` add up to `due`; these two are among `answered`, and no samples.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
     /// Probes that were to be sent.
@@ -176,8 +176,8 @@ pub struct Minute {
     pub health: Health,
     /// The slowest one.
     pub worst: Option<Sample>,
-    /// Round-trip times in ns.
-    pub latencies: Values,
+    /// Round-trip times.
+    pub values: Values,
 }
 
 /// A minute as it is written: one line of JSON.
@@ -190,22 +190,26 @@ struct Line<'a> {
     arrivals: &'a Arrivals,
     health: &'a Health,
     worst: Option<Sample>,
-    /// Whether latencies are rounded to 17 binary digits, since there were too many different ones.
-    rounded: bool,
-    /// All different latencies, ascending.
-    latency_ns: Vec<i64>,
-    /// Number of samples with each of them.
-    samples: Vec<u64>,
+    #[serde(flatten)]
+    values: Written,
 }
 
 impl Minute {
-    /// Enters a probe.
-    pub fn add(&mut self, outcome: Outcome) {
+    /// Enters a probe that was due so long after the begin of the minute, which is `begin_ns`.
+    pub fn add(&mut self, begin_ns: i64, due_us: i64, outcome: Outcome) {
         self.counts.add(outcome);
-        let Outcome::Answered(sample) = outcome else { return };
-        self.latencies.record(sample.latency_ns);
-        if self.worst.is_none_or(|worst| sample.latency_ns > worst.latency_ns) {
-            self.worst = Some(sample);
+        match outcome {
+            Outcome::Answered(sample) => {
+                let at_us = (sample.begin_ns - begin_ns) / 1_000;
+                self.values.record(at_us, Some(sample.latency_ns));
+                if self.worst.is_none_or(|worst| sample.latency_ns > worst.latency_ns) {
+                    self.worst = Some(sample);
+                }
+            }
+            Outcome::Late | Outcome::Lost | Outcome::Altered | Outcome::Undelivered => {
+                self.values.record(due_us, None);
+            }
+            _ => {}
         }
     }
 
@@ -214,16 +218,13 @@ impl Minute {
     /// # Errors
     /// A number has no form in JSON, which does not happen.
     pub fn line(&self, begin_ns: i64) -> serde_json::Result<Vec<u8>> {
-        let (latency_ns, samples) = self.latencies.sorted().into_iter().unzip();
         let line = Line {
             begin_ns,
             counts: &self.counts,
             arrivals: &self.arrivals,
             health: &self.health,
             worst: self.worst,
-            rounded: self.latencies.is_rounded(),
-            latency_ns,
-            samples,
+            values: self.values.written(),
         };
         let mut text = serde_json::to_vec(&line)?;
         text.push(b'\n');
@@ -250,9 +251,9 @@ mod tests {
     fn each_probe_has_one_outcome_and_they_add_up() {
         let mut minute = Minute::default();
         for outcome in [
-            answered(1, 30),
-            answered(2, 20),
-            answered(3, 30),
+            answered(1_000, 30),
+            answered(2_000, 20),
+            answered(3_000, 30),
             Outcome::Unstamped,
             Outcome::Disturbed,
             Outcome::Late,
@@ -263,7 +264,7 @@ mod tests {
             Outcome::Missed,
             Outcome::Cut,
         ] {
-            minute.add(outcome);
+            minute.add(0, 9, outcome);
         }
         let line: Value = serde_json::from_slice(&minute.line(60).unwrap()).unwrap();
         let of = |key: &str| line[key].as_u64().unwrap();
@@ -271,12 +272,13 @@ mod tests {
             ["answered", "late", "lost", "altered", "undelivered", "refused", "missed", "cut"];
         assert_eq!(parts.map(of).iter().sum::<u64>(), of("due"));
         assert_eq!((of("due"), of("answered"), of("unstamped"), of("disturbed")), (12, 5, 1, 1));
-        assert_eq!(line["latency_ns"], serde_json::json!([20, 30]));
-        assert_eq!(line["samples"], serde_json::json!([1, 2]));
+        // Those that left and are known to be answered in time or not.
+        assert_eq!(line["latency_ns"], serde_json::json!([30, 20, 30, null, null, null, null]));
+        assert_eq!(line["at_us"], serde_json::json!([1, 2, 3, 9, 9, 9, 9]));
         // The first of several that are as slow.
         assert_eq!(
             (line["worst"]["begin_ns"].as_i64(), line["worst"]["latency_ns"].as_i64()),
-            (Some(1), Some(30))
+            (Some(1_000), Some(30))
         );
         assert_eq!(line["begin_ns"], 60);
     }

@@ -75,6 +75,8 @@ pub(crate) struct Probing {
 
 struct Probed {
     plan: Arc<TargetPlan>,
+    /// Probes are due: its name was looked up.
+    departs: bool,
     /// `None` as long as the name has none.
     address: Option<SocketAddr>,
     /// A socket for each source port; none if they cannot be opened now.
@@ -106,7 +108,7 @@ impl Probing {
         })
     }
 
-    /// Begins to probe a target at a place that is free.
+    /// Adds a target at a place that is free. Its probes are due from when it is [directed](Self::direct).
     pub(crate) fn start(&mut self, place: usize, plan: &Arc<TargetPlan>) {
         if self.places.len() <= place {
             self.places.resize_with(place + 1, || None);
@@ -115,6 +117,7 @@ impl Probing {
         self.buffers.fit(plan.payload_bytes);
         self.places[place] = Some(Probed {
             plan: Arc::clone(plan),
+            departs: false,
             address: None,
             links: Vec::new(),
             retry_ns: i64::MIN,
@@ -123,7 +126,6 @@ impl Probing {
             told: Arrivals::default(),
         });
         self.reports.push(Report::Started { place, plan: Arc::clone(plan) });
-        self.departures.start(place, plan.interval_ns, self.clock.now_ns());
     }
 
     /// Probes a target at this address from now on; probes under way to another one are cut. Without one, it is still
@@ -134,7 +136,12 @@ impl Probing {
         address: Option<SocketAddr>,
         why: Option<String>,
     ) {
-        let Some(probed) = self.probed(place) else { return };
+        let now_ns = self.clock.now_ns();
+        let Self { places, departures, .. } = self;
+        let Some(probed) = places.get_mut(place).and_then(Option::as_mut) else { return };
+        if !std::mem::replace(&mut probed.departs, true) {
+            departures.start(place, probed.plan.interval_ns, now_ns);
+        }
         let moved = address.is_some() && probed.address != address;
         if moved {
             (probed.address, probed.retry_ns) = (address, i64::MIN);

@@ -124,7 +124,7 @@ impl Store {
         files.into_iter().try_for_each(|(path, file)| file.sync_data().map_err(at(&path)))
     }
 
-    /// Replaces a file of the folder, whole or not at all.
+    /// Replaces a file of the folder, whole or not at all. After a crash of the host it may be the former one.
     ///
     /// # Errors
     /// [`StoreError::File`].
@@ -134,25 +134,22 @@ impl Store {
             fs::create_dir_all(parent).map_err(at(parent))?;
         }
         let draft = path.with_extension("draft");
-        let written = File::create(&draft).and_then(|mut file| {
-            file.write_all(bytes)?;
-            file.sync_data()
-        });
-        written.and_then(|()| fs::rename(&draft, &path)).map_err(at(&path))
+        fs::write(&draft, bytes).and_then(|()| fs::rename(&draft, &path)).map_err(at(&path))
     }
 
-    /// Adds a line to a file of the folder.
+    /// Adds a line to a file of the folder. It is on disk after [`sync`](Self::sync).
     ///
     /// # Errors
     /// [`StoreError::File`].
-    pub fn note(&self, name: &str, line: &[u8]) -> Result<(), StoreError> {
+    pub fn note(&mut self, name: &str, line: &[u8]) -> Result<(), StoreError> {
         let path = self.folder.join(name);
-        let file = OpenOptions::new().create(true).append(true).open(&path);
-        file.and_then(|mut file| {
-            file.write_all(line)?;
-            file.sync_data()
-        })
-        .map_err(at(&path))
+        let mut file = match self.unsynced.remove(&path) {
+            Some(file) => file,
+            None => OpenOptions::new().create(true).append(true).open(&path).map_err(at(&path))?,
+        };
+        file.write_all(line).map_err(at(&path))?;
+        self.unsynced.insert(path, file);
+        Ok(())
     }
 
     /// Removes the days that are beyond the limits, the oldest first; the day of `now_ns` stays. Returns how many files
