@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use tailtrim_sys::placement::Placement;
 use tailtrim_watch::{Request, StoreError, WatchError};
 
 /// Options of `watch`.
@@ -22,6 +23,9 @@ pub(crate) struct Watch {
     /// Serve metrics at this address, /metrics
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<SocketAddr>,
+    /// CPU to run on
+    #[arg(long)]
+    cpu: Option<usize>,
     #[command(flatten)]
     ending: Ending,
 }
@@ -45,6 +49,7 @@ pub(crate) fn run(request: &Watch) -> Outcome {
         &stopped,
         &reload,
         |text| output::tell(&format!("warning: {text}\n")),
+        || Placement::share(request.cpu).map(|_| ()),
         events::watching,
     );
     watched.map(|()| Exit::Success).map_err(failure)
@@ -52,7 +57,9 @@ pub(crate) fn run(request: &Watch) -> Outcome {
 
 fn failure(error: WatchError) -> Failure {
     let exit = match &error {
-        WatchError::Plan(_) | WatchError::Store(StoreError::Used { .. }) => Exit::Usage,
+        WatchError::Plan(_)
+        | WatchError::Placement(_)
+        | WatchError::Store(StoreError::Used { .. }) => Exit::Usage,
         WatchError::Listen { .. } => Exit::Impossible,
         WatchError::Store(_) | WatchError::Waiting(_) => Exit::Disturbed,
     };

@@ -13,7 +13,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use tailtrim_probes::target::STAMPS_NS;
-use tailtrim_sys::clock;
 
 /// Name and version of what is written.
 const SCHEMA: &str = "tailtrim.watch/1";
@@ -28,6 +27,8 @@ pub(crate) struct Book {
     stepped_ns: i64,
     stolen: Stolen,
     retained_ns: i64,
+    /// `CLOCK_REALTIME` of the last report that tells it.
+    now_ns: i64,
     warn: Box<dyn Fn(&str) + Send>,
 }
 
@@ -73,6 +74,7 @@ impl Book {
         store: Store,
         keep: Keep,
         metrics: Arc<Metrics>,
+        now_ns: i64,
         warn: Box<dyn Fn(&str) + Send>,
     ) -> Result<Self, StoreError> {
         let mut book = Self {
@@ -83,6 +85,7 @@ impl Book {
             stepped_ns: 0,
             stolen: Stolen::begin(),
             retained_ns: i64::MIN,
+            now_ns,
             warn,
         };
         book.note("start", None, None)?;
@@ -93,7 +96,10 @@ impl Book {
     pub(crate) fn enter(&mut self, reports: Vec<Report>) {
         for report in reports {
             match report {
-                Report::Started { place, plan } => self.start(place, plan),
+                Report::Started { place, plan, now_ns } => {
+                    self.now_ns = now_ns + self.stepped_ns;
+                    self.start(place, plan);
+                }
                 Report::Ended { place } => self.end(place),
                 Report::Directed { place, address, why } => {
                     let told = why.or_else(|| address.map(|address| address.to_string()));
@@ -125,7 +131,10 @@ impl Book {
                     }
                 }
                 Report::Stepped { by_ns } => self.step(by_ns),
-                Report::Swept { now_ns } => self.pass(now_ns + self.stepped_ns),
+                Report::Swept { now_ns } => {
+                    self.now_ns = now_ns + self.stepped_ns;
+                    self.pass(self.now_ns);
+                }
                 Report::Kept(keep) => self.keep = keep,
                 Report::Refused(why) => {
                     self.metrics.meter.reloads_refused.inc();
@@ -156,7 +165,7 @@ impl Book {
             states: plan.objectives.iter().cloned().map(State::new).collect(),
             minutes: BTreeMap::new(),
             shares: BTreeMap::new(),
-            next_ns: begin_of(clock::realtime_ns()),
+            next_ns: begin_of(self.now_ns),
             failure: None,
             plan,
         };
@@ -198,7 +207,8 @@ impl Book {
         self.metrics.meter.clock_steps.inc();
         self.unwritten(|book| book.note("clock_step", None, Some(format!("{by_ns} ns"))));
         self.stepped_ns += by_ns;
-        let begin_ns = begin_of(clock::realtime_ns());
+        self.now_ns += by_ns;
+        let begin_ns = begin_of(self.now_ns);
         let mut kept = std::mem::take(&mut self.kept);
         for kept in kept.values_mut() {
             kept.minutes.entry(kept.next_ns).or_default();
@@ -264,11 +274,9 @@ impl Book {
     fn unwritten(&mut self, mut write: impl FnMut(&mut Self) -> Result<(), StoreError>) -> bool {
         loop {
             let Err(error) = write(self) else { return true };
-            let removed = if error.is_full() {
-                self.store.remove_oldest(clock::realtime_ns()).unwrap_or(0)
-            } else {
-                0
-            };
+            let now_ns = self.now_ns;
+            let removed =
+                if error.is_full() { self.store.remove_oldest(now_ns).unwrap_or(0) } else { 0 };
             if removed == 0 {
                 // Told to whoever reads the journal: the disk takes nothing.
                 (self.warn)(&error.to_string());
@@ -305,7 +313,7 @@ impl Book {
         target: Option<&str>,
         told: Option<String>,
     ) -> Result<(), StoreError> {
-        let note = Note { at_ns: clock::realtime_ns(), event, target, told };
+        let note = Note { at_ns: self.now_ns, event, target, told };
         let Ok(mut line) = serde_json::to_vec(&note) else { return Ok(()) };
         line.push(b'\n');
         self.store.note("events.jsonl", &line)

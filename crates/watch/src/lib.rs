@@ -16,6 +16,8 @@ mod plan;
 mod probing;
 mod resolving;
 mod serving;
+#[cfg(test)]
+mod simulated;
 mod state;
 mod steal;
 mod store;

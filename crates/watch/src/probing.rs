@@ -33,7 +33,7 @@ const REMEMBERED_NS: u64 = 10_000_000_000;
 #[derive(Debug)]
 pub(crate) enum Report {
     /// A target is probed from now on.
-    Started { place: usize, plan: Arc<TargetPlan> },
+    Started { place: usize, plan: Arc<TargetPlan>, now_ns: i64 },
     /// No further report of it will come.
     Ended { place: usize },
     /// Its address is this one from now on.
@@ -125,7 +125,8 @@ impl Probing {
             before: Arrivals::default(),
             told: Arrivals::default(),
         });
-        self.reports.push(Report::Started { place, plan: Arc::clone(plan) });
+        let now_ns = self.clock.now_ns();
+        self.reports.push(Report::Started { place, plan: Arc::clone(plan), now_ns });
     }
 
     /// Probes a target at this address from now on; probes under way to another one are cut. Without one, it is still

@@ -9,11 +9,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
-use tailtrim_sys::clock;
+use tailtrim_sys::{clock, files};
 use zstd::zstd_safe;
 
 /// Level of compression: the default of zstd. Higher ones save a tenth and take several times as long.
 const LEVEL: i32 = 3;
+
+/// Up to so many files are synced one by one: others may write much to the same file system.
+const ONE_BY_ONE: usize = 16;
 
 const ENDING: &str = ".jsonl.zst";
 
@@ -57,7 +60,7 @@ pub struct Store {
     /// Files with frames that may not be on disk yet.
     unsynced: BTreeMap<PathBuf, File>,
     /// Held as long as this process writes.
-    _lock: File,
+    lock: File,
 }
 
 impl Store {
@@ -81,7 +84,7 @@ impl Store {
             folder: folder.to_owned(),
             whole: BTreeSet::new(),
             unsynced: BTreeMap::new(),
-            _lock: lock,
+            lock: lock,
         })
     }
 
@@ -121,6 +124,10 @@ impl Store {
     /// [`StoreError::File`] of the first file that has one.
     pub fn sync(&mut self) -> Result<(), StoreError> {
         let files = std::mem::take(&mut self.unsynced);
+        // A call for each of 1,000 files took 3 s, one for the file system 50 ms (ext4).
+        if files.len() > ONE_BY_ONE {
+            return files::sync_all_of(&self.lock).map_err(at(&self.folder));
+        }
         files.into_iter().try_for_each(|(path, file)| file.sync_data().map_err(at(&path)))
     }
 
@@ -240,18 +247,23 @@ fn cut_incomplete(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Number of bytes from the begin that are whole frames, each with the checksum that it should have.
+/// Number of bytes from the begin up to the last frame that has the checksum that it should have.
 fn whole_bytes(bytes: &[u8]) -> usize {
-    let mut at = 0;
-    while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
-        let size = zstd_safe::find_frame_compressed_size(rest).ok();
-        let frame = size.and_then(|size| rest.get(..size));
-        match frame {
-            Some(frame) if zstd::stream::decode_all(frame).is_ok() => at += frame.len(),
-            _ => break,
-        }
+    let (mut at, mut begins) = (0, Vec::new());
+    while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty())
+        && let Ok(size) = zstd_safe::find_frame_compressed_size(rest)
+    {
+        begins.push(at);
+        at += size;
     }
-    at
+    // After a crash of the host, blocks of the last frames may never have been written.
+    while let Some(begin) = begins.pop() {
+        if bytes.get(begin..at).is_some_and(|frame| zstd::stream::decode_all(frame).is_ok()) {
+            return at;
+        }
+        at = begin;
+    }
+    0
 }
 
 #[cfg(test)]

@@ -85,7 +85,9 @@ mod tests {
     #[test]
     fn few_probes_are_in_the_order_of_their_departures() {
         let mut values = Values::default();
-        [(30, Some(5)), (10, None), (20, Some(7))].map(|(at, ns)| values.record(at, ns));
+        for (at_us, ns) in [(30, Some(5)), (10, None), (20, Some(7))] {
+            values.record(at_us, ns);
+        }
         let Written::Probes { at_us, latency_ns } = values.written() else { panic!() };
         assert_eq!((at_us, latency_ns), (vec![10, 20, 30], vec![None, Some(7), Some(5)]));
     }

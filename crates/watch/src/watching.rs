@@ -15,7 +15,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::thread;
-use tailtrim_sys::process;
+use tailtrim_sys::placement::PlacementError;
+use tailtrim_sys::{clock, process};
 
 /// Parameters of a watch.
 #[derive(Debug)]
@@ -45,13 +46,17 @@ pub enum WatchError {
         /// The cause.
         source: io::Error,
     },
+    /// The CPU to run on.
+    #[error(transparent)]
+    Placement(#[from] PlacementError),
     /// Waiting for several sockets.
     #[error("waiting for replies: {0}")]
     Waiting(#[from] io::Error),
 }
 
 /// Probes the targets of a file until `stopped`; reads the file again when `reload` is set. `started` is called when
-/// all is ready, with the address of the metrics; `warn` for what could not be written.
+/// all is ready, with the address of the metrics; `place` before that, in the thread
+/// that sends and receives. `warn` is told what could not be written.
 ///
 /// # Errors
 /// [`WatchError`]. A file that is wrong when it is read again changes nothing.
@@ -60,6 +65,7 @@ pub fn watch(
     stopped: &AtomicBool,
     reload: &AtomicBool,
     warn: impl Fn(&str) + Send + 'static,
+    place: impl FnOnce() -> Result<(), PlacementError>,
     started: impl FnOnce(Option<SocketAddr>),
 ) -> Result<(), WatchError> {
     let plan = Plan::read(&request.plan)?;
@@ -72,13 +78,15 @@ pub fn watch(
     let address = request.listen.map(served).transpose()?;
     let (sender, receiver) = channel();
     let mut probing = Probing::new(sender)?;
-    let mut book = Book::new(store, plan.keep, Arc::clone(&metrics), Box::new(warn))?;
+    let mut book =
+        Book::new(store, plan.keep, Arc::clone(&metrics), clock::realtime_ns(), Box::new(warn))?;
     let book = thread::spawn(move || receiver.into_iter().for_each(|reports| book.enter(reports)));
     let mut resolver = Resolver::start();
     let mut places = Places::default();
     places.apply(&plan, &mut probing, &mut resolver);
     // Without it, sleeping ends up to 50 µs late; refused, it does no harm.
     let _ = process::wake_promptly();
+    place()?;
     started(address);
     while !stopped.load(Ordering::Relaxed) {
         probing.turn()?;
@@ -112,11 +120,10 @@ struct Places {
 impl Places {
     /// Begins and ends targets; those that are as before go on.
     fn apply(&mut self, plan: &Plan, probing: &mut Probing, resolver: &mut Resolver) {
-        let stays = |name: &String, old: &TargetPlan| {
-            plan.targets.iter().any(|target| target.name == *name && target == old)
-        };
+        let wanted: BTreeMap<&str, &TargetPlan> =
+            plan.targets.iter().map(|target| (target.name.as_str(), target)).collect();
         self.by_name.retain(|name, (place, old)| {
-            let stays = stays(name, old);
+            let stays = wanted.get(name.as_str()).is_some_and(|target| **target == **old);
             if !stays {
                 probing.end(*place);
                 resolver.forget(*place);
