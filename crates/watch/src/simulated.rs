@@ -135,7 +135,7 @@ fn watch(
             departures.start(place, plan.interval_ns, now_ns);
         }
         while now_ns < end_ns {
-            now_ns += 100 * MS;
+            now_ns += 500 * MS;
             while let Some((due_ns, place)) = departures.take(now_ns) {
                 fars[place].send(due_ns);
             }

@@ -24,8 +24,10 @@ SCHEMA = "tailtrim.watch/1"
 #: Above IP: a probe of the watch has at least these bytes, which its minutes do not tell.
 _FRAME_BYTES = 86
 _MINUTE_NS = 60 * 10**9
-#: Outcomes without an answer in time. The others but ``answered`` are faults of the meter, or its end.
+#: Outcomes without an answer in time.
 _UNANSWERED = ("late", "lost", "altered", "undelivered")
+#: Probes that tell nothing about the target: no samples, or never sent.
+OF_THE_METER = ("unstamped", "disturbed", "refused", "missed", "cut")
 #: For the round trip of a probe without an answer.
 _NONE = -(2**62)
 
