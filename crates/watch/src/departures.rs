@@ -30,7 +30,7 @@ struct Source {
 impl Source {
     fn due_ns(&self) -> i64 {
         let phase = self.count.wrapping_mul(GOLDEN);
-        let within = (u128::from(phase) * u128::from(self.interval_ns) >> 64) as u64;
+        let within = ((u128::from(phase) * u128::from(self.interval_ns)) >> 64) as u64;
         self.begin_ns + (self.count * self.interval_ns + within).cast_signed()
     }
 }
@@ -43,7 +43,7 @@ impl Departures {
         }
         let interval_ns = interval_ns.max(1);
         let phase = self.started.wrapping_mul(GOLDEN);
-        let ahead = (u128::from(phase) * u128::from(interval_ns) >> 64) as u64;
+        let ahead = ((u128::from(phase) * u128::from(interval_ns)) >> 64) as u64;
         self.started += 1;
         let source = Source {
             begin_ns: from_ns + ahead.cast_signed(),

@@ -1,4 +1,4 @@
-//! How long minutes are kept.
+//! Limits of the minutes on disk.
 
 use tailtrim_wire::duration::time_ns;
 

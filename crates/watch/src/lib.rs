@@ -8,12 +8,15 @@
 
 mod book;
 mod departures;
+mod entry;
 mod keeping;
+mod links;
 mod metrics;
 mod minute;
 mod objective;
 mod plan;
 mod probing;
+mod report;
 mod resolving;
 mod serving;
 #[cfg(test)]

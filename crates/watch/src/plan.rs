@@ -1,5 +1,6 @@
 //! The file of targets.
 
+use crate::entry::{Entry, check_name, level, protocol, source_ports};
 use crate::keeping::Keep;
 use crate::objective::{Objective, ObjectiveError};
 use serde::Deserialize;
@@ -10,9 +11,9 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use tailtrim_roundtrip::{Protocol, StampLevel};
+use tailtrim_wire::dscp;
 use tailtrim_wire::duration::time_ns;
 use tailtrim_wire::traffic::{Fraction, Rate};
-use tailtrim_wire::{Key, dscp};
 
 /// Bytes of a file of targets at most: 100,000 of them.
 const MOST_BYTES: u64 = 32 << 20;
@@ -25,7 +26,7 @@ const MOST_PPS: f64 = 100_000.0;
 pub struct Plan {
     /// The targets, in the order of the file.
     pub targets: Vec<TargetPlan>,
-    /// How long minutes are kept.
+    /// Limits of the minutes on disk.
     pub keep: Keep,
 }
 
@@ -115,54 +116,6 @@ struct File {
 struct KeepEntry {
     time: Option<String>,
     size: Option<String>,
-}
-
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Entry {
-    name: Option<String>,
-    address: Option<String>,
-    protocol: Option<String>,
-    rate: Option<String>,
-    timeout: Option<String>,
-    dscp: Option<String>,
-    src_ip: Option<IpAddr>,
-    src_port: Option<String>,
-    packet_bytes: Option<usize>,
-    interface: Option<String>,
-    ttl: Option<u8>,
-    stamps: Option<String>,
-    key_file: Option<PathBuf>,
-    cookie: Option<String>,
-    follow_up: Option<bool>,
-    objectives: Option<Vec<String>>,
-}
-
-impl Entry {
-    /// The entry, with the defaults for what it does not have.
-    fn over(&self, defaults: &Self) -> Self {
-        macro_rules! either {
-            ($($key:ident),*) => { Self { $($key: self.$key.clone().or_else(|| defaults.$key.clone())),* } };
-        }
-        either!(
-            name,
-            address,
-            protocol,
-            rate,
-            timeout,
-            dscp,
-            src_ip,
-            src_port,
-            packet_bytes,
-            interface,
-            ttl,
-            stamps,
-            key_file,
-            cookie,
-            follow_up,
-            objectives
-        )
-    }
 }
 
 impl Plan {
@@ -280,68 +233,6 @@ impl TargetPlan {
             entry,
         })
     }
-}
-
-/// Refuses names that cannot be folders.
-fn check_name(name: &str) -> Result<(), String> {
-    let fits = |c: char| c.is_alphanumeric() || "._:%[]-".contains(c);
-    let fine = !name.is_empty() && name.len() <= 200 && name.chars().all(fits);
-    if fine && !name.starts_with('.') {
-        Ok(())
-    } else {
-        Err(format!("{name:?}: expected letters, digits and . _ : % [ ] -, and no dot in front"))
-    }
-}
-
-fn protocol(entry: &Entry) -> Result<Protocol, (&'static str, String)> {
-    let name = entry.protocol.as_deref().unwrap_or("udp");
-    let follow_up = entry.follow_up.unwrap_or(false);
-    for (key, given, of) in [
-        ("key_file", entry.key_file.is_some(), "stamp"),
-        ("follow_up", follow_up, "stamp"),
-        ("cookie", entry.cookie.is_some(), "udp"),
-    ] {
-        if given && name != of {
-            return Err((key, format!("only for protocol: {of}")));
-        }
-    }
-    let cookie = |text: &String| {
-        let digits = text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-        let number = u64::from_str_radix(text, 16).ok().filter(|_| digits);
-        let error = || ("cookie", format!("{text:?}: expected 16 hexadecimal digits"));
-        number.map(u64::to_be_bytes).ok_or_else(error)
-    };
-    let key = |path: &PathBuf| {
-        let text = fs::read(path).map_err(|error| error.to_string());
-        text.and_then(|text| Key::of_text(&text).map_err(|error| error.to_string()))
-            .map_err(|error| ("key_file", format!("{}: {error}", path.display())))
-    };
-    match name {
-        "udp" => Ok(Protocol::UdpEcho { cookie: entry.cookie.as_ref().map(cookie).transpose()? }),
-        "icmp" => Ok(Protocol::IcmpEcho),
-        "stamp" => {
-            Ok(Protocol::Stamp { key: entry.key_file.as_ref().map(key).transpose()?, follow_up })
-        }
-        "twamp-light" => Ok(Protocol::TwampLight),
-        _ => Err(("protocol", format!("{name:?}: expected udp, icmp, stamp or twamp-light"))),
-    }
-}
-
-fn level(text: &str) -> Result<StampLevel, (&'static str, String)> {
-    match text {
-        "application" => Ok(StampLevel::Application),
-        "arrival" => Ok(StampLevel::Arrival),
-        "software" => Ok(StampLevel::Software),
-        _ => Err(("stamps", format!("{text:?}: expected application, arrival or software"))),
-    }
-}
-
-/// The ports of `50000`, or of `50000-50015`.
-fn source_ports(text: &str) -> Option<Vec<u16>> {
-    let (first, last) = text.split_once('-').unwrap_or((text, text));
-    let (first, last) = (first.trim().parse().ok()?, last.trim().parse::<u16>().ok()?);
-    let ports: Vec<u16> = (first..=last).take(65).collect();
-    ((1..=64).contains(&ports.len()) && (first > 0 || last == 0)).then_some(ports)
 }
 
 #[cfg(test)]

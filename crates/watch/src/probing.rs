@@ -2,8 +2,10 @@
 
 use crate::departures::Departures;
 use crate::keeping::Keep;
-use crate::minute::{Arrivals, Outcome, Sample};
+use crate::links;
+use crate::minute::{Arrivals, Outcome};
 use crate::plan::TargetPlan;
+use crate::report::Report;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsFd as _;
@@ -11,8 +13,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 use tailtrim_probes::socket::{self, SocketError};
-use tailtrim_probes::target::{Buffers, Destination, Probing as Shared, Target};
-use tailtrim_roundtrip::{Ending, RoundTrip, StampLevel};
+use tailtrim_probes::target::{Buffers, Target};
 use tailtrim_sys::clock;
 use tailtrim_sys::poll::{Interest, Readiness};
 use tailtrim_tracer::clock::{ClockSteps, Unstepped};
@@ -25,36 +26,6 @@ const SWEEP_NS: i64 = 100_000_000;
 
 /// From an error of a socket until it is opened again.
 const RETRY_NS: i64 = 1_000_000_000;
-
-/// Decided probes are remembered this long, for late replies and duplicates.
-const REMEMBERED_NS: u64 = 10_000_000_000;
-
-/// Report about a target; times at which probes were due are of a clock that is not stepped.
-#[derive(Debug)]
-pub(crate) enum Report {
-    /// A target is probed from now on.
-    Started { place: usize, plan: Arc<TargetPlan>, now_ns: i64 },
-    /// No further report of it will come.
-    Ended { place: usize },
-    /// Its address is this one from now on.
-    Directed { place: usize, address: Option<SocketAddr>, why: Option<String> },
-    /// A probe that was due at this time is decided.
-    Decided { place: usize, due_ns: i64, outcome: Outcome },
-    /// A probe was sent, so late.
-    Departed { place: usize, due_ns: i64, lateness_ns: i64 },
-    /// Datagrams that came beside first replies.
-    Arrived { place: usize, now_ns: i64, arrivals: Arrivals },
-    /// Its sockets cannot be opened or used.
-    Failed { place: usize, why: String },
-    /// Minutes are kept within these limits from now on.
-    Kept(Keep),
-    /// The file of targets has an error, and nothing was changed.
-    Refused(String),
-    /// The clock was stepped.
-    Stepped { by_ns: i64 },
-    /// All departures of the targets up to this time, less their timeouts, are decided.
-    Swept { now_ns: i64 },
-}
 
 /// Targets that are probed.
 pub(crate) struct Probing {
@@ -269,14 +240,14 @@ impl Probing {
             return;
         }
         let ports = probed.plan.source_ports.iter().zip(0..);
-        let links = ports.map(|(port, link)| {
+        let opening = ports.map(|(port, link)| {
             *opened += 1;
-            let target = open_link(*opened, &probed.plan, address, *port)?;
+            let target = links::open(*opened, &probed.plan, address, *port)?;
             let number = (place as u64) << 32 | link;
             interest.add(target.socket().as_fd(), number).map_err(SocketError::Waiting)?;
             Ok(target)
         });
-        match links.collect::<Result<_, SocketError>>() {
+        match opening.collect::<Result<_, SocketError>>() {
             Ok(links) => probed.links = links,
             Err(error) => self.fail(place, &error),
         }
@@ -288,13 +259,13 @@ impl Probing {
         let Self { places, buffers, reports, .. } = self;
         let Some(probed) = places.get_mut(place).and_then(Option::as_mut) else { return };
         for mut link in std::mem::take(&mut probed.links) {
-            // What cannot be read any more is missing from the session, and counted there.
+            // Stamps that cannot be read any more are missing from the session, and counted there.
             let _ = link.listen(buffers);
             for trip in link.session_mut().finish() {
-                let outcome = outcome(&trip, probed.plan.level, stepped);
+                let outcome = links::outcome(&trip, probed.plan.level, stepped);
                 reports.push(Report::Decided { place, due_ns: trip.intended_ns, outcome });
             }
-            probed.before.add(&arrivals_of(&link));
+            probed.before.add(&links::arrivals(&link));
         }
     }
 
@@ -326,7 +297,7 @@ impl Probing {
         let Some(probed) = places.get_mut(place).and_then(Option::as_mut) else { return };
         for link in &mut probed.links {
             while let Some(trip) = link.session_mut().settle(now_ns) {
-                let outcome = outcome(&trip, probed.plan.level, stepped);
+                let outcome = links::outcome(&trip, probed.plan.level, stepped);
                 reports.push(Report::Decided { place, due_ns: trip.intended_ns, outcome });
             }
         }
@@ -335,81 +306,12 @@ impl Probing {
     fn count_arrivals(&mut self, place: usize) {
         let Some(probed) = self.probed(place) else { return };
         let mut now = probed.before;
-        probed.links.iter().for_each(|link| now.add(&arrivals_of(link)));
+        probed.links.iter().for_each(|link| now.add(&links::arrivals(link)));
         let arrivals = now.since(&probed.told);
         probed.told = now;
         if arrivals != Arrivals::default() {
             let now_ns = self.clock.now_ns();
             self.reports.push(Report::Arrived { place, now_ns, arrivals });
         }
-    }
-}
-
-fn open_link(
-    number: usize,
-    plan: &TargetPlan,
-    address: SocketAddr,
-    source_port: u16,
-) -> Result<Target, SocketError> {
-    let of_all = REMEMBERED_NS / plan.interval_ns;
-    let shared = Shared {
-        payload_bytes: plan.payload_bytes,
-        timeout_ns: plan.timeout_ns,
-        remembered: (of_all as usize / plan.source_ports.len()).clamp(16, 1 << 16),
-        level: plan.level,
-        device: plan.interface.clone(),
-        busy_poll_us: None,
-        hops: plan.ttl,
-        receive_buffer: None,
-        same_clock: false,
-    };
-    let destination = Destination {
-        address,
-        source: plan.source,
-        source_port,
-        traffic_class: plan.traffic_class,
-        protocol: plan.protocol.clone(),
-    };
-    Target::open(number, destination, &shared)
-}
-
-fn arrivals_of(link: &Target) -> Arrivals {
-    let counts = link.session().counts();
-    Arrivals {
-        late: counts.replies.late,
-        duplicate: counts.replies.duplicate,
-        stray: counts.replies.stray,
-        altered: counts.replies.altered,
-        malformed: counts.replies.malformed,
-        unauthentic: counts.replies.unauthentic,
-        reordered: counts.reordered,
-        // A socket that cannot be asked is closed soon.
-        overflowed: link.socket().overflowed().map_or(0, u64::from),
-    }
-}
-
-/// Outcome of a decided probe. Stamps of one that was under way during a step of the clock cannot be subtracted.
-fn outcome(trip: &RoundTrip, level: StampLevel, stepped: bool) -> Outcome {
-    match trip.ending {
-        Ending::Answered => {
-            let stamps = &trip.stamps;
-            if stepped {
-                return Outcome::Disturbed;
-            }
-            let sample = stamps.begin_ns(level).zip(stamps.round_trip_ns(level));
-            let Some((begin_ns, latency_ns)) = sample else { return Outcome::Unstamped };
-            let whole_ns = stamps.whole_ns(StampLevel::Application).zip(stamps.whole_ns(level));
-            Outcome::Answered(Sample {
-                begin_ns,
-                latency_ns,
-                residence_ns: stamps.residence_ns(),
-                own_host_ns: whole_ns.map(|(application_ns, whole_ns)| application_ns - whole_ns),
-            })
-        }
-        Ending::Late => Outcome::Late,
-        Ending::Altered => Outcome::Altered,
-        Ending::Lost => Outcome::Lost,
-        Ending::Undelivered(_) => Outcome::Undelivered,
-        Ending::Cut => Outcome::Cut,
     }
 }

@@ -6,11 +6,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tailtrim_probes::resolve::resolve;
+use tailtrim_sys::clock;
 
 /// A name is resolved again after this time: the shortest common time to live of records that are changed by hand.
-const AGAIN: Duration = Duration::from_secs(60);
+const AGAIN_NS: i64 = 60_000_000_000;
 
 /// The address of a target, or why it has none.
 #[derive(Debug)]
@@ -57,13 +58,13 @@ impl Resolver {
 }
 
 fn answer(asked: &Receiver<Question>, told: &Sender<Answer>) {
-    let mut due: BTreeMap<usize, (Instant, Arc<TargetPlan>)> = BTreeMap::new();
+    let mut due: BTreeMap<usize, (i64, Arc<TargetPlan>)> = BTreeMap::new();
     loop {
-        let next = due.values().map(|(at, _)| *at).min();
-        let wait = next.map_or(AGAIN, |at| at.saturating_duration_since(Instant::now()));
-        match asked.recv_timeout(wait) {
+        let next = due.values().map(|(at_ns, _)| *at_ns).min();
+        let wait_ns = next.map_or(AGAIN_NS, |at_ns| (at_ns - clock::monotonic_ns()).max(0));
+        match asked.recv_timeout(Duration::from_nanos(wait_ns.cast_unsigned())) {
             Ok(Question::Ask(place, plan)) => {
-                due.insert(place, (Instant::now(), plan));
+                due.insert(place, (clock::monotonic_ns(), plan));
             }
             Ok(Question::Forget(place)) => {
                 due.remove(&place);
@@ -71,12 +72,12 @@ fn answer(asked: &Receiver<Question>, told: &Sender<Answer>) {
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return,
         }
-        let now = Instant::now();
-        for (place, (at, plan)) in &mut due {
-            if *at > now {
+        let now_ns = clock::monotonic_ns();
+        for (place, (at_ns, plan)) in &mut due {
+            if *at_ns > now_ns {
                 continue;
             }
-            *at = now + AGAIN;
+            *at_ns = now_ns + AGAIN_NS;
             let (address, why) = match find(plan) {
                 Ok(address) => (Some(address), None),
                 Err(why) => (None, Some(why)),

@@ -6,7 +6,7 @@ use crate::keeping::Keep;
 use crate::metrics::Metrics;
 use crate::minute::{MINUTE_NS, Outcome, Sample};
 use crate::plan::{Plan, TargetPlan};
-use crate::probing::Report;
+use crate::report::Report;
 use crate::store::Store;
 use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};

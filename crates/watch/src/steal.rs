@@ -23,7 +23,7 @@ impl Stolen {
         Self { begin_ns: i64::MIN, before_ns: read(), minutes: BTreeMap::new() }
     }
 
-    /// Ends the minute if it is over. Returns what was stolen in it.
+    /// Ends the minute if it is over. Returns the time stolen in it.
     pub(crate) fn minute(&mut self, now_ns: i64) -> Option<u64> {
         if now_ns < self.begin_ns.saturating_add(MINUTE_NS) && now_ns >= self.begin_ns {
             return None;
@@ -39,7 +39,7 @@ impl Stolen {
         Some(stolen_ns)
     }
 
-    /// What was stolen in the minute that began then; `None` if it is unknown.
+    /// Time stolen in the minute that began then; `None` if it is unknown.
     pub(crate) fn of(&self, begin_ns: i64) -> Option<u64> {
         self.minutes.get(&begin_ns).copied()
     }

@@ -84,7 +84,7 @@ impl Store {
             folder: folder.to_owned(),
             whole: BTreeSet::new(),
             unsynced: BTreeMap::new(),
-            lock: lock,
+            lock,
         })
     }
 

@@ -23,7 +23,7 @@ class Command(TyperCommand):
     """A command whose arguments are shown as ``NAME``, or ``[NAME]`` where they may be left out."""
 
     def parse_args(self, context: Any, args: list[str]) -> list[str]:
-        """Parse the words of a command line, with former spellings of options, and spans as runs."""
+        """Parse the words of a command line: former spellings of options, spans as runs."""
         words: Iterable[str] = _renamed(args, FORMER.get(self.name or "", {}))
         if self.name in spans.COMMANDS and not context.resilient_parsing:
             words = spans.runs(words)

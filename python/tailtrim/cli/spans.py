@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from tailtrim.cli.console import say, warn
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
 #: Commands that take run directories.
 COMMANDS = frozenset({"compare", "convert", "explain", "query", "report"})
 
 
-def runs(words: Sequence[str]) -> Iterator[str]:
+def runs(words: Iterable[str]) -> Iterator[str]:
     """Yield the words of a command line; a span becomes a run directory of the same name, here.
 
     Raises:

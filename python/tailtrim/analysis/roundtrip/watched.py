@@ -6,7 +6,7 @@ import json
 import re
 from collections import Counter
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,13 +18,19 @@ from tailtrim.results.typed_json import parsed
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    import numpy as np
+
     from tailtrim.results import Summary
 
 SCHEMA = "tailtrim.watch/1"
 #: Above IP: a probe of the watch has at least these bytes, which its minutes do not tell.
 _FRAME_BYTES = 86
 _MINUTE_NS = 60 * 10**9
-#: Outcomes without an answer in time.
+#: Counts of a minute, and outcomes without an answer in time.
+_OUTCOMES = (
+    *("due", "answered", "unstamped", "disturbed", "late", "lost", "altered", "undelivered"),
+    *("refused", "missed", "cut"),
+)
 _UNANSWERED = ("late", "lost", "altered", "undelivered")
 #: Probes that tell nothing about the target: no samples, or never sent.
 OF_THE_METER = ("unstamped", "disturbed", "refused", "missed", "cut")
@@ -136,33 +142,17 @@ def read(folder: Path, span: Span) -> Watched:
     target = _described(folder)
     counts: Counter[str] = Counter()
     arrivals: Counter[str] = Counter()
-    sent: list[Any] = []
-    took: list[Any] = []
-    minutes = 0
-    for line in _lines(folder, span):
-        begin_ns = int(line["begin_ns"])
-        minutes += 1
-        counts.update({name: value for name, value in line.items() if _is_count(name, value)})
-        arrivals.update(line["arrivals"])
-        latency_ns = [_NONE if ns is None else int(ns) for ns in line["latency_ns"]]
-        if "at_us" in line:
-            sent.append(begin_ns + np.array(line["at_us"], np.int64) * 1_000)
-            took.append(np.array(latency_ns, np.int64))
-        else:
-            many = np.repeat(np.array(latency_ns, np.int64), np.array(line["samples"], np.int64))
-            lost = np.full(sum(int(line[name]) for name in _UNANSWERED), _NONE)
-            every = np.concatenate([many, lost])
-            # Their order is not known: spread by chance, so that none is put beside its like.
-            np.random.default_rng(begin_ns).shuffle(every)
-            places = np.arange(len(every), dtype=np.int64)
-            sent.append(begin_ns + places * _MINUTE_NS // max(len(every), 1))
-            took.append(every)
+    lines = list(_lines(folder, span))
+    for line in lines:
+        counts.update(line.counts)
+        arrivals.update(line.arrivals)
+    took = [line.took_ns for line in lines]
     took_ns = np.concatenate(took) if took else np.array([], np.int64)
     if not len(took_ns):
         raise RoundTripError(f"{folder}: no probe in this span; {_has(folder)}")
     series = Series(
         name=str(target["name"]),
-        sent_ns=np.concatenate(sent),
+        sent_ns=np.concatenate([line.sent_ns for line in lines]),
         answered=took_ns != _NONE,
         round_trip_ns=took_ns,
         length=_FRAME_BYTES,
@@ -174,7 +164,7 @@ def read(folder: Path, span: Span) -> Watched:
         series=series,
         counts=counts,
         arrivals=arrivals,
-        minutes=minutes,
+        minutes=len(lines),
         timeout_ns=int(target["timeout_ns"]),
     )
 
@@ -189,8 +179,34 @@ def leave_run(watched: Watched, out: Path) -> Summary:
     return write_run(out, watched.series, timeout_ns=watched.timeout_ns)
 
 
-def _is_count(name: str, value: object) -> bool:
-    return isinstance(value, int) and name not in {"begin_ns", "rounded"}
+class _Line(NamedTuple):
+    counts: dict[str, int]
+    arrivals: dict[str, int]
+    sent_ns: np.ndarray[Any, Any]
+    took_ns: np.ndarray[Any, Any]
+
+
+def _line(line: dict[str, Any]) -> _Line:
+    import numpy as np  # noqa: PLC0415 - as above
+
+    begin_ns = int(line["begin_ns"])
+    latency_ns = [_NONE if ns is None else int(ns) for ns in line["latency_ns"]]
+    took_ns = np.array(latency_ns, np.int64)
+    if "at_us" in line:
+        sent_ns = begin_ns + np.array(line["at_us"], np.int64) * 1_000
+    else:
+        counted = np.repeat(took_ns, np.array(line["samples"], np.int64))
+        lost = np.full(sum(int(line[name]) for name in _UNANSWERED), _NONE)
+        took_ns = np.concatenate([counted, lost])
+        # Their order is not known: spread by chance, so that none is put beside its like.
+        np.random.default_rng(begin_ns).shuffle(took_ns)
+        places = np.arange(len(took_ns), dtype=np.int64)
+        sent_ns = begin_ns + places * _MINUTE_NS // max(len(took_ns), 1)
+    if len(sent_ns) != len(took_ns):
+        raise ValueError("at_us and latency_ns differ in length")
+    counts = {name: int(line[name]) for name in _OUTCOMES}
+    arrivals = {str(kind): int(count) for kind, count in line["arrivals"].items()}
+    return _Line(counts, arrivals, sent_ns, took_ns)
 
 
 def _described(folder: Path) -> dict[str, Any]:
@@ -213,9 +229,7 @@ def _has(folder: Path) -> str:
     return f"there are minutes from {days[0]} to {days[-1]} (UTC)" if days else "it has no minutes"
 
 
-def _lines(folder: Path, span: Span) -> Iterator[dict[str, Any]]:
-    from datetime import UTC  # noqa: PLC0415
-
+def _lines(folder: Path, span: Span) -> Iterator[_Line]:
     first, last = (datetime.fromtimestamp(ns / 1e9, UTC).strftime("%Y-%m-%d") for ns in span)
     for path in _days(folder):
         if not first <= path.name.partition(".")[0] <= last:
@@ -225,7 +239,7 @@ def _lines(folder: Path, span: Span) -> Iterator[dict[str, Any]]:
                 try:
                     line = parsed(text)
                     if span.begin_ns <= int(line["begin_ns"]) < span.end_ns:
-                        yield line
+                        yield _line(line)
                 except (ArithmeticError, ValueError, TypeError, KeyError) as error:
                     message = f"{path}: line {number}: expected what tailtrim wrote ({error!r})"
                     raise RoundTripError(message) from error
