@@ -40,6 +40,7 @@ mkdir -p "$place/tailtrim"
 cp -R packaging/debian "$place/tailtrim"
 cp "$agent" "$place/tailtrim"
 cp packaging/tailtrim-reflect.service "$place/tailtrim/debian/tailtrim-agent.tailtrim-reflect.service"
+cp packaging/tailtrim-watch@.service "$place/tailtrim/debian/tailtrim-agent.tailtrim-watch@.service"
 python packaging/copyright.py "$target" >"$place/tailtrim/debian/copyright"
 help2man --no-info --name "tail latency of packet processing, on each host" \
     --output "$place/tailtrim/debian/tailtrim-agent.1" "$agent"

@@ -41,6 +41,8 @@ pub(crate) enum Verb {
     Node(crate::node::Node),
     /// List what the drivers of interfaces claim, or measure it over a cable.
     Ports(crate::ports::Ports),
+    /// Measure round trips to many targets without end: minutes on disk, metrics.
+    Watch(crate::watch::Watch),
     /// Plan, apply, verify and revert host tuning.
     Tune(crate::tune::Tune),
 }

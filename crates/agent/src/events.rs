@@ -8,6 +8,7 @@ use crate::output;
 use serde::Serialize;
 use std::fs::File;
 use std::io::{self, Write as _};
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
 use std::thread;
@@ -19,6 +20,10 @@ enum Event<'a, R = ()> {
     Ready {
         #[serde(skip_serializing_if = "Option::is_none")]
         xdp: Option<&'a R>,
+    },
+    #[serde(rename = "ready")]
+    Watching {
+        metrics: Option<SocketAddr>,
     },
     Progress {
         seconds: u64,
@@ -51,6 +56,11 @@ pub(crate) fn ready() {
 /// The same, with the modes of ports of AF_XDP.
 pub(crate) fn ready_by_xdp<R: Serialize>(modes: &R) {
     tell(&Event::Ready { xdp: Some(modes) });
+}
+
+/// Reports that targets are probed, and the address of the metrics.
+pub(crate) fn watching(metrics: Option<SocketAddr>) {
+    tell::<()>(&Event::Watching { metrics });
 }
 
 /// Reports the number of packets.

@@ -32,6 +32,7 @@ mod reflect;
 mod stop;
 mod trace;
 mod tune;
+mod watch;
 
 use args::{Args, Verb};
 use clap::{CommandFactory, FromArgMatches};
@@ -67,6 +68,7 @@ fn main() -> ExitCode {
         Verb::Noise(request) => noise::run(&request),
         Verb::Ports(request) => ports::run(&request),
         Verb::Tune(request) => tune::run(&request),
+        Verb::Watch(request) => watch::run(&request),
         Verb::Node(request) => match node::run(&request) {
             Ok(code) => return code,
             Err(failure) => Err(failure),

@@ -8,7 +8,9 @@ mod memory;
 pub mod ping;
 pub mod prove;
 pub mod reflect;
+pub mod resolve;
 #[cfg(test)]
 #[path = "../../ports/tests/it/skip.rs"]
 mod skip;
 pub mod socket;
+pub mod target;

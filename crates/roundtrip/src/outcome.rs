@@ -149,8 +149,14 @@ impl Obstacle {
 pub enum Ending {
     /// With a reply in time.
     Answered,
+    /// With one after the timeout.
+    Late,
+    /// With replies whose T1 is not the one that was sent.
+    Altered,
     /// Without one.
     Lost,
+    /// The end came before the timeout: unknown.
+    Cut,
     /// With an ICMP message, or an error of this host.
     Undelivered(Obstacle),
 }
@@ -161,7 +167,7 @@ impl Ending {
     pub fn status(self) -> u8 {
         match self {
             Self::Answered => 255,
-            Self::Lost => 200,
+            Self::Late | Self::Altered | Self::Lost | Self::Cut => 200,
             Self::Undelivered(obstacle) => obstacle.status(),
         }
     }

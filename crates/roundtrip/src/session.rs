@@ -11,7 +11,7 @@ pub use trip::{Kind, Passed, Patience, Reply, RoundTrip};
 
 use super::outcome::{Counts, Ending, FollowUps, Obstacle};
 use super::split::Stamps;
-use memory::{Decided, Fate, MEMORY, Memory};
+use memory::{Decided, Fate, Memory};
 use numbering::Numbering;
 use std::collections::VecDeque;
 
@@ -60,9 +60,9 @@ impl Session {
             flights: VecDeque::new(),
             unanswered: 0,
             ending: false,
-            memory: Memory::default(),
+            memory: Memory::new(patience.remembered),
             highest: None,
-            numbering: Numbering::new(),
+            numbering: Numbering::new(patience.follow_up),
             counts: Counts {
                 follow_up: patience.follow_up.then(FollowUps::default),
                 ..Counts::default()
@@ -194,7 +194,7 @@ impl Session {
         if reply.sender_stamp != flight.trip.sender_stamp {
             if matches!(flight.state, FlightState::Flying | FlightState::Undelivered) {
                 flight.state = FlightState::Altered;
-                flight.trip.ending = Ending::Lost;
+                flight.trip.ending = Ending::Altered;
                 flight.trip.far_number = far;
             }
             return Kind::Altered;
@@ -211,7 +211,7 @@ impl Session {
         let came_ns = reply.received_ns.unwrap_or(reply.app_receive_ns);
         if came_ns - stamps.app_send_ns > timeout_ns {
             flight.state = FlightState::Late;
-            flight.trip.ending = Ending::Lost;
+            flight.trip.ending = Ending::Late;
             return Kind::Late;
         }
         stamps.app_receive_ns = Some(reply.app_receive_ns);
@@ -244,7 +244,7 @@ impl Session {
 
     /// A reply to a probe that was decided: late, if it is the first.
     fn judge_decided(&mut self, number: u64, sender_stamp: u64, far: Option<u64>) -> Kind {
-        if self.first - number > MEMORY {
+        if self.first - number > self.memory.room() {
             return Kind::Stray;
         }
         let low = far.unwrap_or(0) as u32;
@@ -297,16 +297,16 @@ impl Session {
         let Flight { trip, state } = self.flights.pop_front()?;
         self.unanswered -= usize::from(!matches!(state, FlightState::Answered(_)));
         let probes = &mut self.counts.probes;
-        let fate = match (state, trip.ending) {
-            (FlightState::Late, _) => {
+        let fate = match trip.ending {
+            Ending::Late => {
                 probes.late += 1;
                 Fate::Replied
             }
-            (FlightState::Altered, _) => {
+            Ending::Altered => {
                 probes.altered += 1;
                 Fate::Altered
             }
-            (_, Ending::Answered) => {
+            Ending::Answered => {
                 probes.answered += 1;
                 if let Some(follow_up) = &mut self.counts.follow_up {
                     let told = trip.stamps.far_left_ns.is_some();
@@ -315,11 +315,11 @@ impl Session {
                 }
                 Fate::Replied
             }
-            (_, Ending::Undelivered(_)) => {
+            Ending::Undelivered(_) => {
                 probes.undelivered += 1;
                 Fate::Undelivered
             }
-            (_, Ending::Lost) => {
+            Ending::Lost | Ending::Cut => {
                 probes.lost += 1;
                 Fate::Lost
             }
@@ -370,10 +370,10 @@ impl Session {
         self.flights.front().map(|flight| flight.trip.stamps.app_send_ns)
     }
 
-    /// Ends the session: probes in flight without a reply are cut. Returns the answered ones.
+    /// Ends the session: probes in flight without a reply are cut. Returns all in flight.
     pub fn finish(&mut self) -> Vec<RoundTrip> {
         self.ending = true;
-        let mut answered = Vec::new();
+        let mut ended = Vec::new();
         while let Some(&Flight { trip, state }) = self.flights.front() {
             match state {
                 FlightState::Flying => {
@@ -382,12 +382,13 @@ impl Session {
                     self.flights.pop_front();
                     self.unanswered -= 1;
                     self.remember(Fate::Lost, &trip);
+                    ended.push(RoundTrip { ending: Ending::Cut, ..trip });
                 }
-                _ => answered.extend(self.settle(i64::MAX)),
+                _ => ended.extend(self.settle(i64::MAX)),
             }
         }
         self.counts.lost_ways = self.numbering.ways(self.counts.probes.lost);
-        answered
+        ended
     }
 }
 

@@ -47,6 +47,8 @@ impl Probability {
     pub const P50: Self = Self::literal(5, 10);
     /// The upper quartile, 0.75.
     pub const P75: Self = Self::literal(75, 100);
+    /// 0.8, in so many cases more packets are to decide.
+    pub const P80: Self = Self::literal(8, 10);
     /// 0.9.
     pub const P90: Self = Self::literal(9, 10);
     /// 0.95, the usual confidence.

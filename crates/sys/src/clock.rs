@@ -41,7 +41,13 @@ pub(super) fn timespec(ns: i64) -> Timespec {
 /// The date in UTC, as `2026-11-21`.
 #[must_use]
 pub fn today() -> String {
-    let (year, month, day) = civil(realtime_ns().div_euclid(86_400 * SECOND_NS));
+    date(realtime_ns())
+}
+
+/// The date in UTC of a time of `CLOCK_REALTIME`, as `2026-11-21`.
+#[must_use]
+pub fn date(realtime_ns: i64) -> String {
+    let (year, month, day) = civil(realtime_ns.div_euclid(86_400 * SECOND_NS));
     format!("{year:04}-{month:02}-{day:02}")
 }
 

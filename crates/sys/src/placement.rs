@@ -31,15 +31,25 @@ impl Placement {
     /// # Errors
     /// The CPU cannot be pinned to: a CPU that was named must be used.
     pub fn take(cpu: Option<usize>, fifo: bool) -> Result<Self, PlacementError> {
+        let mut placement = Self::share(cpu)?;
+        placement.locked = placement.note("locking memory", process::lock_memory());
+        if fifo {
+            placement.fifo = placement.note("SCHED_FIFO", process::fifo(FIFO_PRIORITY));
+        }
+        Ok(placement)
+    }
+
+    /// Places the calling thread of a program that shares its host for days: the priority is raised as with
+    /// [`take`](Self::take), memory is not locked.
+    ///
+    /// # Errors
+    /// As of [`take`](Self::take).
+    pub fn share(cpu: Option<usize>) -> Result<Self, PlacementError> {
         if let Some(cpu) = cpu {
             process::pin(cpu).map_err(|source| PlacementError { cpu, source })?;
         }
         let mut placement = Self { cpu, ..Self::default() };
-        placement.locked = placement.note("locking memory", process::lock_memory());
         placement.preferred = placement.note("nice -20", prefer());
-        if fifo {
-            placement.fifo = placement.note("SCHED_FIFO", process::fifo(FIFO_PRIORITY));
-        }
         Ok(placement)
     }
 

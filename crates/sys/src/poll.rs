@@ -1,9 +1,9 @@
 //! Waiting for several descriptors at once.
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 use rustix::io::Errno;
 use std::io;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 /// Waits until one of the descriptors has something to read or is in error, at most so long. Returns the state of each;
@@ -30,15 +30,18 @@ pub fn any(files: &[BorrowedFd<'_>], timeout: Duration) -> io::Result<bool> {
 
 /// Number of descriptors that are ready; 0 when the time is over or a signal came.
 fn wait(entries: &mut [PollFd<'_>], timeout: Duration) -> io::Result<usize> {
-    let timeout = Timespec {
+    match poll(entries, Some(&timespec(timeout))) {
+        Err(Errno::INTR) => Ok(0),
+        other => Ok(other?),
+    }
+}
+
+fn timespec(timeout: Duration) -> Timespec {
+    Timespec {
         // 68 years stand for no limit.
         tv_sec: timeout.as_secs().min(i32::MAX as u64) as _,
         // Below a thousand million.
         tv_nsec: timeout.subsec_nanos() as _,
-    };
-    match poll(entries, Some(&timeout)) {
-        Err(Errno::INTR) => Ok(0),
-        other => Ok(other?),
     }
 }
 
@@ -49,4 +52,58 @@ pub struct Readiness {
     pub readable: bool,
     /// It is in error, or no descriptor.
     pub failed: bool,
+}
+
+/// Thousands of descriptors that are waited for together, each by a number of the caller's.
+pub struct Interest {
+    epoll: OwnedFd,
+    events: Vec<epoll::Event>,
+    /// The kernel waits for whole milliseconds only (before Linux 5.11).
+    coarse: bool,
+}
+
+/// Descriptors that one call tells at most; further ones come with the next.
+const AT_ONCE: usize = 256;
+
+impl Interest {
+    /// Of no descriptors yet.
+    pub fn new() -> io::Result<Self> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        Ok(Self { epoll, events: Vec::with_capacity(AT_ONCE), coarse: false })
+    }
+
+    /// Adds a descriptor. One that is closed leaves by itself.
+    pub fn add(&self, file: BorrowedFd<'_>, number: u64) -> io::Result<()> {
+        let number = epoll::EventData::new_u64(number);
+        Ok(epoll::add(&self.epoll, file, number, epoll::EventFlags::IN)?)
+    }
+
+    /// Waits until descriptors have something to read or are in error, at most so long, and calls `take` with the
+    /// number and the state of each; with none when the time is over or a signal came.
+    pub fn wait(
+        &mut self,
+        timeout: Duration,
+        mut take: impl FnMut(u64, Readiness),
+    ) -> io::Result<()> {
+        self.events.clear();
+        let whole = Duration::from_millis(timeout.as_micros().div_ceil(1_000) as u64);
+        let timeout = timespec(if self.coarse { whole } else { timeout });
+        let spare = rustix::buffer::spare_capacity(&mut self.events);
+        match epoll::wait(&self.epoll, spare, Some(&timeout)) {
+            Err(Errno::NOSYS) => self.coarse = true,
+            Err(Errno::INTR) => {}
+            other => {
+                other?;
+            }
+        }
+        for event in &self.events {
+            let (flags, data) = (event.flags, event.data);
+            let readiness = Readiness {
+                readable: flags.contains(epoll::EventFlags::IN),
+                failed: flags.intersects(epoll::EventFlags::ERR | epoll::EventFlags::HUP),
+            };
+            take(data.u64(), readiness);
+        }
+        Ok(())
+    }
 }

@@ -10,6 +10,7 @@
 
 pub mod bytes;
 pub mod checksum;
+pub mod dscp;
 pub mod duration;
 mod echo;
 pub mod exchange;

@@ -9,21 +9,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from tailtrim.cli import spans
 from tailtrim.cli.catalogue import BY_AGENT, CATALOGUE, COMMANDS, ELSEWHERE, FORMER, IMPORTS
 from tailtrim.cli.console import guarded, say
 from tailtrim.cli.delegated import candidates, delegate
 from tailtrim.errors import ExitCode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 
 class Command(TyperCommand):
     """A command whose arguments are shown as ``NAME``, or ``[NAME]`` where they may be left out."""
 
     def parse_args(self, context: Any, args: list[str]) -> list[str]:
-        """Parse the words of a command line, with former spellings of options."""
-        return super().parse_args(context, list(_renamed(args, FORMER.get(self.name or "", {}))))
+        """Parse the words of a command line: former spellings of options, spans as runs."""
+        words: Iterable[str] = _renamed(args, FORMER.get(self.name or "", {}))
+        if self.name in spans.COMMANDS and not context.resilient_parsing:
+            words = spans.runs(words)
+        return super().parse_args(context, list(words))
 
     def collect_usage_pieces(self, context: Any) -> list[str]:
         """Return the rest of the usage line, behind the name."""

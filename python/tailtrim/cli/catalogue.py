@@ -29,6 +29,7 @@ CATALOGUE = {
     "doctor": Entry("Start here", "Say what this host can do, and what is missing", "doctor"),
     "capture": Entry("Measure", "Capture at the taps of a device under test", None),
     "ping": Entry("Measure", "Measure round trips to reflectors", None),
+    "watch": Entry("Measure", "Measure round trips without end: minutes, metrics", None),
     "reflect": Entry("Measure", "Answer UDP echo, STAMP and TWAMP-Light", None),
     "capacity": Entry("Measure", "Search the highest load that meets a promise", "capacity"),
     "plan-length": Entry("Measure", "Estimate how long to measure for a quantile", "plan_length"),

@@ -1,6 +1,5 @@
 //! `tailtrim-agent ping`.
 
-mod dscp;
 mod request;
 mod table;
 

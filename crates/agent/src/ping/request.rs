@@ -1,16 +1,18 @@
 //! The command line of `ping`, and its plan.
 
-use crate::exit::{Exit, Failure, OrFail};
+use crate::exit::Failure;
 use crate::options::{Placing, Sending, key, microseconds, one_of, parse_cookie, time};
-use crate::ping::dscp;
 use crate::stop::Ending;
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use tailtrim_probes::ping::{Plan, StreamPlan};
+use tailtrim_probes::resolve::{ResolveError, resolve};
+use tailtrim_probes::target::{Destination, Probing};
 use tailtrim_roundtrip::{Protocol, StampLevel};
 use tailtrim_stats::Probability;
 use tailtrim_tail::analysis::Options;
 use tailtrim_tail::matching::Window;
+use tailtrim_wire::dscp;
 use tailtrim_wire::duration::time_or_number_ns;
 use tailtrim_wire::traffic::{Fraction, Pattern, Rate, Schedule};
 
@@ -116,6 +118,12 @@ const EXAMPLES: &str = "Examples:\n  \
     separately. Each probe and each received datagram is counted once. `tailtrim ping --out DIR` also writes run \
     directories.";
 
+/// Bytes for replies that wait to be fetched: those of the largest bursts.
+const RECEIVE_BUFFER: usize = 4 << 20;
+
+/// Number of decided probes of which late replies and duplicates are recognized: a minute of 1,000 a second.
+const REMEMBERED: usize = 1 << 16;
+
 /// Protocol of the probes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Default)]
 pub(crate) enum ProbeProtocol {
@@ -175,14 +183,18 @@ impl Ping {
             schedule: Schedule::new(&self.schedule, interval, self.seed),
             streams,
             stop: self.sending.stop(),
-            payload_bytes,
-            timeout_ns: self.timeout,
-            level: self.stamps,
+            probing: Probing {
+                payload_bytes,
+                timeout_ns: self.timeout,
+                remembered: REMEMBERED,
+                level: self.stamps,
+                device: self.interface.clone(),
+                busy_poll_us: self.socket_poll,
+                hops: self.ttl,
+                receive_buffer: Some(RECEIVE_BUFFER),
+                same_clock: self.same_clock,
+            },
             spin: self.spin,
-            device: self.interface.clone(),
-            busy_poll_us: self.socket_poll,
-            hops: self.ttl,
-            same_clock: self.same_clock,
             options: Options {
                 window: Window { window_ns: self.timeout, ..Window::default() },
                 quantiles: self.quantiles.clone(),
@@ -224,7 +236,7 @@ impl Ping {
         let sources = or_none(self.src_ip.iter().copied().map(Some).collect());
         let mut streams = Vec::new();
         for text in &self.targets {
-            let candidates = resolve(text, port)?;
+            let candidates = resolve(text, port).map_err(refused)?;
             if protocol.port().is_none() && candidates.iter().any(|target| target.port() != 0) {
                 return Err(Failure::usage(format!("{text}: ICMP has no ports")));
             }
@@ -243,14 +255,14 @@ impl Ping {
                     if let Some(class) = traffic_class.filter(|_| self.dscp.len() > 1) {
                         name += &format!(" DSCP {}", class >> 2);
                     }
-                    streams.push(StreamPlan {
-                        name,
-                        target: *target,
+                    let destination = Destination {
+                        address: *target,
                         source: *source,
                         source_port: self.src_port,
                         traffic_class,
                         protocol: protocol.clone(),
-                    });
+                    };
+                    streams.push(StreamPlan { name, destination });
                 }
             }
         }
@@ -270,14 +282,15 @@ impl Ping {
     /// Bytes above UDP or, with ICMP, above IP; the same for all, so the longer header counts.
     fn payload_bytes(&self, streams: &[StreamPlan]) -> Result<usize, Failure> {
         let Some(stream) = streams.first() else { return Ok(0) };
-        let least = stream.protocol.least_bytes();
+        let least = stream.destination.protocol.least_bytes();
         let above = if self.protocol == ProbeProtocol::Icmp { 0 } else { 8 };
-        let ip = if streams.iter().any(|stream| stream.target.is_ipv6()) { 40 } else { 20 };
+        let ip =
+            if streams.iter().any(|stream| stream.destination.address.is_ipv6()) { 40 } else { 20 };
         let Some(bytes) = self.packet_bytes else { return Ok(least) };
         if !(least + above + ip..=65_535).contains(&bytes) {
             return Err(Failure::usage(format!(
                 "--packet-bytes {bytes}: a probe of {} has {} to 65535 bytes with its IP header",
-                stream.protocol.name(),
+                stream.destination.protocol.name(),
                 least + above + ip,
             )));
         }
@@ -285,41 +298,12 @@ impl Ping {
     }
 }
 
-/// The addresses of a target, the resolver's order.
-fn resolve(text: &str, port: u16) -> Result<Vec<SocketAddr>, Failure> {
-    if let Ok(address) = text.parse::<IpAddr>() {
-        return Ok(vec![SocketAddr::new(address, port)]);
+/// Failure of a name: one that is wrong, or one that has no address now.
+fn refused(error: ResolveError) -> Failure {
+    match error {
+        ResolveError::Form { .. } => Failure::usage(error),
+        _ => Failure::impossible(error),
     }
-    if let Ok(address) = text.parse::<SocketAddr>() {
-        return Ok(vec![address]);
-    }
-    // An address of a link has a zone (RFC 4007): [fe80::1%eth0]:862, or fe80::1%eth0.
-    if let Some((address, port)) = text.strip_prefix('[').and_then(|rest| rest.rsplit_once("]:"))
-        && let Ok(port) = port.parse::<u16>()
-        && address.contains('%')
-    {
-        return resolve(address, port);
-    }
-    // One colon: a name and a port. More: an IPv6 address with a zone.
-    let found = match text.rsplit_once(':') {
-        Some((name, port)) if !name.contains(':') => match port.parse::<u16>() {
-            Ok(port) => (name, port).to_socket_addrs(),
-            Err(_) => {
-                return Err(Failure::usage(format!(
-                    "invalid target {text:?}, expected NAME, ADDRESS, NAME:PORT or [ADDRESS]:PORT"
-                )));
-            }
-        },
-        _ => (text, port).to_socket_addrs(),
-    };
-    let addresses: Vec<SocketAddr> = found
-        .map_err(|error| format!("{text}: the name cannot be resolved: {error}"))
-        .or_fail(Exit::Impossible)?
-        .collect();
-    if addresses.is_empty() {
-        return Err(Failure::impossible(format!("{text}: the name has no address")));
-    }
-    Ok(addresses)
 }
 
 /// Seconds between probes, as ping(8) has them, or a time such as 200ms; as nanoseconds.

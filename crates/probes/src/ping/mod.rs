@@ -13,6 +13,7 @@ pub use result::{Pinged, StreamResult};
 pub use stream::StreamPlan;
 
 use crate::socket::{self, SocketError};
+use crate::target::{Buffers, Probing};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,7 +21,6 @@ use std::sync::mpsc::Sender;
 use std::time::Duration;
 use stream::Stream;
 use tailtrim_ports::generate::Stop;
-use tailtrim_roundtrip::StampLevel;
 use tailtrim_stats::DepartureLateness;
 use tailtrim_sys::{clock, process};
 use tailtrim_tail::analysis::{AnalysisError, Options};
@@ -46,22 +46,10 @@ pub struct Plan {
     pub schedule: Schedule,
     /// When to stop.
     pub stop: Stop,
-    /// Bytes above UDP, or with ICMP above IP; no fewer than the protocol has.
-    pub payload_bytes: usize,
-    /// Replies after this time are late.
-    pub timeout_ns: i64,
-    /// Where a round trip begins and ends.
-    pub level: StampLevel,
+    /// Properties of the probes.
+    pub probing: Probing,
     /// Never sleep between departures.
     pub spin: bool,
-    /// Send and receive by this interface only.
-    pub device: Option<String>,
-    /// `SO_BUSY_POLL`.
-    pub busy_poll_us: Option<u32>,
-    /// TTL or hop limit of probes.
-    pub hops: Option<u8>,
-    /// The hosts have one clock.
-    pub same_clock: bool,
     /// Options of the analysis of latencies: window and trim are set here.
     pub options: Options,
     /// Where every round trip is written down.
@@ -129,18 +117,20 @@ pub fn ping<P>(
     let start_ns = clock.now_ns() + LEAD_NS;
     let mut run = Run {
         streams,
+        buffers: Buffers::new(plan.probing.payload_bytes),
         clock,
         start_ns,
         spin: plan.spin,
-        unstamped: !plan.level.stamps_sent(),
+        unstamped: !plan.probing.level.stamps_sent(),
         lateness: DepartureLateness::default(),
         live: live.map(|sender| (sender, 0)),
     };
     run.drive(plan.schedule, plan.stop, stopped)?;
-    let streams = run.streams.into_iter().map(Stream::finish).collect::<Result<_, _>>()?;
+    let finished = run.streams.into_iter().map(|stream| stream.finish(&mut run.buffers));
+    let streams = finished.collect::<Result<_, _>>()?;
     let pinged = Pinged {
-        level: plan.level,
-        timeout_ns: plan.timeout_ns,
+        level: plan.probing.level,
+        timeout_ns: plan.probing.timeout_ns,
         lateness_ns: run.lateness.summary(),
         clock_stepped_ns: steps.sum_ns(),
         streams,
@@ -150,6 +140,7 @@ pub fn ping<P>(
 
 struct Run {
     streams: Vec<Stream>,
+    buffers: Buffers,
     /// The clock of the departures.
     clock: Unstepped,
     start_ns: i64,
@@ -222,10 +213,11 @@ impl Run {
 
     fn send(&mut self, due: &[i64]) -> Result<(), PingError> {
         for stream in &mut self.streams {
-            stream.send(due)?;
+            stream.send(due, &mut self.buffers)?;
         }
         // The first stream's departure is the schedule's; those of the others follow it.
-        let actual_ns = self.streams.first().map_or(0, Stream::last_departure_ns);
+        let actual_ns =
+            self.streams.first().map_or(0, |stream| stream.target().last_departure_ns());
         for intended_ns in due {
             self.lateness.record(actual_ns - intended_ns);
         }
@@ -235,14 +227,14 @@ impl Run {
     fn receive(&mut self) -> Result<bool, PingError> {
         let mut any = false;
         for stream in &mut self.streams {
-            any |= stream.receive()?;
+            any |= stream.receive(&mut self.buffers)?;
         }
         Ok(any)
     }
 
     fn listen(&mut self) -> Result<(), PingError> {
         for stream in &mut self.streams {
-            stream.listen()?;
+            stream.listen(&mut self.buffers)?;
             stream.settle(clock::realtime_ns())?;
         }
         Ok(())
@@ -254,7 +246,7 @@ impl Run {
         let left_ns = next_ns.map_or(LONGEST_NS, |next_ns| next_ns - AWAKE_NS - now_ns);
         if left_ns > 0 {
             let timeout = Duration::from_nanos(left_ns.min(LONGEST_NS) as u64);
-            socket::wait_any(self.streams.iter().map(Stream::socket), timeout)?;
+            socket::wait_any(self.streams.iter().map(|stream| stream.target().socket()), timeout)?;
         }
         Ok(())
     }

@@ -90,6 +90,9 @@ pub enum SocketError {
         /// Advice for the user.
         hint: &'static str,
     },
+    /// Waiting for several sockets failed.
+    #[error("waiting for replies: {0}")]
+    Waiting(#[source] io::Error),
     /// An operation failed on a socket that had worked.
     #[error("{local}: {what}: {source}")]
     Broken {

@@ -28,13 +28,14 @@ pub(super) struct Numbering {
     lost_first: u64,
     /// Probes were given up: from then on the numbers show nothing.
     closed: bool,
-    /// Probes by the numbers of their replies.
+    /// Probes by the numbers of their replies; none without telemetry.
     recent: Vec<Option<(u64, u64)>>,
     told_to: Option<u64>,
 }
 
 impl Numbering {
-    pub(super) fn new() -> Self {
+    /// `telemetry`: it is asked for.
+    pub(super) fn new(telemetry: bool) -> Self {
         Self {
             came: 0,
             highest: None,
@@ -44,7 +45,7 @@ impl Numbering {
             lost: 0,
             lost_first: 0,
             closed: false,
-            recent: vec![None; RECENT],
+            recent: if telemetry { vec![None; RECENT] } else { Vec::new() },
             told_to: None,
         }
     }
@@ -58,14 +59,16 @@ impl Numbering {
 
     /// Enters the number of a reply that came in time for a probe that is still to be decided.
     pub(super) fn enter(&mut self, number: u64, far: u64) {
-        self.recent[far as usize % RECENT] = Some((far, number));
+        if let Some(place) = self.recent.get_mut(far as usize % RECENT) {
+            *place = Some((far, number));
+        }
     }
 
     /// The probe whose reply telemetry is about. No telemetry comes for earlier ones after that.
     pub(super) fn told(&mut self, far: u64) -> Option<u64> {
         self.own = true;
         self.told_to = self.told_to.max(Some(far));
-        let (entered, number) = self.recent[far as usize % RECENT]?;
+        let &(entered, number) = self.recent.get(far as usize % RECENT)?.as_ref()?;
         (entered == far).then_some(number)
     }
 

@@ -10,6 +10,8 @@ pub struct Patience {
     pub timeout_ns: i64,
     /// Longest wait of an answered probe for its send stamps.
     pub stamps_ns: i64,
+    /// Number of decided probes that are remembered: replies to earlier ones are strays.
+    pub remembered: usize,
     /// Whether stamps of the kernel are expected for probes.
     pub software: bool,
     /// Whether stamps of the NIC are expected for probes.

@@ -2,7 +2,10 @@
 
 /// A differentiated services code point by number or by name (RFC 2474, RFC 2597, RFC 3246, RFC 5865,
 /// RFC 8622).
-pub(super) fn parse(text: &str) -> Result<u8, String> {
+///
+/// # Errors
+/// It is neither; the text names what is expected.
+pub fn parse(text: &str) -> Result<u8, String> {
     let expected = || {
         format!(
             "invalid DSCP {text:?}, expected 0 to 63, EF, VA, LE, BE, CS0 to CS7 or AF11 to AF43"

@@ -1,0 +1,67 @@
+//! `tailtrim-agent watch`.
+
+use crate::exit::{Exit, Failure, OrFail, Outcome};
+use crate::stop::Ending;
+use crate::{events, output};
+use signal_hook::consts::SIGHUP;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use tailtrim_sys::placement::Placement;
+use tailtrim_watch::{Request, StoreError, WatchError};
+
+/// Options of `watch`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Watch {
+    /// File of targets (YAML); SIGHUP reads it again
+    file: PathBuf,
+    /// Folder for the minutes: a folder for each target, a file for each day
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// Serve metrics at this address, /metrics
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    listen: Option<SocketAddr>,
+    /// CPU to run on
+    #[arg(long)]
+    cpu: Option<usize>,
+    #[command(flatten)]
+    ending: Ending,
+}
+
+const EXAMPLES: &str = "Examples:\n  \
+    tailtrim-agent watch targets.yml --out /var/lib/tailtrim\n  \
+    tailtrim-agent watch targets.yml --out minutes --listen 127.0.0.1:9464\n\n\
+    Ctrl-C or SIGTERM ends it: probes under way count as cut, and the minute that is not over is written.";
+
+/// Runs the verb until it is ended.
+pub(crate) fn run(request: &Watch) -> Outcome {
+    let reload = Arc::new(AtomicBool::new(false));
+    signal_hook::flag::register(SIGHUP, Arc::clone(&reload)).or_fail(Exit::Impossible)?;
+    let stopped = request.ending.watch()?;
+    let watched = tailtrim_watch::watch(
+        &Request {
+            plan: request.file.clone(),
+            folder: request.out.clone(),
+            listen: request.listen,
+        },
+        &stopped,
+        &reload,
+        |text| output::tell(&format!("warning: {text}\n")),
+        || Placement::share(request.cpu).map(|_| ()),
+        events::watching,
+    );
+    watched.map(|()| Exit::Success).map_err(failure)
+}
+
+fn failure(error: WatchError) -> Failure {
+    let exit = match &error {
+        WatchError::Plan(_)
+        | WatchError::Placement(_)
+        | WatchError::Store(StoreError::Used { .. }) => Exit::Usage,
+        WatchError::Listen { .. } => Exit::Impossible,
+        WatchError::Store(_) | WatchError::Waiting(_) => Exit::Disturbed,
+    };
+    Failure::new(error, exit)
+}

@@ -1,0 +1,37 @@
+//! Watching: targets are probed without end, and each minute is kept.
+//!
+//! 1. [`Plan`] is read from a file, [`Departures`] is one schedule for all of its targets,
+//! 2. a thread sends and receives ([`watch`]), and tells what became of each probe,
+//! 3. another one counts by minute and writes each minute that is over: an exact histogram, each probe in one outcome,
+//! 4. metrics and the state of each objective are served over HTTP.
+#![forbid(unsafe_code)]
+
+mod book;
+mod departures;
+mod entry;
+mod keeping;
+mod links;
+mod metrics;
+mod minute;
+mod objective;
+mod plan;
+mod probing;
+mod report;
+mod resolving;
+mod serving;
+#[cfg(test)]
+mod simulated;
+mod state;
+mod steal;
+mod store;
+mod values;
+mod watching;
+
+pub use departures::Departures;
+pub use keeping::Keep;
+pub use minute::{Arrivals, Counts, Health, Minute, Outcome, Sample};
+pub use objective::{Objective, ObjectiveError};
+pub use plan::{Plan, PlanError, TargetPlan};
+pub use store::{Store, StoreError};
+pub use values::Values;
+pub use watching::{Request, WatchError, watch};

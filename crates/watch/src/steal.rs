@@ -1,0 +1,70 @@
+//! CPU time that the hypervisor gave to others: a fault of the meter, not of a target.
+
+use crate::minute::{MINUTE_NS, begin_of};
+use std::collections::BTreeMap;
+use std::fs;
+
+/// Ticks of `/proc/stat` a second, the same on every Linux (`USER_HZ`).
+const TICKS: u64 = 100;
+
+/// Minutes that are remembered: those of the longest timeout, and one more.
+const REMEMBERED: usize = 4;
+
+/// Stolen time by minute.
+#[derive(Debug)]
+pub(crate) struct Stolen {
+    begin_ns: i64,
+    before_ns: Option<u64>,
+    minutes: BTreeMap<i64, u64>,
+}
+
+impl Stolen {
+    pub(crate) fn begin() -> Self {
+        Self { begin_ns: i64::MIN, before_ns: read(), minutes: BTreeMap::new() }
+    }
+
+    /// Ends the minute if it is over. Returns the time stolen in it.
+    pub(crate) fn minute(&mut self, now_ns: i64) -> Option<u64> {
+        if now_ns < self.begin_ns.saturating_add(MINUTE_NS) && now_ns >= self.begin_ns {
+            return None;
+        }
+        let ended_ns = std::mem::replace(&mut self.begin_ns, begin_of(now_ns));
+        let now = read();
+        let stolen_ns = now.zip(self.before_ns).map(|(now, before)| now.saturating_sub(before))?;
+        self.before_ns = now;
+        self.minutes.insert(ended_ns, stolen_ns);
+        if self.minutes.len() > REMEMBERED {
+            self.minutes.pop_first();
+        }
+        Some(stolen_ns)
+    }
+
+    /// Time stolen in the minute that began then; `None` if it is unknown.
+    pub(crate) fn of(&self, begin_ns: i64) -> Option<u64> {
+        self.minutes.get(&begin_ns).copied()
+    }
+}
+
+/// Time stolen from all CPUs since the host was booted.
+fn read() -> Option<u64> {
+    parse(&fs::read_to_string("/proc/stat").ok()?)
+}
+
+fn parse(stat: &str) -> Option<u64> {
+    let all = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
+    let ticks: u64 = all.split_whitespace().nth(7)?.parse().ok()?;
+    Some(ticks * (1_000_000_000 / TICKS))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_eighth_number_is_stolen_time() {
+        let stat = "cpu  10 20 30 40 50 60 70 81 90 0\ncpu0 1 2 3 4 5 6 7 8 9 0\n";
+        assert_eq!(parse(stat), Some(810_000_000));
+        assert_eq!(parse("cpu 1 2 3\n"), None);
+        assert!(read().is_some());
+    }
+}
