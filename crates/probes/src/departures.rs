@@ -2,11 +2,11 @@
 //!
 //! Settings of the interface are in the hands of a helper process, which puts them back also when this one is killed.
 
-use crate::keeper::{Failure, Keeper, Kept, Numbers};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::io;
 use tailtrim_ports::claims::Claims;
+use tailtrim_ports::keeper::{Failure, Keeper, Kept, Numbers};
 use tailtrim_ports::port::{
     Departing, LaunchPort, Port, PortError, PortKind, PortName, Timed, sender,
 };

@@ -88,8 +88,8 @@ impl Port for Stamps {
         self.port.counters()
     }
 
-    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        None
+    fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
+        Vec::new()
     }
 }
 

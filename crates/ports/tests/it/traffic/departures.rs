@@ -114,8 +114,8 @@ impl Port for Keeping {
     fn counters(&mut self) -> Result<Counters, PortError> {
         self.port.counters()
     }
-    fn descriptor(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
-        None
+    fn descriptors(&self) -> Vec<std::os::fd::BorrowedFd<'_>> {
+        Vec::new()
     }
 }
 
