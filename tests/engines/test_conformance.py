@@ -105,7 +105,7 @@ def test_an_empty_side(engine: Engine, tmp_path: Path, side: int) -> None:
 
 def test_stamps_that_were_converted(engine: Engine, tmp_path: Path) -> None:
     captures = pair(tmp_path, 4, TROUBLES["plain"])
-    told = {"schema": "tailtrim.clocks/1", "clock": "ptp1", "reference": "ptp0"}
+    told: dict[str, Any] = {"schema": "tailtrim.clocks/1", "clock": "ptp1", "reference": "ptp0"}
     told |= {"clock_error_ns": 370, "invalid": []}
     captures[1].with_name(f"{captures[1].name}.clocks.json").write_text(json.dumps(told), "utf-8")
     same(engine, captures, decode(captures, tmp_path / "decoded"))

@@ -132,6 +132,17 @@ def kernel_stamps_all(claims: dict[tuple[str, str], dict[str, Any]], *ends: str)
         assert row["by_rate"][0]["packets"] == 250, row
 
 
+def is_crossed(row: dict[str, Any]) -> None:
+    """Check the times from transmit to receive stamps of two clocks, of some packets."""
+    if row["verdict"] == "untested":
+        # A busy host has stopped the guest for seconds.
+        assert "were not compared for" in row["why"], row
+        return
+    assert (row["verdict"], row["clocks"]) == ("partial", 2), row
+    assert 0 < row["clock_error_ns"] < 1_000_000, row
+    assert min(row["times_ns"]) >= -row["clock_error_ns"], row
+
+
 def is_as_before(guest: Guest, before: dict[str, dict[str, Any]]) -> None:
     """Check that filters are as they were, and that interfaces are down.
 
@@ -239,10 +250,7 @@ def test_an_igb_stamps_what_its_one_register_can_and_its_clock_jumps(
         code, claims = proof(booted_guest, *ends, meanwhile=FREED.format(" ".join(ends)))
         for end in ends:
             assert claims[end, "receive-nic"]["stamped"] > 10, claims[end, "receive-nic"]
-            row = claims[end, "transmit-to-receive"]
-            assert (row["verdict"], row["clocks"]) == ("partial", 2), row
-            assert 0 < row["clock_error_ns"] < 1_000_000, row
-            assert min(row["times_ns"]) >= -row["clock_error_ns"], row
+            is_crossed(claims[end, "transmit-to-receive"])
         booted_guest.run("sh", "-c", "busybox killall unlatch")
 
         # Another program lowers the frequency of the first one: QEMU counts all the time since it
@@ -250,7 +258,7 @@ def test_an_igb_stamps_what_its_one_register_can_and_its_clock_jumps(
         clock = before[ends[0]]["phc"]
         carrier = f"/sys/class/net/{ends[0]}/carrier"
         linked = f'until [ "$(cat {carrier} 2>/dev/null)" = 1 ]; do sleep 0.1; done'
-        slower = f"{linked}; sleep 1; /bin/phc /dev/{clock} -100000"
+        slower = f"{linked}; sleep 2; /bin/phc /dev/{clock} -100000"
         code, claims = proof(booted_guest, *ends, meanwhile=f"({slower})")
         row = claims[ends[0], "phc"]
         assert (code, row["verdict"]) == (1, "refuted"), row

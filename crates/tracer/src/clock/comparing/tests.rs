@@ -55,6 +55,11 @@ fn stamps_are_converted_within_the_bound_that_is_told() {
         thread::sleep(Duration::from_millis(2));
     }
     let told = comparing.end().remove(0);
+    if told.longest_gap_ns > LONGEST_GAP_NS {
+        // A busy machine has stopped the thread that reads.
+        assert_eq!(told.clock_error_ns, None, "{told:?}");
+        return;
+    }
     assert!(worst_ns <= told.clock_error_ns.unwrap(), "{worst_ns} {told:?}");
     assert_eq!(
         (told.device.as_str(), &told.invalid[..], &told.steps[..]),
@@ -67,11 +72,11 @@ fn stamps_are_converted_within_the_bound_that_is_told() {
 fn a_step_names_its_clock_and_a_clock_that_is_gone_is_told() {
     let (reference, other) = (Simulated::new("ptp0", 0, 0), Simulated::new("ptp1", 0, 0));
     let comparing = begun(&reference, &other).unwrap();
-    reference.ahead_ns.store(1_000_000, Ordering::Relaxed);
+    reference.ahead_ns.store(1_000_000_000, Ordering::Relaxed);
     thread::sleep(Duration::from_millis(60));
     let told = comparing.end().remove(0);
     assert_eq!(told.clock_error_ns, None);
-    let why = "the clock ptp0 jumped, so that the one of the NICs was 1.000 ms behind the other";
+    let why = "the clock ptp0 jumped, so that the one of the NICs was 1000.000 ms behind the other";
     assert_eq!(told.invalid, [why]);
 
     let comparing = begun(&reference, &other).unwrap();
