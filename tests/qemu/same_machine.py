@@ -44,7 +44,7 @@ mount -t tmpfs tmpfs /host{SCRATCH}
 for place in dev proc sys; do mount --bind /$place /host/$place; done
 mkdir -p /host/run/netns
 """
-WITHIN_S = 60
+WITHIN_S = 120
 
 
 class SameMachine:
@@ -69,7 +69,8 @@ class SameMachine:
         """Start a command, whose output, errors and number are in files of that name."""
         place = f"{SCRATCH}/{name}"
         begun = f"echo $$ >{place}.pid; exec {shlex.join(command)} >{place}.out 2>{place}.err"
-        self.run("sh", "-c", 'setsid sh -c "$1" </dev/null &', "sh", begun)
+        script = 'rm -f "$2".*; setsid sh -c "$1" </dev/null &'
+        self.run("sh", "-c", script, "sh", begun, place)
 
     def told(self, name: str, word: str) -> str:
         """Return the first line of a command that has this word, which it may tell later."""
@@ -109,7 +110,7 @@ def same_machine(folder: Path, drivers: tuple[str, ...], *hardware: str) -> Iter
         *("-fsdev", f"{files},multidevs=remap"),
         *("-device", "virtio-9p-pci,fsdev=host,mount_tag=host", *options),
     ]
-    with booted(folder, *words, program=PROGRAM, threads="multi") as guest:
+    with booted(folder, *words, program=PROGRAM) as guest:
         for driver in (*_MODULES, *drivers):
             guest.run("modprobe", driver)
         guest.run("sh", "-c", _ENTER)

@@ -77,18 +77,12 @@ class Guest(Shell):
 
 @contextmanager
 def booted(
-    folder: Path,
-    *options: str,
-    program: tuple[str, ...] = (QEMU.program,),
-    threads: str = "single",
+    folder: Path, *options: str, program: tuple[str, ...] = (QEMU.program,)
 ) -> Iterator[Guest]:
-    """Boot one with these options of QEMU, that of this host or another one.
-
-    ``threads`` of a newer one may be ``multi``.
-    """
+    """Boot one with these options of QEMU, that of this host or another one."""
     place, console = folder / "serial", folder / "console"
     command = [
-        *(*program, "-accel", f"tcg,thread={threads}", "-cpu", "max"),
+        *(*program, "-accel", "tcg,thread=single", "-cpu", "max"),
         *("-smp", "2", "-m", "1024", "-nographic"),
         *("-no-reboot", "-monitor", "none", "-serial", f"file:{console}"),
         *("-serial", f"unix:{place},server=on,wait=on", *options),

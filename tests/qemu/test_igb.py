@@ -13,7 +13,6 @@ from tailtrim.laboratory.nodes.vm.pci import DRIVER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 #: Cards by their interfaces: a cable between eth0 and eth1, and another between eth2 and eth3.
 CARDS = {f"eth{number}": f"0000:0{number + 1}:00.0" for number in range(4)}
@@ -40,9 +39,11 @@ with Namespace("vm") as parking, BoundDevices([port], parking.pid) as held:
     print(json.dumps(told), flush=True)
     time.sleep(600)
 """
-_BIND = f"""
+_BIND = """
+driver=$1
+shift
 for card; do
-    echo {DRIVER} >/sys/bus/pci/devices/$card/driver_override
+    echo $driver >/sys/bus/pci/devices/$card/driver_override
     echo $card >/sys/bus/pci/devices/$card/driver/unbind
     echo $card >/sys/bus/pci/drivers_probe
 done
@@ -58,10 +59,12 @@ def _hardware() -> list[str]:
     return words
 
 
-@pytest.fixture
-def machine(tmp_path: Path) -> Iterator[SameMachine]:
+@pytest.fixture(scope="module")
+def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SameMachine]:
+    """Boot once: each test leaves the cards as they were."""
     dpdk.program()
-    with same_machine(tmp_path, ("igb", "igbvf"), *_hardware()) as booted:
+    folder = tmp_path_factory.mktemp("igb")
+    with same_machine(folder, ("igb", "igbvf"), *_hardware()) as booted:
         yield booted
 
 
@@ -131,16 +134,18 @@ def test_a_virtual_function_is_given_and_comes_back(machine: SameMachine) -> Non
     machine.until(lambda: driver(machine, FUNCTIONS[0]) == "igbvf", "controller")
     machine.until(lambda: functions(machine) == before, "controller")
     machine.until(lambda: f"mtu {mtu}" in machine.call("ip", "link", "show", "eth1").stdout, "none")
+    assert [driver(machine, one) for one in FUNCTIONS] == ["igbvf"] * 2
     place = f"/sys/bus/pci/devices/{FUNCTIONS[0]}"
     assert machine.run("cat", f"{place}/driver_override").strip() == "(null)"
     assert machine.run("sh", "-c", f"cat {place}/net/*/address").strip() == port["mac"]
+    machine.run("sh", "-c", f"echo 0 >/sys/bus/pci/devices/{CARD}/sriov_numvfs")
 
 
 def test_dpdk_sends_captures_and_forwards_by_interrupts(machine: SameMachine) -> None:
     near, far = CARDS["eth1"], CARDS["eth3"]
     for end in ("eth0", "eth2"):
         machine.run("ip", "link", "set", end, "promisc", "on", "up")
-    machine.run("sh", "-c", _BIND, "sh", near, far)
+    machine.run("sh", "-c", _BIND, "sh", DRIVER, near, far)
 
     kernel_sends = ("tailtrim-agent", "generate", "--interface", "eth0")
     tap = captured(machine, near, *kernel_sends)
@@ -164,3 +169,4 @@ def test_dpdk_sends_captures_and_forwards_by_interrupts(machine: SameMachine) ->
     assert (result["received"], result["sent"], result["dropped"]) == (MANY, MANY, 0)
     assert result["wakeups"] > 0
     assert result["overslept"] == 0
+    machine.run("sh", "-c", _BIND, "sh", "igb", near, far)
