@@ -1,4 +1,4 @@
-"""Check of the reflector's unit by systemd, and of the rights that the reflector needs."""
+"""Checks of units by systemd, and of the rights that the reflector needs."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import tools
 
 ROOT = Path(__file__).resolve().parent.parent
 UNIT = ROOT / "packaging" / "tailtrim-reflect.service"
+UNITS = (UNIT, UNIT.with_name("tailtrim-watch@.service"))
 DOCUMENTED = ROOT / "docs" / "security.md"
 #: Of at most 10; systemd-analyze takes tenths.
 EXPOSURE = 2.0
@@ -52,9 +53,10 @@ def documented(row: str) -> set[str]:
     return set(line.split("`")[1::2])
 
 
-def test_the_unit_exposes_little() -> None:
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)
+def test_units_expose_little(unit: Path) -> None:
     tenths = f"{EXPOSURE * 10:.0f}"
-    done = analyze("security", "--offline=true", f"--threshold={tenths}", str(UNIT))
+    done = analyze("security", "--offline=true", f"--threshold={tenths}", str(unit))
     assert "Overall exposure level" in done.stdout, done.stderr
     assert done.returncode == 0, done.stdout
 
@@ -67,7 +69,9 @@ def test_the_unit_allows_what_the_reflector_needs() -> None:
     assert not {"bpf", "ptrace", "mount", "setuid"} & calls
 
 
-def test_the_unit_is_sound() -> None:
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)
+def test_units_are_sound(unit: Path) -> None:
     # Neither the program nor pages of man need be installed; all else that it says is a mistake.
-    said = analyze("verify", "--man=no", str(UNIT)).stderr.splitlines()
-    assert [line for line in said if UNIT.name in line and "not executable" not in line] == []
+    said = analyze("verify", "--man=no", str(unit)).stderr.splitlines()
+    mistakes = [line for line in said if unit.stem in line and "not executable" not in line]
+    assert mistakes == []
