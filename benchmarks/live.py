@@ -192,7 +192,10 @@ def sending(name: str, start: Start, turn: int, seconds: float, folder: Path) ->
         yield Row(what, name, turn, 0.0, "", told)
         return
     note = f"{taken['packets']:,} frames, {taken['dropped']} dropped"
-    for p, gap_ns in gap_quantiles(taken["file"]).items():
+    quantiles = gap_quantiles(taken["file"])
+    # A capture that is there is not replaced.
+    Path(taken["file"]).unlink()
+    for p, gap_ns in quantiles.items():
         yield Row(f"{what}: error {p}", name, turn, gap_ns, "ns", note)
 
 
@@ -323,6 +326,7 @@ def capturing(name: str, start: StartTap, turn: int, folder: Path) -> Iterator[R
             tap.wait(60)
             took_s = sum(os.times()[2:4]) - sum(before[2:4])
         kept = tailtrim.analyze(file, file, skip_s=0, allow_negative=True).summary.ingress.packets
+        file.unlink()
         achieved = sent["achieved_pps"]
         if kept != sent["sent"]:
             note = f"lost {sent['sent'] - kept:,} of {sent['sent']:,} at {achieved:,.0f}"

@@ -187,6 +187,8 @@ def test_a_plan_of_the_wire_needs_no_floor(tmp_path: Path) -> None:
         ("rate_pps: $rate", "rate: true", "traffic.rate: .*string, not True"),
         ("cbr", "burst:0", "line 4: traffic.schedule: .*cbr, golden, poisson, burst:N"),
         ("cbr", "jitter:0.9", "line 4: traffic.schedule: .*cbr, golden, poisson, burst:N"),
+        ("frame_bytes: 64", "departures: nic", "line 4: traffic.departures: .*'kernel'"),
+        ("frame_bytes: 64", "departures: hardware", "traffic.departures: .* local, .*kernel or"),
         ("{preset: testpmd}", "{preset: dpdk, mode: interrupt}", "line 3: dut.mode: .*driver: tap"),
         ("{preset: testpmd}", "{preset: command}", "line 3: dut: command: .*needs"),
         ("{preset: testpmd}", '{preset: command, command: "\'"}', "line 3: dut.command: expected"),

@@ -114,7 +114,6 @@ def by_the_card(guest: Guest, interface: str) -> None:
     burst = "--rate 1kpps --schedule burst:64 --count 640"
     result = generated(guest, interface, *burst.split())
     stamps = result["transmit_stamps"]
-    assert stamps["kernel"]["unstamped"] == 0
     assert 0 < stamps["nic"]["stamped"] < stamps["nic"]["unstamped"]
     # A time at which a packet is to depart is not taken for its stamp.
     timed = "--departures kernel --rate 20pps --count 20"

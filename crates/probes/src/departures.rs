@@ -210,7 +210,7 @@ fn dropped(interface: &str) -> u64 {
 
 fn departing(claims: Option<&Claims>, made: Made, timed: Option<Timed>) -> Departing {
     let kernel_stamps = claims.is_some_and(|claims| claims.transmit_stamps.kernel);
-    Departing { kernel_stamps, nic_stamps: made.nic_stamps, timed }
+    Departing { kernel_stamps, singly: timed.is_none(), nic_stamps: made.nic_stamps, timed }
 }
 
 fn timed(by: Means, made: Made) -> Timed {

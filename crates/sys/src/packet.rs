@@ -32,8 +32,6 @@ const BUFFER: libc::c_int = 32 << 20;
 /// depart would be taken for a stamp of the kernel.
 const SENT: libc::c_uint = libc::SOF_TIMESTAMPING_SOFTWARE
     | libc::SOF_TIMESTAMPING_RAW_HARDWARE
-    | libc::SOF_TIMESTAMPING_TX_SOFTWARE
-    | libc::SOF_TIMESTAMPING_TX_HARDWARE
     | libc::SOF_TIMESTAMPING_OPT_ID
     | libc::SOF_TIMESTAMPING_OPT_TSONLY
     | libc::SOF_TIMESTAMPING_OPT_TX_SWHW;
@@ -99,11 +97,14 @@ impl Socket {
         self.set(libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, 0)
     }
 
-    /// Has stamps of sent frames come back ([`notices`](Self::notices)): by the kernel when its driver has them, and by
-    /// the NIC where that stamps. The kernel numbers the frames from 0 on.
-    pub fn stamp_sent(&self) -> io::Result<()> {
+    /// Has stamps of sent frames come back ([`notices`](Self::notices)): by the kernel when its driver has them, by the NIC
+    /// where that stamps. The kernel numbers the frames from 0 on.
+    pub fn stamp_sent(&self, by_kernel: bool, by_nic: bool) -> io::Result<()> {
         self.enlarge(libc::SO_RCVBUFFORCE, libc::SO_RCVBUF)?;
-        self.set(libc::SOL_SOCKET, libc::SO_TIMESTAMPING, SENT.cast_signed())
+        let mut flags = SENT;
+        flags |= if by_kernel { libc::SOF_TIMESTAMPING_TX_SOFTWARE } else { 0 };
+        flags |= if by_nic { libc::SOF_TIMESTAMPING_TX_HARDWARE } else { 0 };
+        self.set(libc::SOL_SOCKET, libc::SO_TIMESTAMPING, flags.cast_signed())
     }
 
     /// Lets frames be sent at times of `CLOCK_TAI`; frames whose time has passed come back as missed.

@@ -47,6 +47,8 @@ pub(super) struct Back {
     nic: Column,
     late: u64,
     pub(super) missed: u64,
+    /// Probes that the kernel was to stamp.
+    asked: u64,
     departing: Departing,
 }
 
@@ -107,11 +109,17 @@ impl Back {
         None
     }
 
+    /// Notes that so many probes were given together, of which the port took some.
+    pub(super) fn gave(&mut self, together: usize, taken: usize) {
+        let asked = self.departing.kernel_stamps_of(together);
+        self.asked += if asked { taken as u64 } else { 0 };
+    }
+
     /// Whether some of so many probes have not come back.
     pub(super) fn misses_some(&self, sent: u64) -> bool {
-        let still = |asked: bool, column: &Column| asked && column.stamped + self.missed < sent;
-        let Departing { kernel_stamps, nic_stamps, .. } = self.departing;
-        still(kernel_stamps, &self.kernel) || still(nic_stamps, &self.nic)
+        let missed = self.missed;
+        self.kernel.stamped + missed < self.asked
+            || self.departing.nic_stamps && self.nic.stamped + missed < sent
     }
 
     pub(super) fn add(&mut self, other: Self) {
@@ -136,7 +144,8 @@ impl Back {
 mod tests {
     use super::*;
 
-    const BOTH: Departing = Departing { kernel_stamps: true, nic_stamps: true, timed: None };
+    const BOTH: Departing =
+        Departing { kernel_stamps: true, singly: true, nic_stamps: true, timed: None };
 
     fn heard(back: &mut Back, sequence: u64, fate: Fate) {
         let probe = Probe { flow: 0, sequence, intended_ns: sequence * 10_000 };
@@ -146,6 +155,7 @@ mod tests {
     #[test]
     fn gaps_are_compared_where_two_that_follow_each_other_have_a_stamp() {
         let mut back = Back::of(BOTH);
+        (0..7).for_each(|_| back.gave(1, 1));
         // A clock of its own; the third and the fifth find its register full.
         for (sequence, late_ns) in [(0, 0), (1, 40), (3, 0), (5, 900), (6, 870)] {
             heard(&mut back, sequence, Fate::Nic(7 + sequence as i64 * 10_000 + late_ns));
@@ -169,6 +179,10 @@ mod tests {
     #[test]
     fn what_was_missed_has_no_stamp_and_needs_none() {
         let mut back = Back::of(Departing { nic_stamps: false, ..BOTH });
+        back.gave(1, 1);
+        back.gave(1, 1);
+        // Those that are given together have none.
+        back.gave(2, 2);
         heard(&mut back, 0, Fate::Kernel(5));
         assert!(back.misses_some(2));
         heard(&mut back, 1, Fate::Missed);

@@ -11,6 +11,8 @@ const REMEMBERED: usize = 1 << 15;
 pub struct Departing {
     /// Sent frames come back with a stamp of the kernel.
     pub kernel_stamps: bool,
+    /// Only those that are sent singly do: the stamps of others would delay those behind them.
+    pub singly: bool,
     /// Sent frames come back with a stamp of the NIC, as far as it has one for them.
     pub nic_stamps: bool,
     /// Frames wait for their time behind the port, in the queueing discipline `etf`; otherwise they depart at once.
@@ -29,10 +31,15 @@ pub struct Timed {
 }
 
 impl Departing {
-    /// Whether there are stamps.
+    /// Whether there are stamps of so many frames that are sent together.
     #[must_use]
-    pub fn is_stamped(self) -> bool {
-        self.kernel_stamps || self.nic_stamps
+    pub fn stamps(self, frames: usize) -> bool {
+        self.nic_stamps || self.kernel_stamps_of(frames)
+    }
+
+    /// Whether there are stamps of the kernel of so many.
+    pub(crate) fn kernel_stamps_of(self, frames: usize) -> bool {
+        self.kernel_stamps && (frames == 1 || !self.singly)
     }
 }
 

@@ -70,6 +70,7 @@ impl LaunchPort {
         // The kernel's own stamps are those of frames that it copies.
         let departing = Departing {
             kernel_stamps: !socket.zero_copy(),
+            singly: false,
             nic_stamps: socket.zero_copy(),
             ..departing
         };

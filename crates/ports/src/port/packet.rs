@@ -113,13 +113,14 @@ impl PacketPort {
         let failed = |what| {
             move |source| PortError::Open { port: name.to_string(), what, source, hint: NO_TIMES }
         };
-        if departing.is_stamped() {
-            let sockets = [&port.socket, &port.together.0];
-            sockets
-                .map(Socket::stamp_sent)
-                .into_iter()
-                .collect::<Result<(), _>>()
-                .map_err(failed("asking for stamps of sent frames"))?;
+        let Departing { kernel_stamps, nic_stamps, .. } = departing;
+        if kernel_stamps || nic_stamps {
+            let single = port.socket.stamp_sent(kernel_stamps, nic_stamps);
+            single.map_err(failed("asking for stamps of sent frames"))?;
+        }
+        if nic_stamps {
+            let together = port.together.0.stamp_sent(false, true);
+            together.map_err(failed("asking for stamps of sent frames"))?;
         }
         if let Some(timed) = departing.timed {
             (|| {
@@ -284,14 +285,14 @@ impl Port for PacketPort {
 
     fn send(&mut self, frames: &[&[u8]]) -> Result<usize, PortError> {
         let offered = frames.len().min(BATCH);
-        let single = usize::from(offered != 1);
+        let socket = usize::from(offered != 1);
         let taken = match &frames[..offered] {
             [frame] => self.socket.send(frame),
             frames => self.together.1.send(&self.together.0, frames),
         }
         .map_err(self.broken("sending"))?;
-        if self.departing.is_stamped() {
-            self.numbered[single].sent(frames, taken);
+        if self.departing.stamps(offered) {
+            self.numbered[socket].sent(frames, taken);
         }
         self.count_sent(frames, offered, taken.frames);
         Ok(taken.frames)
@@ -320,7 +321,8 @@ impl Port for PacketPort {
 
     fn departed(&mut self, take: &mut dyn FnMut(Departed)) -> Result<usize, PortError> {
         let mut count = 0;
-        for (socket, numbered) in [&self.socket, &self.together.0].into_iter().zip(&self.numbered) {
+        let sockets = [Some(&self.socket), self.departing.nic_stamps.then_some(&self.together.0)];
+        for (socket, numbered) in sockets.into_iter().flatten().zip(&self.numbered) {
             let came = socket.notices(&mut self.back).map_err(self.broken("taking stamps"))?;
             for told in (0..came).filter_map(|at| self.back.get(at)) {
                 let said = control::parse(told.control);

@@ -14,7 +14,7 @@ from tailtrim.laboratory.experiment.rebooted import look
 from tailtrim.laboratory.nodes.container.node import require
 from tailtrim.laboratory.nodes.container.root import prepared
 from tailtrim.laboratory.nodes.ssh_testbed import lacks
-from tailtrim.laboratory.nodes.testbed import LOCAL
+from tailtrim.laboratory.nodes.testbed import LOCAL, kept
 from tailtrim.laboratory.nodes.testbed_check import Finding
 from tailtrim.laboratory.nodes.testbed_file import SECOND_TAP
 from tailtrim.laboratory.plan import load
@@ -69,6 +69,7 @@ def _found(
     for reason, without in reasons.items():
         more = f" and {len(without) - 1} more" if len(without) > 1 else ""
         yield Finding("fault", _WHERE, f"{without[0].folder} ({without[0].label}){more}: {reason}")
+    yield from _departing(runs, testbed, sessions)
     boots = dict.fromkeys(run.boot for run in runs if run.boot is not None)
     for boot in boots:
         warnings: list[str] = []
@@ -80,6 +81,20 @@ def _found(
     possible = len(runs) - sum(map(len, reasons.values()))
     booted = f", {len(boots)} kernels and boot lines" if boots else ""
     yield Finding("good", _WHERE, f"{possible} of {len(runs)} runs have what they need{booted}")
+
+
+def _departing(
+    runs: list[Run], testbed: TestbedDescription, sessions: Mapping[str, ReservedHost]
+) -> Iterator[Finding]:
+    """Yield what the load generator's port lacks to keep departures to their time."""
+    generator = sessions.get(testbed.roles.loadgen.node)
+    if generator is None:
+        return
+    for by in sorted({run.traffic.departures for run in runs} - {"software"}):
+        try:
+            kept(generator, testbed.interfaces("loadgen")[0], by)
+        except HostError as error:
+            yield Finding("fault", _WHERE, str(error))
 
 
 def lacking(
