@@ -30,7 +30,7 @@ AGENT = "/tailtrim-agent"
 #: Kill the agent when the first of two interfaces has its filter, and wait until that is gone.
 KILLED = f"""
 if [ "$3" = capture ]; then
-    {AGENT} capture --tap one="$1" --tap two="$2" --out /tmp/killed >/dev/null 2>&1 & agent=$!
+    {AGENT} capture --tap one="$1" --out /tmp/killed >/dev/null 2>&1 & agent=$!
 else
     {AGENT} ports --prove "$1" "$2" >/dev/null 2>&1 & agent=$!
 fi
