@@ -63,7 +63,8 @@ done
 for end in near far; do
     until [ "$(cat /sys/class/net/$end/carrier)" = 1 ]; do sleep 0.1; done
 done
-TAILTRIM_TEST_CARDS=$mode /bin/it "ports::cards::$kind::" --skip "$without" --test-threads=1 --nocapture
+export TAILTRIM_TEST_CARDS="$mode"
+/bin/it "ports::cards::$kind::" --skip "$without" --test-threads=1 --nocapture
 code=$?
 for end in near far; do
     ip link set $end down && eval "ip link set $end name \\$$end"
