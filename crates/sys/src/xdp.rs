@@ -126,6 +126,12 @@ impl Socket {
         set(self.as_fd(), libc::SOL_SOCKET, libc::SO_BUSY_POLL, time_us)
     }
 
+    /// Undoes that.
+    pub fn leave_to_interrupts(&self) -> io::Result<()> {
+        set(self.as_fd(), libc::SOL_SOCKET, libc::SO_BUSY_POLL, 0)?;
+        set(self.as_fd(), libc::SOL_SOCKET, libc::SO_PREFER_BUSY_POLL, 0)
+    }
+
     /// Hands the next frame to `take`, with the `META` bytes in front of it, which are then cleared, and
     /// its chunk back to the kernel. Returns whether there was one. Ends with [`received`](Self::received).
     #[inline]

@@ -183,11 +183,6 @@ impl XdpPort {
     /// Makes the kernel send the frames in the send ring, if it has to be asked.
     fn kick(&mut self) -> Result<(), PortError> {
         self.counters.discarded += self.sender().kick().map_err(self.broken("sending"))?;
-        // A call of a socket that prefers busy polling runs the poll of its receiving queue, and wakes no other. Where a
-        // driver has a poll of its own for sending (igb), only poll(2) wakes that.
-        if self.mode.busy_poll && self.mode.zero_copy && self.sender().unsent() > 0 {
-            poll::any(&[self.sender().as_fd()], Duration::ZERO).map_err(self.broken("sending"))?;
-        }
         Ok(())
     }
 
@@ -264,6 +259,14 @@ impl Port for XdpPort {
 
     fn send(&mut self, frames: &[&[u8]]) -> Result<usize, PortError> {
         let offered = frames.len().min(BATCH);
+        if self.mode.busy_poll && self.mode.zero_copy {
+            // A call of a socket that prefers busy polling runs the poll of its receiving queue, and wakes no other: where
+            // a driver has a poll of its own for sending (igb), frames would stay.
+            for queue in &self.queues {
+                queue.socket.leave_to_interrupts().map_err(self.broken("sending"))?;
+            }
+            self.mode.busy_poll = false;
+        }
         self.queues[0].socket.reclaim();
         if self.sender().unsent() > 0 {
             self.kick()?;

@@ -55,7 +55,8 @@ fn receive_all(port: &mut dyn Port, count: usize, most: usize) -> Vec<(Vec<u8>, 
             .unwrap();
         assert!(came <= most);
         assert_eq!(came, frames.len() - before);
-        assert!(Instant::now() < end, "{} of {count} frames came", frames.len());
+        let now = Instant::now();
+        assert!(now < end, "{} of {count} frames came: {:?}", frames.len(), port.counters());
     }
     frames
 }
