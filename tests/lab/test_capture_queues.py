@@ -25,7 +25,8 @@ class Cables:
     def __init__(self, node: Namespace, lab: Lab) -> None:
         self.node, self.lab = node, lab
         of = ("numrxqueues", str(QUEUES), "numtxqueues", str(QUEUES))
-        node.run("ip", "link", "add", "split", "type", "bridge")
+        # One that snoops sends a packet of its own when it begins.
+        node.run("ip", "link", "add", "split", "type", "bridge", "mcast_snooping", "0")
         for name in ("load", "one", "two"):
             peer = ("peer", "name", f"{name}-port", *of)
             node.run("ip", "link", "add", name, *of, "type", "veth", *peer)
