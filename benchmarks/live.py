@@ -76,10 +76,8 @@ def main() -> int:
                     file=sys.stderr,
                 )
                 rows.append(row)
-    place = (
-        arguments.runs
-        / f"{datetime.now(tz=UTC):%Y-%m-%d}-{machine.name(len(machine.cores()))}-live"
-    )
+    name = f"{datetime.now(tz=UTC):%Y-%m-%d}-{machine.name(len(machine.cores()))}-live"
+    place = arguments.runs / name
     write(place, rows)
     print((place / "live.md").read_text())
     return 0

@@ -36,7 +36,7 @@ OF_AGENT_ALONE = ("analyze", "disturb")
 #: Commands without ``--json``, and what they leave instead.
 WITHOUT_JSON = {
     **dict.fromkeys(("capture", "counters", "forward", "generate", "reflect"), "lines"),
-    **dict.fromkeys(("convert", "decode", "image", "release", "report"), "files"),
+    **dict.fromkeys(("convert", "decode", "image", "release", "report", "watch"), "files"),
     **dict.fromkeys(("load", "tune export"), "rows of others"),
 }
 OPTION = re.compile(r" +(?:-\w, )?(--[a-z][a-z-]*)(?: \[?<([^>]+)>|=\[?<([^>]+)>| (\S+))?(?:\W|$)")
