@@ -117,6 +117,10 @@ def test_probes_are_in_one_outcome_each_and_an_end_keeps_the_running_minute(
 def test_formats_are_those_that_a_scraper_accepts(pair: Pair, tmp_path: Path) -> None:
     path = plan(tmp_path, f"name: far, address: '{FAR}:862'")
     with watching(pair, path, tmp_path / "minutes"):
+        # Targets are in the metrics a tenth of a second after it is ready.
+        until_s = time.monotonic() + 20
+        while "round_trip" not in metrics(pair):
+            assert time.monotonic() < until_s
         assert metrics(pair, "application/openmetrics-text; version=1.0.0").endswith("# EOF\n")
         assert "# EOF" not in metrics(pair)
         binary = metrics(pair, "application/vnd.google.protobuf; encoding=delimited")
