@@ -227,17 +227,19 @@ impl Target {
         Ok(count > 0)
     }
 
-    /// Reads send stamps and errors from the kernel's error queue.
+    /// Reads send stamps and errors from the kernel's error queue. Returns whether there were any.
     ///
     /// # Errors
     /// [`SocketError::Broken`].
-    pub fn listen(&mut self, buffers: &mut Buffers) -> Result<(), SocketError> {
+    pub fn listen(&mut self, buffers: &mut Buffers) -> Result<bool, SocketError> {
+        let mut any = false;
         while self.socket.notices(&mut buffers.notices)? > 0 {
+            any = true;
             for notice in buffers.notices.notices() {
                 note(&mut self.session, &self.prober, self.shift, notice);
             }
         }
-        Ok(())
+        Ok(any)
     }
 }
 

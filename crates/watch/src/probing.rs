@@ -185,8 +185,11 @@ impl Probing {
         let probed = places.get_mut(place).and_then(Option::as_mut);
         let Some(link) = probed.and_then(|probed| probed.links.get_mut(link)) else { return };
         // A flood must not keep other targets from being probed: what is left comes with the next turn.
-        let fetched = if state.failed { link.listen(buffers) } else { Ok(()) }
-            .and_then(|()| if state.readable { link.receive(buffers).map(|_| ()) } else { Ok(()) });
+        let heard = if state.failed { link.listen(buffers) } else { Ok(false) };
+        // An error without a notice is fetched by receiving.
+        let fetched = heard.and_then(|heard| {
+            if state.readable || !heard { link.receive(buffers) } else { Ok(false) }
+        });
         if let Err(error) = fetched {
             self.fail(place, &error);
         }
