@@ -32,7 +32,7 @@ pub struct Summary {
     /// Correction of the clocks of the taps, where one was asked for and needed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clock_fit: Option<ClockFit>,
-    /// Where two clocks stamped: how far each latency may be off, either way, as their comparison during the run proves.
+    /// Error bound of each latency, either way, if two clocks stamped: proven by their comparison during the run.
     #[serde(skip_serializing_if = "is_zero")]
     pub clock_error_ns: i64,
     /// Settings of the signature that identified the packets.

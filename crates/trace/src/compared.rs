@@ -65,7 +65,7 @@ impl Line {
 pub struct Piece {
     line: Line,
     from_ns: i64,
-    /// Where it ends; nothing where the next comparison is still to come.
+    /// Its end; `None` as long as the next comparison is still to come.
     until_ns: Option<i64>,
 }
 

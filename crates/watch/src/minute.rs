@@ -272,7 +272,7 @@ mod tests {
             ["answered", "late", "lost", "altered", "undelivered", "refused", "missed", "cut"];
         assert_eq!(parts.map(of).iter().sum::<u64>(), of("due"));
         assert_eq!((of("due"), of("answered"), of("unstamped"), of("disturbed")), (12, 5, 1, 1));
-        // Those that left and are known to be answered in time or not.
+        // Probes that left and are known to be answered in time or not.
         assert_eq!(line["latency_ns"], serde_json::json!([30, 20, 30, null, null, null, null]));
         assert_eq!(line["at_us"], serde_json::json!([1, 2, 3, 9, 9, 9, 9]));
         // The first of several that are as slow.

@@ -55,7 +55,7 @@ pub struct TargetPlan {
     pub interface: Option<String>,
     /// TTL or hop limit.
     pub ttl: Option<u8>,
-    /// Where round trips begin and end.
+    /// Points at which round trips begin and end.
     pub level: StampLevel,
     /// Limits on its bad packets.
     pub objectives: Vec<Objective>,

@@ -181,7 +181,7 @@ mod tests {
         let mut back = Back::of(Departing { nic_stamps: false, ..BOTH });
         back.gave(1, 1);
         back.gave(1, 1);
-        // Those that are given together have none.
+        // Probes that are given together have no stamps.
         back.gave(2, 2);
         heard(&mut back, 0, Fate::Kernel(5));
         assert!(back.misses_some(2));

@@ -14,7 +14,7 @@ pub struct Crossed {
     pub from: String,
     /// Packets that came.
     pub packets: usize,
-    /// Those of them that have both stamps.
+    /// Number of them with both stamps.
     pub stamped: usize,
     /// Number of clocks that stamped.
     pub clocks: usize,

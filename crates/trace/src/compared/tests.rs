@@ -190,7 +190,7 @@ proptest! {
         }
     }
 
-    /// Crystals that nobody steers: the bound is little more than the error of a reading.
+    /// Crystals that are not steered: the bound is little more than the error of a reading.
     #[test]
     fn the_bound_of_quiet_clocks_is_narrow(ppb in [-100_000_i64..100_000, -100_000_i64..100_000], seed: u64) {
         let mut random = Random(seed);
