@@ -2,9 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-
-/// 2^64 divided by the golden ratio: its multiples come closest to even in each of their stretches.
-const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
+use tailtrim_wire::traffic::golden_place;
 
 /// Departures of the probes of targets, ascending.
 ///
@@ -29,8 +27,7 @@ struct Source {
 
 impl Source {
     fn due_ns(&self) -> i64 {
-        let phase = self.count.wrapping_mul(GOLDEN);
-        let within = ((u128::from(phase) * u128::from(self.interval_ns)) >> 64) as u64;
+        let within = golden_place(self.count, self.interval_ns);
         self.begin_ns + (self.count * self.interval_ns + within).cast_signed()
     }
 }
@@ -42,8 +39,7 @@ impl Departures {
             self.sources.resize_with(place + 1, || None);
         }
         let interval_ns = interval_ns.max(1);
-        let phase = self.started.wrapping_mul(GOLDEN);
-        let ahead = ((u128::from(phase) * u128::from(interval_ns)) >> 64) as u64;
+        let ahead = golden_place(self.started, interval_ns);
         self.started += 1;
         let source = Source {
             begin_ns: from_ns + ahead.cast_signed(),

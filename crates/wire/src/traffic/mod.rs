@@ -15,7 +15,7 @@ pub use disturbance::{Disturbance, DisturbanceError, Disturbing};
 pub use frame::{Addressing, Builder, FrameError, Ip};
 pub use probe::{PROBE_LEN, Probe};
 pub use rate::{Fraction, Rate, RateError};
-pub use schedule::{Pattern, PatternError, Schedule};
+pub use schedule::{Pattern, PatternError, Schedule, golden_place};
 pub use sizes::{Sizes, SizesError};
 
 /// Bytes that a frame takes on the wire beside those handed to the port: preamble and start delimiter (8),

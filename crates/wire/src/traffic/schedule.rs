@@ -71,6 +71,12 @@ impl fmt::Display for Pattern {
 /// numbers it is approximated worst by fractions (Hurwitz's theorem).
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
+/// A place below `span`, the next one for each number, in steps of the golden ratio: any stretch of numbers is spread evenly.
+#[must_use]
+pub fn golden_place(number: u64, span: u64) -> u64 {
+    ((u128::from(number.wrapping_mul(GOLDEN)) * u128::from(span)) >> u64::BITS) as u64
+}
+
 /// Intended departures in ns after the start, ascending, without end but for a replay's. The same seed
 /// gives the same schedule on every machine and in every version.
 #[derive(Debug, Clone)]
@@ -92,7 +98,7 @@ enum Kind {
     Golden {
         at_ns: Multiples,
         gap_ns: u64,
-        place: u64,
+        number: u64,
     },
     Poisson {
         mean_ns: f64,
@@ -122,7 +128,7 @@ impl Schedule {
             Pattern::Jitter(share) => regular(1, *share),
             Pattern::Golden => {
                 let (at_ns, gap_ns) = (Multiples::new(interval_ns), interval_ns.times(1));
-                Kind::Golden { at_ns, gap_ns, place: 0 }
+                Kind::Golden { at_ns, gap_ns, number: 0 }
             }
             Pattern::Poisson => {
                 Kind::Poisson { mean_ns: interval_ns.as_f64(), whole_ns: 0, part_ns: 0.0 }
@@ -169,12 +175,12 @@ impl Iterator for Schedule {
                 let shift_ns = self.random.next_u64() % (2 * reach_ns + 1);
                 Some((at_ns + shift_ns).saturating_sub(reach_ns))
             }
-            Kind::Golden { at_ns: multiples, gap_ns, place } => {
+            Kind::Golden { at_ns: multiples, gap_ns, number } => {
                 let start_ns = multiples.current();
                 multiples.advance();
-                let within_ns = (u128::from(*gap_ns) * u128::from(*place)) >> u64::BITS;
-                *place = place.wrapping_add(GOLDEN);
-                Some(start_ns + within_ns as u64)
+                let within_ns = golden_place(*number, *gap_ns);
+                *number = number.wrapping_add(1);
+                Some(start_ns + within_ns)
             }
             Kind::Poisson { mean_ns, whole_ns, part_ns } => {
                 let at_ns = *whole_ns;
