@@ -172,41 +172,9 @@ pub(crate) fn parse_mac(text: &str) -> Result<[u8; 6], String> {
         .map_err(|_| format!("{text:?}: expected a MAC address such as 02:00:00:00:00:01"))
 }
 
-/// The cookie of UDP echo, which reflector and client both know: eight bytes of sixteen hexadecimal digits.
-pub(crate) fn parse_cookie(text: &str) -> Result<[u8; 8], String> {
-    let expected = || format!("invalid cookie {text:?}, expected 16 hexadecimal digits");
-    if text.len() != 16 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return Err(expected());
-    }
-    u64::from_str_radix(text, 16).map(u64::to_be_bytes).map_err(|_| expected())
-}
-
 /// The key of authenticated STAMP in a file.
 pub(crate) fn key(path: &Path) -> Result<Key, Failure> {
     let told = |error: &dyn std::fmt::Display| format!("--key-file {}: {error}", path.display());
     let text = fs::read(path).map_err(|error| told(&error)).or_fail(Exit::Usage)?;
     Key::of_text(&text).map_err(|error| told(&error)).or_fail(Exit::Usage)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sixteen_digits_are_eight_bytes() {
-        assert_eq!(
-            parse_cookie("00112233AABBccdd"),
-            Ok([0, 0x11, 0x22, 0x33, 0xaa, 0xbb, 0xcc, 0xdd])
-        );
-        for text in [
-            "",
-            "0",
-            "00112233aabbccd",
-            "00112233aabbccdd0",
-            "+0112233aabbccdd",
-            "g0112233aabbccdd",
-        ] {
-            assert!(parse_cookie(text).is_err(), "{text}");
-        }
-    }
 }

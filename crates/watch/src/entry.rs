@@ -5,7 +5,7 @@ use std::fs;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use tailtrim_roundtrip::{Protocol, StampLevel};
-use tailtrim_wire::Key;
+use tailtrim_wire::{Key, parse_cookie};
 
 /// An entry as it is written.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
@@ -80,12 +80,7 @@ pub(crate) fn protocol(entry: &Entry) -> Result<Protocol, (&'static str, String)
             return Err((key, format!("only for protocol: {of}")));
         }
     }
-    let cookie = |text: &String| {
-        let digits = text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-        let number = u64::from_str_radix(text, 16).ok().filter(|_| digits);
-        let error = || ("cookie", format!("{text:?}: expected 16 hexadecimal digits"));
-        number.map(u64::to_be_bytes).ok_or_else(error)
-    };
+    let cookie = |text: &String| parse_cookie(text).map_err(|error| ("cookie", error));
     let key = |path: &PathBuf| {
         let text = fs::read(path).map_err(|error| error.to_string());
         text.and_then(|text| Key::of_text(&text).map_err(|error| error.to_string()))

@@ -25,6 +25,6 @@ pub mod tlv;
 pub mod traffic;
 pub mod twamp;
 
-pub use echo::{ECHO_PROBE_LEN, ECHO_PROBE_MAGIC, EchoProbe};
+pub use echo::{ECHO_PROBE_LEN, ECHO_PROBE_MAGIC, EchoProbe, parse_cookie};
 pub use key::{HMAC_LEN, Key, KeyError};
 pub use time::{ErrorEstimate, TimeFormat};

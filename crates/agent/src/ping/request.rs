@@ -1,7 +1,7 @@
 //! The command line of `ping`, and its plan.
 
 use crate::exit::Failure;
-use crate::options::{Placing, Sending, key, microseconds, one_of, parse_cookie, time};
+use crate::options::{Placing, Sending, key, microseconds, one_of, time};
 use crate::stop::Ending;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -14,6 +14,7 @@ use tailtrim_tail::analysis::Options;
 use tailtrim_tail::matching::Window;
 use tailtrim_wire::dscp;
 use tailtrim_wire::duration::time_or_number_ns;
+use tailtrim_wire::parse_cookie;
 use tailtrim_wire::traffic::{Fraction, Pattern, Rate, Schedule};
 
 /// Measure round trips to reflectors, and the part of each layer.

@@ -1,7 +1,7 @@
 //! The command line of `reflect`.
 
 use crate::exit::Failure;
-use crate::options::{Placing, parse_cookie};
+use crate::options::Placing;
 use crate::stop::Ending;
 use clap::ValueEnum;
 use serde::Serialize;
@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use tailtrim_probes::reflect::Nobody;
 use tailtrim_roundtrip::reflect::Allowed;
+use tailtrim_wire::parse_cookie;
 
 /// Send back what others measure round trips with: UDP echo (RFC 862), STAMP (RFC 8762, RFC 8972) and
 /// TWAMP-Light (RFC 5357 appendix I).
