@@ -54,7 +54,7 @@ impl Keeper {
     /// of `set_up`. To be called before other threads are started.
     ///
     /// # Errors
-    /// That of `set_up`, and where no process can be started.
+    /// The failure of `set_up`, or of starting the process.
     pub fn start<T: Serialize + DeserializeOwned, K: Kept>(
         set_up: impl FnOnce() -> Result<(T, K), Failure>,
     ) -> Result<(T, Self), Failure> {
@@ -85,7 +85,7 @@ impl Keeper {
     /// Asks the helper process for the present numbers of the changes.
     ///
     /// # Errors
-    /// That of [`Kept::look`], and where the process has ended.
+    /// The failure of [`Kept::look`], or the end of the process.
     pub fn look(&mut self) -> Result<Numbers, Failure> {
         let asked = self.ask.as_mut().map_or(Ok(()), |ask| ask.write_all(&[LOOK]));
         asked.map_err(Failure::of(ENDED))?;

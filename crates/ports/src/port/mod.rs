@@ -228,7 +228,7 @@ pub trait Port: Send {
         self.send(frames)
     }
 
-    /// Hands stamps of sent probes, and probes that were dropped late, to `take`. Returns their number; 0 where there are none now.
+    /// Hands stamps of sent probes, and probes that were dropped late, to `take`. Returns their number, 0 if none has come.
     ///
     /// # Errors
     /// As of [`receive`](Self::receive).
