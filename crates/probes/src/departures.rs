@@ -159,7 +159,7 @@ impl Departures {
         // AF_XDP passes the stamps of sockets by.
         let claims = claims.filter(|_| port.kind == PortKind::Packet);
         let asked = claims.as_ref().is_some_and(|claims| wants_nic(claims).is_some());
-        // Without the right to turn them on, there are none.
+        // Stamps are missing without the right to turn them on.
         let held = asked.then(|| held(interface, claims.as_ref(), None).ok()).flatten();
         let made = held.as_ref().map_or_else(Made::default, |(made, _)| *made);
         let stamps_already = claims.as_ref().is_some_and(nic_stamps_now);

@@ -38,7 +38,7 @@ pub struct Probing {
     pub timeout_ns: i64,
     /// Number of decided probes of which late replies and duplicates are recognized.
     pub remembered: usize,
-    /// Where a round trip begins and ends.
+    /// Points at which a round trip begins and ends.
     pub level: StampLevel,
     /// Send and receive by this interface only.
     pub device: Option<String>,
