@@ -51,7 +51,7 @@ impl Converted {
         name.into()
     }
 
-    /// Reads the file beside a capture; nothing where there is none.
+    /// Reads the file beside a capture; `None` without one.
     ///
     /// # Errors
     /// It cannot be read, or has another form.
