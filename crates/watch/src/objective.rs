@@ -24,7 +24,7 @@ pub struct Objective {
     limit: f64,
 }
 
-/// A text that is no objective.
+/// An invalid objective.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("objective {text:?}: expected 'p99.9 < 5ms', 'adjusted p99 < 5ms' or 'loss < 0.1%'")]
 pub struct ObjectiveError {

@@ -84,7 +84,7 @@ impl Probing {
         if self.places.len() <= place {
             self.places.resize_with(place + 1, || None);
         }
-        // Longer replies than probes are no replies: room for a probe is enough.
+        // A reply is as long as its probe: room for a probe is enough.
         self.buffers.fit(plan.payload_bytes);
         self.places[place] = Some(Probed {
             plan: Arc::clone(plan),

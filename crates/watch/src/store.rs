@@ -64,7 +64,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens a folder, which is made if there is none.
+    /// Opens a folder, and makes it first if it is missing.
     ///
     /// # Errors
     /// [`StoreError`].
