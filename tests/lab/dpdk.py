@@ -41,7 +41,7 @@ def built(place: Path, *before: str) -> str:
     """Build it in a folder, by a compiler that warns of nothing."""
     command = (*before, "make", "--silent", "-C", str(ROOT / "dpdk"), "CC=gcc", f"OUT={place}")
     made = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (made.returncode, made.stderr) == (0, "")
+    assert (made.returncode, made.stderr) == (0, ""), made.stderr
     return str(place / "tailtrim-dpdk")
 
 
