@@ -147,7 +147,7 @@ def main() -> int:
     shutil.rmtree(RESULTS, ignore_errors=True)
     RESULTS.mkdir(parents=True)
     os.environ["TAILTRIM_SKIPPED"] = str(RESULTS / "skipped")
-    # What tests build has no part in the jobs of the make that began this; make warns of it.
+    # Builds in tests have no part in the jobs of the make that began this; make warns of it.
     os.environ.pop("MAKEFLAGS", None)
     os.chdir(ROOT)
     steps = list(dict.fromkeys(step.part(part) for name in asked for step in SUITES[name]))

@@ -40,9 +40,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     "words",
     [
-        ["report", "RUN"],
-        ["compare", "RUN", "RUN", "--out", "page.html"],
-        ["compare", "RUN", "RUN", "--out", "figure.svg"],
+        ["report", "RUN", "--pdf"],
+        ["compare", "RUN", "RUN", "--out", "figure.pdf"],
     ],
 )
 def test_a_command_that_draws_says_how_to_install_what_is_missing(
@@ -57,7 +56,7 @@ def test_a_command_that_draws_says_how_to_install_what_is_missing(
 
 
 def test_all_that_is_missing_is_named(run: Path) -> None:
-    done = without(["matplotlib", "jinja2"], "report", run)
+    done = without(["matplotlib", "jinja2"], "report", run, "--pdf")
     assert "need jinja2 and matplotlib" in done.stderr
 
 
@@ -71,9 +70,15 @@ def test_other_commands_work_without(run: Path, words: list[str], tmp_path: Path
     assert done.returncode == 0, done.stderr
 
 
+def test_pages_and_svgs_need_no_matplotlib(run: Path, tmp_path: Path) -> None:
+    done = without(["matplotlib"], "report", run, "--out", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "figures" / "hdr.svg").is_file()
+
+
 def test_a_library_caller_gets_the_same(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(PicturesError, match="need matplotlib") as raised:
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    with pytest.raises(PicturesError, match="need jinja2") as raised:
         report.write([tailtrim.RunDirectory(run)], run / "report")
     assert raised.value.__notes__ == ["pip install 'tailtrim[pictures]'"]
     assert not (run / "report").exists()

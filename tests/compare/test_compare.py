@@ -364,7 +364,7 @@ def test_everything_is_printed_and_written(measured: Path, tmp_path: Path) -> No
     assert max(map(len, result.stdout.splitlines())) <= 80
     assert "not decided" in result.stdout
     assert "<canvas" in page.read_text("utf-8")
-    assert figure.read_bytes().startswith(b"<?xml")
+    assert figure.read_bytes().startswith(b"<svg")
     (told,) = json.loads(run("compare", measured, measured, "--json").stdout)["comparisons"]
     assert told["schema"] == "tailtrim.comparison/2"
     assert {"p", "ratio", "low", "high", "verdict", "worse_from"} <= set(told["quantiles"][0])

@@ -126,23 +126,20 @@ def test_panels_share_an_axis_that_clips_nothing(experiment: Path, tmp_path: Pat
         ".md", ".json", ".svg", ".csv",
     }  # fmt: skip
     svg = (tmp_path / "figures" / "factors.svg").read_text("utf-8")
-    panels = svg.split('<g id="axes_')[1:]
-    frames = []
-    for panel in panels:
-        corners = re.search(r'id="patch_\d+">\s*<path d="M ([\d.]+) [\d.]+ \s*L ([\d.]+)', panel)
-        assert corners
-        left, right = float(corners[1]), float(corners[2])
-        frames.append((left, right))
-        points = panel.partition('id="legend_')[0]
-        drawn = re.findall(r'<use xlink:href="#[^"]+" x="(-?\d+\.\d+)"', points)
-        # Six cases of seven were measured, each with three points.
-        assert len(drawn) >= 6 * 3
-        assert all(left - 0.1 <= float(x) <= right + 0.1 for x in drawn)
-        bars = re.findall(r'"M ([\d.]+) -[\d.]+ \nL [\d.]+ -[\d.]+ \nL ([\d.]+) -', points)
-        assert len(bars) == 6
-        assert all(left - 0.1 <= float(x) <= right + 0.1 for bar in bars for x in bar)
-    assert len(panels) == 2
-    assert frames[0] == frames[1]
+    frames = re.findall(
+        r'<clipPath id="(panel-\d)"><rect x="([\d.]+)" y="[\d.]+" width="([\d.]+)"', svg
+    )
+    assert len(frames) == 2
+    assert frames[0][1:] == frames[1][1:], "both panels are as wide"
+    left, right = float(frames[0][1]), float(frames[0][1]) + float(frames[0][2])
+    markers = re.findall(r'<path d="((?:M[\d.]+ [\d.]+h0)+)"|<path d="(M[^"]+z)"', svg)
+    places = [float(x) for x in re.findall(r"M(-?[\d.]+) ", "".join(map("".join, markers)))]
+    # Six cases of seven were measured, each with three points, in two panels; and the legend.
+    assert len([x for x in places if x >= left]) >= 2 * 6 * 3
+    bars = re.findall(r'<path d="M([\d.]+) [\d.]+h([\d.]*[1-9])', svg)
+    inside = [(float(x), float(x) + float(wide)) for x, wide in bars if float(x) >= left]
+    assert len(inside) == 2 * 6
+    assert all(end <= right for _, end in inside)
     rows = (tmp_path / "figures" / "factors.csv").read_text("utf-8").splitlines()
     assert rows[0].startswith("loop,case,runs,samples,p25_ns,p50_ns")
     assert any(row.startswith("burst=10,pinned true,3,") for row in rows)

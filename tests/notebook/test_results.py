@@ -157,15 +157,6 @@ def test_with_a_trace_the_causes_come_first(tmp_path: Path, testpmd: tuple[Path,
     assert any("stress" in cell for cell in cells)
 
 
-def test_without_matplotlib_notebooks_show_the_table(
-    place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("tailtrim.publishing.notebook.shown.find_spec", lambda _: None)
-    found = page(tailtrim.RunDirectory(place))
-    assert "table" in found.elements
-    assert found.sources == []
-
-
 def test_an_experiment_shows_all_its_runs_and_no_markup_of_others(experiment: Path) -> None:
     found = page(tailtrim.Experiment(experiment))
     assert {"forward rate=1000", "forward rate=2000"} <= set(found.cells)

@@ -200,7 +200,6 @@ def test_the_command_compares_and_leaves_files(traced: Path, tmp_path: Path) -> 
     assert {path.suffix for path in (tmp_path / "out").iterdir()} == {
         ".json",
         ".svg",
-        ".pdf",
         ".csv",
     }
 

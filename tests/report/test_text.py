@@ -14,6 +14,7 @@ from tailtrim.publishing.report.terminal.run_text import render
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from tailtrim import RunDirectory
 
@@ -134,3 +135,16 @@ def test_importing_it_brings_nothing_heavy() -> None:
         [sys.executable, "-c", code], check=True, capture_output=True, encoding="utf-8"
     )
     assert not {"numpy", "matplotlib", "pyarrow", "jinja2"} & set(done.stdout.split())
+
+
+def test_writing_a_report_brings_neither_matplotlib_nor_pandas(
+    testpmd: RunDirectory, tmp_path: Path
+) -> None:
+    code = (
+        "import sys, tailtrim; from tailtrim.publishing import report\n"
+        "report.write([tailtrim.RunDirectory(sys.argv[1])], sys.argv[2])\n"
+        "print(*sys.modules)"
+    )
+    words = [sys.executable, "-c", code, str(testpmd.path), str(tmp_path)]
+    done = subprocess.run(words, check=True, capture_output=True, encoding="utf-8")
+    assert not {"matplotlib", "pandas"} & set(done.stdout.split())

@@ -88,7 +88,7 @@ def command(  # noqa: PLR0913 - one parameter an option
 
     objectives = read_asserts(asserts, junit)
     if out:
-        write_files.require_pictures()
+        write_files.require_pictures([place.suffix.removeprefix(".") for place in out])
     if objectives and halves:
         raise ValueError("--assert is for the runs of B, and with --halves there is no B")
     compared = _compare(
@@ -141,7 +141,7 @@ def _of_run(side: str, run: str) -> str:
 
 def _write(compared: list[Comparison], places: Sequence[Path], objectives: list[Objective]) -> None:
     for place in places:
-        from tailtrim.publishing.report.pages import comparison_page  # noqa: PLC0415 - matplotlib
+        from tailtrim.publishing.report.pages import comparison_page  # noqa: PLC0415 - the table does without
 
         if place.suffix == ".html":
             comparison_page.write(compared, place, objectives=objectives)

@@ -73,7 +73,7 @@ Asserts = Annotated[
 ]
 Out = Annotated[
     Path | None,
-    options.out("Write prediction.json and the figure (SVG, PDF, CSV) there."),
+    options.out("Write prediction.json and the figure (SVG, CSV) there."),
 ]
 
 
@@ -99,8 +99,6 @@ def command(  # noqa: PLR0913 - one parameter an option
     speed = share("faster", faster, "20% or -20%")
     if not -1 < speed < float("inf"):
         raise ValueError(f"--faster {faster!r}: expected a share above -100%, such as 20%")
-    if out is not None:
-        write_files.require_pictures()
     one = chosen(runs)
     found = predicted(
         one.source,
@@ -130,7 +128,7 @@ def command(  # noqa: PLR0913 - one parameter an option
 
 
 def _write(found: Prediction, out: Path) -> None:
-    from tailtrim.publishing.report.figures.drawing import render  # noqa: PLC0415 - matplotlib
+    from tailtrim.publishing.report.figures.drawing import render  # noqa: PLC0415 - the table does without
     from tailtrim.publishing.report.figures.predicted_load import predicted_load  # noqa: PLC0415
     from tailtrim.publishing.report.figures.values import csv  # noqa: PLC0415
 
@@ -139,7 +137,6 @@ def _write(found: Prediction, out: Path) -> None:
     }
     figure = predicted_load(found)
     if figure is not None:
-        for suffix, content in render(figure, (), formats=("svg", "pdf")).items():
-            files[f"{figure.key}.{suffix}"] = content
+        files[f"{figure.key}.svg"] = render(figure, ())["svg"]
         files[f"{figure.key}.csv"] = csv(figure, ())
     write_files.store(out, files)

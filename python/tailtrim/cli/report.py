@@ -74,34 +74,46 @@ def _write(
     pdf: bool,
 ) -> list[JudgedRun]:
     """Write the report; return the runs for objectives."""
-    from tailtrim.analysis.slo import JudgedRun  # noqa: PLC0415
-    from tailtrim.laboratory.trim.recorded import is_search  # noqa: PLC0415
-    from tailtrim.laboratory.trim.recorded import recorded as found_search  # noqa: PLC0415
-    from tailtrim.publishing import factors  # noqa: PLC0415 - other commands start without
-    from tailtrim.publishing.report import names_of, write, write_experiment  # noqa: PLC0415
-    from tailtrim.publishing.trim_report import findings  # noqa: PLC0415
-    from tailtrim.publishing.trim_report import write as write_search  # noqa: PLC0415
-    from tailtrim.results.experiments import is_experiment, recorded, runs_of  # noqa: PLC0415
+    from tailtrim.laboratory.trim.recorded import is_search  # noqa: PLC0415 - the help does without
+    from tailtrim.results.experiments import is_experiment, runs_of  # noqa: PLC0415
 
-    if len(directories) == 1 and is_search(directories[0]):
-        _tell(write_search(findings(found_search(directories[0])), out, pdf=pdf))
-        return runs_to_judge(recorded(directories[0])) if objectives else []
-    if len(directories) == 1 and is_experiment(directories[0]):
-        if factors.has_factors(directories[0]):
-            tell_factors(directories[0], out, pdf=pdf)
-            if not objectives:
-                return []
-            experiment = recorded(directories[0])
-        else:
-            experiment = recorded(directories[0])
-            _tell(write_experiment(experiment, out, objectives=objectives, pdf=pdf))
-            if factors.has_boots(directories[0]):
-                tell_boots(directories[0], out, pdf=pdf)
-        return runs_to_judge(experiment)
+    (one,) = directories if len(directories) == 1 else (None,)
+    if one is not None and (is_experiment(one) or is_search(one)):
+        return _write_experiment(one, out, objectives, pdf=pdf)
+    from tailtrim.publishing.report import names_of, write  # noqa: PLC0415
+
     runs = [run for directory in directories for _, run in runs_of(directory)]
     _tell(write(runs, out, names=names, objectives=objectives, pdf=pdf))
+    if not objectives:
+        return []
+    from tailtrim.analysis.slo import JudgedRun  # noqa: PLC0415
+
     named = zip(names or names_of(runs), runs, strict=True)
     return [JudgedRun(name, run, name) for name, run in named]
+
+
+def _write_experiment(
+    experiment: Path, out: Path, objectives: list[Objective], *, pdf: bool
+) -> list[JudgedRun]:
+    """Write the report of an experiment, or of a search; return the runs for objectives."""
+    from tailtrim.laboratory.trim.recorded import is_search  # noqa: PLC0415 - runs do without
+    from tailtrim.laboratory.trim.recorded import recorded as found_search  # noqa: PLC0415
+    from tailtrim.publishing import factors  # noqa: PLC0415
+    from tailtrim.publishing.report import write_experiment  # noqa: PLC0415
+    from tailtrim.publishing.trim_report import findings  # noqa: PLC0415
+    from tailtrim.publishing.trim_report import write as write_search  # noqa: PLC0415
+    from tailtrim.results.experiments import recorded  # noqa: PLC0415
+
+    if is_search(experiment):
+        _tell(write_search(findings(found_search(experiment)), out, pdf=pdf))
+    elif factors.has_factors(experiment):
+        tell_factors(experiment, out, pdf=pdf)
+    else:
+        record = recorded(experiment)
+        _tell(write_experiment(record, out, objectives=objectives, pdf=pdf))
+        if factors.has_boots(experiment):
+            tell_boots(experiment, out, pdf=pdf)
+    return runs_to_judge(recorded(experiment)) if objectives else []
 
 
 def _tell(files: list[Path]) -> None:

@@ -232,7 +232,7 @@ def _finish(experiment: Experiment, objectives: list[Objective], *, json: bool) 
             )
             console.print(f"Report:     {page}", soft_wrap=True)
             if experiment.plan.boot is not None:
-                from tailtrim.cli.report import tell_boots  # noqa: PLC0415 - brings matplotlib
+                from tailtrim.cli.report import tell_boots  # noqa: PLC0415 - brings pages and figures
 
                 say("")
                 tell_boots(experiment.path, experiment.path / "report")
@@ -261,7 +261,7 @@ def _tell_together(kind: str, what: str, reasons: list[tuple[Outcome, str | None
 
 
 def _compare_factors(path: Path) -> None:
-    from tailtrim.cli.report import tell_factors  # noqa: PLC0415 - brings matplotlib
+    from tailtrim.cli.report import tell_factors  # noqa: PLC0415 - brings pages and figures
 
     try:
         tell_factors(path, path / "report")

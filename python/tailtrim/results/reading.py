@@ -96,7 +96,9 @@ class RunDirectory(Tabular):
 
         path = self.table_path(name)
         try:
-            return pyarrow.parquet.read_table(path, columns=columns and list(columns))
+            # Not read_table, which brings datasets and pandas.
+            with pyarrow.parquet.ParquetFile(path) as file:
+                return file.read(columns=columns and list(columns))
         except (OSError, pyarrow.ArrowException) as error:
             raise RunDirectoryError(f"{path}: the table cannot be read: {error}") from error
 

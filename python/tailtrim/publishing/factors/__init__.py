@@ -54,10 +54,11 @@ def write(
         PicturesError: what makes pages and figures is not installed.
 
     """
-    write_files.require_pictures()
-    from tailtrim.publishing.factors import effect_files  # noqa: PLC0415 - brings matplotlib, which takes long
+    formats = write_files.formats(pdf=pdf)
+    write_files.require_pictures(formats)
+    from tailtrim.publishing.factors import effect_files  # noqa: PLC0415 - brings pages and figures
 
-    return effect_files.write(effects, experiment, out, write_files.formats(pdf=pdf))
+    return effect_files.write(effects, experiment, out, formats)
 
 
 def values(effects: Effects) -> dict[str, bytes]:
@@ -70,6 +71,6 @@ def values(effects: Effects) -> dict[str, bytes]:
 
     """
     write_files.require_pictures()
-    from tailtrim.publishing.factors import effect_files  # noqa: PLC0415 - brings matplotlib, which takes long
+    from tailtrim.publishing.factors import effect_files  # noqa: PLC0415 - brings pages and figures
 
     return effect_files.values(effects)

@@ -1,11 +1,10 @@
-"""Results as HTML for notebooks: a sentence, a table, and a figure where matplotlib is there."""
+"""Results as HTML for notebooks: a sentence, a table, and a figure."""
 
 from __future__ import annotations
 
 import base64
 from functools import singledispatch
 from html import escape
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, cast
 
 from tailtrim import units
@@ -173,7 +172,7 @@ def _text(text: str) -> str:
 
 
 def _percentiles(runs: Sequence[RunDirectory | Analysis], names: Sequence[str]) -> str:
-    if find_spec("matplotlib") is None or not runs:
+    if not runs:
         return ""
     from tailtrim.publishing.report.figures.percentiles import percentiles  # noqa: PLC0415 - brings numpy
     from tailtrim.publishing.report.inputs.run_tables import ReportedRun  # noqa: PLC0415
@@ -192,8 +191,6 @@ def _percentiles(runs: Sequence[RunDirectory | Analysis], names: Sequence[str]) 
 
 def _late_packets(found: Explanation) -> str:
     """Return the late packets by cause; without a trace the worst packets over time."""
-    if find_spec("matplotlib") is None:
-        return ""
     from tailtrim.analysis.explain import host_events  # noqa: PLC0415
     from tailtrim.publishing.report.figures.late_packets import ExplainedRun, alike, late_packets  # noqa: PLC0415
     from tailtrim.publishing.report.figures.timelines import worst  # noqa: PLC0415
@@ -218,8 +215,6 @@ def _late_packets(found: Explanation) -> str:
 
 
 def _improvement(comparisons: Comparisons) -> str:
-    if find_spec("matplotlib") is None:
-        return ""
     from tailtrim.publishing.report.figures.ratio import ratios  # noqa: PLC0415 - brings numpy
 
     named = [f"{one.a.name} \N{RIGHTWARDS ARROW} {one.b.name}" for one in comparisons]
@@ -230,7 +225,7 @@ def _drawn(figure: Figure | None, names: Sequence[str]) -> str:
     """Return a figure as an image: a script within it would not run."""
     if figure is None:
         return ""
-    from tailtrim.publishing.report.figures import drawing  # noqa: PLC0415 - brings matplotlib
+    from tailtrim.publishing.report.figures import drawing  # noqa: PLC0415
 
     svg = base64.b64encode(drawing.render(figure, names)["svg"]).decode()
     return f'<img alt="{escape(figure.title)}" src="data:image/svg+xml;base64,{svg}">'

@@ -172,7 +172,7 @@ def _record(draft: Path, wanted: ReleaseOptions, left_out: Sequence[str]) -> dic
 
 def _versions() -> dict[str, str]:
     found = {"tailtrim": VERSION, "python": platform.python_version()}
-    for name in ("jinja2", "matplotlib", "numpy", "pyarrow"):
+    for name in ("jinja2", "numpy", "pyarrow"):
         with contextlib.suppress(PackageNotFoundError):
             found[name] = version(name)
     return found

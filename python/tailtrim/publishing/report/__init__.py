@@ -66,11 +66,12 @@ def write(
         OutputError: ``out`` cannot be written.
 
     """
-    write_files.require_pictures()
-    from tailtrim.publishing.report import report_files  # noqa: PLC0415 - brings matplotlib, which takes long
+    formats = write_files.formats(pdf=pdf)
+    write_files.require_pictures(formats)
+    from tailtrim.publishing.report import report_files  # noqa: PLC0415 - brings pages and figures
 
     names = names_of(runs) if names is None else names
-    contents = report_files.of_runs(runs, names, objectives, write_files.formats(pdf=pdf))
+    contents = report_files.of_runs(runs, names, objectives, formats)
     return report_files.write(contents, out)
 
 
@@ -92,12 +93,13 @@ def write_experiment(
         OutputError: ``out`` cannot be written.
 
     """
-    write_files.require_pictures()
-    from tailtrim.publishing.report import report_files  # noqa: PLC0415 - brings matplotlib, which takes long
+    formats = write_files.formats(pdf=pdf)
+    write_files.require_pictures(formats)
+    from tailtrim.publishing.report import report_files  # noqa: PLC0415 - brings pages and figures
 
     if not experiment.complete:
         raise ReportError(f"{experiment.path}: no run of the experiment is complete")
-    contents = report_files.of_experiment(experiment, objectives, write_files.formats(pdf=pdf))
+    contents = report_files.of_experiment(experiment, objectives, formats)
     return report_files.write(contents, out)
 
 
@@ -112,7 +114,7 @@ def values_of_experiment(experiment: RecordedExperiment) -> dict[str, bytes]:
 
     """
     write_files.require_pictures()
-    from tailtrim.publishing.report import report_files  # noqa: PLC0415 - brings matplotlib, which takes long
+    from tailtrim.publishing.report import report_files  # noqa: PLC0415 - brings pages and figures
 
     if not experiment.complete:
         return {}

@@ -9,25 +9,27 @@ from tailtrim.errors import OutputError, PicturesError
 from tailtrim.results.drafts import refuse_capture, replacing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
 #: Folder of the figures.
 FIGURES = "figures"
 
 
-def require_pictures() -> None:
-    """Check that pages and figures can be made; their packages are the extra ``pictures``.
+def require_pictures(formats: Sequence[str] = ()) -> None:
+    """Check that pages, and figures in these formats, can be made: by the extra ``pictures``.
 
     Raises:
         PicturesError: a package is missing; the note says how to install it.
 
     """
-    missing = [name for name in ("jinja2", "matplotlib") if find_spec(name) is None]
+    needed = ["jinja2", *["matplotlib"] * ("pdf" in formats)]
+    missing = [name for name in needed if find_spec(name) is None]
     if missing:
         verb = "is" if len(missing) == 1 else "are"
         named = " and ".join(missing)
-        failure = PicturesError(f"pages and figures need {named}, which {verb} not installed")
+        pictures = "figures in PDF" if missing == ["matplotlib"] else "pages and figures"
+        failure = PicturesError(f"{pictures} need {named}, which {verb} not installed")
         failure.add_note("pip install 'tailtrim[pictures]'")
         raise failure
 

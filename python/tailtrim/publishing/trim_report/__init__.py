@@ -64,7 +64,8 @@ def write(found: Findings, out: Path, *, pdf: bool = False) -> list[Path]:
         OutputError: ``out`` cannot be written.
 
     """
-    write_files.require_pictures()
-    from tailtrim.publishing.trim_report import page  # noqa: PLC0415 - brings matplotlib, which takes long
+    formats = write_files.formats(pdf=pdf)
+    write_files.require_pictures(formats)
+    from tailtrim.publishing.trim_report import page  # noqa: PLC0415 - brings pages and figures
 
-    return page.write(found, out, write_files.formats(pdf=pdf))
+    return page.write(found, out, formats)

@@ -10,8 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-import matplotlib as mpl
-from matplotlib.colors import to_hex, to_rgb
+import numpy as np
 
 from tailtrim.publishing.report.inputs.run_groups import series, variables
 from tailtrim.results.experiments import floor_of
@@ -38,11 +37,16 @@ PARTS: dict[str, tuple[float, ...]] = {
 FLOOR_DASH = (3.5, 2)
 _GREY = "#5A6068", "#A9B0B7"
 
-# Names of matplotlib's markers; the page draws the same shapes.
+# Circle, square, triangle, diamond, triangle, plus, cross; the page draws the same shapes.
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
-# Of matplotlib's plasma as much as stands out from white, and from the page's dark ground.
-_RAMP = "plasma"
+#: The colours of plasma (S. van der Walt and N. Smith, matplotlib) at each sixteenth.
+_RAMP = (
+    *("#0d0887", "#310597", "#4c02a1", "#6600a7", "#7e03a8", "#9511a1", "#aa2395", "#bc3587"),
+    *("#cc4778", "#da5a6a", "#e66c5c", "#f0804e", "#f89540", "#fdac33", "#fdc527", "#f8df25"),
+    "#f0f921",
+)
+# As much of it as stands out from white, and from the page's dark ground.
 _RAMP_LIGHT, _RAMP_DARK = (0.02, 0.68), (0.42, 0.97)
 # Shares of black and white in the darkest and the lightest shade of a colour.
 _MOST_BLACK, _MOST_WHITE = 0.45, 0.4
@@ -78,9 +82,23 @@ def distinct(count: int) -> tuple[Look, ...]:
 def ordered(place: int, count: int) -> tuple[str, str]:
     """Return the colours, on light and dark ground, of the value at ``place`` of so many."""
     at = place / (count - 1) if count > 1 else 0.3
-    ramp = mpl.colormaps[_RAMP]
     light, dark = (low + (high - low) * at for low, high in (_RAMP_LIGHT, _RAMP_DARK))
-    return to_hex(ramp(light)), to_hex(ramp(dark))
+    return _of_ramp(light), _of_ramp(dark)
+
+
+def _of_ramp(at: float) -> str:
+    places = np.linspace(0, 1, len(_RAMP))
+    parts = zip(*map(_parts, _RAMP), strict=True)
+    return _colour([float(np.interp(at, places, part)) for part in parts])
+
+
+def _parts(colour: str) -> list[float]:
+    """Return red, green and blue, from 0 to 1."""
+    return [part / 255 for part in bytes.fromhex(colour[1:])]
+
+
+def _colour(parts: Sequence[float]) -> str:
+    return "#" + bytes(round(part * 255) for part in parts).hex()
 
 
 def shaded(colours: tuple[str, str], place: int, count: int) -> tuple[str, str]:
@@ -95,8 +113,7 @@ def shade(colour: str, place: int, count: int, most_black: float = _MOST_BLACK) 
         return colour
     at = 2 * place / (count - 1) - 1
     towards, share = (0.0, -most_black * at) if at < 0 else (1.0, _MOST_WHITE * at)
-    red, green, blue = (part + (towards - part) * share for part in to_rgb(colour))
-    return to_hex((red, green, blue))
+    return _colour([part + (towards - part) * share for part in _parts(colour)])
 
 
 def dash(look: Look, part: str) -> tuple[float, ...]:

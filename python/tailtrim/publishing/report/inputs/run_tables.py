@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from tailtrim.analysis.explain.host_explanation import worst_packets_of
 from tailtrim.errors import RunDirectoryError
+from tailtrim.results.columns import integers
 from tailtrim.results.minutes import counted, minutes
 from tailtrim.results.summary import Spread
 from tailtrim.results.typed_json import parsed
@@ -171,10 +172,7 @@ class ReportedRun:
         return dict(zip(names, self._arrays(table, *names), strict=True))
 
     def _arrays(self, table: pa.Table, *names: str) -> tuple[Integers, ...]:
-        return tuple(
-            np.asarray(self._column(table, name).fill_null(0).to_numpy(), dtype=np.int64)
-            for name in names
-        )
+        return tuple(integers(self._column(table, name)) for name in names)
 
     def _column(self, table: pa.Table, name: str) -> pa.ChunkedArray:
         try:
