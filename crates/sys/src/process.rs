@@ -31,6 +31,11 @@ pub fn prefer() -> io::Result<()> {
     Ok(process::setpriority_process(None, -20)?)
 }
 
+/// Has the calling thread run with what others of its CPU leave it.
+pub fn give_way() -> io::Result<()> {
+    Ok(process::setpriority_process(None, 19)?)
+}
+
 /// Whether this process is alone in its session, or at its head.
 pub fn leads_session() -> bool {
     // Not by rustix: a leader outside of this PID namespace is 0, which is none of its process IDs.

@@ -1,0 +1,21 @@
+//! A page beside the metrics: how targets are now, and how they were in the last hour, day and week.
+//!
+//! 1. the book tells the [`Board`] how targets are,
+//! 2. the [`History`] reads minutes from disk when somebody asks for them, and remembers what it made of them,
+//! 3. the [`Access`] says who may read,
+//! 4. [`routes`] answer with static files and JSON.
+
+mod access;
+mod answers;
+mod block;
+mod board;
+mod files;
+mod history;
+mod reading;
+mod span;
+
+pub use access::AccessError;
+pub(crate) use access::{Access, guard};
+pub(crate) use answers::{Pages, routes};
+pub(crate) use board::Board;
+pub(crate) use history::History;
