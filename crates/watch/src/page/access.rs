@@ -10,16 +10,9 @@ use std::io::{self, Read as _};
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 /// Characters of a token.
 const TOKEN_BYTES: std::ops::RangeInclusive<usize> = 16..=1_024;
-
-/// Name of the cookie of a browser that has told the token.
-const COOKIE: &str = "tailtrim-watch";
-
-/// A wrong token is answered so much later.
-const DELAY: Duration = Duration::from_secs(1);
 
 /// Why nothing is served.
 #[derive(Debug, thiserror::Error)]
@@ -50,7 +43,8 @@ pub(crate) struct Access(Option<Secrets>);
 #[derive(Debug)]
 struct Secrets {
     token: String,
-    /// Value of the cookie, another one in each process.
+    /// Cookie of a browser that has told the token: of another name for each port, since browsers give all ports of a host
+    /// the same ones, and with another value in each process.
     cookie: String,
 }
 
@@ -72,6 +66,7 @@ impl Access {
             )));
         }
         let cookie = random().map_err(|error| wrong(format!("/dev/urandom: {error}")))?;
+        let cookie = format!("tailtrim-watch-{}={cookie}", address.port());
         Ok(Self(Some(Secrets { token: token.to_owned(), cookie })))
     }
 
@@ -86,10 +81,8 @@ impl Access {
                 Err((StatusCode::MISDIRECTED_REQUEST, told))
             };
         };
-        let cookie = text(headers, header::COOKIE).unwrap_or("").split(';').any(|pair| {
-            let value = pair.trim().strip_prefix(COOKIE).and_then(|rest| rest.strip_prefix('='));
-            value.is_some_and(|value| is_same(value, &secrets.cookie))
-        });
+        let mut cookies = text(headers, header::COOKIE).unwrap_or("").split(';');
+        let cookie = cookies.any(|cookie| is_same(cookie.trim_ascii(), &secrets.cookie));
         let told = "expected the token: Authorization: Bearer TOKEN\n";
         if cookie || secrets.has_token(headers) {
             Ok(())
@@ -123,14 +116,7 @@ pub(crate) async fn guard(
     };
     let mut response = match allowed {
         Ok(()) => next.run(request).await,
-        Err((status, told)) => {
-            if status == StatusCode::UNAUTHORIZED
-                && request.headers().contains_key(header::AUTHORIZATION)
-            {
-                tokio::time::sleep(DELAY).await;
-            }
-            refused(status, told)
-        }
+        Err((status, told)) => refused(status, told),
     };
     for (name, value) in RULES {
         response.headers_mut().entry(name).or_insert(HeaderValue::from_static(value));
@@ -145,13 +131,10 @@ pub(super) async fn begin_session(
 ) -> Response {
     match &access.0 {
         Some(secrets) if secrets.has_token(&headers) => {
-            let cookie = format!("{COOKIE}={}; HttpOnly; SameSite=Strict; Path=/", secrets.cookie);
+            let cookie = format!("{}; HttpOnly; SameSite=Strict; Path=/", secrets.cookie);
             (StatusCode::NO_CONTENT, [(header::SET_COOKIE, cookie)]).into_response()
         }
-        _ => {
-            tokio::time::sleep(DELAY).await;
-            refused(StatusCode::UNAUTHORIZED, "this is not the token\n")
-        }
+        _ => refused(StatusCode::UNAUTHORIZED, "this is not the token\n"),
     }
 }
 

@@ -13,6 +13,8 @@ mod files;
 mod history;
 mod reading;
 mod span;
+#[cfg(test)]
+mod tests;
 
 pub use access::AccessError;
 pub(crate) use access::{Access, guard};

@@ -84,7 +84,11 @@ fn of_day(path: &Path, offset: u64, mut take: impl FnMut(u64, Line)) -> io::Resu
 /// Days of which a target has a file, ascending.
 fn days(folder: &Path) -> io::Result<Vec<String>> {
     let mut days = Vec::new();
-    for entry in fs::read_dir(folder)? {
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(days),
+        entries => entries?,
+    };
+    for entry in entries {
         let name = entry?.file_name();
         days.extend(name.to_str().and_then(|name| name.strip_suffix(ENDING)).map(str::to_owned));
     }

@@ -1,0 +1,169 @@
+// One target: objectives, percentiles over time, outages, slowest probes.
+
+import { chart, swatch } from "./chart.js";
+import { bounded, clockWithSeconds, count, isSilent, length, make, moment, number, percent, several, SPANS, stretch, time, verdict } from "./words.js";
+
+/** What is hidden: a number of a percentile, or "slowest". */
+const hidden = new Set();
+const SLOWEST = 10;
+/** Keys of a slowest probe that have a column of their own. */
+const KNOWN = ["begin_ns", "latency_ns", "residence_ns", "own_host_ns"];
+
+let frame = null;
+let drawn = null;
+let at = null;
+
+const rate = (interval_ns) => {
+  const pps = 1e9 / interval_ns;
+  return pps >= 1 ? `${Number(pps.toPrecision(3))} probes a second` : `a probe each ${Number((1 / pps).toPrecision(3))} s`;
+};
+
+function objective(one) {
+  const share = one.bad / Math.max(one.packets, 1);
+  return make("li", { class: one.promise.replace(" ", "-") },
+    verdict(one.promise), " ", make("b", {}, one.objective), ": ",
+    one.packets === 0
+      ? "no probes yet"
+      : `${count(one.bad)} of ${several(one.packets, "probe")} bad in the last hour, ${percent(share)} (${percent(one.low)} to ${percent(one.high)}; limit ${percent(one.limit)})`);
+}
+
+function legend(history) {
+  const names = [...history.quantiles.map((p, n) => [n, `p${p}`, ["first", "second", "third"][n]]), ["slowest", "slowest", "slowest"]];
+  return make("div", { class: "legend", role: "group", "aria-label": "Lines" }, ...names.map(([key, name, look]) => {
+    const button = make("button", { type: "button", "aria-pressed": !hidden.has(key) }, swatch(look), name);
+    button.addEventListener("click", () => {
+      if (!hidden.delete(key)) hidden.add(key);
+      button.setAttribute("aria-pressed", !hidden.has(key));
+      plot();
+    });
+    return button;
+  }));
+}
+
+/** What a block has, in a sentence. */
+function reading(history, begin) {
+  const block = history.blocks.find((one) => one.begin_s === begin);
+  const when = make("b", {}, stretch(begin, begin + history.block_s));
+  if (!block) return [when, ": not measured"];
+  const sent = block.answered + block.unanswered;
+  const parts = (block.quantiles ?? []).map((one, n) => `p${history.quantiles[n]} ${bounded(one)}`);
+  if (block.worst) parts.push(`slowest ${time(block.worst.latency_ns)}`);
+  if (!block.quantiles && block.samples > 0) parts.push("no percentiles, since the clock was stepped back");
+  const lost = block.unanswered ? `, ${count(block.unanswered)} not answered (${percent(block.unanswered / sent)})` : ", all answered";
+  const unsent = block.due > sent ? `, ${count(block.due - sent)} not sent` : "";
+  return [when, `: ${[...parts, `${several(sent, "probe")}${sent ? lost : ""}${unsent}`].join(", ")}`];
+}
+
+function point(history, picture, begin) {
+  at = begin;
+  picture.point(begin);
+  const told = begin === null ? ["Point at a time, or use the arrow keys."] : reading(history, begin);
+  document.getElementById("readout").replaceChildren(...told);
+}
+
+/** Draws the chart as wide as its place. */
+function plot() {
+  const { target, history, figure } = drawn;
+  const width = Math.max(300, Math.floor(figure.clientWidth));
+  const made = chart(target, history, width, hidden);
+  const had = figure.querySelector(".chart");
+  const hadFocus = had !== null && had === document.activeElement;
+  const { begin_s: first, block_s: step } = history;
+  const last = first + step * (Math.ceil((history.until_s - first) / step) - 1);
+  const go = (begin) => point(history, made, Math.min(Math.max(begin, first), last));
+  made.picture.addEventListener("pointermove", (event) => {
+    const box = made.picture.getBoundingClientRect();
+    go(first + step * made.blockAt(((event.clientX - box.left) * width) / box.width));
+  });
+  made.picture.addEventListener("pointerleave", () => point(history, made, null));
+  made.picture.addEventListener("keydown", (event) => {
+    const from = at ?? last + step;
+    const to = { ArrowLeft: from - step, ArrowRight: at === null ? last : from + step, Home: first, End: last }[event.key];
+    if (event.key === "Escape") point(history, made, null);
+    else if (to === undefined) return;
+    else go(to);
+    event.preventDefault();
+  });
+  if (had) had.replaceWith(made.picture);
+  else figure.querySelector(".readout").before(made.picture);
+  if (hadFocus) made.picture.focus();
+  point(history, made, at !== null && at >= first && at <= last ? at : null);
+}
+
+function table(heads, rows) {
+  const labelled = (cell, n) => {
+    if (n > 0) cell.dataset.label = heads[n];
+    return cell;
+  };
+  return make("table", { class: "stack" },
+    make("thead", {}, make("tr", {}, ...heads.map((head, n) => make("th", { scope: "col", class: n === 0 ? "left" : "" }, head)))),
+    make("tbody", {}, ...rows.map((cells) => make("tr", {}, ...cells.map((cell, n) =>
+      labelled(n === 0 ? make("th", { scope: "row" }, cell) : make("td", {}, cell), n))))));
+}
+
+function outages(history) {
+  const stretches = [
+    ...history.outages.map((one) => ["no answer", ...one]),
+    ...history.gaps.map((one) => ["not measured", ...one]),
+  ].sort((a, b) => b[1] - a[1]);
+  const title = make("h3", {}, "Outages");
+  if (stretches.length === 0) return [title, make("p", {}, "Each minute was measured, and had an answer.")];
+  const rows = stretches.map(([kind, begin, end]) => {
+    const lasts = end === history.until_s;
+    const word = make("span", { class: `verdict ${kind === "no answer" ? "silent" : "none"}` }, kind);
+    return [lasts ? `since ${moment(begin)}` : stretch(begin, end), word, length(end - begin)];
+  });
+  return [title, table(["Time", "What", "Length"], rows)];
+}
+
+/** Words for what else a slowest probe has, such as its cause. */
+function rest(worst) {
+  return Object.entries(worst).filter(([key, value]) => !KNOWN.includes(key) && value !== null)
+    .map(([key, value]) => `${key.replaceAll("_", " ")}: ${typeof value === "object" ? JSON.stringify(value) : value}`).join("; ");
+}
+
+function slowest(history, span) {
+  const all = history.blocks.flatMap((block) => (block.worst ? [block.worst] : []));
+  const worst = all.sort((a, b) => b.latency_ns - a.latency_ns).slice(0, SLOWEST);
+  const title = make("h3", {}, "Slowest probes");
+  if (worst.length === 0) return [title, make("p", {}, "No round trips.")];
+  const has = (key) => worst.some((one) => (one[key] ?? null) !== null);
+  const columns = [
+    ["Left at", (one) => moment(Math.floor(one.begin_ns / 1e9), clockWithSeconds)],
+    ["Round trip", (one) => time(one.latency_ns)],
+    ...(has("residence_ns") ? [["In the far host", (one) => (one.residence_ns === null ? "" : time(one.residence_ns))]] : []),
+    ...(has("own_host_ns") ? [["In this host", (one) => (one.own_host_ns === null ? "" : time(one.own_host_ns))]] : []),
+    ...(worst.some(rest) ? [["Cause", rest]] : []),
+  ];
+  const notes = `The slowest one of each ${SPANS[span].block}, of these the ${SLOWEST} slowest. The round trip is without the far host's time where that is known, and without this host's before and behind its stamps.`;
+  return [title, table(columns.map(([head]) => head), worst.map((one) => columns.map(([, of]) => of(one)))), make("p", { class: "notes" }, notes)];
+}
+
+function heading(target) {
+  const silent = isSilent(target) ? [make("li", { class: "not-met" }, make("span", { class: "verdict silent" }, "no answer"), ` in the minute from ${moment(target.minute.begin_s)} on`)] : [];
+  const since = target.since_s === null || target.verdict === null ? "" : ` · ${target.verdict} since ${moment(target.since_s)}`;
+  return [
+    make("h2", {}, target.name),
+    make("p", { class: "quiet" }, `${target.address} · ${target.protocol} · ${rate(target.interval_ns)} · timeout ${number(target.timeout_ns / 1e9)} s${since}`),
+    make("ul", { class: "objectives" }, ...silent, ...target.objectives.map(objective)),
+  ];
+}
+
+/** Shows a target over time in a section. */
+export function showTarget(section, target, history, span) {
+  if (frame?.name !== target.name || frame.span !== span || !section.contains(frame.figure)) {
+    const figure = make("figure", {}, legend(history), make("p", { class: "readout", id: "readout", role: "status" }));
+    const caption = `Percentiles of each ${SPANS[span].block}; band: 95 % interval, open above where too few probes bound it. Red ground: no answer. Hatched: not measured. Below: probes without an answer.`;
+    figure.append(make("figcaption", {}, caption));
+    const [head, title, tail] = [make("div"), make("h3", {}, `Round trips, ${SPANS[span].last}`), make("div")];
+    section.replaceChildren(head, title, figure, tail);
+    new ResizeObserver(() => plot()).observe(figure);
+    frame = { name: target.name, span, figure, head, tail };
+    at = null;
+  }
+  drawn = { target, history, figure: frame.figure };
+  frame.head.replaceChildren(...heading(target));
+  const damaged = history.is_whole ? [] : [make("p", { class: "warnings" }, "A file of this time is damaged: minutes behind the damage are missing.")];
+  frame.tail.replaceChildren(...damaged, ...outages(history), ...slowest(history, span));
+  plot();
+}
