@@ -3,13 +3,15 @@
 use super::reading::Line;
 use serde::Serialize;
 use serde_json::{Map, Value};
-use tailtrim_stats::{Band, BlockCounts, Probability, Ranked, Undelivered};
+use tailtrim_stats::{Dependence, Histogram, Probability, Ranked, ranks, supports};
 
 /// Percentiles over time.
 pub(super) const QUANTILES: [Probability; 3] =
     [Probability::P50, Probability::P99, Probability::P99_9];
 
-/// A percentile with its interval at 95 %.
+const CONFIDENCE: Probability = Probability::P95;
+
+/// A percentile with its interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(super) struct Quantile {
     ns: i64,
@@ -78,8 +80,8 @@ pub(super) struct Blocks {
 struct Open {
     block: Block,
     latencies: Vec<Ranked>,
-    /// Clusters of the samples; those of a minute that were only counted have no order.
-    dependence: BlockCounts,
+    /// Their round trips as the probes left; `None`: those of a minute are many, and only counted.
+    in_order: Option<Vec<i64>>,
 }
 
 impl Blocks {
@@ -103,7 +105,7 @@ impl Blocks {
         let open = self.open.get_or_insert_with(|| Open {
             block: Block { begin_s, ..Block::default() },
             latencies: Vec::new(),
-            dependence: BlockCounts::new(),
+            in_order: Some(Vec::new()),
         });
         open.add(line);
     }
@@ -131,12 +133,13 @@ impl Open {
         let ranked = match &line.samples {
             None => {
                 let mut answered: Vec<i64> = line.latency_ns.iter().flatten().copied().collect();
-                self.dependence.record_all(&answered);
+                self.in_order.iter_mut().for_each(|all| all.extend(&answered));
                 Ranked::from_values(&mut answered)
             }
             Some(samples) => {
+                self.in_order = None;
                 let pairs = line.latency_ns.iter().flatten().copied().zip(samples.iter().copied());
-                Ranked::new(&tailtrim_stats::Histogram::from_pairs(pairs))
+                Ranked::new(&Histogram::from_pairs(pairs))
             }
         };
         self.block.samples += ranked.count();
@@ -147,18 +150,33 @@ impl Open {
         let latencies = Ranked::merged(&self.latencies);
         let mut block = self.block;
         if latencies.count() > 0 {
-            let band = Band::new(&latencies, &self.dependence, Undelivered::NONE, Probability::P95);
-            block.quantiles = Some(QUANTILES.map(|p| {
-                let bounds = band.at(p);
-                let at = |rank: Option<u64>| rank.and_then(|rank| latencies.at_rank(rank));
-                Quantile {
-                    // There is a sample, so there is one at each percentile.
-                    ns: latencies.quantile(p).unwrap_or(0),
-                    low_ns: at(bounds.interval.low),
-                    high_ns: at(bounds.interval.high).filter(|_| bounds.supported),
-                }
-            }));
+            let in_order = self.in_order.as_deref();
+            block.quantiles = Some(QUANTILES.map(|p| Quantile::of(p, &latencies, in_order)));
         }
         block
     }
+}
+
+impl Quantile {
+    /// The quantile of samples, with bounds if they are known in their order, too: late ones that come together are worth
+    /// fewer independent ones.
+    fn of(p: Probability, latencies: &Ranked, in_order: Option<&[i64]>) -> Self {
+        let ns = latencies.quantile(p).unwrap_or(0);
+        let Some(in_order) = in_order else { return Self { ns, low_ns: None, high_ns: None } };
+        let count = latencies.count();
+        let dependence = dependence(in_order, ns);
+        let effect = dependence.raised(CONFIDENCE);
+        let interval = ranks(p, count, CONFIDENCE, effect);
+        let episodes = (count as f64 * p.complement_f64() / effect).min(dependence.freedom);
+        let at = |rank: Option<u64>| rank.and_then(|rank| latencies.at_rank(rank));
+        let high_ns = at(interval.high).filter(|_| supports(episodes, CONFIDENCE));
+        Self { ns, low_ns: at(interval.low), high_ns }
+    }
+}
+
+/// Dependence of the samples above a latency, in 128 to 255 blocks as for runs.
+fn dependence(in_order: &[i64], latency_ns: i64) -> Dependence {
+    let length = (in_order.len() / 256 + 1).next_power_of_two();
+    let above = |block: &[i64]| block.iter().filter(|ns| **ns > latency_ns).count() as u64;
+    Dependence::of_blocks(in_order.chunks_exact(length).map(above), length as u64)
 }

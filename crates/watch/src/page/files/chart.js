@@ -159,7 +159,7 @@ function deadlines(target, y, limits, { left, right }) {
   const found = new Set(target.objectives.map((one) => one.deadline_ns).filter((ns) => ns !== null));
   return [...found].filter((ns) => ns > limits[0] && ns < limits[1]).flatMap((ns) => [
     draw("line", { class: "limit", x1: left, x2: right, y1: y(ns), y2: y(ns) }),
-    draw("text", { class: "limit", x: right - 4, y: Number(y(ns)) - 5, "text-anchor": "end" }, `limit ${short(ns)}`),
+    draw("text", { class: "limit", x: left + 6, y: Number(y(ns)) - 5 }, `limit ${short(ns)}`),
   ]);
 }
 
@@ -182,21 +182,20 @@ export function chart(target, history, width, hidden) {
   const picture = draw("svg", { class: "chart", viewBox: `0 0 ${width} 366`, height: 366, tabindex: 0, role: "img", "aria-describedby": "readout" });
   picture.setAttribute("aria-label", `Percentiles of ${target.name} over time; arrow keys tell each block`);
   picture.append(...stretches(history, x, top, foot, "off"), ...axes(history, x, y, limits, place));
-  LOOKS.forEach((look, n) => {
-    if (hidden.has(n)) return;
-    const of = quantile(n);
+  const visible = LOOKS.map((look, n) => [look, quantile(n), n]).filter(([, , n]) => !hidden.has(n));
+  for (const [look, of] of visible) {
     const low = (block) => y(of(block).low_ns);
-    const closed = (block) => (of(block)?.high_ns == null || of(block).low_ns === null ? null : 1);
-    const open = (block) => (of(block)?.high_ns === null && of(block).low_ns !== null ? 1 : null);
+    const high = (block) => y(of(block).high_ns ?? of(block).ns);
+    const has = (block) => of(block)?.low_ns ?? null;
+    picture.append(draw("path", { class: `band ${look}`, d: area(history, x, low, high, has) }));
+  }
+  for (const [look, of] of visible) {
+    const ns = (isBounded) => (block) => (of(block) && (of(block).high_ns !== null) === isBounded ? of(block).ns : null);
     picture.append(
-      draw("path", { class: `band open ${look}`, d: area(history, x, low, () => top, open) }),
-      draw("path", { class: `band ${look}`, d: area(history, x, low, (block) => y(of(block).high_ns), closed) }),
+      draw("path", { class: `line open ${look}`, d: steps(history, x, y, ns(false)) }),
+      draw("path", { class: `line ${look}`, d: steps(history, x, y, ns(true)) }),
     );
-  });
-  LOOKS.forEach((look, n) => {
-    if (hidden.has(n)) return;
-    picture.append(draw("path", { class: `line ${look}`, d: steps(history, x, y, (block) => quantile(n)(block)?.ns ?? null) }));
-  });
+  }
   for (const block of hidden.has("slowest") ? [] : history.blocks.filter((one) => worst(one) !== null)) {
     const middle = (block.begin_s + endOf(history, block)) / 2;
     picture.append(draw("circle", { class: "dot slowest", cx: x(middle), cy: y(worst(block)), r: 2.2 }));

@@ -42,7 +42,7 @@ function reasons(target) {
 
 function telling(target) {
   const parts = [verdict(target.verdict)];
-  if (isSilent(target)) parts.unshift(make("span", { class: "verdict silent" }, "no answer"), " ");
+  if (isSilent(target)) parts.unshift(make("span", { class: "verdict silent" }, "no answer"));
   const why = reasons(target);
   if (why) parts.push(make("small", {}, why));
   return parts;
@@ -90,7 +90,7 @@ export function show(targets, span, filter, linkTo) {
   document.getElementById("overtime").textContent = `p99, ${SPANS[span].last}`;
   document.getElementById("legend-of-all").textContent =
     `Numbers are those of the last ${SPANS[span].block} with round trips, verdicts those of the last hour at 95 %.`
-    + " A line shows the p99 of each block, from its lowest to its highest; red below: lost probes; red ground: no answer; hatched: not measured.";
+    + " A line goes from the lowest p99 of a block to the highest. Red below: lost probes. Red ground: no answer. Hatched: not measured.";
 }
 
 /** Targets in sight whose line is older than their last minute. */

@@ -1,13 +1,16 @@
 // One target: objectives, percentiles over time, outages, slowest probes.
 
 import { chart, swatch } from "./chart.js";
-import { bounded, clockWithSeconds, count, isSilent, length, make, moment, number, percent, several, SPANS, stretch, time, verdict } from "./words.js";
+import { bounded, clockWithSeconds, count, isSilent, length, make, moment, percent, several, short, SPANS, stretch, time, verdict } from "./words.js";
 
 /** What is hidden: a number of a percentile, or "slowest". */
 const hidden = new Set();
 const SLOWEST = 10;
 /** Keys of a slowest probe that have a column of their own. */
 const KNOWN = ["begin_ns", "latency_ns", "residence_ns", "own_host_ns"];
+
+/** Columns of words. */
+const WORDS = new Set(["What", "Cause"]);
 
 let frame = null;
 let drawn = null;
@@ -24,7 +27,7 @@ function objective(one) {
     verdict(one.promise), " ", make("b", {}, one.objective), ": ",
     one.packets === 0
       ? "no probes yet"
-      : `${count(one.bad)} of ${several(one.packets, "probe")} bad in the last hour, ${percent(share)} (${percent(one.low)} to ${percent(one.high)}; limit ${percent(one.limit)})`);
+      : `${count(one.bad)} of ${several(one.packets, "probe")} bad in the last hour, ${percent(share)} (${percent(one.low)} to ${percent(one.high)}; limit ${Number((100 * one.limit).toPrecision(3))} %)`);
 }
 
 function legend(history) {
@@ -90,15 +93,16 @@ function plot() {
   point(history, made, at !== null && at >= first && at <= last ? at : null);
 }
 
+/** A table of numbers, but for the first column and those of words. With causes it becomes a list where it has no room. */
 function table(heads, rows) {
   const labelled = (cell, n) => {
     if (n > 0) cell.dataset.label = heads[n];
     return cell;
   };
-  return make("table", { class: "stack" },
-    make("thead", {}, make("tr", {}, ...heads.map((head, n) => make("th", { scope: "col", class: n === 0 ? "left" : "" }, head)))),
+  return make("table", { class: heads.includes("Cause") ? "stack" : "plain" },
+    make("thead", {}, make("tr", {}, ...heads.map((head, n) => make("th", { scope: "col", class: n === 0 || WORDS.has(head) ? "left" : "" }, head)))),
     make("tbody", {}, ...rows.map((cells) => make("tr", {}, ...cells.map((cell, n) =>
-      labelled(n === 0 ? make("th", { scope: "row" }, cell) : make("td", {}, cell), n))))));
+      labelled(n === 0 ? make("th", { scope: "row" }, cell) : make("td", { class: WORDS.has(heads[n]) ? "left" : "" }, cell), n))))));
 }
 
 function outages(history) {
@@ -106,7 +110,7 @@ function outages(history) {
     ...history.outages.map((one) => ["no answer", ...one]),
     ...history.gaps.map((one) => ["not measured", ...one]),
   ].sort((a, b) => b[1] - a[1]);
-  const title = make("h3", {}, "Outages");
+  const title = make("h3", {}, "Outages and gaps");
   if (stretches.length === 0) return [title, make("p", {}, "Each minute was measured, and had an answer.")];
   const rows = stretches.map(([kind, begin, end]) => {
     const lasts = end === history.until_s;
@@ -144,7 +148,7 @@ function heading(target) {
   const since = target.since_s === null || target.verdict === null ? "" : ` · ${target.verdict} since ${moment(target.since_s)}`;
   return [
     make("h2", {}, target.name),
-    make("p", { class: "quiet" }, `${target.address} · ${target.protocol} · ${rate(target.interval_ns)} · timeout ${number(target.timeout_ns / 1e9)} s${since}`),
+    make("p", { class: "quiet" }, `${target.address} · ${target.protocol} · ${rate(target.interval_ns)} · timeout ${short(target.timeout_ns)}${since}`),
     make("ul", { class: "objectives" }, ...silent, ...target.objectives.map(objective)),
   ];
 }
@@ -153,7 +157,7 @@ function heading(target) {
 export function showTarget(section, target, history, span) {
   if (frame?.name !== target.name || frame.span !== span || !section.contains(frame.figure)) {
     const figure = make("figure", {}, legend(history), make("p", { class: "readout", id: "readout", role: "status" }));
-    const caption = `Percentiles of each ${SPANS[span].block}; band: 95 % interval, open above where too few probes bound it. Red ground: no answer. Hatched: not measured. Below: probes without an answer.`;
+    const caption = `Percentiles of each ${SPANS[span].block}; band: 95 % interval; pale where too few probes bound it above. Red ground: no answer. Hatched: not measured. Below: probes without an answer.`;
     figure.append(make("figcaption", {}, caption));
     const [head, title, tail] = [make("div"), make("h3", {}, `Round trips, ${SPANS[span].last}`), make("div")];
     section.replaceChildren(head, title, figure, tail);
