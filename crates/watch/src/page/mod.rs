@@ -9,6 +9,7 @@ mod access;
 mod answers;
 mod block;
 mod board;
+mod catches;
 mod files;
 mod history;
 mod reading;

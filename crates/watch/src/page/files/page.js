@@ -1,6 +1,6 @@
 // The page asks its watch each ten seconds, and says when there is no answer any more.
 
-import { drawLine, show, stale, totals } from "./table.js";
+import { drawLine, linkOf, show, stale, totals } from "./table.js";
 import { showTarget } from "./target.js";
 import { clockWithSeconds, make, moment, several, SPANS, zone } from "./words.js";
 
@@ -8,7 +8,7 @@ const EVERY_MS = 10_000;
 const PATIENCE_MS = 8_000;
 const element = (id) => document.getElementById(id);
 
-const state = { targets: null, answered_s: null, drawing: false };
+const state = { targets: null, answered_s: null, drawing: false, shown: null };
 
 /** Target and time of the address: #target=NAME&span=day. */
 function place() {
@@ -74,6 +74,7 @@ function render() {
   const { targets } = state;
   element("login").hidden = true;
   element("content").hidden = false;
+  state.shown = target;
   element("all").hidden = target !== null;
   element("one").hidden = target === null;
   element("back").hidden = target === null;
@@ -153,7 +154,15 @@ element("login").addEventListener("submit", async (event) => {
 });
 addEventListener("hashchange", () => {
   if (state.targets === null) return;
+  const [before, { target }] = [state.shown, place()];
   render();
+  if (target === before) {
+    drawAll();
+    return;
+  }
+  // What had the focus is hidden now.
+  if (target !== null) element("back").focus();
+  else linkOf(before)?.focus();
   scrollTo(0, 0);
   drawAll();
 });

@@ -30,7 +30,7 @@ function newRow(name) {
   row.name = name;
   numbered += 1;
   sight.observe(row);
-  return { row, link, under, cells, number: numbered, drawn: "" };
+  return { row, link, under, cells, number: numbered, drawn: "", told: "" };
 }
 
 /** The sentence of a verdict: the objective that decides it, and since when. */
@@ -61,9 +61,9 @@ export function totals(targets) {
 /** Brings the rows up to date: those that want attention first, then by name. */
 export function show(targets, span, filter, linkTo) {
   const body = document.getElementById("rows");
-  const known = new Set(targets.map(({ name }) => name));
+  const names = new Set(targets.map(({ name }) => name));
   for (const [name, { row }] of rows) {
-    if (known.has(name)) continue;
+    if (names.has(name)) continue;
     sight.unobserve(row);
     inSight.delete(name);
     row.remove();
@@ -74,10 +74,14 @@ export function show(targets, span, filter, linkTo) {
   let before = null;
   for (const target of sorted) {
     if (!rows.has(target.name)) rows.set(target.name, newRow(target.name));
-    const { row, link, under, cells } = rows.get(target.name);
+    const known = rows.get(target.name);
+    const { row, link, under, cells } = known;
     link.href = linkTo(target.name);
-    under.textContent = `${target.address === target.name ? "" : `${target.address} · `}${target.protocol}`;
-    cells.told.replaceChildren(...telling(target));
+    if (known.told !== JSON.stringify(target)) {
+      known.told = JSON.stringify(target);
+      under.textContent = `${target.address === target.name ? "" : `${target.address} · `}${target.protocol}`;
+      cells.told.replaceChildren(...telling(target));
+    }
     row.hidden = !`${target.name} ${target.address} ${target.verdict}`.toLowerCase().includes(filter.toLowerCase());
     shown += row.hidden ? 0 : 1;
     // Moved only where it has to: a row that is moved loses the focus.
@@ -92,6 +96,9 @@ export function show(targets, span, filter, linkTo) {
     `Numbers are those of the last ${SPANS[span].block} with round trips, verdicts those of the last hour at 95 %.`
     + " A line goes from the lowest p99 of a block to the highest. Red below: lost probes. Red ground: no answer. Hatched: not measured.";
 }
+
+/** The link of a target in its row. */
+export const linkOf = (name) => rows.get(name)?.link;
 
 /** Targets in sight whose line is older than their last minute. */
 export function stale(targets, span) {

@@ -6,11 +6,9 @@ import { bounded, clockWithSeconds, count, isSilent, length, make, moment, perce
 /** What is hidden: a number of a percentile, or "slowest". */
 const hidden = new Set();
 const SLOWEST = 10;
-/** Keys of a slowest probe that have a column of their own. */
-const KNOWN = ["begin_ns", "latency_ns", "residence_ns", "own_host_ns"];
 
 /** Columns of words. */
-const WORDS = new Set(["What", "Cause"]);
+const WORDS = new Set(["What", "Cause", "Folder"]);
 
 let frame = null;
 let drawn = null;
@@ -67,6 +65,7 @@ function point(history, picture, begin) {
 /** Draws the chart as wide as its place. */
 function plot() {
   const { target, history, figure } = drawn;
+  drawn.width = figure.clientWidth;
   const width = Math.max(300, Math.floor(figure.clientWidth));
   const made = chart(target, history, width, hidden);
   const had = figure.querySelector(".chart");
@@ -120,12 +119,6 @@ function outages(history) {
   return [title, table(["Time", "What", "Length"], rows)];
 }
 
-/** Words for what else a slowest probe has, such as its cause. */
-function rest(worst) {
-  return Object.entries(worst).filter(([key, value]) => !KNOWN.includes(key) && value !== null)
-    .map(([key, value]) => `${key.replaceAll("_", " ")}: ${typeof value === "object" ? JSON.stringify(value) : value}`).join("; ");
-}
-
 function slowest(history, span) {
   const all = history.blocks.flatMap((block) => (block.worst ? [block.worst] : []));
   const worst = all.sort((a, b) => b.latency_ns - a.latency_ns).slice(0, SLOWEST);
@@ -137,10 +130,52 @@ function slowest(history, span) {
     ["Round trip", (one) => time(one.latency_ns)],
     ...(has("residence_ns") ? [["In the far host", (one) => (one.residence_ns === null ? "" : time(one.residence_ns))]] : []),
     ...(has("own_host_ns") ? [["In this host", (one) => (one.own_host_ns === null ? "" : time(one.own_host_ns))]] : []),
-    ...(worst.some(rest) ? [["Cause", rest]] : []),
   ];
   const notes = `The slowest one of each ${SPANS[span].block}, of these the ${SLOWEST} slowest. The round trip is without the far host's time where that is known, and without this host's before and behind its stamps.`;
   return [title, table(columns.map(([head]) => head), worst.map((one) => columns.map(([, of]) => of(one)))), make("p", { class: "notes" }, notes)];
+}
+
+const PARTS = {
+  own_host_before: "this host before sending",
+  network: "network",
+  residence: "the far host",
+  own_host_behind: "this host after receiving",
+};
+/** Less would be shown as 0.0 %. */
+const LEAST_PPM = 500;
+const share = (ppm) => `${(ppm / 10_000).toFixed(1)} %`;
+
+/** Causes within this host, by the trace of its CPUs. */
+function inThisHost({ host }) {
+  if (!host) return "no trace";
+  const [late] = host.verdict.late ?? [];
+  if (!late) return "the trace has nothing that delayed it";
+  const names = host.verdict.causes.map(({ kind, name, detail }) => [name || kind, detail].filter(Boolean).join("/"));
+  const parts = [...late.causes.map(([n, ns]) => [ns, names[n]]), [late.queue_ns, "queueing behind packets"], [late.unknown_ns, "unknown"]];
+  return parts.map(([ns, name]) => [(1e6 * ns) / Math.max(late.excess_ns, 1), name])
+    .filter(([ppm]) => ppm >= LEAST_PPM).sort((a, b) => b[0] - a[0]).map(([ppm, name]) => `${share(ppm)} ${name}`).join(", ");
+}
+
+/** Parts of a caught round trip that took long, in a sentence. */
+function causes({ packet, problem }) {
+  if (!packet) return problem ?? "not explained";
+  const told = (packet.parts ?? []).filter((part) => part.share_ppm >= LEAST_PPM).map((part) => {
+    const usual = part.usual_ns === null ? "" : `, usually ${time(part.usual_ns)}`;
+    const host = part.name === packet.host_part ? `, of it by the trace of this host: ${inThisHost(packet)}` : "";
+    return `${share(part.share_ppm)} ${PARTS[part.name] ?? part.name} (${time(part.ns)}${usual})${host}`;
+  });
+  return told.join("; ") || "no part took longer than usual";
+}
+
+function caught(history) {
+  if (history.catches.length === 0) return [];
+  const rows = history.catches.map((one) => {
+    const [day, at] = one.name.split("T");
+    const left = Date.parse(`${day}T${at.replaceAll("-", ":")}Z`) / 1000;
+    return [moment(left, clockWithSeconds), one.packet ? time(one.packet.latency_ns) : "none", causes(one), one.name];
+  });
+  const notes = "Late probes that were kept with what was around them, the newest 20 of these days; tailtrim explain tells more of each. The time is from this host's program to itself.";
+  return [make("h3", {}, "Caught in the act"), table(["Left at", "Round trip", "Cause", "Folder"], rows), make("p", { class: "notes" }, notes)];
 }
 
 function heading(target) {
@@ -161,13 +196,18 @@ export function showTarget(section, target, history, span) {
     figure.append(make("figcaption", {}, caption));
     const [head, title, tail] = [make("div"), make("h3", {}, `Round trips, ${SPANS[span].last}`), make("div")];
     section.replaceChildren(head, title, figure, tail);
-    new ResizeObserver(() => plot()).observe(figure);
+    new ResizeObserver(() => {
+      if (drawn.figure.clientWidth !== drawn.width) plot();
+    }).observe(figure);
     frame = { name: target.name, span, figure, head, tail };
     at = null;
   }
+  const told = JSON.stringify([target, history]);
+  if (frame.told === told) return;
+  frame.told = told;
   drawn = { target, history, figure: frame.figure };
   frame.head.replaceChildren(...heading(target));
   const damaged = history.is_whole ? [] : [make("p", { class: "warnings" }, "A file of this time is damaged: minutes behind the damage are missing.")];
-  frame.tail.replaceChildren(...damaged, ...outages(history), ...slowest(history, span));
+  frame.tail.replaceChildren(...damaged, ...outages(history), ...caught(history), ...slowest(history, span));
   plot();
 }
