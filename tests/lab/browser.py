@@ -46,7 +46,7 @@ class Browser:
         )
         start = f'exec "$@" 3<&{ends[0]} 4>&{ends[1]}'
         self._process = subprocess.Popen(
-            [*prefix, "sh", "-c", start, "sh", tools.CHROMIUM.program, *words],
+            [*prefix, "bash", "-c", start, "bash", tools.CHROMIUM.program, *words],
             pass_fds=ends,
             stderr=subprocess.DEVNULL,
         )

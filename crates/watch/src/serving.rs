@@ -1,7 +1,7 @@
 //! Metrics and the page over HTTP.
 
 use crate::metrics::{Format, Metrics};
-use crate::page::{self, Access, Pages};
+use crate::page::{self, Access, Connections, Pages};
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::from_fn_with_state;
@@ -37,7 +37,7 @@ pub(crate) fn serve(
         runtime.block_on(async move {
             // It ends with the process, and errors of a connection are the client's.
             if let Ok(listener) = tokio::net::TcpListener::from_std(listener) {
-                let _ = axum::serve(listener, app).await;
+                let _ = axum::serve(Connections::new(listener), app).await;
             }
         });
     })?;

@@ -12,7 +12,6 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use serde::Serialize;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use tailtrim_sys::clock;
 
 use crate::book::WRITTEN_NS;
@@ -24,7 +23,8 @@ const WAITING: usize = 32;
 pub(crate) struct Pages {
     pub(crate) board: Arc<Board>,
     pub(crate) history: History,
-    waiting: AtomicUsize,
+    /// Held by each request that waits.
+    waiting: Arc<()>,
 }
 
 #[derive(Serialize)]
@@ -35,7 +35,7 @@ struct Targets {
 
 impl Pages {
     pub(crate) fn new(board: Arc<Board>, history: History) -> Self {
-        Self { board, history, waiting: AtomicUsize::new(0) }
+        Self { board, history, waiting: Arc::new(()) }
     }
 }
 
@@ -67,8 +67,8 @@ async fn target(
     let Some(row) = pages.board.row(&name) else {
         return told(StatusCode::NOT_FOUND, "no target has this name\n");
     };
-    if pages.waiting.fetch_add(1, Ordering::Relaxed) >= WAITING {
-        pages.waiting.fetch_sub(1, Ordering::Relaxed);
+    let turn = Arc::clone(&pages.waiting);
+    if Arc::strong_count(&turn) > WAITING + 1 {
         let again = [(header::RETRY_AFTER, "1")];
         return (StatusCode::SERVICE_UNAVAILABLE, again, "too many at once\n").into_response();
     }
@@ -76,7 +76,7 @@ async fn target(
         let now_ns = clock::realtime_ns();
         let until_s = seconds(now_ns - row.timeout_ns - WRITTEN_NS).div_euclid(60) * 60;
         let read = pages.history.tell(&row.name, span, until_s, now_ns);
-        pages.waiting.fetch_sub(1, Ordering::Relaxed);
+        drop(turn);
         read
     });
     match read.await {

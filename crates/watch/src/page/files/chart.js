@@ -1,6 +1,6 @@
 // Drawings of a target over time. A percentile is that of a whole block, so lines are steps: nothing is interpolated.
 
-import { clock, day, draw, short, time } from "./words.js";
+import { clock, day, draw, several, short, time } from "./words.js";
 
 const LOOKS = ["first", "second", "third"];
 
@@ -92,7 +92,7 @@ export function sparkline(history, number) {
     }));
   }
   const told = values.length ? `p99 from ${time(Math.min(...values))} to ${time(Math.max(...values))}` : "no round trips";
-  const outages = history.outages.length ? `, ${history.outages.length} times without an answer` : "";
+  const outages = history.outages.length ? `, ${several(history.outages.length, "outage")}` : "";
   const lossy = history.blocks.filter((one) => loss(one) > 0).length;
   picture.setAttribute("aria-label", told + outages + (lossy ? `, losses in ${lossy} of ${history.blocks.length} blocks` : ""));
   return picture;

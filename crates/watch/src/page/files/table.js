@@ -37,7 +37,7 @@ function newRow(name) {
 function reasons(target) {
   const deciding = target.objectives.filter((one) => one.promise === target.verdict && target.verdict !== "met");
   const since = target.since_s === null || target.verdict === null ? [] : [`since ${moment(target.since_s)}`];
-  return [...deciding.map((one) => `${one.objective}: ${percent(one.bad / Math.max(one.packets, 1))} of ${several(one.packets, "probe")}`), ...since].join("; ");
+  return [...deciding.map((one) => `${one.objective}: ${one.packets === 0 ? "no probes yet" : `${percent(one.bad / one.packets)} of ${several(one.packets, "probe")}`}`), ...since].join("; ");
 }
 
 function telling(target) {
