@@ -84,8 +84,9 @@ class Browser:
         return told["result"]
 
     def open(self, url: str) -> None:
-        """Go to a page."""
+        """Go to a page, and wait for its files."""
         self.call("Page.navigate", url=url)
+        self.until(f"location.href === {json.dumps(url)} && document.readyState === 'complete'")
 
     def size(self, width: int, height: int = 900, scheme: str = "light") -> None:
         """Make the window so large, on a light or dark ground."""
