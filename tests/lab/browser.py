@@ -20,8 +20,14 @@ if TYPE_CHECKING:
 PATIENCE_S = 30
 #: Keys by their name, with the numbers that Chromium wants.
 KEYS = {
-    **{"Tab": 9, "Enter": 13, "Escape": 27, "Space": 32, "End": 35, "Home": 36},
-    **{"ArrowLeft": 37, "ArrowRight": 39},
+    "Tab": 9,
+    "Enter": 13,
+    "Escape": 27,
+    "Space": 32,
+    "End": 35,
+    "Home": 36,
+    "ArrowLeft": 37,
+    "ArrowRight": 39,
 }
 #: Characters of keys that have one.
 TEXTS = {"Enter": "\r", "Space": " "}
@@ -81,7 +87,8 @@ class Browser:
         while (told := self._next()).get("id") != self._number:
             self._note(told)
         assert "error" not in told, f"{method}: {told['error']}"
-        return told["result"]
+        result: dict[str, Any] = told["result"]
+        return result
 
     def open(self, url: str) -> None:
         """Go to a page, and wait for its files."""
@@ -119,8 +126,8 @@ class Browser:
     def press(self, *names: str) -> None:
         """Press keys, one after the other."""
         for name in names:
-            key = {"key": " " if name == "Space" else name, "code": name}
-            key |= {"windowsVirtualKeyCode": KEYS[name]}
+            key: dict[str, Any] = {"code": name, "windowsVirtualKeyCode": KEYS[name]}
+            key["key"] = " " if name == "Space" else name
             text = {"text": TEXTS[name]} if name in TEXTS else {}
             self.call("Input.dispatchKeyEvent", type="keyDown", **key, **text)
             self.call("Input.dispatchKeyEvent", type="keyUp", **key)

@@ -48,11 +48,15 @@ def minute(begin_s: int, *, silent: bool) -> bytes:
     took: list[int | None] = [2_000_000 + 7_919 * n * n % 500_009 for n in range(60)]
     answered = 0 if silent else 60
     worst = {"begin_ns": begin_s * 10**9, "latency_ns": max(filter(None, took)), "residence_ns": 7}
-    line = {
-        **{"begin_ns": begin_s * 10**9, "due": 60, "answered": answered, "lost": 60 - answered},
-        **{"latency_ns": [None] * 60 if silent else took, "worst": None if silent else worst},
-    }
-    return pa.Codec("zstd").compress(json.dumps(line).encode() + b"\n", asbytes=True)
+    line: dict[str, Any] = {"begin_ns": begin_s * 10**9, "due": 60}
+    line |= {"answered": answered, "lost": 60 - answered}
+    line |= (
+        {"latency_ns": [None] * 60, "worst": None}
+        if silent
+        else {"latency_ns": took, "worst": worst}
+    )
+    frame: bytes = pa.Codec("zstd").compress(json.dumps(line).encode() + b"\n", asbytes=True)
+    return frame
 
 
 def remembered(folder: Path) -> None:
@@ -127,6 +131,7 @@ def browser(node: tuple[Namespace, Lab], tmp_path: Path) -> Iterator[Browser]:
 @pytest.fixture
 def page(watched: Any, browser: Browser) -> Iterator[Browser]:
     """Return the page, which complains of nothing and asks nobody else."""
+    assert watched.poll() is None
     browser.open(PAGE)
     browser.until(f"{DRAWN} === 4")
     yield browser
@@ -148,7 +153,8 @@ def test_rows_are_text_whatever_their_names_are(page: Browser) -> None:
     assert ADDRESS in page.ask("document.querySelector('#one').innerText")
 
 
-def test_the_policy_stops_scripts_and_requests_of_others(watched: Any, browser: Browser) -> None:
+@pytest.mark.usefixtures("watched")
+def test_the_policy_stops_scripts_and_requests_of_others(browser: Browser) -> None:
     browser.open(PAGE)
     browser.until(f"{DRAWN} === 4")
     stopped = browser.ask(

@@ -49,7 +49,7 @@ pub enum WatchError {
         /// The cause.
         source: io::Error,
     },
-    /// Who may read.
+    /// The rules for readers.
     #[error(transparent)]
     Access(#[from] AccessError),
     /// The CPU to run on.

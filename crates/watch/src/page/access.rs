@@ -1,4 +1,4 @@
-//! Who may read: programs and browsers of this host, or those that know the token.
+//! Readers that are let in: programs and browsers of this host, or those that know the token.
 
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};

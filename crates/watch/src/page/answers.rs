@@ -19,7 +19,7 @@ use crate::book::WRITTEN_NS;
 /// So many requests for a target over time wait for the one that is answered; others are told to come again.
 const WAITING: usize = 32;
 
-/// What answers are made of.
+/// Sources of answers.
 pub(crate) struct Pages {
     pub(crate) board: Arc<Board>,
     pub(crate) history: History,

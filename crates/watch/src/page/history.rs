@@ -23,7 +23,7 @@ pub(crate) struct History {
     remembered: Mutex<BTreeMap<(String, Span), Remembered>>,
 }
 
-/// What was read of a target.
+/// Blocks of a target that were read.
 #[derive(Default, Clone)]
 struct Remembered {
     /// Blocks that are complete.

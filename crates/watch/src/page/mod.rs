@@ -2,7 +2,7 @@
 //!
 //! 1. the book tells the [`Board`] how targets are,
 //! 2. the [`History`] reads minutes from disk when somebody asks for them, and remembers what it made of them,
-//! 3. the [`Access`] says who may read,
+//! 3. the [`Access`] lets readers in that may,
 //! 4. [`routes`] answer with static files and JSON.
 
 mod access;
