@@ -238,6 +238,50 @@ def test_the_title_counts_the_targets_that_are_not_met(page: Browser) -> None:
     assert "1 not met" in page.ask("document.querySelector('#totals').innerText").replace("\n", " ")
 
 
+#: What a watch tells of changes and of late probes that it caught.
+CHANGES = [
+    {"of": "p99", "direction": "worse", "against": "baseline", "since_ns": 0, "at_ns": 0}
+    | {"was_ns": 2_000_000, "now_ns": 3_000_000, "low_ns": 2_900_000, "high_ns": 3_200_000},
+    {"of": "loss", "direction": "worse", "against": "last week", "since_ns": 0, "ended_ns": 60}
+    | {"was_share": 0, "now_share": 0.02, "low_share": 0.01, "high_share": 0.03},
+]
+PART = {"name": "own_host_behind", "ns": 150_000_000, "usual_ns": 41_200, "share_ppm": 980_000}
+CAUSED = {"causes": [{"kind": "thread", "name": "<b>", "detail": "9"}]} | {
+    "late": [{"excess_ns": 100, "causes": [[0, 93]], "queue_ns": 0, "unknown_ns": 7}]
+}
+CAUGHT = [
+    {"name": "2026-11-29T08-01-07.123", "problem": None}
+    | {
+        "packet": {"latency_ns": 152_000_000, "parts": [PART], "host_part": "own_host_behind"}
+        | {"host": {"verdict": CAUSED}}
+    },
+    {"name": "2026-11-29T08-00-07.123", "packet": None, "problem": "it counts as lost"},
+]
+
+
+def test_changes_and_caught_probes_are_told_in_words(page: Browser) -> None:
+    told = page.ask(
+        f"""(async () => {{
+          const {{showTarget}} = await import('/target.js');
+          const ask = async (path) => (await fetch(path)).json();
+          const {{targets}} = await ask('api/targets');
+          const near = targets.find((one) => one.name === 'near');
+          const history = await ask('api/targets/near?span=hour');
+          near.changes = {{changes: {json.dumps(CHANGES)}}};
+          history.catches = {json.dumps(CAUGHT)};
+          const section = document.createElement('section');
+          document.querySelector('main').append(section);
+          showTarget(section, near, history, 'hour');
+          return section.innerText;
+        }})()"""
+    )
+    assert "p99 worse than baseline\tfrom 2.00 ms to 3.00 ms (2.90 ms to 3.20 ms)\tgoes on" in told
+    assert "loss worse than last week\tfrom 0 % to 2.00 % (1.00 % to 3.00 %)\t" in told
+    assert "98.0 % this host after receiving (150 ms, usually 41.2 µs)" in told
+    assert "of it by the trace of this host: 93.0 % <b>/9, 7.0 % unknown" in told
+    assert "none\tit counts as lost" in told
+
+
 def test_a_watch_that_ends_is_told_until_it_is_back(
     node: tuple[Namespace, Lab], browser: Browser, tmp_path: Path
 ) -> None:

@@ -31,9 +31,9 @@ pub fn prefer() -> io::Result<()> {
     Ok(process::setpriority_process(None, -20)?)
 }
 
-/// Has the calling thread run with what others of its CPU leave it.
-pub fn give_way() -> io::Result<()> {
-    Ok(process::setpriority_process(None, 19)?)
+/// Lets others of its class go before the calling thread: a nice value above 0.
+pub fn defer(nice: i32) -> io::Result<()> {
+    Ok(process::setpriority_process(None, nice)?)
 }
 
 /// Whether this process is alone in its session, or at its head.

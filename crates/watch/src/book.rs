@@ -3,7 +3,7 @@
 use crate::keeping::Keep;
 use crate::metrics::{Metrics, TargetMetrics};
 use crate::minute::{MINUTE_NS, Minute, Outcome, begin_of};
-use crate::page::Board;
+use crate::page::{About, Board};
 use crate::plan::TargetPlan;
 use crate::probing::MISSED_NS;
 use crate::report::Report;
@@ -177,7 +177,7 @@ impl Book {
             failure: None,
             plan,
         };
-        self.board.begin(&kept.plan, &kept.states);
+        self.board.begin(&kept.plan.name, About::of(&kept.plan), &kept.states);
         self.kept.insert(place, kept);
         self.tell(place, "target", None);
     }

@@ -13,6 +13,9 @@ use std::sync::Arc;
 use std::thread;
 use tailtrim_sys::process;
 
+/// Nice value of the thread that reads minutes: the last one.
+const LAST: i32 = 19;
+
 /// Serves metrics and the page at an address until the process ends. Returns the address with its port.
 pub(crate) fn serve(
     address: SocketAddr,
@@ -27,7 +30,7 @@ pub(crate) fn serve(
         .enable_all()
         // Minutes are read for one at a time, with what the probes leave of the CPU.
         .max_blocking_threads(1)
-        .on_thread_start(|| drop(process::give_way()))
+        .on_thread_start(|| drop(process::defer(LAST)))
         .build()?;
     let access = Arc::new(access);
     let app = page::routes(Arc::new(pages), Arc::clone(&access))

@@ -14,8 +14,6 @@ use serde::Serialize;
 use std::sync::Arc;
 use tailtrim_sys::clock;
 
-use crate::book::WRITTEN_NS;
-
 /// So many requests for a target over time wait for the one that is answered; others are told to come again.
 const WAITING: usize = 32;
 
@@ -74,7 +72,7 @@ async fn target(
     }
     let read = tokio::task::spawn_blocking(move || {
         let now_ns = clock::realtime_ns();
-        let until_s = seconds(now_ns - row.timeout_ns - WRITTEN_NS).div_euclid(60) * 60;
+        let until_s = seconds(now_ns - row.about.written_ns).div_euclid(60) * 60;
         let read = pages.history.tell(&row.name, span, until_s, now_ns);
         drop(turn);
         read

@@ -33,7 +33,7 @@ pub(super) struct Block {
     quantiles: Option<[Quantile; 3]>,
     /// The slowest probe, as its minute has it.
     worst: Option<Map<String, Value>>,
-    /// Minutes in which probes left or none was due, as bits.
+    /// Minutes in which probes left or none was due, or taps recorded, as bits.
     #[serde(skip)]
     pub(super) measured: u64,
     /// Minutes in which probes left, and none was answered.
@@ -49,7 +49,11 @@ impl Block {
         self.due += line.due;
         self.answered += line.answered;
         self.unanswered += unanswered;
-        if line.due == 0 || line.answered + unanswered > 0 {
+        let is_measured = match line.health.tapped_ns {
+            Some(tapped_ns) => tapped_ns > 0,
+            None => line.due == 0 || line.answered + unanswered > 0,
+        };
+        if is_measured {
             self.measured |= bit;
         }
         if line.answered == 0 && unanswered > 0 {

@@ -1,5 +1,6 @@
 //! Targets as they are now.
 
+use crate::book::WRITTEN_NS;
 use crate::minute::Minute;
 use crate::plan::TargetPlan;
 use crate::state::State;
@@ -16,16 +17,39 @@ pub(crate) struct Board(Mutex<BTreeMap<String, Row>>);
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Row {
     pub(super) name: String,
-    address: String,
-    protocol: &'static str,
-    interval_ns: u64,
-    pub(super) timeout_ns: i64,
+    #[serde(flatten)]
+    pub(super) about: About,
     /// Whether all objectives are met; `None` without one.
     verdict: Option<Promise>,
     /// Since when it is that; `None`: since the watch has this target.
     since_s: Option<i64>,
     objectives: Vec<Judged>,
     minute: Option<LastMinute>,
+}
+
+/// Description of a target.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct About {
+    pub(crate) address: String,
+    /// Protocol of its probes, or `tap`.
+    pub(crate) protocol: &'static str,
+    /// Mean time between two probes; `None`: it is not probed.
+    pub(crate) interval_ns: Option<u64>,
+    pub(crate) timeout_ns: i64,
+    /// A minute is on disk so long after its end.
+    pub(crate) written_ns: i64,
+}
+
+impl About {
+    pub(crate) fn of(plan: &TargetPlan) -> Self {
+        Self {
+            address: plan.address.clone(),
+            protocol: plan.protocol.name(),
+            interval_ns: Some(plan.interval_ns),
+            timeout_ns: plan.timeout_ns,
+            written_ns: plan.timeout_ns + WRITTEN_NS,
+        }
+    }
 }
 
 /// An objective, and how the last hour was.
@@ -51,20 +75,17 @@ struct LastMinute {
 
 impl Board {
     /// Begins a target.
-    pub(crate) fn begin(&self, plan: &TargetPlan, states: &[State]) {
+    pub(crate) fn begin(&self, name: &str, about: About, states: &[State]) {
         let objectives = judged(states, &states.iter().map(State::verdict).collect::<Vec<_>>());
         let row = Row {
-            name: plan.name.clone(),
-            address: plan.address.clone(),
-            protocol: plan.protocol.name(),
-            interval_ns: plan.interval_ns,
-            timeout_ns: plan.timeout_ns,
+            name: name.to_owned(),
+            about,
             verdict: all(&objectives),
             since_s: None,
             objectives,
             minute: None,
         };
-        self.rows().insert(plan.name.clone(), row);
+        self.rows().insert(name.to_owned(), row);
     }
 
     /// Removes a target.

@@ -102,6 +102,40 @@ fn outages_and_times_without_the_watch_are_different() {
 }
 
 #[test]
+fn minutes_of_a_tapped_device_are_read_as_well() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = Store::open(folder.path()).unwrap();
+    for (n, rest) in [
+        (
+            0,
+            r#""packets": 3, "matched": 1, "lost": 1, "beyond_window": 1, "latency_ns": [5, null, null], "health": {"tapped_ns": 60000000000}"#,
+        ),
+        (1, r#""packets": 0, "health": {"tapped_ns": 60000000000}"#),
+        (2, r#""packets": 0, "health": {"tapped_ns": 0}"#),
+        (
+            3,
+            r#""packets": 9, "matched": 9, "latency_ns": [5, 7], "samples": [8, 1], "rounded": false, "health": {"tapped_ns": 1}"#,
+        ),
+    ] {
+        let begin_s = BEGIN_S + 60 * n;
+        let line = format!("{{\"begin_ns\": {begin_s}000000000, {rest}}}\n");
+        store.append("far", begin_s * NS, line.as_bytes()).unwrap();
+    }
+    let history = History::new(folder.path().to_owned());
+    let told = told(&history, Span::Hour, BEGIN_S + 240);
+    let first = &told["blocks"][0];
+    assert_eq!(
+        (&first["due"], &first["answered"], &first["unanswered"]),
+        (&3.into(), &1.into(), &2.into())
+    );
+    assert_eq!(told["gaps"][1], serde_json::json!([BEGIN_S + 120, BEGIN_S + 180]));
+    let last = &told["blocks"][3];
+    assert_eq!((&last["samples"], &last["quantiles"][1]["ns"]), (&9.into(), &7.into()));
+    // They are only counted, so it is not known whether late ones came together.
+    assert!(last["quantiles"][0]["low_ns"].is_null());
+}
+
+#[test]
 fn what_is_remembered_and_what_is_new_are_as_if_read_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let mut store = Store::open(folder.path()).unwrap();

@@ -21,6 +21,6 @@ mod tests;
 pub use access::AccessError;
 pub(crate) use access::{Access, guard};
 pub(crate) use answers::{Pages, routes};
-pub(crate) use board::Board;
+pub(crate) use board::{About, Board};
 pub(crate) use connections::Connections;
 pub(crate) use history::History;

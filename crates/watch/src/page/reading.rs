@@ -12,8 +12,12 @@ use crate::store::ENDING;
 #[serde(default)]
 pub(super) struct Line {
     pub(super) begin_ns: i64,
+    /// Of a tapped device, packets that entered it.
+    #[serde(alias = "packets")]
     pub(super) due: u64,
+    #[serde(alias = "matched")]
     pub(super) answered: u64,
+    #[serde(alias = "beyond_window")]
     pub(super) late: u64,
     pub(super) lost: u64,
     pub(super) altered: u64,
@@ -21,8 +25,17 @@ pub(super) struct Line {
     /// Round trips in the order of departures, or all different ones, with `samples`.
     pub(super) latency_ns: Vec<Option<i64>>,
     pub(super) samples: Option<Vec<u64>>,
+    pub(super) health: Health,
     /// The slowest probe, with all of its keys.
     pub(super) worst: Option<serde_json::Map<String, serde_json::Value>>,
+}
+
+/// Of the meter.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Health {
+    /// Time in which the taps of a device recorded; `None`: a target.
+    pub(super) tapped_ns: Option<i64>,
 }
 
 /// A place in the files of a target: the begin of a frame.

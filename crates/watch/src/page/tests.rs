@@ -1,6 +1,6 @@
 //! Requests as programs and browsers send them.
 
-use super::{Access, Board, History, Pages};
+use super::{About, Access, Board, History, Pages};
 use crate::metrics::Metrics;
 use crate::plan::Plan;
 use crate::serving::serve;
@@ -35,7 +35,7 @@ impl Served {
             for state in &mut states {
                 (0..60).for_each(|_| state.end_minute(Share { bad: 30, packets: 600 }));
             }
-            board.begin(&plan, &states);
+            board.begin(&plan.name, About::of(&plan), &states);
         }
         let file = token.map(|token| write(folder.path(), token));
         let access = Access::new(ANYWHERE.parse().unwrap(), file.as_deref()).unwrap();

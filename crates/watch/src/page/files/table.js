@@ -1,7 +1,7 @@
 // All targets: a row each, in place as long as it is there, so that focus stays where it is.
 
 import { sparkline } from "./chart.js";
-import { count, isSilent, make, moment, percent, several, SPANS, time, verdict } from "./words.js";
+import { count, isSilent, make, moment, noun, percent, several, silence, SPANS, time, verdict } from "./words.js";
 
 const ORDER = ["not met", "not decided", "met", null];
 const rank = (target) => (isSilent(target) ? -1 : ORDER.indexOf(target.verdict));
@@ -33,16 +33,22 @@ function newRow(name) {
   return { row, link, under, cells, number: numbered, drawn: "", told: "" };
 }
 
-/** The sentence of a verdict: the objective that decides it, and since when. */
+/** Changes that are not over. */
+const ongoing = (target) => (target.changes?.changes ?? []).filter((one) => (one.ended_ns ?? null) === null);
+
+/** The objectives that decide a verdict. */
 function reasons(target) {
   const deciding = target.objectives.filter((one) => one.promise === target.verdict && target.verdict !== "met");
-  const since = target.since_s === null || target.verdict === null ? [] : [`since ${moment(target.since_s)}`];
-  return [...deciding.map((one) => `${one.objective}: ${one.packets === 0 ? "no probes yet" : `${percent(one.bad / one.packets)} of ${several(one.packets, "probe")}`}`), ...since].join("; ");
+  return deciding.map(({ objective, bad, packets }) =>
+    `${objective}: ${packets === 0 ? "no probes yet" : `${percent(bad / packets)} of ${several(packets, noun(target))}`}`).join("; ");
 }
 
 function telling(target) {
   const parts = [verdict(target.verdict)];
-  if (isSilent(target)) parts.unshift(make("span", { class: "verdict silent" }, "no answer"));
+  if (isSilent(target)) parts.unshift(make("span", { class: "verdict silent" }, silence(target)));
+  if (target.since_s !== null && target.verdict !== null) parts.push(make("span", { class: "quiet" }, ` since ${moment(target.since_s)}`));
+  const worse = ongoing(target).filter((one) => one.direction === "worse");
+  if (worse.length > 0) parts.push(make("small", {}, `changed: ${worse.map((one) => `${one.of} worse than ${one.against} since ${moment(one.since_ns / 1e9)}`).join("; ")}`));
   const why = reasons(target);
   if (why) parts.push(make("small", {}, why));
   return parts;

@@ -1,14 +1,14 @@
 // One target: objectives, percentiles over time, outages, slowest probes.
 
 import { chart, swatch } from "./chart.js";
-import { bounded, clockWithSeconds, count, isSilent, length, make, moment, percent, several, short, SPANS, stretch, time, verdict } from "./words.js";
+import { bounded, clockWithSeconds, count, isSilent, length, make, moment, noun, percent, several, short, silence, SPANS, stretch, time, verdict } from "./words.js";
 
 /** What is hidden: a number of a percentile, or "slowest". */
 const hidden = new Set();
 const SLOWEST = 10;
 
 /** Columns of words. */
-const WORDS = new Set(["What", "Cause", "Folder"]);
+const WORDS = new Set(["What", "Cause", "Folder", "By how much"]);
 
 let frame = null;
 let drawn = null;
@@ -19,13 +19,13 @@ const rate = (interval_ns) => {
   return pps >= 1 ? `${Number(pps.toPrecision(3))} probes a second` : `a probe each ${Number((1 / pps).toPrecision(3))} s`;
 };
 
-function objective(one) {
+function objective(one, target) {
   const share = one.bad / Math.max(one.packets, 1);
   return make("li", { class: one.promise.replace(" ", "-") },
     verdict(one.promise), " ", make("b", {}, one.objective), ": ",
     one.packets === 0
-      ? "no probes yet"
-      : `${count(one.bad)} of ${several(one.packets, "probe")} bad in the last hour, ${percent(share)} (${percent(one.low)} to ${percent(one.high)}; limit ${Number((100 * one.limit).toPrecision(3))} %)`);
+      ? `no ${noun(target)}s yet`
+      : `${count(one.bad)} of ${several(one.packets, noun(target))} bad in the last hour, ${percent(share)} (${percent(one.low)} to ${percent(one.high)}; limit ${Number((100 * one.limit).toPrecision(3))} %)`);
 }
 
 function legend(history) {
@@ -42,7 +42,7 @@ function legend(history) {
 }
 
 /** What a block has, in a sentence. */
-function reading(history, begin) {
+function reading(target, history, begin) {
   const block = history.blocks.find((one) => one.begin_s === begin);
   const when = make("b", {}, stretch(begin, begin + history.block_s));
   if (!block) return [when, ": not measured"];
@@ -51,14 +51,14 @@ function reading(history, begin) {
   if (block.worst) parts.push(`slowest ${time(block.worst.latency_ns)}`);
   if (!block.quantiles && block.samples > 0) parts.push("no percentiles, since the clock was stepped back");
   const lost = block.unanswered ? `, ${count(block.unanswered)} not answered (${percent(block.unanswered / sent)})` : ", all answered";
-  const unsent = block.due > sent ? `, ${count(block.due - sent)} not sent` : "";
-  return [when, `: ${[...parts, `${several(sent, "probe")}${sent ? lost : ""}${unsent}`].join(", ")}`];
+  const unsent = target.interval_ns !== null && block.due > sent ? `, ${count(block.due - sent)} not sent` : "";
+  return [when, `: ${[...parts, `${several(sent, noun(target))}${sent ? lost : ""}${unsent}`].join(", ")}`];
 }
 
 function point(history, picture, begin) {
   at = begin;
   picture.point(begin);
-  const told = begin === null ? ["Point at a time, or use the arrow keys."] : reading(history, begin);
+  const told = begin === null ? ["Point at a time, or use the arrow keys."] : reading(drawn.target, history, begin);
   document.getElementById("readout").replaceChildren(...told);
 }
 
@@ -104,30 +104,30 @@ function table(heads, rows) {
       labelled(n === 0 ? make("th", { scope: "row" }, cell) : make("td", { class: WORDS.has(heads[n]) ? "left" : "" }, cell), n))))));
 }
 
-function outages(history) {
+function outages(target, history) {
   const stretches = [
-    ...history.outages.map((one) => ["no answer", ...one]),
+    ...history.outages.map((one) => [silence(target), ...one]),
     ...history.gaps.map((one) => ["not measured", ...one]),
   ].sort((a, b) => b[1] - a[1]);
   const title = make("h3", {}, "Outages and gaps");
-  if (stretches.length === 0) return [title, make("p", {}, "Each minute was measured, and had an answer.")];
+  if (stretches.length === 0) return [title, make("p", {}, "None.")];
   const rows = stretches.map(([kind, begin, end]) => {
     const lasts = end === history.until_s;
-    const word = make("span", { class: `verdict ${kind === "no answer" ? "silent" : "none"}` }, kind);
+    const word = make("span", { class: `verdict ${kind === "not measured" ? "none" : "silent"}` }, kind);
     return [lasts ? `since ${moment(begin)}` : stretch(begin, end), word, length(end - begin)];
   });
   return [title, table(["Time", "What", "Length"], rows)];
 }
 
-function slowest(history, span) {
+function slowest(target, history, span) {
   const all = history.blocks.flatMap((block) => (block.worst ? [block.worst] : []));
   const worst = all.sort((a, b) => b.latency_ns - a.latency_ns).slice(0, SLOWEST);
-  const title = make("h3", {}, "Slowest probes");
+  const title = make("h3", {}, `Slowest ${noun(target)}s`);
   if (worst.length === 0) return [title, make("p", {}, "No round trips.")];
   const has = (key) => worst.some((one) => (one[key] ?? null) !== null);
   const columns = [
     ["Left at", (one) => moment(Math.floor(one.begin_ns / 1e9), clockWithSeconds)],
-    ["Round trip", (one) => time(one.latency_ns)],
+    [noun(target) === "probe" ? "Round trip" : "Latency", (one) => time(one.latency_ns)],
     ...(has("residence_ns") ? [["In the far host", (one) => (one.residence_ns === null ? "" : time(one.residence_ns))]] : []),
     ...(has("own_host_ns") ? [["In this host", (one) => (one.own_host_ns === null ? "" : time(one.own_host_ns))]] : []),
   ];
@@ -175,16 +175,37 @@ function caught(history) {
     return [moment(left, clockWithSeconds), one.packet ? time(one.packet.latency_ns) : "none", causes(one), one.name];
   });
   const notes = "Late probes that were kept with what was around them, the newest 20 of these days; tailtrim explain tells more of each. The time is from this host's program to itself.";
-  return [make("h3", {}, "Caught in the act"), table(["Left at", "Round trip", "Cause", "Folder"], rows), make("p", { class: "notes" }, notes)];
+  return [make("h3", {}, "Caught in the act"), table(["Left at", "Round trip", "Cause", "Folder", "By how much"], rows), make("p", { class: "notes" }, notes)];
+}
+
+/** By how much something changed, with its interval. */
+function size(one) {
+  if (one.was_ns !== undefined) {
+    const bounds = one.low_ns == null ? "" : one.high_ns == null ? ` (at least ${time(one.low_ns)})` : ` (${time(one.low_ns)} to ${time(one.high_ns)})`;
+    return `from ${time(one.was_ns)} to ${time(one.now_ns)}${bounds}`;
+  }
+  if (one.was_share !== undefined) return `from ${percent(one.was_share)} to ${percent(one.now_share)} (${percent(one.low_share)} to ${percent(one.high_share)})`;
+  return "not measured yet";
+}
+
+/** Changes beside a baseline or last week, the newest first. */
+function changes(target) {
+  const all = target.changes?.changes ?? [];
+  if (all.length === 0) return [];
+  const rows = all.toReversed().map((one) => [
+    moment(one.since_ns / 1e9), `${one.of} ${one.direction} than ${one.against}`, size(one),
+    (one.ended_ns ?? null) === null ? "goes on" : moment(one.ended_ns / 1e9),
+  ]);
+  return [make("h3", {}, "Changes"), table(["Since", "What", "By how much", "Until"], rows)];
 }
 
 function heading(target) {
-  const silent = isSilent(target) ? [make("li", { class: "not-met" }, make("span", { class: "verdict silent" }, "no answer"), ` in the minute from ${moment(target.minute.begin_s)} on`)] : [];
+  const silent = isSilent(target) ? [make("li", { class: "not-met" }, make("span", { class: "verdict silent" }, silence(target)), ` in the minute from ${moment(target.minute.begin_s)} on`)] : [];
   const since = target.since_s === null || target.verdict === null ? "" : ` · ${target.verdict} since ${moment(target.since_s)}`;
   return [
     make("h2", {}, target.name),
-    make("p", { class: "quiet" }, `${target.address} · ${target.protocol} · ${rate(target.interval_ns)} · timeout ${short(target.timeout_ns)}${since}`),
-    make("ul", { class: "objectives" }, ...silent, ...target.objectives.map(objective)),
+    make("p", { class: "quiet" }, `${target.address} · ${target.protocol} · ${target.interval_ns === null ? "" : `${rate(target.interval_ns)} · `}timeout ${short(target.timeout_ns)}${since}`),
+    make("ul", { class: "objectives" }, ...silent, ...target.objectives.map((one) => objective(one, target))),
   ];
 }
 
@@ -194,7 +215,7 @@ export function showTarget(section, target, history, span) {
     const figure = make("figure", {}, legend(history), make("p", { class: "readout", id: "readout", role: "status" }));
     const caption = `Percentiles of each ${SPANS[span].block}; band: 95 % interval; pale where too few probes bound it above. Red ground: no answer. Hatched: not measured. Below: probes without an answer.`;
     figure.append(make("figcaption", {}, caption));
-    const [head, title, tail] = [make("div"), make("h3", {}, `Round trips, ${SPANS[span].last}`), make("div")];
+    const [head, title, tail] = [make("div"), make("h3", {}, `${target.interval_ns === null ? "Latency" : "Round trips"}, ${SPANS[span].last}`), make("div")];
     section.replaceChildren(head, title, figure, tail);
     new ResizeObserver(() => {
       if (drawn.figure.clientWidth !== drawn.width) plot();
@@ -208,6 +229,6 @@ export function showTarget(section, target, history, span) {
   drawn = { target, history, figure: frame.figure };
   frame.head.replaceChildren(...heading(target));
   const damaged = history.is_whole ? [] : [make("p", { class: "warnings" }, "A file of this time is damaged: minutes behind the damage are missing.")];
-  frame.tail.replaceChildren(...damaged, ...outages(history), ...caught(history), ...slowest(history, span));
+  frame.tail.replaceChildren(...damaged, ...changes(target), ...outages(target, history), ...caught(history), ...slowest(target, history, span));
   plot();
 }

@@ -76,6 +76,12 @@ export const SPANS = {
 /** Whether no probe of the last minute was answered, though probes left. */
 export const isSilent = ({ minute }) => minute !== null && minute.answered === 0 && minute.unanswered > 0;
 
+/** Probes, or packets of a tapped device. */
+export const noun = (target) => (target.interval_ns === null ? "packet" : "probe");
+
+/** Words for a time in which all were lost. */
+export const silence = (target) => (target.interval_ns === null ? "all lost" : "no answer");
+
 /** An element with attributes and children; texts stay texts. */
 export function make(tag, attributes = {}, ...children) {
   return fill(document.createElement(tag), attributes, children);
