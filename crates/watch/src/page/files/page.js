@@ -32,10 +32,12 @@ class Told extends Error {}
 async function ask(path) {
   const response = await fetch(path, { signal: AbortSignal.timeout(PATIENCE_MS), cache: "no-store" });
   if (response.status === 401) throw new Refused();
+  if (response.status === 404) return null;
   if (!response.ok) throw new Told(`${path}: ${(await response.text()).trim() || response.statusText}`);
   return response.json();
 }
 
+/** A target over time; null: it was removed meanwhile. */
 const history = (name, span) => ask(`api/targets/${encodeURIComponent(name)}?span=${span}`);
 
 /** Says what is wrong, or nothing. */
@@ -111,12 +113,12 @@ async function drawAll() {
 
 async function drawOne(name, span) {
   const found = state.targets.find((target) => target.name === name);
-  if (found === undefined) {
+  const told = found && await history(name, span);
+  if (!told) {
     const gone = make("p", {}, `This watch has no target ${name}. `, make("a", { href: linkTo(null, span) }, "All targets"));
     element("one").replaceChildren(gone);
     return;
   }
-  const told = await history(name, span);
   const now = place();
   if (now.target === name && now.span === span) showTarget(element("one"), found, told, span);
 }

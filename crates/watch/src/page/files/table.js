@@ -116,11 +116,12 @@ export function stale(targets, span) {
 
 const key = (target, span) => `${span} ${target.minute?.begin_s ?? ""}`;
 
-/** Draws the line of a target, and tells its last block. */
+/** Draws the line of a target, and tells its last block; without a history the target was removed meanwhile. */
 export function drawLine(target, span, history) {
   const known = rows.get(target.name);
   if (!known) return;
   known.drawn = key(target, span);
+  if (history === null) return;
   const { cells } = known;
   cells.spark.replaceChildren(sparkline(history, known.number));
   const last = history.blocks.findLast((block) => block.quantiles !== null);
