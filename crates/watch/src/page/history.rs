@@ -12,7 +12,7 @@ use std::sync::Mutex;
 use tailtrim_stats::Probability;
 
 /// So many answers are remembered, each of up to 168 blocks of less than 1 kB.
-const MOST: usize = 200;
+const MOST: usize = 100;
 
 /// Lines of a minute may come so long after it should be on disk, before its block is taken as complete.
 const PATIENCE_S: i64 = 120;
