@@ -238,7 +238,7 @@ def test_the_title_counts_the_targets_that_are_not_met(page: Browser) -> None:
     assert "1 not met" in page.ask("document.querySelector('#totals').innerText").replace("\n", " ")
 
 
-#: What a watch tells of changes and of late probes that it caught.
+#: Changes and caught probes as a watch tells them.
 CHANGES = [
     {"of": "p99", "direction": "worse", "against": "baseline", "since_ns": 0, "at_ns": 0}
     | {"was_ns": 2_000_000, "now_ns": 3_000_000, "low_ns": 2_900_000, "high_ns": 3_200_000},
