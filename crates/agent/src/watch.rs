@@ -20,9 +20,12 @@ pub(crate) struct Watch {
     /// Folder for the minutes: a folder for each target, a file for each day
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// Serve metrics at this address, /metrics
+    /// Serve a page and /metrics at this address; one that other hosts reach needs --token-file
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<SocketAddr>,
+    /// File of a token that programs and people have to tell to read the page and metrics
+    #[arg(long, value_name = "FILE", requires = "listen")]
+    token_file: Option<PathBuf>,
     /// CPU to run on
     #[arg(long)]
     cpu: Option<usize>,
@@ -45,6 +48,7 @@ pub(crate) fn run(request: &Watch) -> Outcome {
             plan: request.file.clone(),
             folder: request.out.clone(),
             listen: request.listen,
+            token_file: request.token_file.clone(),
         },
         &stopped,
         &reload,
@@ -58,6 +62,7 @@ pub(crate) fn run(request: &Watch) -> Outcome {
 fn failure(error: WatchError) -> Failure {
     let exit = match &error {
         WatchError::Plan(_)
+        | WatchError::Access(_)
         | WatchError::Placement(_)
         | WatchError::Store(StoreError::Used { .. }) => Exit::Usage,
         WatchError::Listen { .. } => Exit::Impossible,

@@ -31,6 +31,14 @@ impl Dependence {
     /// Dependence of independent samples: a design effect of 1.
     pub const NONE: Self = Self { effect: 1.0, freedom: f64::INFINITY };
 
+    /// Dependence of the samples that belong to a share of all, from their number in each of successive blocks of
+    /// `length` samples.
+    #[must_use]
+    pub fn of_blocks(numbers: impl IntoIterator<Item = u64>, length: u64) -> Self {
+        let counts = numbers.into_iter().map(|number| number as f64).collect();
+        Blocks { counts, chance: 0.0, length: length as f64 }.dependence()
+    }
+
     /// The design effect D >= 1 that an interval of this confidence takes: raised as Student's t widens it.
     #[must_use]
     pub fn raised(self, confidence: Probability) -> f64 {

@@ -3,6 +3,7 @@
 use crate::keeping::Keep;
 use crate::metrics::{Metrics, TargetMetrics};
 use crate::minute::{MINUTE_NS, Minute, Outcome, begin_of};
+use crate::page::{About, Board};
 use crate::plan::TargetPlan;
 use crate::probing::MISSED_NS;
 use crate::report::Report;
@@ -15,6 +16,9 @@ use std::path::Path;
 use std::sync::Arc;
 use tailtrim_probes::target::STAMPS_NS;
 
+/// A minute is on disk so long after its end and the timeout of its last probe: another second is for what writes it.
+pub(crate) const WRITTEN_NS: i64 = MISSED_NS + STAMPS_NS + 1_000_000_000;
+
 /// Name and version of what is written.
 const SCHEMA: &str = "tailtrim.watch/1";
 
@@ -23,6 +27,7 @@ pub(crate) struct Book {
     store: Store,
     keep: Keep,
     metrics: Arc<Metrics>,
+    board: Arc<Board>,
     kept: BTreeMap<usize, Kept>,
     /// `CLOCK_REALTIME` minus the clock of departures.
     stepped_ns: i64,
@@ -75,6 +80,7 @@ impl Book {
         store: Store,
         keep: Keep,
         metrics: Arc<Metrics>,
+        board: Arc<Board>,
         now_ns: i64,
         warn: Box<dyn Fn(&str) + Send>,
     ) -> Result<Self, StoreError> {
@@ -82,6 +88,7 @@ impl Book {
             store,
             keep,
             metrics,
+            board,
             kept: BTreeMap::new(),
             stepped_ns: 0,
             stolen: Stolen::begin(),
@@ -170,6 +177,7 @@ impl Book {
             failure: None,
             plan,
         };
+        self.board.begin(&kept.plan.name, About::of(&kept.plan), &kept.states);
         self.kept.insert(place, kept);
         self.tell(place, "target", None);
     }
@@ -181,6 +189,7 @@ impl Book {
         let minutes = kept.take(i64::MAX);
         self.write(&kept.plan.name, &minutes);
         self.metrics.forget(&kept.plan);
+        self.board.end(&kept.plan.name);
     }
 
     fn minute(&mut self, place: usize, due_ns: i64) -> Option<&mut Minute> {
@@ -245,7 +254,9 @@ impl Book {
                 for (index, state) in kept.states.iter_mut().enumerate() {
                     state.end_minute(shares.get(index).copied().unwrap_or_default());
                 }
-                kept.metrics.minute(&minute.health, &kept.states);
+                let verdicts: Vec<_> = kept.states.iter().map(State::verdict).collect();
+                kept.metrics.minute(&minute.health, &verdicts);
+                self.board.minute(&kept.plan.name, *begin_ns, minute, &kept.states, &verdicts);
             }
             if !minutes.is_empty() {
                 self.write(&kept.plan.name, &minutes);

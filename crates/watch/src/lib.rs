@@ -3,7 +3,7 @@
 //! 1. [`Plan`] is read from a file, [`Departures`] is one schedule for all of its targets,
 //! 2. a thread sends and receives ([`watch`]), and tells what became of each probe,
 //! 3. another one counts by minute and writes each minute that is over: an exact histogram, each probe in one outcome,
-//! 4. metrics and the state of each objective are served over HTTP.
+//! 4. metrics and the state of each objective are served over HTTP, with a page that shows them.
 #![forbid(unsafe_code)]
 
 mod book;
@@ -14,6 +14,7 @@ mod links;
 mod metrics;
 mod minute;
 mod objective;
+mod page;
 mod plan;
 mod probing;
 mod report;
@@ -31,6 +32,7 @@ pub use departures::Departures;
 pub use keeping::Keep;
 pub use minute::{Arrivals, Counts, Health, Minute, Outcome, Sample};
 pub use objective::{Objective, ObjectiveError};
+pub use page::AccessError;
 pub use plan::{Plan, PlanError, TargetPlan};
 pub use store::{Store, StoreError};
 pub use values::Values;

@@ -2,7 +2,7 @@
 
 use crate::minute::{Arrivals, Health, Outcome, Sample};
 use crate::plan::TargetPlan;
-use crate::state::{Share, State};
+use crate::state::Share;
 use prometheus_client::encoding::{EncodeLabelSet, prometheus_protobuf, prometheus_text, text};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::{Family, MetricConstructor};
@@ -11,7 +11,7 @@ use prometheus_client::metrics::histogram::{Histogram, NativeHistogramConfig};
 use prometheus_client::registry::Registry;
 use std::fmt;
 use std::sync::atomic::AtomicU64;
-use tailtrim_compare::Promise;
+use tailtrim_compare::{Promise, Promised};
 
 /// Resolution of the native histograms: buckets grow by 2^(1/256), 0.27 %, the finest that there is.
 const SCHEMA: i8 = 8;
@@ -354,13 +354,12 @@ impl TargetMetrics {
         }
     }
 
-    /// Ends a minute.
-    pub(crate) fn minute(&self, health: &Health, states: &[State]) {
+    /// Ends a minute, with the verdict on each objective.
+    pub(crate) fn minute(&self, health: &Health, verdicts: &[Promised]) {
         self.lateness.set(health.lateness_max_ns as f64 / 1e9);
-        for (metrics, state) in self.objectives.iter().zip(states) {
-            let promise = state.verdict().promise;
+        for (metrics, verdict) in self.objectives.iter().zip(verdicts) {
             for (of, gauge) in &metrics.states {
-                gauge.set((*of == promise).into());
+                gauge.set((*of == verdict.promise).into());
             }
         }
     }

@@ -108,8 +108,15 @@ fn watch(
         let end_ns = (now_ns + life_ns).min(BEGIN_NS + length_ns);
         let metrics = Arc::new(Metrics::new(Vec::new()));
         let store = Store::open(folder).unwrap();
-        let mut book =
-            Book::new(store, KEEP, metrics, now_ns, Box::new(|text| panic!("{text}"))).unwrap();
+        let mut book = Book::new(
+            store,
+            KEEP,
+            metrics,
+            Arc::default(),
+            now_ns,
+            Box::new(|text| panic!("{text}")),
+        )
+        .unwrap();
         let (mut departures, mut reports) = (Departures::default(), Vec::new());
         let mut fars: Vec<Far> = (0..targets.len())
             .map(|_| {

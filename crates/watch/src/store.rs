@@ -18,7 +18,8 @@ const LEVEL: i32 = 3;
 /// Up to so many files are synced one by one: others may write much to the same file system.
 const ONE_BY_ONE: usize = 16;
 
-const ENDING: &str = ".jsonl.zst";
+/// Ending of a file of minutes.
+pub(crate) const ENDING: &str = ".jsonl.zst";
 
 /// Why minutes cannot be kept.
 #[derive(Debug, thiserror::Error)]

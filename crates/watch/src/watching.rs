@@ -2,6 +2,7 @@
 
 use crate::book::Book;
 use crate::metrics::Metrics;
+use crate::page::{Access, AccessError, Board, History, Pages};
 use crate::plan::{Plan, PlanError, TargetPlan};
 use crate::probing::Probing;
 use crate::resolving::Resolver;
@@ -25,8 +26,10 @@ pub struct Request {
     pub plan: PathBuf,
     /// The folder of minutes.
     pub folder: PathBuf,
-    /// Address at which metrics are served.
+    /// Address at which metrics and the page are served.
     pub listen: Option<SocketAddr>,
+    /// File of the token that readers have to know.
+    pub token_file: Option<PathBuf>,
 }
 
 /// Why a watch cannot begin or go on.
@@ -46,6 +49,9 @@ pub enum WatchError {
         /// The cause.
         source: io::Error,
     },
+    /// The rules for readers.
+    #[error(transparent)]
+    Access(#[from] AccessError),
     /// The CPU to run on.
     #[error(transparent)]
     Placement(#[from] PlacementError),
@@ -69,17 +75,27 @@ pub fn watch(
     started: impl FnOnce(Option<SocketAddr>),
 ) -> Result<(), WatchError> {
     let plan = Plan::read(&request.plan)?;
+    let access = |address| Ok((address, Access::new(address, request.token_file.as_deref())?));
+    let access = request.listen.map(access).transpose().map_err(WatchError::Access)?;
     let store = Store::open(&request.folder)?;
     let metrics = Arc::new(Metrics::new(plan.deadlines_s()));
-    let served = |address| {
+    let board = Arc::new(Board::default());
+    let served = |(address, access)| {
         let failed = |source| WatchError::Listen { address, source };
-        serving::serve(address, Arc::clone(&metrics)).map_err(failed)
+        let pages = Pages::new(Arc::clone(&board), History::new(request.folder.clone()));
+        serving::serve(address, Arc::clone(&metrics), pages, access).map_err(failed)
     };
-    let address = request.listen.map(served).transpose()?;
+    let address = access.map(served).transpose()?;
     let (sender, receiver) = channel();
     let mut probing = Probing::new(sender)?;
-    let mut book =
-        Book::new(store, plan.keep, Arc::clone(&metrics), clock::realtime_ns(), Box::new(warn))?;
+    let mut book = Book::new(
+        store,
+        plan.keep,
+        Arc::clone(&metrics),
+        Arc::clone(&board),
+        clock::realtime_ns(),
+        Box::new(warn),
+    )?;
     let book = thread::spawn(move || receiver.into_iter().for_each(|reports| book.enter(reports)));
     let mut resolver = Resolver::start();
     let mut places = Places::default();
