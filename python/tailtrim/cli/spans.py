@@ -133,7 +133,9 @@ def runs_of(chosen: Selected) -> list[Path]:
     places = []
     for target, name in zip(chosen.targets, chosen.names, strict=True):
         account = Account(target, chosen.span)
-        place = folder() / f"{len(list(folder().iterdir()))}" / name.replace("/", "_")
+        place = folder() / name.replace("/", "_")
+        if place.exists():
+            place = folder() / str(len(list(folder().iterdir()))) / place.name
         leave_run(account, place)
         tell(account)
         places.append(place)
