@@ -133,13 +133,19 @@ def runs_of(chosen: Selected) -> list[Path]:
     places = []
     for target, name in zip(chosen.targets, chosen.names, strict=True):
         account = Account(target, chosen.span)
-        place = folder() / name.replace("/", "_")
-        if place.exists():
-            place = folder() / str(len(list(folder().iterdir()))) / place.name
+        place = place_of(name)
         leave_run(account, place)
         tell(account)
         places.append(place)
     return places
+
+
+def place_of(name: str) -> Path:
+    """Return where the run of a span is to be left: a folder of this name, with no other in it."""
+    place = folder() / name.replace("/", "_")
+    if place.exists():
+        place = folder() / str(len(list(folder().iterdir()))) / place.name
+    return place
 
 
 def as_runs(words: Iterable[str]) -> list[str]:

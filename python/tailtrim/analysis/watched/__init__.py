@@ -15,7 +15,16 @@ from __future__ import annotations
 
 from tailtrim.analysis.watched.compared import ComparedTarget, Side, compared
 from tailtrim.analysis.watched.measured import ALL_HOSTS, Measured, measured
-from tailtrim.analysis.watched.minute import MINUTE_NS, NONE, OF_THE_METER, Minute, Worst
+from tailtrim.analysis.watched.minute import (
+    MINUTE_NS,
+    NONE,
+    OF_THE_METER,
+    OUTCOMES,
+    UNANSWERED,
+    Minute,
+    Worst,
+)
+from tailtrim.analysis.watched.outages import Outage
 from tailtrim.analysis.watched.reading import Account
 from tailtrim.analysis.watched.run import leave_run, summary_of
 from tailtrim.analysis.watched.span import Span, span
@@ -26,11 +35,14 @@ __all__ = [
     "MINUTE_NS",
     "NONE",
     "OF_THE_METER",
+    "OUTCOMES",
     "SCHEMA",
+    "UNANSWERED",
     "Account",
     "ComparedTarget",
     "Measured",
     "Minute",
+    "Outage",
     "Side",
     "Span",
     "Target",

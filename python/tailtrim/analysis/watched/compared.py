@@ -1,4 +1,4 @@
-"""Two spans of many targets, compared target by target: one verdict may be wrong for all of them."""
+"""Two spans of many targets, compared target by target, with one confidence for all of them."""
 
 from __future__ import annotations
 
@@ -96,9 +96,7 @@ def compared(
         )
 
 
-def _paired(
-    a: Side, b: Side
-) -> tuple[list[tuple[Target, Target]], list[tuple[Target, Side]]]:
+def _paired(a: Side, b: Side) -> tuple[list[tuple[Target, Target]], list[tuple[Target, Side]]]:
     """Put targets of the same name together, and those of the same host where several have it."""
     of: defaultdict[str, list[list[Target]]] = defaultdict(lambda: [[], []])
     for place, side in enumerate((a, b)):

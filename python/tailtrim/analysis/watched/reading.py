@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from tailtrim.analysis.watched.frames import lines
 from tailtrim.analysis.watched.minute import MINUTE_NS, Minute, Worst, read_minute
+from tailtrim.analysis.watched.outages import Outages
 from tailtrim.analysis.watched.span import Span
 from tailtrim.analysis.watched.target import ROUND_TRIP, Target
 from tailtrim.errors import RoundTripError
@@ -48,6 +49,7 @@ class Account:
     damaged: int = 0
     wrong: int = 0
     places: list[str] = field(default_factory=list)
+    outages: Outages = field(default_factory=Outages)
 
     def minutes(self) -> Iterator[Minute]:
         """Read the minutes, in the order of the file.
@@ -120,6 +122,14 @@ class Account:
         """Return the slowest probes of different minutes, the slowest first."""
         return sorted(self.worst, key=lambda one: -one.latency_ns)[:_WORST]
 
+    def nothing(self) -> str:
+        """Return why there is no minute, and which days there are."""
+        days = [path.name.partition(".")[0] for path in self.target.days()]
+        there = f"there are days from {days[0]} to {days[-1]} (UTC)" if days else "it has no days"
+        left_out = self.damaged + self.wrong
+        faults = f", {left_out:,} left out ({'; '.join(self.places)})" if left_out else ""
+        return f"{self.target.folder}: no minute in this span{faults}; {there}"
+
     def _has(self, ns: int) -> bool:
         return self.span.begin_ns <= ns < self.span.end_ns
 
@@ -129,6 +139,7 @@ class Account:
 
     def _enter(self, minute: Minute) -> None:
         self.lines += 1
+        self.outages.enter(minute)
         self.begins_ns.add(minute.begin_ns)
         self.counts.update(minute.counts)
         self.arrivals.update(minute.arrivals)

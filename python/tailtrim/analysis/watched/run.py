@@ -75,16 +75,8 @@ def _analysed(accounts: Sequence[Account], directory: Path | None) -> _native.Na
         directory=directory,
     )
     if not any(account.lines for account in accounts):
-        raise RoundTripError("; ".join(map(_nothing, accounts)))
+        raise RoundTripError("; ".join(account.nothing() for account in accounts))
     return analysis
-
-
-def _nothing(account: Account) -> str:
-    days = [path.name.partition(".")[0] for path in account.target.days()]
-    there = f"there are days from {days[0]} to {days[-1]} (UTC)" if days else "it has no days"
-    left_out = account.damaged + account.wrong
-    faults = f", {left_out} left out ({'; '.join(account.places)})" if left_out else ""
-    return f"{account.target.folder}: no minute in this span{faults}; {there}"
 
 
 class _Sides:
