@@ -45,37 +45,37 @@ def lines(path: Path, damaged: Callable[[str], None]) -> Iterator[bytes]:
     """
     try:
         with path.open("rb") as file:
-            for at, frame, text_bytes in _frames(file, damaged):
-                try:
-                    text = _text(frame, text_bytes)
-                except (OSError, ValueError) as error:
-                    damaged(f"damaged at byte {at:,} ({error})")
-                    continue
+            for text in _texts(file, damaged):
                 yield from text.splitlines()
     except OSError as error:
         raise RoundTripError(f"{path}: cannot be read: {error.strerror or error}") from error
 
 
-def _frames(
-    file: BinaryIO, damaged: Callable[[str], None]
-) -> Iterator[tuple[int, bytes, int | None]]:
-    """Yield the place of each frame, its bytes, and those of its text."""
+def _texts(file: BinaryIO, damaged: Callable[[str], None]) -> Iterator[bytes]:
+    """Yield the text of each frame."""
     data, base, at, is_end = b"", 0, 0, False
     while at < len(data) or not is_end:
         frame = _frame(data, at)
-        if frame is not None:
-            yield base + at, data[at : frame.end], frame.text_bytes
-            at = frame.end
-        elif not is_end and len(data) - at < _MOST_BYTES:
+        if frame is None and not is_end and len(data) - at < _MOST_BYTES:
             more = file.read(_READ_BYTES)
             is_end = not more
             data, base, at = data[at:] + more, base + at, 0
-        else:
-            # What looks like a begin within a frame ends in a frame that is damaged as well.
-            begin = data.find(_MAGIC, at + 1)
-            is_cut = begin < 0 and is_end
-            damaged(f"{'cut' if is_cut else 'damaged'} at byte {base + at:,}")
-            at = begin if begin >= 0 else len(data) - (0 if is_end else len(_MAGIC))
+            continue
+        why = ""
+        if frame is not None:
+            try:
+                text = _text(data[at : frame.end], frame.text_bytes)
+            except (OSError, ValueError) as error:
+                why = f" ({error})"
+            else:
+                at = frame.end
+                yield text
+                continue
+        # A length that is wrong reaches into the next frame: that one begins as they all do.
+        begin = data.find(_MAGIC, at + 1)
+        is_cut = begin < 0 and is_end and not why
+        damaged(f"{'cut' if is_cut else 'damaged'} at byte {base + at:,}{why}")
+        at = begin if begin >= 0 else len(data) - (0 if is_end else len(_MAGIC) - 1)
 
 
 def _frame(data: bytes, at: int) -> Frame | None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+_DAY_LETTERS = len("2026-11-29")
 _DAY_NS = 86_400 * 10**9
 #: So many faults are told with their place; all are counted.
 _TOLD = 3
@@ -65,7 +66,7 @@ class Account:
             )
         seen: set[int] = set()
         for path in self.target.days():
-            day = path.name.partition(".")[0]
+            day = path.name[:_DAY_LETTERS]
             if not _has_times(day, self.span):
                 continue
             for number, text in self._lines(path):
@@ -85,10 +86,13 @@ class Account:
             self.damaged += 1
             self._place(f"{path.name}: {told}")
 
+        day_ns = _begin_of(path.name[:_DAY_LETTERS])
         for number, text in enumerate(lines(path, damaged), 1):
             # Most lines of a day are not of an hour of it, and take long to parse.
             begin = _BEGIN.match(text)
-            if begin is None or self._has(int(begin[1])):
+            begin_ns = int(begin[1]) if begin else -1
+            is_of_day = day_ns <= begin_ns < day_ns + _DAY_NS
+            if self._has(begin_ns) or not is_of_day:
                 yield number, text
 
     def _read(self, text: bytes, path: Path, number: int) -> Minute | None:
@@ -124,7 +128,7 @@ class Account:
 
     def nothing(self) -> str:
         """Return why there is no minute, and which days there are."""
-        days = [path.name.partition(".")[0] for path in self.target.days()]
+        days = [path.name[:_DAY_LETTERS] for path in self.target.days()]
         there = f"there are days from {days[0]} to {days[-1]} (UTC)" if days else "it has no days"
         left_out = self.damaged + self.wrong
         faults = f", {left_out:,} left out ({'; '.join(self.places)})" if left_out else ""
@@ -158,8 +162,12 @@ def _day_of(ns: int) -> str:
 def _has_times(day: str, span: Span) -> bool:
     """Tell whether a day (UTC) has times of a span."""
     try:
-        begin = datetime.strptime(day, "%Y-%m-%d").replace(tzinfo=UTC)
+        begin_ns = _begin_of(day)
     except ValueError:
         return False
-    begin_ns = int(begin.timestamp()) * 10**9
     return span.begin_ns < begin_ns + _DAY_NS and begin_ns < span.end_ns
+
+
+def _begin_of(day: str) -> int:
+    begin = datetime.strptime(day, "%Y-%m-%d").replace(tzinfo=UTC)
+    return int(begin.timestamp()) * 10**9

@@ -149,4 +149,9 @@ def _described(folder: Path, host: str) -> Target:
     name = told.get("name")
     if not isinstance(name, str) or not name:
         name = folder.resolve().name
-    return Target(name, host, folder, told, fault and f"{path}: {fault}")
+    return Target(_text(name), _text(host), folder, told, fault and f"{path}: {fault}")
+
+
+def _text(name: str) -> str:
+    """Return a name that can be written; one that is not UTF-8 is escaped."""
+    return name.encode("utf-8", "backslashreplace").decode()
