@@ -62,9 +62,7 @@ def test_a_report_of_a_watch_is_a_table_of_its_targets(watch: Path, tmp_path: Pa
     assert [(row["target"], row["due"], row["answered"]) for row in rows] == [
         (name, "6000", "6000") for name in "abc"
     ]
-    assert all(
-        int(row["p99_low_ns"]) <= int(row["p99_ns"]) <= int(row["p99_high_ns"]) for row in rows
-    )
+    assert int(rows[0]["p99_low_ns"]) < int(rows[0]["p99_ns"]) < int(rows[0]["p99_high_ns"])
     assert "Slowest probes" in (tmp_path / "report" / "report.html").read_text()
     assert list((tmp_path / "tmp").iterdir()) == []
 
@@ -99,10 +97,9 @@ def test_a_report_of_a_target_is_that_of_a_run(watch: Path, tmp_path: Path) -> N
 
 
 def test_all_targets_are_judged(watch: Path) -> None:
-    code, _, told = tailtrim("report", f"{watch}@{DAY}", "--assert", "p50 < 1.4ms")
+    code, _, told = tailtrim("report", f"{watch}@{DAY}", "--assert", "p50 < 1ms")
     assert code == 1
-    assert "watch/a: passed" in told
-    assert "watch/b: failed" in told
+    assert all(f"watch/{name}: failed" in told for name in "ac")
 
 
 def test_compare_of_a_watch_finds_the_target_that_has_changed(watch: Path) -> None:

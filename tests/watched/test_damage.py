@@ -138,6 +138,7 @@ def test_hostile_names_are_text_alone(tmp_path: Path, name: str) -> None:
     assert "\x1b" not in told(found)
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=400))
 def test_any_bytes_are_read_or_told(tmp_path_factory: pytest.TempPathFactory, noise: bytes) -> None:
     folder = target(tmp_path_factory.mktemp("any") / "gw", [frame(LINES[0]), noise])
@@ -155,6 +156,7 @@ JSON = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(st.sampled_from(sorted(LINES[0])), JSON)
 def test_any_value_of_any_key_is_a_minute_or_wrong(key: str, value: Any) -> None:
     text = json.dumps({**LINES[0], key: value}).encode()
@@ -165,7 +167,7 @@ def test_any_value_of_any_key_is_a_minute_or_wrong(key: str, value: Any) -> None
     assert len(found.sent_ns) == len(found.took_ns)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.integers(0, 2**32))
 def test_broken_stores_lose_no_more_than_what_is_broken(tmp_path: Path, seed: int) -> None:
     dice = random.Random(seed)  # noqa: S311 - no secret
@@ -178,6 +180,6 @@ def test_broken_stores_lose_no_more_than_what_is_broken(tmp_path: Path, seed: in
         del broken[dice.randrange(len(broken)) :]
     found = account(target(tmp_path / "gw", [*whole[:place], bytes(broken), *whole[place + 1 :]]))
     kept = {line["begin_ns"] for at, line in enumerate(LINES) if at != place}
-    # What follows a frame that says it is longer may be lost with it.
+    # A frame that says it is longer may take the next one with it.
     assert {ns for ns in kept if ns < LINES[place]["begin_ns"]} <= found.begins_ns
     assert found.lines + found.repeated >= len(kept) - 1

@@ -45,14 +45,16 @@ def test_parquet_by_day_has_all_probes_and_minutes(watch: Path, tmp_path: Path) 
         "probes/2020-01-01.parquet",
         "minutes/2020-01-01.parquet",
     ]
-    probes = f"'{tmp_path}/out/probes/*.parquet'"
+    probes = duckdb.read_parquet(f"{tmp_path}/out/probes/*.parquet")
     found = duckdb.sql(
         "SELECT host, target, count(*), count(latency_ns), max(latency_ns), min(sent_ns)"
-        f" FROM {probes} GROUP BY ALL ORDER BY target"
+        " FROM probes GROUP BY ALL ORDER BY target"
     ).fetchall()
+    assert probes.shape == (12, 4)
     assert found == [("watch", name, 6, 5, 5_000_000, DAY_NS) for name in ("gw", "v6, far")]
-    lost = duckdb.sql(f"SELECT sum(lost), sum(due) FROM '{tmp_path}/out/minutes/*.parquet'")
-    assert lost.fetchall() == [(2, 12)]
+    minutes = duckdb.read_parquet(f"{tmp_path}/out/minutes/*.parquet")
+    assert minutes.sum("lost").fetchall() == [(2,)]
+    assert minutes.sum("due").fetchall() == [(12,)]
 
 
 def test_the_interval_log_has_a_tag_for_each_target(watch: Path, tmp_path: Path) -> None:
@@ -61,6 +63,7 @@ def test_the_interval_log_has_a_tag_for_each_target(watch: Path, tmp_path: Path)
     intervals = []
     while (one := reader.get_next_interval_histogram()) is not None:
         intervals.append((one.get_tag(), one.get_start_time_stamp(), one.get_total_count()))
+    reader.close()
     begin_ms = DAY_NS // 10**6
     minute_ms = MINUTE_NS // 10**6
     assert intervals == [

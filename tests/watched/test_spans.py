@@ -73,7 +73,7 @@ def test_a_span_without_minutes_says_which_days_there_are(tmp_path: Path) -> Non
     (one,) = watched.targets_of(folder)
     with pytest.raises(RoundTripError, match="from 2020-01-01 to 2020-01-01"):
         watched.summary_of([watched.Account(one, watched.span("yesterday", NOW))])
-    with pytest.raises(RoundTripError, match="targets of .*: gw"):
+    with pytest.raises(RoundTripError, match=r"targets of .*: gw"):
         watched.targets_of(tmp_path / "gv")
 
 

@@ -36,8 +36,8 @@ def command(  # noqa: PLR0913 - one parameter an option
         typer.Argument(
             metavar="DIR…",
             help="Run directories, written by analyze --out, or experiments, written by run or"
-            " trim: all runs of each. Or WATCH or WATCH/TARGET, with @SPAN or --from and --to:"
-            " minutes of watch.",
+            " trim: all runs of each. Or minutes of watch: WATCH or WATCH/TARGET, of today; with"
+            " @SPAN of another time.",
         ),
     ],
     *,

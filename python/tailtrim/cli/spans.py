@@ -90,7 +90,7 @@ class _Scratch(ExitStack):
         from tailtrim.results.drafts import draft_folder  # noqa: PLC0415
 
         if self.folder is None:
-            # What a killed process has left is removed by the next one.
+            # The next process removes what a killed one has left.
             place = Path(tempfile.gettempdir()) / "tailtrim-spans"
             self.folder = self.enter_context(draft_folder(place))
             self.folder.chmod(0o700)

@@ -1,4 +1,4 @@
-"""What ``tailtrim watch`` has left: minutes of targets, of one host or of several.
+"""Minutes that ``tailtrim watch`` has left, of targets of one host or of several.
 
 ============== ==============================================================================
 ``targets_of`` the targets of a folder: of one, of a watch, or of the watches of several hosts

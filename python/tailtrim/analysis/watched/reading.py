@@ -23,7 +23,7 @@ _DAY_LETTERS = len("2026-11-29")
 _DAY_NS = 86_400 * 10**9
 #: So many faults are told with their place; all are counted.
 _TOLD = 3
-#: How each line begins that a watch has written.
+#: Begin of each line that a watch has written.
 _BEGIN = re.compile(rb'\{"begin_ns":(\d{1,19}),')
 #: So many of the worst minutes are kept.
 _WORST = 20
@@ -31,7 +31,7 @@ _WORST = 20
 
 @dataclass
 class Account:
-    """What a span of a target has, filled while its minutes are read.
+    """Account of a span of a target, filled while its minutes are read.
 
     ``begins_ns`` are the begins of its minutes; a restart leaves two lines of one. ``repeated``
     lines, which are there twice, ``damaged`` frames and ``wrong`` lines are left out; ``places``

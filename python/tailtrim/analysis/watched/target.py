@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SCHEMA = "tailtrim.watch/1"
-#: What a target without ``kind`` is.
+#: Kind of a target that tells none.
 ROUND_TRIP = "round_trip"
 _DESCRIBED = "target.json"
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}\.jsonl\.zst")
@@ -39,7 +39,7 @@ class Target:
 
     @property
     def kind(self) -> str:
-        """What is measured: round trips, or another kind that ``target.json`` names."""
+        """Kind of what is measured: round trips, or another one that ``target.json`` names."""
         return str(self.told.get("kind", ROUND_TRIP))
 
     @property
