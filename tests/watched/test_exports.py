@@ -20,7 +20,10 @@ from tailtrim.publishing.watch_export import convert
 if TYPE_CHECKING:
     from pathlib import Path
 
-LATENCIES = [[2_000_000, None, 3_000_000], [1_000_000, 5_000_000, 4_000_000]]
+LATENCIES: list[list[int | None]] = [
+    [2_000_000, None, 3_000_000],
+    [1_000_000, 5_000_000, 4_000_000],
+]
 
 
 @pytest.fixture
@@ -46,12 +49,15 @@ def test_parquet_by_day_has_all_probes_and_minutes(watch: Path, tmp_path: Path) 
         "minutes/2020-01-01.parquet",
     ]
     probes = duckdb.read_parquet(f"{tmp_path}/out/probes/*.parquet")
-    found = duckdb.sql(
+    queried = duckdb.sql(
         "SELECT host, target, count(*), count(latency_ns), max(latency_ns), min(sent_ns)"
         " FROM probes GROUP BY ALL ORDER BY target"
-    ).fetchall()
+    )
     assert probes.shape == (12, 4)
-    assert found == [("watch", name, 6, 5, 5_000_000, DAY_NS) for name in ("gw", "v6, far")]
+    assert queried is not None
+    assert queried.fetchall() == [
+        ("watch", name, 6, 5, 5_000_000, DAY_NS) for name in ("gw", "v6, far")
+    ]
     minutes = duckdb.read_parquet(f"{tmp_path}/out/minutes/*.parquet")
     assert minutes.sum("lost").fetchall() == [(2,)]
     assert minutes.sum("due").fetchall() == [(12,)]
