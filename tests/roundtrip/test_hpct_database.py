@@ -11,7 +11,7 @@ import duckdb
 import pytest
 from releases import entering, unpacked
 from servers import postgres
-from watch_folders import NOW, minute, target
+from watch_folders import MINUTE_NS, NOW, minute, target
 
 from tailtrim.analysis import watched
 from tailtrim.analysis.roundtrip import HpctPing, read_hpct, write_hpct
@@ -25,6 +25,7 @@ pytestmark = pytest.mark.packages
 psycopg = pytest.importorskip("psycopg", reason="PostgreSQL needs psycopg")
 
 DATA = Path(__file__).parents[1] / "data" / "hpct"
+LATER_NS = 1_793_491_200 * 10**9
 DATABASE = """\
 dbbackend = PostgreSQL
 dbserver = {folder}
@@ -94,10 +95,12 @@ def test_its_importer_takes_ours_and_its_query_gives_them_back(tmp_path: Path) -
 
 def test_its_importer_takes_minutes_of_a_watch(tmp_path: Path) -> None:
     for name, address in (("gw", "192.0.2.1:862"), ("voice", "192.0.2.1:862"), ("v6", "::1")):
-        lines = [minute(number, [2_000_000, None, 3_000_000]) for number in range(3)]
+        # Partitions of its schema begin with a later year than that of the other tests.
+        begins_ns = [LATER_NS + number * MINUTE_NS for number in range(3)]
+        lines = [minute(0, [2_000_000, None, 3_000_000], begin_ns=ns) for ns in begins_ns]
         told = {"address": address, "protocol": "stamp", "stamps": "software"}
-        target(tmp_path / "watch" / name, lines, **told)
-    span = watched.span("today", NOW)
+        target(tmp_path / "watch" / name, lines, "2026-11-01", **told)
+    span = watched.span("2026-11-01", NOW)
     accounts = [watched.Account(one, span) for one in watched.targets_of(tmp_path / "watch")]
     files = convert(accounts, "hpct", "watch", tmp_path / "data").files
     sent = [ping for file in files for ping in read_hpct(file)]
