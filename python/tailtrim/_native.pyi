@@ -123,6 +123,11 @@ def analyze_stretches(
     packets: int,
     progress: Callable[[float | None], object] | None,
 ) -> NativeAnalysis | None: ...
+
+class NativeTail:
+    def record(self, batch: pa.RecordBatch) -> None: ...
+    def told_json(self, quantiles: list[str], confidence: str) -> str: ...
+
 def analyze_round_trips(
     sent: Iterable[pa.RecordBatch],
     received: Iterable[pa.RecordBatch],

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import random
 import time
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -33,9 +35,30 @@ def test_a_span_has_the_probes_of_its_minutes(tmp_path: Path) -> None:
 def test_counted_minutes_are_the_same_samples(tmp_path: Path) -> None:
     many = minute(0, [5, 9], late=1, lost=2, due=7, answered=4, samples=[3, 1])
     (one,) = watched.targets_of(target(tmp_path / "gw", [many]))
-    summary = watched.summary_of([watched.Account(one, watched.span("today", NOW))])
-    assert (summary.samples, summary.ingress.packets) == (4, 7)
-    assert (summary.latency_ns.min, summary.latency_ns.max) == (5, 9)
+    found = watched.Account(one, watched.span("today", NOW))
+    tail = watched.tail_of([found])
+    assert (tail.samples, found.counts["due"]) == (4, 7)
+    assert (tail.min_ns, tail.max_ns) == (5, 9)
+
+
+def test_a_table_has_the_numbers_of_the_run(tmp_path: Path) -> None:
+    dice = random.Random(1)  # noqa: S311 - no secret
+    lines = [
+        minute(number, [round(dice.lognormvariate(14, 1)) for _ in range(600)])
+        for number in range(60)
+    ]
+    # A stall of many replies, so that their order matters.
+    lines[7]["latency_ns"][100:400] = range(10**9, 10**9 - 300 * 10**6, -(10**6))
+    (one,) = watched.targets_of(target(tmp_path / "gw", lines))
+    span = watched.span("today", NOW)
+    tail = watched.tail_of([watched.Account(one, span)])
+    run = watched.Tail.of_run(watched.leave_run(watched.Account(one, span), tmp_path / "run"))
+    assert (tail.samples, tail.min_ns, tail.max_ns) == (run.samples, run.min_ns, run.max_ns)
+    for quantile in tail.quantiles:
+        same = run.quantile(quantile.p)
+        assert same is not None
+        # Only runs keep the worst packets, of which clusters are counted.
+        assert replace(same, clusters=None) == quantile
 
 
 def test_probes_are_in_the_order_of_their_departures(tmp_path: Path) -> None:
@@ -60,19 +83,18 @@ def test_the_same_target_of_two_hosts_is_one_by_addition(tmp_path: Path) -> None
     assert [(one.host, one.name) for one in targets] == [("a", "gw"), ("b", "gw"), ("b", "other")]
     found = {one.label: one for one in watched.measured(targets, watched.span("today", NOW))}
     assert set(found) == {"a/gw", "b/gw", "b/other", "all hosts/gw"}
-    both = found["all hosts/gw"].summary
+    both = found["all hosts/gw"].tail
     assert both is not None
-    assert (both.samples, both.latency_ns.min, both.latency_ns.max) == (360, 10, 30)
+    assert (both.samples, both.min_ns, both.max_ns) == (360, 10, 30)
     # Half of the probes took 10, the others 30.
-    assert both.quantile("0.5").value == 10
-    assert both.quantile("0.9").value == 30
+    assert [one.value for one in both.quantiles[:2]] == [10, 30]
 
 
 def test_a_span_without_minutes_says_which_days_there_are(tmp_path: Path) -> None:
     folder = target(tmp_path / "gw", [minute(0, [5])])
     (one,) = watched.targets_of(folder)
     with pytest.raises(RoundTripError, match="from 2020-01-01 to 2020-01-01"):
-        watched.summary_of([watched.Account(one, watched.span("yesterday", NOW))])
+        watched.tail_of([watched.Account(one, watched.span("yesterday", NOW))])
     with pytest.raises(RoundTripError, match=r"targets of .*: gw"):
         watched.targets_of(tmp_path / "gv")
 

@@ -90,7 +90,7 @@ def _several(
     folder = spans.folder() if objectives else None
     with Progress("reading minutes") as progress:
         every = list(measured(targets, found[0].span, folder=folder, progress=progress))
-    if all(one.summary is None for one in every):
+    if all(one.tail is None for one in every):
         raise RoundTripError(_none(every))
     order = {name: at for at, name in enumerate(dict.fromkeys(one.name for one in every))}
     every.sort(key=lambda one: order[one.name])

@@ -6,7 +6,7 @@
 ``Account``    reads the minutes of a target in a span, and counts what is not there
 ``compared``   two spans of many targets, with one confidence for all
 ``measured``   spans of many targets, and of the same target of several hosts together
-``summary_of`` a span as a result, of one host or of several together
+``tail_of``    percentiles of a span, of one host or of several together
 ``leave_run``  a span as a run directory
 ============== ==============================================================================
 """
@@ -26,8 +26,9 @@ from tailtrim.analysis.watched.minute import (
 )
 from tailtrim.analysis.watched.outages import Outage
 from tailtrim.analysis.watched.reading import Account
-from tailtrim.analysis.watched.run import leave_run, summary_of
+from tailtrim.analysis.watched.run import leave_run
 from tailtrim.analysis.watched.span import Span, span
+from tailtrim.analysis.watched.tail import Tail, tail_of
 from tailtrim.analysis.watched.target import SCHEMA, Target, is_target, is_watched, targets_of
 
 __all__ = [
@@ -45,6 +46,7 @@ __all__ = [
     "Outage",
     "Side",
     "Span",
+    "Tail",
     "Target",
     "Worst",
     "compared",
@@ -53,6 +55,6 @@ __all__ = [
     "leave_run",
     "measured",
     "span",
-    "summary_of",
+    "tail_of",
     "targets_of",
 ]

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tailtrim.analysis.watched.reading import Account
-from tailtrim.analysis.watched.run import leave_run, summary_of
+from tailtrim.analysis.watched.run import leave_run
+from tailtrim.analysis.watched.tail import Tail, tail_of
 from tailtrim.errors import RoundTripError
 from tailtrim.results import RunDirectory
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
     from tailtrim.analysis.watched.span import Span
     from tailtrim.analysis.watched.target import Target
-    from tailtrim.results import Summary
 
 #: In place of the host, where the same target of several hosts is one.
 ALL_HOSTS = "all hosts"
@@ -27,14 +27,14 @@ ALL_HOSTS = "all hosts"
 class Measured:
     """A span of a target.
 
-    ``accounts`` are those of the hosts that are together in it. Without a ``summary``, ``fault``
-    says why. ``run`` is the run directory, if one was left.
+    ``accounts`` are those of the hosts that are together in it. Without a ``tail``, ``fault`` says
+    why. ``run`` is the run directory, if one was left.
     """
 
     name: str
     host: str
     accounts: tuple[Account, ...]
-    summary: Summary | None
+    tail: Tail | None
     fault: str = ""
     run: RunDirectory | None = None
 
@@ -70,7 +70,7 @@ def measured(
     for name in several:
         accounts = tuple(Account(target, span) for target in targets if target.name == name)
         try:
-            yield Measured(name, ALL_HOSTS, accounts, summary_of(accounts))
+            yield Measured(name, ALL_HOSTS, accounts, tail_of(accounts))
         except RoundTripError as error:
             yield Measured(name, ALL_HOSTS, accounts, None, str(error))
         done += 1
@@ -80,8 +80,8 @@ def measured(
 def _of_target(target: Target, span: Span, out: Path | None) -> Measured:
     account = Account(target, span)
     try:
-        summary = summary_of([account]) if out is None else leave_run(account, out)
+        tail = tail_of([account]) if out is None else Tail.of_run(leave_run(account, out))
     except RoundTripError as error:
         return Measured(target.name, target.host, (account,), None, str(error))
     run = None if out is None else RunDirectory(out)
-    return Measured(target.name, target.host, (account,), summary, run=run)
+    return Measured(target.name, target.host, (account,), tail, run=run)

@@ -33,18 +33,6 @@ _TOGETHER = 1 << 20
 _BEFORE_NS = MINUTE_NS
 
 
-def summary_of(accounts: Sequence[Account]) -> Summary:
-    """Analyse a span of a target, or of the same target of several hosts as one.
-
-    The accounts are filled meanwhile.
-
-    Raises:
-        RoundTripError: no probe is in the span, or a file cannot be read.
-
-    """
-    return Summary.from_json(_analysed(accounts, None).summary_json())
-
-
 def leave_run(account: Account, out: Path) -> Summary:
     """Analyse a span of a target, and leave a run directory.
 
@@ -71,21 +59,85 @@ def _analysed(accounts: Sequence[Account], directory: Path | None) -> _native.Na
         sides.batches(1),
         names=(f"{name}, sent", f"{name}, received"),
         length=_FRAME_BYTES,
-        window_ns=max(account.target.timeout_ns for account in accounts),
+        # A reply at the timeout is in time.
+        window_ns=max(account.target.timeout_ns for account in accounts) + 1,
         directory=directory,
     )
     if not any(account.lines for account in accounts):
-        raise RoundTripError("; ".join(account.nothing() for account in accounts))
+        raise RoundTripError(nothing(accounts))
     return analysis
+
+
+def nothing(accounts: Sequence[Account]) -> str:
+    """Return why there is no minute at all."""
+    return "; ".join(account.nothing() for account in accounts)
+
+
+def merged(accounts: Sequence[Account]) -> Iterator[Minute]:
+    """Read the minutes of several hosts in the order of their begins."""
+    minutes = (account.minutes() for account in accounts)
+    return heapq.merge(*minutes, key=attrgetter("begin_ns"))
+
+
+def together(minutes: Iterator[Minute]) -> Iterator[tuple[int, Column, Column]]:
+    """Yield departures and round trips of several minutes, and a time before which none follows."""
+    import numpy as np  # noqa: PLC0415 - takes longer to import than most commands run
+
+    held: list[Minute] = []
+    probes = 0
+
+    def joined() -> tuple[int, Column, Column]:
+        sent_ns = np.concatenate([minute.sent_ns for minute in held])
+        took_ns = np.concatenate([minute.took_ns for minute in held])
+        return held[-1].begin_ns - _BEFORE_NS, sent_ns, took_ns
+
+    for minute in minutes:
+        held.append(minute)
+        probes += len(minute.took_ns)
+        if probes >= _TOGETHER:
+            yield joined()
+            held, probes = [], 0
+    if held:
+        yield joined()
+
+
+class Held:
+    """Packets of a side that are kept until none follows that was before them."""
+
+    def __init__(self, name: str) -> None:
+        """Begin without any; ``name`` is that of the column beside their stamps."""
+        import numpy as np  # noqa: PLC0415 - as above
+
+        self._name = name
+        self._stamps_ns = self._values = np.array([], np.int64)
+
+    def until(self, end_ns: int, stamps_ns: Column, values: Column) -> pa.RecordBatch:
+        """Add packets; return those before a time, in their order."""
+        import numpy as np  # noqa: PLC0415 - as above
+
+        stamps_ns = np.concatenate([self._stamps_ns, stamps_ns])
+        order = np.argsort(stamps_ns, kind="stable")
+        self._stamps_ns = stamps_ns[order]
+        self._values = np.concatenate([self._values, values])[order]
+        return self._taken(int(np.searchsorted(self._stamps_ns, end_ns)))
+
+    def rest(self) -> pa.RecordBatch:
+        """Return those that are left."""
+        return self._taken(len(self._stamps_ns))
+
+    def _taken(self, count: int) -> pa.RecordBatch:
+        import pyarrow as pa  # noqa: PLC0415 - as above
+
+        taken = {"stamp_ns": self._stamps_ns[:count], self._name: self._values[:count]}
+        self._stamps_ns, self._values = self._stamps_ns[count:], self._values[count:]
+        return pa.record_batch(taken)
 
 
 class _Sides:
     """Probes and replies in the order of their stamps, a batch of each at a time."""
 
     def __init__(self, accounts: Sequence[Account]) -> None:
-        minutes = (account.minutes() for account in accounts)
-        self._minutes = heapq.merge(*minutes, key=attrgetter("begin_ns"))
-        self._batches = self._ordered()
+        self._batches = _numbered(accounts)
         self._ahead: tuple[deque[pa.RecordBatch], ...] = (deque(), deque())
 
     def batches(self, side: int) -> Iterator[pa.RecordBatch]:
@@ -99,61 +151,22 @@ class _Sides:
                     ahead.append(batch)
             yield self._ahead[side].popleft()
 
-    def _ordered(self) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
-        import numpy as np  # noqa: PLC0415 - takes longer to import than most commands run
 
-        none = np.array([], np.int64)
-        sent, received = _Held(none), _Held(none)
-        number = 0
-        for begin_ns, left_ns, tripped_ns in self._together():
-            order = np.argsort(left_ns, kind="stable")
-            sent_ns, took_ns = left_ns[order], tripped_ns[order]
-            numbers = np.arange(number, number + len(sent_ns), dtype=np.int64)
-            number += len(sent_ns)
-            answered = took_ns != NONE
-            yield (
-                sent.until(begin_ns, sent_ns, numbers),
-                received.until(begin_ns, (sent_ns + took_ns)[answered], numbers[answered]),
-            )
-        yield sent.until(None, none, none), received.until(None, none, none)
+def _numbered(accounts: Sequence[Account]) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
+    """Yield batches of both sides, in which a probe and its reply have the same number."""
+    import numpy as np  # noqa: PLC0415 - as above
 
-    def _together(self) -> Iterator[tuple[int, Column, Column]]:
-        """Yield probes of several minutes, and a time before which none follows."""
-        import numpy as np  # noqa: PLC0415 - as above
-
-        held: list[Minute] = []
-        probes = 0
-
-        def joined() -> tuple[int, Column, Column]:
-            sent_ns = np.concatenate([minute.sent_ns for minute in held])
-            took_ns = np.concatenate([minute.took_ns for minute in held])
-            return held[-1].begin_ns - _BEFORE_NS, sent_ns, took_ns
-
-        for minute in self._minutes:
-            held.append(minute)
-            probes += len(minute.took_ns)
-            if probes >= _TOGETHER:
-                yield joined()
-                held, probes = [], 0
-        if held:
-            yield joined()
-
-
-class _Held:
-    """Packets of a side that are kept until none follows that was before them."""
-
-    def __init__(self, none: Column) -> None:
-        self._stamps_ns = self._numbers = none
-
-    def until(self, end_ns: int | None, stamps_ns: Column, numbers: Column) -> pa.RecordBatch:
-        """Add packets; return those before a time, in their order."""
-        import numpy as np  # noqa: PLC0415 - as above
-        import pyarrow as pa  # noqa: PLC0415 - as above
-
-        stamps_ns = np.concatenate([self._stamps_ns, stamps_ns])
-        numbers = np.concatenate([self._numbers, numbers])
-        order = np.argsort(stamps_ns, kind="stable")
-        stamps_ns, numbers = stamps_ns[order], numbers[order]
-        count = len(order) if end_ns is None else int(np.searchsorted(stamps_ns, end_ns))
-        self._stamps_ns, self._numbers = stamps_ns[count:], numbers[count:]
-        return pa.record_batch({"stamp_ns": stamps_ns[:count], "number": numbers[:count]})
+    sent, received = Held("number"), Held("number")
+    number = 0
+    for before_ns, left_ns, tripped_ns in together(merged(accounts)):
+        order = np.argsort(left_ns, kind="stable")
+        sent_ns, took_ns = left_ns[order], tripped_ns[order]
+        numbers = np.arange(number, number + len(sent_ns), dtype=np.int64)
+        number += len(sent_ns)
+        answered = took_ns != NONE
+        replied_ns = (sent_ns + took_ns)[answered]
+        yield (
+            sent.until(before_ns, sent_ns, numbers),
+            received.until(before_ns, replied_ns, numbers[answered]),
+        )
+    yield sent.rest(), received.rest()

@@ -7,7 +7,7 @@ import io
 from typing import TYPE_CHECKING
 
 from tailtrim import units
-from tailtrim.analysis.watched import MINUTE_NS
+from tailtrim.analysis.watched import MINUTE_NS, UNANSWERED
 from tailtrim.publishing.report import wording
 from tailtrim.publishing.report.table import Cell, Column, Row, Table
 from tailtrim.publishing.watch_report.account_wording import notes
@@ -30,9 +30,13 @@ def table(found: Sequence[Measured], now_ns: int, *, is_brief: bool = False) -> 
 
     A brief one, for a terminal, has no counts of probes.
     """
-    known = [one.summary for one in found if one.summary is not None]
-    styles = units.Times.alike([*map(wording.times, known)])
-    style = styles[0] if styles else units.Times()
+    style = units.Times.of(
+        [quantile.low, quantile.value, quantile.high]
+        for one in found
+        if one.tail is not None
+        for quantile in map(one.tail.quantile, SHOWN)
+        if quantile is not None
+    )
     has_hosts = len({one.host for one in found}) > 1
     columns = [
         Column("target", kind="left"),
@@ -63,14 +67,14 @@ def _cells(
     yield f"{there:,} of {there + missing:,}" if missing else f"{there:,}"
     if not is_brief:
         yield units.count(sum(account.counts["due"] for account in one.accounts))
-    if one.summary is None:
+    if one.tail is None:
         yield from [units.NONE] * (2 + len(SHOWN))
         return
-    yield wording.loss(one.summary)
-    quantiles = {quantile.p: quantile for quantile in one.summary.latency_ns.quantiles}
+    bad = sum(account.counts[name] for account in one.accounts for name in UNANSWERED)
+    yield units.loss(bad, bad + one.tail.samples)
     for p in SHOWN:
-        yield _quantile(quantiles.get(p), style)
-    yield style.number(one.summary.latency_ns.max)
+        yield _quantile(one.tail.quantile(p), style)
+    yield style.number(one.tail.max_ns)
 
 
 def _quantile(one: Quantile | None, style: units.Times) -> Cell:
@@ -122,13 +126,9 @@ def _minutes(one: Measured, now_ns: int) -> tuple[int, int]:
 
 
 def _times(one: Measured) -> list[int | None]:
-    if one.summary is None:
+    if one.tail is None:
         return [None] * (2 + 3 * len(SHOWN))
-    latency = one.summary.latency_ns
-    known = {quantile.p: quantile for quantile in latency.quantiles}
     told = [
-        getattr(known[p], end) if p in known else None
-        for p in SHOWN
-        for end in ("value", "low", "high")
+        getattr(one.tail.quantile(p), end, None) for p in SHOWN for end in ("value", "low", "high")
     ]
-    return [latency.min, *told, latency.max]
+    return [one.tail.min_ns, *told, one.tail.max_ns]
