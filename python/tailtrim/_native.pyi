@@ -123,14 +123,19 @@ def analyze_stretches(
     packets: int,
     progress: Callable[[float | None], object] | None,
 ) -> NativeAnalysis | None: ...
+
+class NativeTail:
+    def record(self, batch: pa.RecordBatch) -> None: ...
+    def told_json(self, quantiles: list[str], confidence: str) -> str: ...
+
 def analyze_round_trips(
-    sent: pa.RecordBatch,
-    received: pa.RecordBatch,
+    sent: Iterable[pa.RecordBatch],
+    received: Iterable[pa.RecordBatch],
     *,
     names: tuple[str, str],
     length: int,
     window_ns: int,
-    directory: Path,
+    directory: Path | None,
 ) -> NativeAnalysis: ...
 def count_exchanges(
     capture: Path, options: dict[str, Any]
@@ -187,6 +192,7 @@ def compare_runs(
     confidence: str,
     margin: float,
     seed: int,
+    draws: int | None = ...,
 ) -> str: ...
 def compare_losses(
     a: list[list[tuple[int, int]]],

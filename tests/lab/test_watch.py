@@ -7,6 +7,7 @@ import signal
 import subprocess
 import time
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -14,7 +15,7 @@ import pytest
 from pairs import paired
 from reflectors import FAR, Stamps
 
-from tailtrim.analysis.roundtrip import watched
+from tailtrim.analysis import watched
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -110,8 +111,11 @@ def test_probes_are_in_one_outcome_each_and_an_end_keeps_the_running_minute(
     assert total(out / "unknown", "refused") == total(out / "unknown", "due") > 0
     assert 'tailtrim_watch_probes_total{target="far",outcome="answered"}' in told
     assert 'tailtrim_watch_slo_bad_total{target="closed",objective="loss < 50%"}' in told
-    span = watched.Span(0, 2**62)
-    assert watched.read(out / "far", span).series.answered.sum() == answered
+    (far,) = watched.targets_of(out / "far")
+    account = watched.Account(far, watched.Span(0, 2**62))
+    took = [len(minute.took_ns) for minute in account.minutes()]
+    assert (account.counts["answered"], sum(took)) == (answered, account.counts["due"])
+    assert account.damaged + account.wrong + account.repeated == 0
 
 
 def test_formats_are_those_that_a_scraper_accepts(pair: Pair, tmp_path: Path) -> None:
@@ -174,3 +178,26 @@ def test_files_of_targets_with_errors_are_named(pair: Pair, tmp_path: Path) -> N
     assert ended.returncode == 2
     assert "target 1, rate" in ended.stderr
     assert not (tmp_path / "minutes").exists()
+
+
+@pytest.mark.parametrize("keep", ["{time: 3d}", "{size: 2MB}"])
+def test_days_beyond_the_limits_go_the_oldest_first(pair: Pair, tmp_path: Path, keep: str) -> None:
+    out = tmp_path / "minutes"
+    today = datetime.now(UTC).date()
+    days = [str(today - timedelta(days=ago)) for ago in range(1, 9)]
+    # Targets that are watched, that no longer are, and devices that are tapped alike.
+    for target in ("far", "gone", "device"):
+        (out / target).mkdir(parents=True)
+        for day in days:
+            (out / target / f"{day}.jsonl.zst").write_bytes(bytes(200_000))
+    path = plan(tmp_path, f"name: far, address: '{FAR}:862'")
+    path.write_text(f"{path.read_text()}\nkeep: {keep}\n")
+    with watching(pair, path, out):
+        pass
+    # Of three days' time, or of three times 200 kB for each day's bytes.
+    kept = {target: _days(out / target) - {str(today)} for target in ("far", "gone", "device")}
+    assert all(of_target == set(days[:3]) for of_target in kept.values())
+
+
+def _days(folder: Path) -> set[str]:
+    return {path.name.partition(".")[0] for path in folder.glob("*.jsonl.zst")}

@@ -16,6 +16,7 @@ mod probabilities;
 mod roundtrip;
 mod rows;
 mod stretches;
+mod tail;
 mod words;
 
 use pyo3::pymodule;
@@ -55,6 +56,9 @@ mod _native {
 
     #[pymodule_export]
     use crate::roundtrip::analyze_round_trips;
+
+    #[pymodule_export]
+    use crate::tail::NativeTail;
 
     #[pymodule_export]
     use crate::stretches::{analyze_stretches, count_stretch, outline_stretch};

@@ -97,6 +97,7 @@ impl Book {
             warn,
         };
         book.note("start", None, None)?;
+        book.retain(now_ns);
         Ok(book)
     }
 
@@ -303,7 +304,7 @@ impl Book {
         self.unwritten(|book| book.store.sync());
     }
 
-    /// Removes old days once an hour.
+    /// Removes old days at the start, and once an hour.
     fn retain(&mut self, now_ns: i64) {
         const HOUR_NS: i64 = 60 * MINUTE_NS;
         if now_ns < self.retained_ns.saturating_add(HOUR_NS) && now_ns >= self.retained_ns {

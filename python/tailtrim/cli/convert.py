@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from tailtrim.cli import options
+from tailtrim.cli import options, spans, watch_convert
 from tailtrim.cli.console import say, warn
 from tailtrim.cli.objectives import judge, read_asserts
 from tailtrim.publishing import export
@@ -21,10 +21,14 @@ Examples:
   tailtrim convert results/forwarder-tail --format csv --out plots       # plots/run-000 …
   tailtrim convert results/rtt --format openmetrics --assert 'p99 < 2ms'
   tailtrim convert events.jsonl.zst --format perfetto
+  tailtrim convert /var/lib/tailtrim@2026-11-22..2026-11-28 --format parquet --out week
+  tailtrim convert /var/lib/tailtrim/gateway@yesterday --format hpct
 The papers' plot scripts look for CSV names without "-filtered": analyse with --skip 0 for them.
 """
 
-TargetFormat = StrEnum("TargetFormat", {name.upper(): name for name in export.FORMATS})  # type: ignore[misc]
+TargetFormat = StrEnum(  # type: ignore[misc]
+    "TargetFormat", {name.upper(): name for name in (*export.FORMATS, "parquet")}
+)
 
 
 def command(
@@ -39,14 +43,15 @@ def command(
             " percentiles, histograms, worst packets, jitter and rates as in the TUM papers;"
             " hpct: results of tailtrim ping in HiPerConTracer's format; openmetrics: for"
             " Prometheus, version 1.0 and, with a native histogram, 2.0, and for the node exporter;"
-            " perfetto: the trace of a run, or of a file of tailtrim trace.",
+            " perfetto: the trace of a run, or of a file of tailtrim trace; parquet: of minutes of"
+            " watch, probes and minutes by day.",
         ),
     ],
     out: Annotated[
         Path | None,
         options.out(
             "Directory for the files; of an experiment, with a folder for each run."
-            " Default: the run directory."
+            " Default: the run directory; of minutes of watch, the current directory."
         ),
     ] = None,
     asserts: options.Asserts = None,
@@ -61,6 +66,11 @@ def command(
         say(write_trace(directory, out or directory.parent).files[0])
         return
     objectives = read_asserts(asserts, None)
+    if chosen := spans.selected(str(directory)):
+        watch_convert.convert(chosen, form.value, out or Path(), objectives)
+        return
+    if form == "parquet":
+        raise ValueError(f"{directory}: tables of a run are Parquet already, in its directory")
     if objectives and form != "openmetrics":
         raise ValueError(
             "--assert: expected --format openmetrics, which says whether objectives hold"

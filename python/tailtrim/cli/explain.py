@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tailtrim.cli import options
+from tailtrim.cli import options, spans, watch_explain
 from tailtrim.cli.console import say_json, say_lines, tell, warn
 from tailtrim.results.minutes import by_minute
 
@@ -25,6 +25,7 @@ Examples:
   tailtrim explain results/hw --json | jq .periodic
   tailtrim explain results/forwarder-tail       # each run of an experiment
   tailtrim explain results/two-hours            # by minute: the worst packets
+  tailtrim explain /var/lib/tailtrim/gateway@08:00..09:00         # minutes of watch
 """
 
 
@@ -67,6 +68,14 @@ def command(  # noqa: PLR0913 - one parameter an option
     """
     from tailtrim.results.experiments import is_experiment, runs_of  # noqa: PLC0415 - others start without
 
+    if "@" in str(directory) and (chosen := spans.selected(str(directory))):
+        watch_explain.explain(
+            chosen,
+            lambda run: _of_packets(run, interrupts or (), cpu, late_from, trace),
+            _lines,
+            json=json,
+        )
+        return
     several = is_experiment(directory)
     for label, run in runs_of(directory):
         found = _explained(run, interrupts or (), cpu, late_from, trace)
@@ -89,10 +98,22 @@ def _explained(
     late_from: str | None,
     trace: Path | None,
 ) -> Explanation | WorstPackets:
-    from tailtrim.analysis.explain import explain, worst_packets  # noqa: PLC0415 - others start without
+    from tailtrim.analysis.explain import worst_packets  # noqa: PLC0415 - others start without
 
     if by_minute(run.path):
         return worst_packets(run, cpu=cpu)
+    return _of_packets(run, interrupts, cpu, late_from, trace)
+
+
+def _of_packets(
+    run: RunDirectory,
+    interrupts: Sequence[Path],
+    cpu: int | None,
+    late_from: str | None,
+    trace: Path | None,
+) -> Explanation:
+    from tailtrim.analysis.explain import explain  # noqa: PLC0415 - others start without
+
     return explain(run, interrupts=interrupts, cpu=cpu, late_from=late_from, trace=trace)
 
 

@@ -65,7 +65,7 @@ RunOrExperiment = Annotated[
     typer.Argument(
         metavar="DIR",
         help="A run directory, written by analyze --out, or an experiment, written by run: each"
-        " of its runs.",
+        " of its runs. Or minutes of watch: WATCH@SPAN or WATCH/TARGET@SPAN.",
     ),
 ]
 Results = Annotated[

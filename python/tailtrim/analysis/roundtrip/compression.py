@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 _MAGIC = {b"\xfd7zXZ\x00": "xz", b"BZh": "bz2", b"\x1f\x8b": "gz", b"\x28\xb5\x2f\xfd": "zst"}
 
+#: The default takes eight times as long, and saves a fifth.
+_PRESET = 1
+
 
 @contextmanager
 def reading(path: Path) -> Iterator[IO[str]]:
@@ -49,7 +52,9 @@ def writing(path: Path) -> Iterator[IO[str]]:
     """
     with (
         replacing(path) as file,
-        lzma.open(file, "wb") if path.suffix == ".xz" else nullcontext(file) as binary,
+        lzma.open(file, "wb", preset=_PRESET)
+        if path.suffix == ".xz"
+        else nullcontext(file) as binary,
     ):
         text = io.TextIOWrapper(binary, "utf-8", newline="\n")
         yield text

@@ -10,7 +10,8 @@ from __future__ import annotations
 import datetime as dt
 import ipaddress
 from collections import Counter
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
 
 #: Program that writes these files.
 HIPERCONTRACER = Tool("hipercontracer", "hipercontracer", service=True)
-#: The status of an answered probe.
-ANSWERED = 255
+#: The status of an answered probe, and of one without an answer in time.
+ANSWERED, TIMEOUT = 255, 200
 
 #: Headers, and hops of traceroutes.
 _NO_RESULTS = ("#?", "\t")
@@ -166,6 +167,7 @@ def _parsed(columns: Sequence[str], parsers: Sequence[_Parser], optional: int = 
 #: Columns of version 2 in front of the ports, and behind them.
 _BEFORE_PORTS = (int, _address, _address, _hex, int, _hex, int, int, _hex)
 _BEHIND_PORTS = (int, _hex, *(int,) * 6)
+_columns = attrgetter(*HpctPing.__slots__)
 
 
 def hpct_name(pings: Sequence[HpctPing]) -> str:
@@ -187,7 +189,7 @@ def write_hpct(path: str | os.PathLike[str], pings: Iterable[HpctPing]) -> None:
     with writing(Path(path)) as file:
         file.write(f"#? HPCT Ping 2 tailtrim/{VERSION}\n")
         for ping in pings:
-            module, measurement, source, destination, sent_ns, position, *rest = astuple(ping)
+            module, measurement, source, destination, sent_ns, position, *rest = _columns(ping)
             traffic_class, size, response, checksum, *ports, status, time_source = rest[:8]
             times = " ".join(map(str, rest[8:]))
             file.write(

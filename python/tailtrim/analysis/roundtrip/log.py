@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from tailtrim.analysis.roundtrip.hpct import ANSWERED, HpctPing
+from tailtrim.analysis.roundtrip.hpct import ANSWERED, TIMEOUT, HpctPing
 from tailtrim.analysis.roundtrip.write_run import Series, write_run
 from tailtrim.errors import RoundTripError
 from tailtrim.results.typed_json import parsed
@@ -30,7 +30,6 @@ _ALWAYS = {"number", "intended_ns", "app_send_ns", "status", "bytes"}
 
 _MISSING = -(2**63)
 _ETHERNET = 14
-_LOST = 200
 #: Nibbles of HiPerConTracer's time source: its own clock, and the kernel's and the NIC's stamps.
 _CLOCK, _KERNEL, _NIC = 0x1, 0x6, 0xA
 
@@ -169,7 +168,7 @@ def pings(trips: pa.Table) -> Iterator[HpctPing]:
 def _application_ns(trip: dict[str, Any], timeout_ns: int) -> int:
     """Return the round-trip time, or what HiPerConTracer has in its place."""
     return (
-        timeout_ns if trip["status"] == _LOST else _between(trip, "app_send_ns", "app_receive_ns")
+        timeout_ns if trip["status"] == TIMEOUT else _between(trip, "app_send_ns", "app_receive_ns")
     )
 
 

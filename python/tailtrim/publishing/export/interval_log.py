@@ -57,13 +57,13 @@ def write(run: RunDirectory, out: Path, *, significant_digits: int) -> Conversio
         return hdr.histogram_up_to(summary.latency_ns.max, significant_digits=significant_digits)
 
     with replacing(path) as file:
-        file.write(_header(start_ns).encode())
+        file.write(header(start_ns).encode())
         for interval in _intervals(run, start_ns, empty()):
             histogram = empty()
             for latencies, counts in interval.parts:
                 negative += hdr.record(histogram, latencies, counts)
             recorded += histogram.get_total_count()
-            file.write(_line(interval.second, histogram).encode())
+            file.write(line(interval.second, histogram).encode())
         tables.check_samples(run, "sample", recorded + negative)
     return Conversion((path,), hdr.left_out(negative, path))
 
@@ -118,7 +118,8 @@ def _seconds_with_traffic(run: RunDirectory) -> list[int]:
     return found or [0]
 
 
-def _header(start_ns: int) -> str:
+def header(start_ns: int) -> str:
+    """Return the head of a log whose intervals count from a time of the clock."""
     milliseconds = (start_ns + _NS_PER_MS // 2) // _NS_PER_MS
     start = f"{milliseconds // 1000}.{milliseconds % 1000:03d}"
     date = datetime.fromtimestamp(milliseconds // 1000, UTC).strftime("%a %b %d %H:%M:%S UTC %Y")
@@ -132,9 +133,12 @@ def _header(start_ns: int) -> str:
     )
 
 
-def _line(second: int, histogram: Any) -> str:
+def line(second: int, histogram: Any, *, length_s: int = 1, tag: str = "") -> str:
+    """Return the line of an interval, which a tag keeps apart from others at the same time."""
     maximum_ns = histogram.get_max_value()
     if not histogram.get_total_count():
         maximum_ns = 0
     maximum = hdr.fixed(maximum_ns / _NS_PER_MS, 3)
-    return f"{second}.000,1.000,{maximum},{histogram.encode().decode('ascii')}\n"
+    tagged = f"Tag={tag}," if tag else ""
+    encoded = histogram.encode().decode("ascii")
+    return f"{tagged}{second}.000,{length_s}.000,{maximum},{encoded}\n"

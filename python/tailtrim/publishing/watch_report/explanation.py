@@ -1,0 +1,88 @@
+"""Words for what happened to a target in a span: bad probes, outages, the slowest, the meter."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tailtrim import units
+from tailtrim.analysis.watched import UNANSWERED
+from tailtrim.publishing.watch_report.account_wording import moment, notes, where
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tailtrim.analysis.watched import Account
+
+SCHEMA = "tailtrim.watch-explanation/1"
+#: So many outages, and so many of the slowest probes, are printed; the JSON has more.
+_SHOWN = 5
+_FAULTS = {"lateness_max_ns": "departures up to {} late", "stolen_ns": "up to {} CPU time stolen"}
+
+
+def lines(account: Account, now_ns: int) -> Iterator[str]:
+    """Yield what happened, in lines."""
+    begins_ns = sorted(account.begins_ns)
+    span = f"{moment(begins_ns[0])} to {moment(begins_ns[-1] + 60 * 10**9)}"
+    yield (
+        f"{units.printable(account.target.name)}: {units.counted(len(begins_ns), 'minute')}, {span}"
+    )
+    yield f"  {_bad(account)}"
+    outages = account.outages.longest()
+    for outage in outages[:_SHOWN]:
+        yield (
+            f"  outage: {units.time(outage.length_ns)} from {moment(outage.begin_ns)}"
+            f" ({units.counted(outage.probes, 'probe')})"
+        )
+    if account.outages.count > _SHOWN:
+        yield f"  and {account.outages.count - _SHOWN:,} shorter outages"
+    came = [f"{count:,} {kind}" for kind, count in sorted(account.arrivals.items()) if count]
+    if came:
+        yield f"  beside first replies in time: {', '.join(came)}"
+    for one in account.slowest()[:_SHOWN]:
+        yield f"  slow: {units.time(one.latency_ns)} at {moment(one.begin_ns)}: {where(one)}"
+    health = account.health
+    faults = [
+        told.format(units.time(health[name])) for name, told in _FAULTS.items() if health[name]
+    ]
+    if faults:
+        yield f"  this host in one minute: {', '.join(faults)}"
+    for note in notes(account, now_ns):
+        yield f"  {units.printable(note)}"
+
+
+def _bad(account: Account) -> str:
+    counts = account.counts
+    kinds = [f"{counts[name]:,} {name}" for name in UNANSWERED if counts[name]]
+    bad = sum(counts[name] for name in UNANSWERED)
+    known = counts["answered"] + bad
+    if not bad:
+        return f"all of {units.counted(known, 'probe')} that left were answered in time"
+    share = units.loss(bad, known)
+    return (
+        f"{bad:,} of {units.counted(known, 'probe')} that left were not answered in time"
+        f" ({share} %): {', '.join(kinds)}"
+    )
+
+
+def as_json(account: Account, now_ns: int) -> dict[str, Any]:
+    """Return the same as JSON data: times in ns."""
+    return {
+        "host": account.target.host,
+        "target": account.target.name,
+        "minutes": len(account.begins_ns),
+        "missing": [span._asdict() for span in account.missing(now_ns)],
+        "left_out": {
+            "repeated": account.repeated,
+            "damaged": account.damaged,
+            "wrong": account.wrong,
+            "places": account.places,
+        },
+        "counts": dict(account.counts),
+        "arrivals": dict(account.arrivals),
+        "health": dict(account.health),
+        "outages": {
+            "longest": [outage._asdict() for outage in account.outages.longest()],
+            "count": account.outages.count,
+        },
+        "slowest": [one._asdict() for one in account.slowest()],
+    }
