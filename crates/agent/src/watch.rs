@@ -57,6 +57,7 @@ pub(crate) fn run(request: &Watch) -> Outcome {
 
 fn failure(error: WatchError) -> Failure {
     let exit = match &error {
+        WatchError::Tap { .. } => Exit::Impossible,
         WatchError::Plan(_)
         | WatchError::Placement(_)
         | WatchError::Store(StoreError::Used { .. }) => Exit::Usage,

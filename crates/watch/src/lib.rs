@@ -3,7 +3,9 @@
 //! 1. [`Plan`] is read from a file, [`Departures`] is one schedule for all of its targets,
 //! 2. a thread sends and receives ([`watch`]), and tells what became of each probe,
 //! 3. another one counts by minute and writes each minute that is over: an exact histogram, each probe in one outcome,
-//! 4. metrics and the state of each objective are served over HTTP.
+//! 4. packets of a device are taken at both of its sides and matched, in threads of their own: their minutes are those of a
+//!    target,
+//! 5. metrics and the state of each objective are served over HTTP.
 #![forbid(unsafe_code)]
 
 mod book;
@@ -24,14 +26,17 @@ mod simulated;
 mod state;
 mod steal;
 mod store;
+mod subject;
+mod taps;
 mod values;
 mod watching;
 
 pub use departures::Departures;
 pub use keeping::Keep;
-pub use minute::{Arrivals, Counts, Health, Minute, Outcome, Sample};
+pub use minute::{Arrivals, Counts, Egress, Health, Minute, Outcome, Sample, Tapped};
 pub use objective::{Objective, ObjectiveError};
 pub use plan::{Plan, PlanError, TargetPlan};
 pub use store::{Store, StoreError};
+pub use taps::TapPlan;
 pub use values::Values;
 pub use watching::{Request, WatchError, watch};

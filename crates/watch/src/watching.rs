@@ -7,6 +7,7 @@ use crate::probing::Probing;
 use crate::resolving::Resolver;
 use crate::serving;
 use crate::store::{Store, StoreError};
+use crate::taps::Taps;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
@@ -15,6 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::thread;
+use tailtrim_ports::port::PortError;
 use tailtrim_sys::placement::PlacementError;
 use tailtrim_sys::{clock, process};
 
@@ -49,6 +51,14 @@ pub enum WatchError {
     /// The CPU to run on.
     #[error(transparent)]
     Placement(#[from] PlacementError),
+    /// A tap that may not be opened.
+    #[error("tap {name}: {source}")]
+    Tap {
+        /// Name of the device.
+        name: String,
+        /// The cause.
+        source: PortError,
+    },
     /// Waiting for several sockets.
     #[error("waiting for replies: {0}")]
     Waiting(#[from] io::Error),
@@ -77,13 +87,16 @@ pub fn watch(
     };
     let address = request.listen.map(served).transpose()?;
     let (sender, receiver) = channel();
+    let mut taps = Taps::new(sender.clone(), Arc::clone(&metrics));
     let mut probing = Probing::new(sender)?;
+    let opened = Taps::open(&plan).map_err(|(name, source)| WatchError::Tap { name, source })?;
     let mut book =
         Book::new(store, plan.keep, Arc::clone(&metrics), clock::realtime_ns(), Box::new(warn))?;
     let book = thread::spawn(move || receiver.into_iter().for_each(|reports| book.enter(reports)));
     let mut resolver = Resolver::start();
     let mut places = Places::default();
     places.apply(&plan, &mut probing, &mut resolver);
+    taps.apply(&plan.taps, opened);
     // Without it, sleeping ends up to 50 µs late; refused, it does no harm.
     let _ = process::wake_promptly();
     place()?;
@@ -95,6 +108,7 @@ pub fn watch(
                 Ok(plan) => {
                     probing.keep(plan.keep);
                     places.apply(&plan, &mut probing, &mut resolver);
+                    taps.apply(&plan.taps, BTreeMap::new());
                 }
                 Err(error) => probing.refuse(error.to_string()),
             }
@@ -104,6 +118,7 @@ pub fn watch(
         }
     }
     probing.finish();
+    taps.finish();
     if let Err(panic) = book.join() {
         std::panic::resume_unwind(panic);
     }

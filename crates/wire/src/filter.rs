@@ -96,9 +96,8 @@ impl Test {
             ["dst", words @ ..] => (End::Destination, words),
             words => (End::Either, words),
         };
-        let number = |text: &str| {
-            text.parse().map_err(|_| format!("{text:?} is no number from 0 to 65535"))
-        };
+        let number =
+            |text: &str| text.parse().map_err(|_| format!("{text:?} is no number from 0 to 65535"));
         let address =
             |text: &str| text.parse::<IpAddr>().map_err(|_| format!("{text:?} is no IP address"));
         match words {

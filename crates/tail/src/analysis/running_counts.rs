@@ -147,13 +147,7 @@ impl<'a> RunningCounts<'a> {
 
     /// A packet is given up no sooner than a packet that left a window later was read, unless the egress
     /// capture has ended: so where the captures end decides here as it does at the end.
-    fn count<S: Sink>(
-        &mut self,
-        fate: Fate,
-        stamp_ns: i64,
-        bounds_ns: (i64, i64),
-        sink: &mut S,
-    ) {
+    fn count<S: Sink>(&mut self, fate: Fate, stamp_ns: i64, bounds_ns: (i64, i64), sink: &mut S) {
         let since_ns = stamp_ns.saturating_sub(bounds_ns.0);
         if fate == Fate::Unmatched && since_ns < self.options.window.window_ns {
             self.unmatched.record(stamp_ns);

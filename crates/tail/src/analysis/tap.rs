@@ -1,11 +1,11 @@
 //! One side of the device under test: what its packets say apart from any matching.
 
-use super::{Passed, Source};
 use super::copies::Copies;
 use super::era::Era;
 use super::gaps::{self, Gaps, Recent};
 use super::numbering::Numbering;
 use super::seconds::{Load, SECOND_NS, second};
+use super::{Passed, Source};
 use crate::capture::{CaptureError, Record};
 use crate::clock::{CorrectionPiece, corrected};
 use crate::matching::DISORDER_NS;
