@@ -124,13 +124,13 @@ def analyze_stretches(
     progress: Callable[[float | None], object] | None,
 ) -> NativeAnalysis | None: ...
 def analyze_round_trips(
-    sent: pa.RecordBatch,
-    received: pa.RecordBatch,
+    sent: Iterable[pa.RecordBatch],
+    received: Iterable[pa.RecordBatch],
     *,
     names: tuple[str, str],
     length: int,
     window_ns: int,
-    directory: Path,
+    directory: Path | None,
 ) -> NativeAnalysis: ...
 def count_exchanges(
     capture: Path, options: dict[str, Any]
@@ -187,6 +187,7 @@ def compare_runs(
     confidence: str,
     margin: float,
     seed: int,
+    draws: int | None = ...,
 ) -> str: ...
 def compare_losses(
     a: list[list[tuple[int, int]]],

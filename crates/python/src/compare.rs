@@ -47,10 +47,10 @@ fn latencies(batches: &[RecordBatch]) -> PyResult<Vec<&Int64Array>> {
         .collect()
 }
 
-/// Compares the repetitions of B with those of A; the result as JSON.
+/// Compares the repetitions of B with those of A; the result as JSON. `draws`: of what chance would do.
 #[pyfunction]
 #[allow(clippy::too_many_arguments, reason = "keyword-only, called by one typed wrapper")]
-#[pyo3(signature = (a, b, *, quantiles, curve, confidence, margin, seed))]
+#[pyo3(signature = (a, b, *, quantiles, curve, confidence, margin, seed, draws = None))]
 pub(crate) fn compare_runs(
     py: Python<'_>,
     a: Vec<PyRef<'_, NativeRepetition>>,
@@ -60,6 +60,7 @@ pub(crate) fn compare_runs(
     confidence: &str,
     margin: f64,
     seed: u64,
+    draws: Option<u32>,
 ) -> PyResult<String> {
     let owned = |side: &[PyRef<'_, NativeRepetition>]| -> Vec<Repetition> {
         side.iter().map(|one| one.repetition.clone()).collect()
@@ -78,6 +79,7 @@ pub(crate) fn compare_runs(
         seed,
         ..Options::default()
     };
+    let options = Options { draws: draws.unwrap_or(options.draws), ..options };
     json(&py.detach(|| tailtrim_compare::compare(&a, &b, &options)))
 }
 

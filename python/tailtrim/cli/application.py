@@ -16,17 +16,15 @@ from tailtrim.cli.delegated import candidates, delegate
 from tailtrim.errors import ExitCode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 
 class Command(TyperCommand):
     """A command whose arguments are shown as ``NAME``, or ``[NAME]`` where they may be left out."""
 
     def parse_args(self, context: Any, args: list[str]) -> list[str]:
-        """Parse the words of a command line: former spellings of options, spans as runs."""
-        words: Iterable[str] = _renamed(args, FORMER.get(self.name or "", {}))
-        if self.name in spans.COMMANDS and not context.resilient_parsing:
-            words = spans.runs(words)
+        """Parse the words of a command line: former spellings of options."""
+        words = _renamed(args, FORMER.get(self.name or "", {}))
         return super().parse_args(context, list(words))
 
     def collect_usage_pieces(self, context: Any) -> list[str]:
@@ -109,7 +107,7 @@ class Commands(TyperGroup):
 
     def invoke(self, context: Any) -> Any:
         """Run a command."""
-        with guarded():
+        with guarded(), spans.removed():
             return super().invoke(context)
 
     def format_commands(self, _context: Any, formatter: Any) -> None:

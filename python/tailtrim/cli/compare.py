@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tailtrim.cli import options
+from tailtrim.cli import options, spans, watch_compare
 from tailtrim.cli.console import say_json, show
 from tailtrim.cli.objectives import judged, needed_quantiles, read_asserts
 from tailtrim.errors import ExitCode
@@ -25,6 +25,8 @@ Examples:
   tailtrim compare results/before results/after --fail-if-worse        # experiments: by combination
   tailtrim compare pre-a.pcap,post-a.pcap pre-b.pcap,post-b.pcap --out tails.svg
   tailtrim compare results/hw --halves                                 # differences by chance alone
+  tailtrim compare /var/lib/tailtrim/gateway@yesterday /var/lib/tailtrim/gateway@today
+  tailtrim compare /var/lib/tailtrim@yesterday /var/lib/tailtrim@today  # all targets of a watch
   tailtrim compare results/main results/branch --assert 'p99.9 < 50us' --junit slo.xml
 Exit codes: 0 compared, 1 B is worse (with --fail-if-worse) or failed an objective, 2 invalid
 arguments or input, 5 an objective is not decided. Objectives are for each run of B.
@@ -46,8 +48,8 @@ def command(  # noqa: PLR0913 - one parameter an option
         typer.Argument(
             metavar="A B…",
             help="A is the baseline; each B is compared with it. Each is a run directory, an"
-            " experiment, a folder of run directories (repetitions), or two captures as"
-            " INGRESS,EGRESS.",
+            " experiment, a folder of run directories (repetitions), two captures as"
+            " INGRESS,EGRESS, or minutes of watch as WATCH@SPAN or WATCH/TARGET@SPAN.",
         ),
     ],
     *,
@@ -91,14 +93,18 @@ def command(  # noqa: PLR0913 - one parameter an option
         write_files.require_pictures()
     if objectives and halves:
         raise ValueError("--assert is for the runs of B, and with --halves there is no B")
-    compared = _compare(
-        sides,
-        halves=halves,
-        quantiles=[*(quantile or ()), *needed_quantiles(objectives)],
-        confidence=confidence,
-        margin=share("margin", margin, "1% or 0.01"),
-        seed=seed,
-    )
+    how = {
+        "quantiles": [*(quantile or ()), *needed_quantiles(objectives)],
+        "confidence": confidence,
+        "margin": share("margin", margin, "1% or 0.01"),
+        "seed": seed,
+    }
+    if targets := watch_compare.chosen(sides, one_run=halves or bool(objectives or out)):
+        worse = watch_compare.compare(targets, json=json, **how)
+        if fail_if_worse and worse:
+            raise typer.Exit(ExitCode.NEGATIVE)
+        return
+    compared = _compare(spans.as_runs(sides), halves=halves, **how)
     _write(compared, out or (), objectives)
     if json:
         told = {"schema": "tailtrim.comparisons/1", "comparisons": [c.as_json() for c in compared]}

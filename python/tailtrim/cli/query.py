@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tailtrim.cli import options
+from tailtrim.cli import options, spans
 from tailtrim.cli.console import escaped, say
 from tailtrim.cli.engine_options import EngineName, Memory, Scratch, Server
 
@@ -52,7 +52,7 @@ def command(  # noqa: PLR0913 - one parameter an option
         typer.Argument(
             metavar="DIR…",
             help="Run directories (their tables get a column run) and at most one decoded"
-            " directory (table packet).",
+            " directory (table packet). Or minutes of watch: WATCH/TARGET@SPAN.",
         ),
     ] = None,
     *,
@@ -103,8 +103,9 @@ def command(  # noqa: PLR0913 - one parameter an option
     at_engine = engines.EngineOptions(
         server=server, memory=memory, scratch=scratch, confined=confined
     )
+    places = [Path(place) for place in spans.as_runs(map(str, sources or ()))]
     with engines.connect(str(engine), at_engine) as at:
-        _write(engines.query(at, text, sources or ()), form, out)
+        _write(engines.query(at, text, places), form, out)
 
 
 def _write(batches: Iterator[pa.RecordBatch], form: RowFormat, out: Path | None) -> None:

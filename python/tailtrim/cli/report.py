@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tailtrim.cli import options
+from tailtrim.cli import options, watch_report
 from tailtrim.cli.console import say, show
 from tailtrim.cli.objectives import judge, read_asserts, runs_to_judge
 
@@ -24,6 +24,9 @@ Examples:
   tailtrim report results/forwarder-tail --assert 'p99.9 < 50us'       # with a line at 50 µs
   tailtrim report results/reflector-tests      # effect of each factor on latency
   tailtrim report results/trim                 # what tailtrim trim found
+  tailtrim report /var/lib/tailtrim --from 08:00 --to 09:00        # all targets of a watch
+  tailtrim report /var/lib/tailtrim/gateway@yesterday              # one target
+  tailtrim report host1/ host2/ --from 2026-11-22 --to 2026-11-28  # watches of two hosts
 """
 
 
@@ -33,7 +36,8 @@ def command(  # noqa: PLR0913 - one parameter an option
         typer.Argument(
             metavar="DIR…",
             help="Run directories, written by analyze --out, or experiments, written by run or"
-            " trim: all runs of each.",
+            " trim: all runs of each. Or WATCH or WATCH/TARGET, with @SPAN or --from and --to:"
+            " minutes of watch.",
         ),
     ],
     *,
@@ -41,15 +45,28 @@ def command(  # noqa: PLR0913 - one parameter an option
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="Name of a run; once for each run. Default: the name of its directory.",
+            help="Name of a run, or of the host of a watch; once for each. Default: the name of its"
+            " directory.",
         ),
     ] = None,
     out: Annotated[
         Path | None,
         options.out(
             "Directory of the report. Default: the folder report of the run directory; for"
-            " several runs, of the current directory."
+            " several runs and for a watch, of the current directory."
         ),
+    ] = None,
+    begin: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="TIME",
+            help="Begin of the minutes of a watch: 08:00, 2026-11-28T08:00, a day, yesterday.",
+        ),
+    ] = None,
+    end: Annotated[
+        str | None,
+        typer.Option("--to", metavar="TIME", help="Their end; a day is in it. Default: now."),
     ] = None,
     pdf: Annotated[
         bool, typer.Option("--pdf", help="Draw each figure as PDF, too: it takes twice the time.")
@@ -59,10 +76,12 @@ def command(  # noqa: PLR0913 - one parameter an option
 ) -> None:
     """Write a page and figures (SVG, CSV) of one run, of several, or of an experiment."""
     objectives = read_asserts(asserts, junit)
+    if chosen := watch_report.chosen(directories, begin, end, name):
+        return watch_report.report(chosen, out or Path("report"), objectives, junit, pdf=pdf)
     if out is None:
         out = directories[0] / "report" if len(directories) == 1 else Path("report")
     measured = _write(directories, name, out, objectives, pdf=pdf)
-    judge(measured, objectives, junit)
+    return judge(measured, objectives, junit)
 
 
 def _write(

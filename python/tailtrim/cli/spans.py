@@ -1,46 +1,163 @@
-"""Spans of a watch in place of run directories: ``WATCH/TARGET@SPAN``."""
+"""Spans of a watch on the command line: ``WATCH/TARGET@SPAN``, ``WATCH@SPAN``."""
 
 from __future__ import annotations
 
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from tailtrim.cli.console import say, warn
+from tailtrim.cli.console import warn
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-#: Commands that take run directories.
-COMMANDS = frozenset({"compare", "convert", "explain", "query", "report"})
+    from tailtrim.analysis.watched import Account, Span, Target
+
+#: Without a span.
+_DEFAULT = "today"
 
 
-def runs(words: Iterable[str]) -> Iterator[str]:
-    """Yield the words of a command line; a span becomes a run directory of the same name, here.
+class Selected(NamedTuple):
+    """The targets of a folder in a span, which was typed as ``text``."""
+
+    folder: Path
+    targets: list[Target]
+    span: Span
+    text: str
+
+    @property
+    def names(self) -> list[str]:
+        """Names of runs of these, no two alike."""
+        text = self.text.replace("/", "_")
+        several = len({target.host for target in self.targets}) > 1
+        names = [
+            f"{target.host}, {target.name}" if several else target.name for target in self.targets
+        ]
+        return [f"{name}@{text}" for name in names]
+
+
+def selected(word: str, text: str | None = None, host: str | None = None) -> Selected | None:
+    """Return what a word of the command line selects; ``None``: no span of a watch.
+
+    Args:
+        word: the folder of a target, of a watch, or of the watches of several hosts, with a span
+            behind ``@``.
+        text: the span of a word that has none.
+        host: what to call the host.
 
     Raises:
-        ValueError: a span has none of its forms.
-        RoundTripError: there are no minutes, or they cannot be read.
-        OutputError: the run directory cannot be written.
+        ValueError: the span has none of its forms.
+        RoundTripError: no target is there; it says which ones are.
 
     """
-    for word in words:
-        yield _run(word) if "@" in word else word
-
-
-def _run(word: str) -> str:
+    folder, at, behind = word.rpartition("@")
+    if "@" not in word and not Path(word).is_dir():
+        return None
     from datetime import datetime  # noqa: PLC0415 - most words have no span
 
-    from tailtrim.analysis.roundtrip import watched  # noqa: PLC0415
+    from tailtrim.analysis.watched import is_watched, span, targets_of  # noqa: PLC0415
 
-    found = watched.split(word)
-    if found is None:
-        return word
-    folder, text = found
-    span = watched.read(folder, watched.span(text, datetime.now().astimezone()))
-    out = Path(f"{span.name}@{text.replace('/', '_')}")
-    watched.leave_run(span, out)
-    say(f"note: the run of {span.minutes} minutes is left in {out}", err=True)
-    if own := {name: span.counts[name] for name in watched.OF_THE_METER if span.counts[name]}:
-        told = ", ".join(f"{count} {name}" for name, count in own.items())
-        warn(f"{out}: left out as faults of the meter: {told}")
-    return str(out)
+    now = datetime.now()  # noqa: DTZ005 - times are typed in the zone of this host
+    if Path(word).exists():
+        if not is_watched(Path(word)):
+            return None
+        text = text or _DEFAULT
+        return Selected(Path(word), targets_of(Path(word), host), span(text, now), text)
+    if not at or not (is_watched(Path(folder)) or _is_span(behind, now)):
+        return None
+    found = span(behind, now)
+    return Selected(Path(folder), targets_of(Path(folder), host), found, behind)
+
+
+def _is_span(text: str, now: object) -> bool:
+    from tailtrim.analysis.watched import span  # noqa: PLC0415
+
+    try:
+        span(text, now)  # type: ignore[arg-type]
+    except ValueError:
+        return False
+    return True
+
+
+class _Scratch(ExitStack):
+    """A folder for runs of spans, which is made when it is needed."""
+
+    folder: Path | None = None
+
+    def made(self) -> Path:
+        import tempfile  # noqa: PLC0415 - most commands have no span
+
+        from tailtrim.results.drafts import draft_folder  # noqa: PLC0415
+
+        if self.folder is None:
+            # What a killed process has left is removed by the next one.
+            place = Path(tempfile.gettempdir()) / "tailtrim-spans"
+            self.folder = self.enter_context(draft_folder(place))
+            self.folder.chmod(0o700)
+        return self.folder
+
+
+_scratch = _Scratch()
+
+
+@contextmanager
+def removed() -> Iterator[None]:
+    """Remove the runs of spans when the command ends."""
+    try:
+        with _scratch:
+            yield
+    finally:
+        _scratch.folder = None
+
+
+def folder() -> Path:
+    """Return the folder for runs of spans; it lasts as long as the command.
+
+    Raises:
+        OutputError: it cannot be made.
+
+    """
+    return _scratch.made()
+
+
+def runs_of(chosen: Selected) -> list[Path]:
+    """Leave the runs of what was selected, as long as the command takes.
+
+    Raises:
+        RoundTripError: there are no minutes, or they cannot be read.
+        OutputError: a run directory cannot be written.
+
+    """
+    from tailtrim.analysis.watched import Account, leave_run  # noqa: PLC0415
+
+    places = []
+    for target, name in zip(chosen.targets, chosen.names, strict=True):
+        account = Account(target, chosen.span)
+        place = folder() / name.replace("/", "_")
+        if place.exists():
+            place = folder() / str(len(list(folder().iterdir()))) / place.name
+        leave_run(account, place)
+        tell(account)
+        places.append(place)
+    return places
+
+
+def as_runs(words: Iterable[str]) -> list[str]:
+    """Return words with the runs of spans in place of these."""
+    found: list[str] = []
+    for word in words:
+        chosen = selected(word)
+        found += [word] if chosen is None else map(str, runs_of(chosen))
+    return found
+
+
+def tell(account: Account) -> None:
+    """Tell on standard error what of a span is not there."""
+    import time  # noqa: PLC0415
+
+    from tailtrim import units  # noqa: PLC0415
+    from tailtrim.publishing.watch_report.account_wording import notes  # noqa: PLC0415
+
+    name = units.printable(f"{account.target.host}/{account.target.name}")
+    for note in notes(account, time.time_ns()):
+        warn(f"{name}: {units.printable(note)}")

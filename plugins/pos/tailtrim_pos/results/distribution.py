@@ -52,7 +52,7 @@ def leave(
         )
         name = inputs[0].name
         native = _native.analyze_round_trips(
-            nothing, nothing, names=(name, name), length=0, window_ns=1, directory=draft.path
+            (nothing,), (nothing,), names=(name, name), length=0, window_ns=1, directory=draft.path
         )
         native.write_tables(draft.path)
         # An empty table would say that there were no packets.

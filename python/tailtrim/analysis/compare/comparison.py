@@ -233,8 +233,12 @@ def compare_groups(  # noqa: PLR0913 - as compare
     confidence: str = "0.95",
     margin: float = 0.01,
     seed: int = 1,
+    draws: int | None = None,
 ) -> Comparison:
-    """Compare two groups of runs, as :func:`compare` does those of two sources."""
+    """Compare two groups of runs, as :func:`compare` does those of two sources.
+
+    More ``draws`` of what chance would do tell smaller errors than 0.02 %.
+    """
     asked = dict.fromkeys((*QUANTILES, *quantiles))
     runs = [[run.native for run in group.repetitions] for group in (a, b)]
     fewest = min(sum(run.summary.samples for run in group.repetitions) for group in (a, b))
@@ -247,6 +251,7 @@ def compare_groups(  # noqa: PLR0913 - as compare
             confidence=confidence,
             margin=margin,
             seed=seed,
+            draws=draws,
         )
         return dict(json.loads(text))
 

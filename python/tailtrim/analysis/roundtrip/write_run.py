@@ -69,8 +69,8 @@ def write_run(  # noqa: PLR0913 - keyword-only options, each with a default
     received_ns = (series.sent_ns + series.round_trip_ns)[series.answered]
     with Draft(out) as draft:
         native = _native.analyze_round_trips(
-            _side(series.sent_ns, numbers),
-            _side(received_ns, numbers[series.answered]),
+            [_side(series.sent_ns, numbers)],
+            [_side(received_ns, numbers[series.answered])],
             names=(f"{series.name}, sent.pcap", f"{series.name}, received.pcap"),
             length=series.length,
             window_ns=min(timeout_ns or max(longest_ns, 5 * 10**9), _LONGEST_NS),
