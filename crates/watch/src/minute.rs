@@ -1,5 +1,6 @@
 //! A minute of a target: each probe in one outcome, and the latencies of those that were answered.
 
+use crate::tapped::{TapLine, Tapped};
 use crate::values::{Values, Written};
 use serde::Serialize;
 
@@ -165,42 +166,6 @@ pub struct Health {
     pub stolen_ns: Option<u64>,
 }
 
-/// What the minute of a tapped device has beside the outcomes of packets that are those of probes, too.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Tapped {
-    /// Ingress packets that are not to be told from others in flight.
-    pub duplicate: u64,
-    /// Ingress packets that are copies of a mirror port.
-    pub copy: u64,
-    /// Ingress packets without a stamp.
-    pub unstamped: u64,
-    /// Packets that left in this minute.
-    pub egress: Egress,
-    /// Frames that the filter did not take, at both taps.
-    pub foreign: u64,
-    /// Frames that the kernel dropped, at the ingress and the egress tap: this host was too slow.
-    pub dropped: [u64; 2],
-    /// Time in which both taps recorded.
-    pub tapped_ns: i64,
-}
-
-/// Outcomes of packets that left; all but `packets` add up to it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct Egress {
-    /// Packets at the egress tap.
-    pub packets: u64,
-    /// The packet of an ingress packet.
-    pub matched: u64,
-    /// Explained by no ingress packet.
-    pub unmatched: u64,
-    /// A further packet of a matched ingress packet.
-    pub copy: u64,
-    /// Without a stamp.
-    pub unstamped: u64,
-    /// May have entered before the taps recorded.
-    pub cut: u64,
-}
-
 /// All probes of a target that were due in one minute, or all packets that entered a device.
 #[derive(Debug, Default)]
 pub struct Minute {
@@ -232,49 +197,6 @@ struct Line<'a> {
     values: Written,
 }
 
-/// The same of a tapped device.
-#[derive(Serialize)]
-struct TapLine<'a> {
-    begin_ns: i64,
-    /// All that follow up to `cut` but `disturbed`, which is among `matched`, add up to it.
-    packets: u64,
-    matched: u64,
-    disturbed: u64,
-    lost: u64,
-    beyond_window: u64,
-    duplicate: u64,
-    copy: u64,
-    unstamped: u64,
-    cut: u64,
-    egress: &'a Egress,
-    foreign: u64,
-    health: TapHealth,
-    worst: Option<Entered>,
-    #[serde(flatten)]
-    values: Written,
-}
-
-#[derive(Serialize)]
-struct TapHealth {
-    tapped_ns: i64,
-    dropped: Sides,
-    clock_stepped_ns: i64,
-    stolen_ns: Option<u64>,
-}
-
-#[derive(Serialize)]
-struct Sides {
-    ingress: u64,
-    egress: u64,
-}
-
-/// When the slowest packet entered, and its latency.
-#[derive(Serialize)]
-struct Entered {
-    begin_ns: i64,
-    latency_ns: i64,
-}
-
 impl Minute {
     /// Enters a probe that was due so long after the begin of the minute, which is `begin_ns`.
     pub fn add(&mut self, begin_ns: i64, due_us: i64, outcome: Outcome) {
@@ -300,40 +222,11 @@ impl Minute {
     /// A number has no form in JSON, which does not happen.
     pub fn line(&self, begin_ns: i64) -> serde_json::Result<Vec<u8>> {
         let mut text = match &self.tapped {
-            Some(tapped) => serde_json::to_vec(&self.tap_line(begin_ns, tapped))?,
+            Some(tapped) => serde_json::to_vec(&TapLine::of(self, begin_ns, tapped))?,
             None => self.probe_line(begin_ns)?,
         };
         text.push(b'\n');
         Ok(text)
-    }
-
-    fn tap_line<'a>(&self, begin_ns: i64, tapped: &'a Tapped) -> TapLine<'a> {
-        let Counts { due, answered, disturbed, late, lost, cut, .. } = self.counts;
-        let Tapped { duplicate, copy, unstamped, egress, foreign, dropped, tapped_ns } = tapped;
-        TapLine {
-            begin_ns,
-            packets: due + duplicate + copy + unstamped,
-            matched: answered,
-            disturbed,
-            lost,
-            beyond_window: late,
-            duplicate: *duplicate,
-            copy: *copy,
-            unstamped: *unstamped,
-            cut,
-            egress,
-            foreign: *foreign,
-            health: TapHealth {
-                tapped_ns: *tapped_ns,
-                dropped: Sides { ingress: dropped[0], egress: dropped[1] },
-                clock_stepped_ns: self.health.clock_stepped_ns,
-                stolen_ns: self.health.stolen_ns,
-            },
-            worst: self
-                .worst
-                .map(|Sample { begin_ns, latency_ns, .. }| Entered { begin_ns, latency_ns }),
-            values: self.values.written(),
-        }
     }
 
     fn probe_line(&self, begin_ns: i64) -> serde_json::Result<Vec<u8>> {

@@ -2,8 +2,9 @@
 
 use super::{OverMinute, TapPlan};
 use crate::metrics::TapMetrics;
-use crate::minute::{Egress, MINUTE_NS, Minute, Outcome, Sample, Tapped, begin_of};
+use crate::minute::{MINUTE_NS, Minute, Outcome, Sample, begin_of};
 use crate::state::{Share, State};
+use crate::tapped::{Egress, Tapped};
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -69,6 +69,7 @@ impl PartialEq for TapPlan {
 struct Described<'a> {
     schema: &'a str,
     name: &'a str,
+    kind: &'a str,
     ingress: String,
     egress: String,
     filter: Option<String>,
@@ -175,6 +176,7 @@ impl TapPlan {
         serde_json::to_vec_pretty(&Described {
             schema: SCHEMA,
             name: &self.name,
+            kind: "tap",
             ingress,
             egress,
             filter: self.filter.as_ref().map(ToString::to_string),

@@ -162,7 +162,7 @@ fn packets_that_an_analysis_did_not_tell_are_cut() {
         (of("/packets"), of("/cut"), of("/egress/packets"), of("/egress/cut")),
         (10, 10, 7, 7)
     );
-    assert_eq!((of("/foreign"), of("/health/dropped/egress")), (3, 4));
+    assert_eq!((of("/foreign"), of("/health/egress_dropped")), (3, 4));
 }
 
 #[test]

@@ -19,6 +19,7 @@ from tailtrim.analysis.watched.minute import MINUTE_NS, NONE, OF_THE_METER, Minu
 from tailtrim.analysis.watched.reading import Account
 from tailtrim.analysis.watched.run import leave_run, summary_of
 from tailtrim.analysis.watched.span import Span, span
+from tailtrim.analysis.watched.tap import TAP
 from tailtrim.analysis.watched.target import SCHEMA, Target, is_target, is_watched, targets_of
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "NONE",
     "OF_THE_METER",
     "SCHEMA",
+    "TAP",
     "Account",
     "ComparedTarget",
     "Measured",
