@@ -102,7 +102,7 @@ impl<'a> TapLine<'a> {
                 clock_stepped_ns: minute.health.clock_stepped_ns,
                 stolen_ns: minute.health.stolen_ns,
             },
-            worst: self
+            worst: minute
                 .worst
                 .map(|Sample { begin_ns, latency_ns, .. }| Entered { begin_ns, latency_ns }),
             values: minute.values.written(),

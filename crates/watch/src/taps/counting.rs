@@ -110,8 +110,8 @@ impl Counting {
         let until_ns =
             if quiet { now_ns - SHOWN_NS } else { self.decided_ns.saturating_sub(wait_ns) };
         let mut over = Vec::new();
+        self.record_until(now_ns);
         while self.next_ns + MINUTE_NS <= until_ns {
-            self.record_until(now_ns);
             let begin_ns = self.next_ns;
             // A minute without a packet is one, too.
             self.minute(begin_ns);
