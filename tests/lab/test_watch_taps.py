@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 ENTERED = ("matched", "lost", "beyond_window", "duplicate", "copy", "unstamped", "cut")
 LEFT = ("matched", "unmatched", "copy", "unstamped", "cut")
+#: So many frames that the analysis need not wait for more to learn what they have in common.
+FIRST = 4_000
 FILTER = "udp and dst port 5000"
 
 
@@ -55,10 +57,22 @@ class Device:
         return process
 
     def generate(self, packets: int, flow: int, port: int = 5000) -> None:
-        """Send packets of a flow of their own, 2,000 a second."""
-        words = ("--rate", "2kpps", "--count", f"{packets}", "--src-port", f"{flow}")
+        """Send packets of a flow of their own, 4,000 a second."""
+        words = ("--rate", "4kpps", "--count", f"{packets}", "--src-port", f"{flow}")
         command = [self.lab.agent, "generate", "--interface", "g0", *words, "--dst-port", f"{port}"]
         subprocess.run([*self.node.prefix, *command], check=True, capture_output=True, timeout=60)
+
+    @contextmanager
+    def forwarding(self) -> Iterator[None]:
+        """Be the device until the block ends."""
+        with self.start(
+            "forward", "--ingress", "d0", "--egress", "d1", "--mode", "wait"
+        ) as forward:
+            try:
+                yield
+            finally:
+                forward.terminate()
+                forward.communicate(timeout=30)
 
     @contextmanager
     def watched(self, path: Path, out: Path) -> Iterator[subprocess.Popen[str]]:
@@ -140,25 +154,23 @@ def test_minutes_add_up_to_what_was_sent_whatever_is_reloaded(
 ) -> None:
     out = tmp_path / "minutes"
     path = plan(tmp_path, "stays", "goes")
-    forward = device.start("forward", "--ingress", "d0", "--egress", "d1", "--mode", "wait")
     with device.watched(path, out) as watch:
-        # As many as the analysis waits for to learn what they have in common.
-        device.generate(3_000, flow=1)
-        # Another port: the filter leaves these out.
-        device.generate(500, flow=2, port=6000)
-        device.until("stays", 3_000)
-        plan(tmp_path, "stays", "comes")
-        watch.send_signal(signal.SIGHUP)
-        device.generate(1_000, flow=3)
-        device.until("stays", 4_000)
-        forward.terminate()
-        forward.wait(10)
+        with device.forwarding():
+            device.generate(FIRST, flow=1)
+            # Another port: the filter leaves these out.
+            device.generate(500, flow=2, port=6000)
+            device.until("stays", FIRST)
+            device.until("goes", FIRST)
+            plan(tmp_path, "stays", "comes")
+            watch.send_signal(signal.SIGHUP)
+            device.generate(1_000, flow=3)
+            device.until("stays", FIRST + 1_000)
         # The device is dead: all of these are lost.
         device.generate(600, flow=4)
-        device.until("stays", 4_600)
+        device.until("stays", FIRST + 1_600)
     stays = out / "stays"
     matched, lost = total(stays, "matched"), total(stays, "lost")
-    assert total(stays, "packets") == 4_600
+    assert total(stays, "packets") == FIRST + 1_600
     assert matched == total(stays, "egress", "matched") > 0
     assert lost >= 600
     assert total(stays, "foreign") >= 500
@@ -182,30 +194,25 @@ def test_an_interface_that_goes_is_told_and_tapped_again(device: Device, tmp_pat
             assert time.monotonic() < until_s, (out / "events.jsonl").read_text()
             time.sleep(0.05)
 
-    forward = device.start("forward", "--ingress", "d0", "--egress", "d1", "--mode", "wait")
     with device.watched(path, out):
-        device.generate(3_000, flow=1)
-        device.until("device", 3_000)
-        device.node.run("ip", "link", "set", "s0", "down")
-        device.lab.until(out / "events.jsonl", "Network is down")
-        time.sleep(2)
-        device.node.run("ip", "link", "set", "s0", "up")
-        until_tapped(2)
-        device.generate(3_000, flow=2)
-        device.until("device", 6_000)
+        with device.forwarding():
+            device.generate(FIRST, flow=1)
+            device.until("device", FIRST)
+            device.node.run("ip", "link", "set", "s0", "down")
+            device.lab.until(out / "events.jsonl", "Network is down")
+            time.sleep(2)
+            device.node.run("ip", "link", "set", "s0", "up")
+            until_tapped(2)
+            device.generate(FIRST, flow=2)
+            device.until("device", 2 * FIRST)
         device.node.run("ip", "link", "delete", "s0")
         device.lab.until(out / "events.jsonl", "no such interface")
-        # The forwarder's interface has gone with it.
-        forward.kill()
-        forward.wait(10)
         device.lay("d1", "s0", 3)
         until_tapped(3)
-        forward = device.start("forward", "--ingress", "d0", "--egress", "d1", "--mode", "wait")
-        device.generate(3_000, flow=3)
-        device.until("device", 9_000)
-    forward.terminate()
-    forward.wait(10)
-    assert total(out / "device", "packets") == 9_000
+        with device.forwarding():
+            device.generate(FIRST, flow=3)
+            device.until("device", 3 * FIRST)
+    assert total(out / "device", "packets") == 3 * FIRST
     assert total(out / "device", "matched") > 0
     told = events_of(out)
     whole_ns = told[-1]["at_ns"] - told[0]["at_ns"]
