@@ -91,6 +91,11 @@ impl Counting {
         self.stepped_ns.is_some()
     }
 
+    #[cfg(test)]
+    pub(super) fn pretend_step(&mut self, by_ns: i64) {
+        self.stepped_ns = Some(by_ns);
+    }
+
     /// Ends all minutes after a step of the clock.
     pub(super) fn step(&mut self, now_ns: i64) -> Vec<OverMinute> {
         let Some(by_ns) = self.stepped_ns.take() else { return Vec::new() };

@@ -2,8 +2,13 @@
 
 use super::counting::{Counting, Found, locked};
 use super::{OverMinute, TapEntry, TapPlan};
+use crate::book::Book;
+use crate::keeping::Keep;
 use crate::metrics::{Format, Metrics};
-use crate::minute::MINUTE_NS;
+use crate::minute::{MINUTE_NS, begin_of};
+use crate::report::Report;
+use crate::state::Share;
+use crate::store::Store;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -163,6 +168,89 @@ fn packets_that_an_analysis_did_not_tell_are_cut() {
         (10, 10, 7, 7)
     );
     assert_eq!((of("/foreign"), of("/health/egress_dropped")), (3, 4));
+}
+
+/// Fifty packets in five seconds, of which one in ten is lost.
+fn few() -> [Vec<(i64, u32)>; 2] {
+    let ingress: Vec<_> =
+        (0..50).map(|number| (BEGIN_NS + i64::from(number) * 100 * MS, number)).collect();
+    let left = ingress.iter().filter(|(_, number)| number % 10 != 3);
+    let egress = left.map(|(at_ns, number)| (at_ns + 30_000, *number)).collect();
+    [ingress, egress]
+}
+
+#[test]
+fn what_was_under_way_at_a_step_of_the_clock_is_no_sample() {
+    let plan = plan(", objectives: [loss < 1%]").unwrap();
+    let metrics = Metrics::new(Vec::new());
+    let of_tap = metrics.packets(&plan.name, &plan.objectives);
+    let counting = Arc::new(Mutex::new(Counting::new(&plan, of_tap, BEGIN_NS)));
+    locked(&counting).begin(BEGIN_NS);
+    let hour_ns = 60 * MINUTE_NS;
+    locked(&counting).pretend_step(hour_ns);
+    let mut found = Found::new(Arc::clone(&counting));
+    let [ingress, egress] = few();
+    let (mut first, mut second) = (capture("in", &ingress), capture("out", &egress));
+    let go_on = |_, _| ControlFlow::Continue(());
+    analyze(&mut first, &mut second, &plan.options, &mut found, go_on).unwrap();
+    found.hand_on(i64::MIN);
+    let mut counting = locked(&counting);
+    // Two seconds later by the clock that was stepped.
+    let now_ns = BEGIN_NS + hour_ns + 2_000 * MS;
+    counting.end([50, 45], now_ns);
+    let over = counting.step(now_ns);
+    let [line, rest @ ..] = &lines(&over)[..] else { panic!() };
+    assert_eq!((&line["packets"], &line["disturbed"]), (&50.into(), &45.into()));
+    assert_eq!((&line["cut"], &line["lost"]), (&5.into(), &0.into()));
+    assert_eq!(line["health"]["clock_stepped_ns"], hour_ns);
+    assert_eq!(line["health"]["tapped_ns"], 2_000 * MS);
+    assert_eq!(over[0].shares[0], Share::default());
+    assert!(rest.iter().all(|line| line["packets"] == 0));
+    // The next minute is that of the clock as it is now.
+    let next = counting.over(now_ns + 2 * MINUTE_NS, true);
+    assert_eq!(next[0].begin_ns, begin_of(now_ns));
+}
+
+#[test]
+fn minutes_of_a_device_are_written_and_judged_as_those_of_targets() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = plan(", objectives: [p99 < 50us, loss < 1%]").unwrap();
+    let [ingress, egress] = few();
+    let (over, _) = minutes(&plan, &ingress, &egress);
+    let metrics = Arc::new(Metrics::new(Vec::new()));
+    let store = Store::open(folder.path()).unwrap();
+    let keep = Keep { time_ns: None, bytes: None };
+    let warn = Box::new(|text: &str| panic!("{text}"));
+    let mut book = Book::new(store, keep, Arc::clone(&metrics), BEGIN_NS, warn).unwrap();
+    let begins: Vec<i64> = over.iter().map(|over| over.begin_ns).collect();
+    book.enter(vec![
+        Report::Tapping { place: 7, plan: Arc::new(plan) },
+        Report::Failed { place: 7, why: "packet:eth1: gone".to_owned() },
+        Report::Failed { place: 7, why: "packet:eth1: gone".to_owned() },
+        Report::Tapped { place: 7 },
+        Report::Over { place: 7, minutes: over },
+        Report::Swept { now_ns: BEGIN_NS + 5 * MINUTE_NS },
+    ]);
+    let file = std::fs::File::open(folder.path().join("device/2030-01-01.jsonl.zst")).unwrap();
+    let text = String::from_utf8(zstd::stream::decode_all(file).unwrap()).unwrap();
+    let written: Vec<Value> =
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(
+        written.iter().map(|line| line["begin_ns"].as_i64().unwrap()).collect::<Vec<_>>(),
+        begins
+    );
+    assert_eq!((&written[0]["matched"], &written[0]["lost"]), (&45.into(), &5.into()));
+    let told = String::from_utf8(metrics.encode(Format::Text).unwrap()).unwrap();
+    let state =
+        "tailtrim_watch_slo_state{target=\"device\",objective=\"loss < 1%\",state=\"not met\"} 1";
+    assert!(told.contains(state), "{told}");
+    let events = std::fs::read_to_string(folder.path().join("events.jsonl")).unwrap();
+    let events = events.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let events: Vec<String> =
+        events.map(|event| event["event"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(events, ["start", "target", "failed", "tapped"]);
+    book.enter(vec![Report::Ended { place: 7 }]);
+    assert!(!String::from_utf8(metrics.encode(Format::Text).unwrap()).unwrap().contains("device"));
 }
 
 #[test]
