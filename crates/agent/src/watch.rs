@@ -61,6 +61,7 @@ pub(crate) fn run(request: &Watch) -> Outcome {
 
 fn failure(error: WatchError) -> Failure {
     let exit = match &error {
+        WatchError::Tap { .. } => Exit::Impossible,
         WatchError::Plan(_)
         | WatchError::Access(_)
         | WatchError::Placement(_)

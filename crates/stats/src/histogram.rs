@@ -16,6 +16,10 @@ const EXACT: usize = 1 << 22;
 /// Binary digits of a value that is rounded: all that the array has, and 3 million values up to the largest of 64 bits.
 const DIGITS: u32 = DENSE.ilog2();
 
+/// The same for a histogram of which there are many: 2 MB, and 94,208 rounded values of either sign at most.
+const FEW_EXACT: usize = 1 << 16;
+const FEW_DIGITS: u32 = 12;
+
 /// Hashes one integer by a multiplication and one fold.
 ///
 /// `SipHash` would take 20 ns per value. A key that is drawn anew for each histogram is enough here: whoever makes a capture
@@ -63,12 +67,12 @@ impl Hasher for IntegerHasher {
 }
 
 /// Counts of integer values in nanoseconds, negative ones (clock error) included: exact up to 4 million different values
-/// beyond 131,072, and then [rounded](Self::is_rounded).
+/// beyond 131,072, and then [rounded](Self::is_rounded); [`small`](Self::small) ones keep fewer.
 ///
 /// Merging and recording commute: the result does not depend on the order of packets or shards.
 /// An empty histogram allocates nothing; the first value in `0..131072` allocates 1 MB. Its serde
 /// form is whether it is rounded, and the ascending list of `[value_ns, count]` pairs.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Histogram {
     /// Counters of `start_ns..start_ns + DENSE`; empty until one of them is needed.
     dense: Vec<u64>,
@@ -77,6 +81,23 @@ pub struct Histogram {
     sparse: HashMap<i64, u64, IntegerHash>,
     count: u64,
     rounded: bool,
+    /// Different values that `sparse` has before they are rounded, to so many binary digits.
+    exact: usize,
+    digits: u32,
+}
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Self {
+            dense: Vec::new(),
+            start_ns: 0,
+            sparse: HashMap::default(),
+            count: 0,
+            rounded: false,
+            exact: EXACT,
+            digits: DIGITS,
+        }
+    }
 }
 
 impl Histogram {
@@ -84,6 +105,13 @@ impl Histogram {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// An empty histogram that takes at most 8 MB: exact up to 65,536 different values beyond 131,072, and then rounded to
+    /// 12 binary digits, within 0.025 % of what they are.
+    #[must_use]
+    pub fn small() -> Self {
+        Self { exact: FEW_EXACT, digits: FEW_DIGITS, ..Self::default() }
     }
 
     /// An empty histogram that counts values around zero as fast as [`new`](Self::new) counts
@@ -160,13 +188,13 @@ impl Histogram {
         };
         *slot = slot.saturating_add(n);
         self.count = self.count.saturating_add(n);
-        if self.sparse.len() > EXACT && !self.rounded {
+        if self.sparse.len() > self.exact && !self.rounded {
             self.round();
         }
     }
 
     /// Whether values were too many to be exact: those beyond 131,072 ns are rounded to 17 binary digits, within
-    /// 0.0008 % of what they are. That depends on the values alone, not on their order.
+    /// 0.0008 % of what they are, or as a [small](Self::small) one says. That depends on the values alone, not on their order.
     #[must_use]
     pub fn is_rounded(&self) -> bool {
         self.rounded
@@ -177,11 +205,12 @@ impl Histogram {
         for (value_ns, n) in std::mem::take(&mut self.sparse) {
             *self.sparse.entry(self.kept(value_ns)).or_insert(0) += n;
         }
+        self.sparse.shrink_to_fit();
     }
 
     /// The value under which one is counted that the array does not have.
     fn kept(&self, value_ns: i64) -> i64 {
-        if self.rounded { rounded(value_ns) } else { value_ns }
+        if self.rounded { rounded(value_ns, self.digits) } else { value_ns }
     }
 
     /// Takes one value back, for a pair of packets that turns out not to be one. Returns whether
@@ -263,9 +292,9 @@ impl Histogram {
 }
 
 /// The middle of the values that have the same first binary digits.
-fn rounded(value_ns: i64) -> i64 {
+fn rounded(value_ns: i64, digits: u32) -> i64 {
     let magnitude = value_ns.unsigned_abs().min(i64::MAX.unsigned_abs());
-    let dropped = (u64::BITS - magnitude.leading_zeros()).saturating_sub(DIGITS);
+    let dropped = (u64::BITS - magnitude.leading_zeros()).saturating_sub(digits);
     if dropped == 0 {
         return value_ns;
     }

@@ -10,6 +10,8 @@ use crate::report::Report;
 use crate::state::{Share, State};
 use crate::steal::Stolen;
 use crate::store::{Store, StoreError};
+use crate::subject::{SCHEMA, Subject};
+use crate::taps::{OverMinute, TapPlan};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,9 +20,6 @@ use tailtrim_probes::target::STAMPS_NS;
 
 /// A minute is on disk so long after its end and the timeout of its last probe: another second is for what writes it.
 pub(crate) const WRITTEN_NS: i64 = MISSED_NS + STAMPS_NS + 1_000_000_000;
-
-/// Name and version of what is written.
-const SCHEMA: &str = "tailtrim.watch/1";
 
 /// Takes reports.
 pub(crate) struct Book {
@@ -39,7 +38,7 @@ pub(crate) struct Book {
 }
 
 struct Kept {
-    plan: Arc<TargetPlan>,
+    plan: Subject,
     metrics: TargetMetrics,
     states: Vec<State>,
     /// Minutes that are not written, by their begin.
@@ -49,6 +48,8 @@ struct Kept {
     next_ns: i64,
     /// The last failure, which is told once.
     failure: Option<String>,
+    /// It is a device, whose minutes come when they are over.
+    tapped: bool,
 }
 
 /// A line of `events.jsonl`.
@@ -139,6 +140,12 @@ impl Book {
                         kept.metrics.arrived(&arrivals);
                     }
                 }
+                Report::Tapping { place, plan } => self.tap(place, &plan),
+                Report::Tapped { place } => {
+                    self.kept.get_mut(&place).map(|kept| kept.failure.take());
+                    self.tell(place, "tapped", None);
+                }
+                Report::Over { place, minutes } => self.over(place, minutes),
                 Report::Stepped { by_ns } => self.step(by_ns),
                 Report::Swept { now_ns } => {
                     self.now_ns = now_ns + self.stepped_ns;
@@ -165,22 +172,51 @@ impl Book {
             stamps: plan.level,
             objectives: plan.objectives.iter().map(ToString::to_string).collect(),
         };
-        if let Ok(text) = serde_json::to_vec_pretty(&described) {
+        let text = serde_json::to_vec_pretty(&described);
+        let metrics = self.metrics.target(&plan.name, &plan.objectives);
+        self.keep(place, Subject::of(&plan), About::of(&plan), metrics, text.ok());
+    }
+
+    fn tap(&mut self, place: usize, plan: &TapPlan) {
+        let metrics = self.metrics.tap(&plan.name, &plan.objectives);
+        self.keep(place, plan.subject(), About::of_tap(plan), metrics, plan.described().ok());
+    }
+
+    /// Begins the minutes of a target or a device.
+    fn keep(
+        &mut self,
+        place: usize,
+        plan: Subject,
+        about: About,
+        metrics: TargetMetrics,
+        described: Option<Vec<u8>>,
+    ) {
+        if let Some(text) = described {
             let path = Path::new(&plan.name).join("target.json");
             self.unwritten(|book| book.store.replace(&path, &text));
         }
         let kept = Kept {
-            metrics: self.metrics.target(&plan),
+            metrics,
             states: plan.objectives.iter().cloned().map(State::new).collect(),
             minutes: BTreeMap::new(),
             shares: BTreeMap::new(),
             next_ns: begin_of(self.now_ns),
             failure: None,
+            tapped: about.interval_ns.is_none(),
             plan,
         };
-        self.board.begin(&kept.plan.name, About::of(&kept.plan), &kept.states);
+        self.board.begin(&kept.plan.name, about, &kept.states);
         self.kept.insert(place, kept);
         self.tell(place, "target", None);
+    }
+
+    /// Takes minutes of a device, which are over. They are written when the time is looked at.
+    fn over(&mut self, place: usize, over: Vec<OverMinute>) {
+        let Some(kept) = self.kept.get_mut(&place) else { return };
+        for OverMinute { begin_ns, minute, shares } in over {
+            kept.minutes.insert(begin_ns, minute);
+            kept.shares.insert(begin_ns, shares);
+        }
     }
 
     /// Writes what a target has, also of the minute that is not over.
@@ -189,7 +225,7 @@ impl Book {
         let Some(mut kept) = self.kept.remove(&place) else { return };
         let minutes = kept.take(i64::MAX);
         self.write(&kept.plan.name, &minutes);
-        self.metrics.forget(&kept.plan);
+        self.metrics.forget(&kept.plan, kept.tapped);
         self.board.end(&kept.plan.name);
     }
 
@@ -208,8 +244,7 @@ impl Book {
         let shares = kept.shares.entry(begin_ns).or_default();
         shares.resize(judged.len(), Share::default());
         for (sum, share) in shares.iter_mut().zip(judged) {
-            sum.bad += share.bad;
-            sum.packets += share.packets;
+            sum.add(share);
         }
     }
 
@@ -221,7 +256,7 @@ impl Book {
         self.now_ns += by_ns;
         let begin_ns = begin_of(self.now_ns);
         let mut kept = std::mem::take(&mut self.kept);
-        for kept in kept.values_mut() {
+        for kept in kept.values_mut().filter(|kept| !kept.tapped) {
             kept.minutes.entry(kept.next_ns).or_default();
             for minute in kept.minutes.values_mut() {
                 minute.health.clock_stepped_ns += by_ns;
@@ -242,9 +277,12 @@ impl Book {
         let mut kept = std::mem::take(&mut self.kept);
         let mut written = false;
         for kept in kept.values_mut() {
-            let until_ns = now_ns - kept.plan.timeout_ns - MISSED_NS - STAMPS_NS;
+            let until_ns = match kept.tapped {
+                true => i64::MAX,
+                false => now_ns - kept.plan.timeout_ns - MISSED_NS - STAMPS_NS,
+            };
             // A minute without a probe is written when its time is over, too.
-            while kept.next_ns + MINUTE_NS <= until_ns {
+            while !kept.tapped && kept.next_ns + MINUTE_NS <= until_ns {
                 kept.minutes.entry(kept.next_ns).or_default();
                 kept.next_ns += MINUTE_NS;
             }

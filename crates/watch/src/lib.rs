@@ -3,7 +3,9 @@
 //! 1. [`Plan`] is read from a file, [`Departures`] is one schedule for all of its targets,
 //! 2. a thread sends and receives ([`watch`]), and tells what became of each probe,
 //! 3. another one counts by minute and writes each minute that is over: an exact histogram, each probe in one outcome,
-//! 4. metrics and the state of each objective are served over HTTP, with a page that shows them.
+//! 4. packets of a device are taken at both of its sides and matched, in threads of their own: their minutes are those of a
+//!    target,
+//! 5. metrics and the state of each objective are served over HTTP, with a page that shows them.
 #![forbid(unsafe_code)]
 
 mod book;
@@ -25,6 +27,9 @@ mod simulated;
 mod state;
 mod steal;
 mod store;
+mod subject;
+mod tapped;
+mod taps;
 mod values;
 mod watching;
 
@@ -35,5 +40,7 @@ pub use objective::{Objective, ObjectiveError};
 pub use page::AccessError;
 pub use plan::{Plan, PlanError, TargetPlan};
 pub use store::{Store, StoreError};
+pub use tapped::{Egress, Tapped};
+pub use taps::TapPlan;
 pub use values::Values;
 pub use watching::{Request, WatchError, watch};

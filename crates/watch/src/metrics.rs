@@ -1,8 +1,11 @@
 //! Metrics for Prometheus and others, by the official client library.
 
+mod taps;
+
 use crate::minute::{Arrivals, Health, Outcome, Sample};
-use crate::plan::TargetPlan;
+use crate::objective::Objective;
 use crate::state::Share;
+use crate::subject::Subject;
 use prometheus_client::encoding::{EncodeLabelSet, prometheus_protobuf, prometheus_text, text};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::{Family, MetricConstructor};
@@ -12,6 +15,8 @@ use prometheus_client::registry::Registry;
 use std::fmt;
 use std::sync::atomic::AtomicU64;
 use tailtrim_compare::{Promise, Promised};
+use taps::TapFamilies;
+pub(crate) use taps::TapMetrics;
 
 /// Resolution of the native histograms: buckets grow by 2^(1/256), 0.27 %, the finest that there is.
 const SCHEMA: i8 = 8;
@@ -71,6 +76,7 @@ pub(crate) struct Metrics {
     limits: Family<OfObjective, Real>,
     states: Family<OfState, Gauge>,
     lateness: Family<OfTarget, Real>,
+    taps: TapFamilies,
     pub(crate) meter: Meter,
 }
 
@@ -165,6 +171,7 @@ impl Metrics {
     /// Metrics without targets yet; `edges` are those of classic buckets, in seconds.
     pub(crate) fn new(edges: Vec<f64>) -> Self {
         let mut registry = Registry::with_prefix("tailtrim");
+        let taps = TapFamilies::new(edges.clone());
         let round_trips = Family::new_with_constructor(Buckets(edges));
         let (probes, replies) = (Family::default(), Family::default());
         let (bad, counted, limits) = (Family::default(), Family::default(), Family::default());
@@ -195,6 +202,7 @@ impl Metrics {
             "Largest departure lateness of the last minute",
             Family::clone(&lateness),
         );
+        taps.register(add);
         let of = &meter;
         add.register("meter_clock_steps", "Steps of this host's clock", of.clock_steps.clone());
         add.register(
@@ -232,14 +240,14 @@ impl Metrics {
             limits,
             states,
             lateness,
+            taps,
             meter,
         }
     }
 
-    /// The metrics of a target, which begin at 0.
-    pub(crate) fn target(&self, plan: &TargetPlan) -> TargetMetrics {
-        let target = || plan.name.clone();
-        let objectives = plan.objectives.iter().map(|objective| {
+    fn objectives(&self, name: &str, objectives: &[Objective]) -> Vec<ObjectiveMetrics> {
+        let target = || name.to_owned();
+        let of = objectives.iter().map(|objective| {
             let label = OfObjective { target: target(), objective: objective.to_string() };
             self.limits.get_or_create(&label).set(objective.limit());
             let states = STATES.map(|(promise, state)| {
@@ -253,6 +261,12 @@ impl Metrics {
                 states,
             }
         });
+        of.collect()
+    }
+
+    /// The metrics of a target, which begin at 0.
+    pub(crate) fn target(&self, name: &str, objectives: &[Objective]) -> TargetMetrics {
+        let target = || name.to_owned();
         let outcomes = OUTCOMES.map(|outcome| {
             let label = OfOutcome { target: target(), outcome };
             (outcome, self.probes.get_or_create(&label).clone())
@@ -267,13 +281,16 @@ impl Metrics {
             replies: replies.into(),
             round_trips: self.round_trips.get_or_create(&label).clone(),
             lateness: self.lateness.get_or_create(&label).clone(),
-            objectives: objectives.collect(),
+            objectives: self.objectives(name, objectives),
         }
     }
 
-    /// Removes the metrics of a target.
-    pub(crate) fn forget(&self, plan: &TargetPlan) {
+    /// Removes the metrics of a target, or of a device.
+    pub(crate) fn forget(&self, plan: &Subject, tapped: bool) {
         let target = || plan.name.clone();
+        if tapped {
+            self.taps.forget(&plan.name);
+        }
         for outcome in OUTCOMES {
             self.probes.remove(&OfOutcome { target: target(), outcome });
         }

@@ -1,5 +1,6 @@
 //! A minute of a target: each probe in one outcome, and the latencies of those that were answered.
 
+use crate::tapped::{TapLine, Tapped};
 use crate::values::{Values, Written};
 use serde::Serialize;
 
@@ -165,7 +166,7 @@ pub struct Health {
     pub stolen_ns: Option<u64>,
 }
 
-/// All probes of a target that were due in one minute.
+/// All probes of a target that were due in one minute, or all packets that entered a device.
 #[derive(Debug, Default)]
 pub struct Minute {
     /// Probes by outcome.
@@ -176,8 +177,10 @@ pub struct Minute {
     pub health: Health,
     /// The slowest one.
     pub worst: Option<Sample>,
-    /// Round-trip times.
+    /// Round-trip times, or latencies of a device.
     pub values: Values,
+    /// Of a tapped device.
+    pub tapped: Option<Box<Tapped>>,
 }
 
 /// A minute as it is written: one line of JSON.
@@ -218,17 +221,23 @@ impl Minute {
     /// # Errors
     /// A number has no form in JSON, which does not happen.
     pub fn line(&self, begin_ns: i64) -> serde_json::Result<Vec<u8>> {
-        let line = Line {
+        let mut text = match &self.tapped {
+            Some(tapped) => serde_json::to_vec(&TapLine::of(self, begin_ns, tapped))?,
+            None => self.probe_line(begin_ns)?,
+        };
+        text.push(b'\n');
+        Ok(text)
+    }
+
+    fn probe_line(&self, begin_ns: i64) -> serde_json::Result<Vec<u8>> {
+        serde_json::to_vec(&Line {
             begin_ns,
             counts: &self.counts,
             arrivals: &self.arrivals,
             health: &self.health,
             worst: self.worst,
             values: self.values.written(),
-        };
-        let mut text = serde_json::to_vec(&line)?;
-        text.push(b'\n');
-        Ok(text)
+        })
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::entry::{Entry, check_name, level, protocol, source_ports};
 use crate::keeping::Keep;
 use crate::objective::{Objective, ObjectiveError};
+use crate::taps::{TapEntry, TapPlan};
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::fs;
@@ -26,6 +27,8 @@ const MOST_PPS: f64 = 100_000.0;
 pub struct Plan {
     /// The targets, in the order of the file.
     pub targets: Vec<TargetPlan>,
+    /// The devices that are tapped.
+    pub taps: Vec<TapPlan>,
     /// Limits of the minutes on disk.
     pub keep: Keep,
 }
@@ -106,7 +109,10 @@ pub enum PlanError {
 struct File {
     #[serde(default)]
     defaults: Entry,
+    #[serde(default)]
     targets: Vec<Entry>,
+    #[serde(default)]
+    taps: Vec<TapEntry>,
     #[serde(default)]
     keep: KeepEntry,
 }
@@ -148,8 +154,9 @@ impl Plan {
                 return Err(wrong("defaults", format!("{key} is of one target, not of all")));
             }
         }
-        if file.targets.is_empty() {
-            return Err(wrong("targets", "expected at least one target with an address".into()));
+        if file.targets.is_empty() && file.taps.is_empty() {
+            let text = "expected at least one target with an address, or one of taps";
+            return Err(wrong("targets", text.into()));
         }
         let mut names = BTreeSet::new();
         let mut targets = Vec::new();
@@ -163,6 +170,8 @@ impl Plan {
             }
             targets.push(target);
         }
+        let taps =
+            TapPlan::all(&file.taps, &mut names).map_err(|(place, text)| wrong(&place, text))?;
         let pps: f64 = targets.iter().map(|target| 1e9 / target.interval_ns as f64).sum();
         if pps > MOST_PPS {
             let text = format!("{pps:.0} probes a second in all, expected at most {MOST_PPS:.0}");
@@ -170,7 +179,7 @@ impl Plan {
         }
         let keep = Keep::of(file.keep.time.as_deref(), file.keep.size.as_deref())
             .map_err(|text| wrong("keep", text))?;
-        Ok(Self { targets, keep })
+        Ok(Self { targets, taps, keep })
     }
 }
 
@@ -178,7 +187,8 @@ impl Plan {
     /// The deadlines of all objectives in seconds, ascending.
     #[must_use]
     pub fn deadlines_s(&self) -> Vec<f64> {
-        let objectives = self.targets.iter().flat_map(|target| &target.objectives);
+        let of_targets = self.targets.iter().map(|target| &target.objectives);
+        let objectives = of_targets.chain(self.taps.iter().map(|tap| &tap.objectives)).flatten();
         let ns: BTreeSet<i64> = objectives.filter_map(Objective::deadline_ns).collect();
         ns.into_iter().map(|ns| ns as f64 / 1e9).collect()
     }

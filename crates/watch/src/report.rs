@@ -1,8 +1,9 @@
-//! Reports of the thread that sends and receives.
+//! Reports of the thread that sends and receives, and of those that tap devices.
 
 use crate::keeping::Keep;
 use crate::minute::{Arrivals, Outcome};
 use crate::plan::TargetPlan;
+use crate::taps::{OverMinute, TapPlan};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -27,6 +28,12 @@ pub(crate) enum Report {
     Kept(Keep),
     /// The file of targets has an error, and nothing was changed.
     Refused(String),
+    /// A device is tapped from now on.
+    Tapping { place: usize, plan: Arc<TapPlan> },
+    /// Both of its taps record, at the first time or again.
+    Tapped { place: usize },
+    /// Minutes of a device whose packets are all decided.
+    Over { place: usize, minutes: Vec<OverMinute> },
     /// The clock was stepped.
     Stepped { by_ns: i64 },
     /// All departures of the targets up to this time, less their timeouts, are decided.

@@ -19,6 +19,14 @@ pub(crate) struct Share {
     pub(crate) packets: u64,
 }
 
+impl Share {
+    /// Adds others.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.bad += other.bad;
+        self.packets += other.packets;
+    }
+}
+
 /// State of one objective of one target.
 #[derive(Debug)]
 pub(crate) struct State {

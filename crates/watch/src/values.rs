@@ -22,8 +22,8 @@ pub enum Values {
 pub(crate) enum Written {
     /// Each probe, in the order of departures.
     Probes { at_us: Vec<i64>, latency_ns: Vec<Option<i64>> },
-    /// All different round-trip times, ascending, with the number of probes that have each. If there were more than
-    /// [`Histogram`] keeps exactly, they are rounded to 17 binary digits.
+    /// All different round-trip times, ascending, with the number of probes that have each. If there were more than a
+    /// [small](Histogram::small) histogram keeps exactly, they are rounded to 12 binary digits.
     Counted { rounded: bool, latency_ns: Vec<i64>, samples: Vec<u64> },
 }
 
@@ -39,7 +39,7 @@ impl Values {
         match self {
             Self::Probes(probes) if probes.len() < FEW => probes.push((at_us, latency_ns)),
             Self::Probes(probes) => {
-                let mut counted = Histogram::new();
+                let mut counted = Histogram::small();
                 counted.record_all(probes.iter().filter_map(|(_, ns)| *ns));
                 *self = Self::Counted(Box::new(counted));
                 self.record(at_us, latency_ns);

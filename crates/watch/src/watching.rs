@@ -8,6 +8,7 @@ use crate::probing::Probing;
 use crate::resolving::Resolver;
 use crate::serving;
 use crate::store::{Store, StoreError};
+use crate::taps::Taps;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
@@ -16,6 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::thread;
+use tailtrim_ports::port::PortError;
 use tailtrim_sys::placement::PlacementError;
 use tailtrim_sys::{clock, process};
 
@@ -55,6 +57,14 @@ pub enum WatchError {
     /// The CPU to run on.
     #[error(transparent)]
     Placement(#[from] PlacementError),
+    /// A tap that may not be opened.
+    #[error("tap {name}: {source}")]
+    Tap {
+        /// Name of the device.
+        name: String,
+        /// The cause.
+        source: PortError,
+    },
     /// Waiting for several sockets.
     #[error("waiting for replies: {0}")]
     Waiting(#[from] io::Error),
@@ -87,7 +97,9 @@ pub fn watch(
     };
     let address = access.map(served).transpose()?;
     let (sender, receiver) = channel();
+    let mut taps = Taps::new(sender.clone(), Arc::clone(&metrics));
     let mut probing = Probing::new(sender)?;
+    let opened = Taps::open(&plan).map_err(|(name, source)| WatchError::Tap { name, source })?;
     let mut book = Book::new(
         store,
         plan.keep,
@@ -100,6 +112,7 @@ pub fn watch(
     let mut resolver = Resolver::start();
     let mut places = Places::default();
     places.apply(&plan, &mut probing, &mut resolver);
+    taps.apply(&plan.taps, opened);
     // Without it, sleeping ends up to 50 µs late; refused, it does no harm.
     let _ = process::wake_promptly();
     place()?;
@@ -111,6 +124,7 @@ pub fn watch(
                 Ok(plan) => {
                     probing.keep(plan.keep);
                     places.apply(&plan, &mut probing, &mut resolver);
+                    taps.apply(&plan.taps, BTreeMap::new());
                 }
                 Err(error) => probing.refuse(error.to_string()),
             }
@@ -120,6 +134,7 @@ pub fn watch(
         }
     }
     probing.finish();
+    taps.finish();
     if let Err(panic) = book.join() {
         std::panic::resume_unwind(panic);
     }

@@ -1,6 +1,6 @@
 //! Packets as bytes: the layers of a frame, what it says of itself, and what goes into it.
 //!
-//! 1. [`frame`] finds the layers of a frame, [`flow`] its addresses and ports, [`label`] its flow and sequence number, [`exchange`] the request that it
+//! 1. [`frame`] finds the layers of a frame, [`flow`] its addresses and ports, [`filter`] chooses by them, [`label`] its flow and sequence number, [`exchange`] the request that it
 //!    answers, [`checksum`] what guards it,
 //! 2. [`traffic`] is what a generator sends: schedules, probes, frames,
 //! 3. [`time`], [`EchoProbe`], [`icmp`], [`stamp`] with [`tlv`], [`twamp`] and [`Key`] are the packets of round trips.
@@ -14,6 +14,7 @@ pub mod dscp;
 pub mod duration;
 mod echo;
 pub mod exchange;
+pub mod filter;
 pub mod flow;
 pub mod frame;
 pub mod icmp;

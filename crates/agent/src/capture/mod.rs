@@ -225,7 +225,8 @@ fn opened(
     // Where a port cannot be opened, no file is left.
     let opened = ports.into_iter().map(|(name, port, losses)| {
         let conversion = clocks.and_then(|clocks| clocks.conversion(name));
-        let sink = TapSink { file: file(request, name)?, feed: feeds.remove(name), conversion };
+        let (file, feed) = (file(request, name)?, feeds.remove(name));
+        let sink = TapSink { file, feed, conversion, ..TapSink::default() };
         Ok(Opened { name: name.clone(), sink, port, losses })
     });
     opened.collect()

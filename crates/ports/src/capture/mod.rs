@@ -16,12 +16,14 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use tailtrim_sys::clock;
 use tailtrim_tail::capture::write::{NO_STAMP_NS, header, record_header};
 use tailtrim_tail::summary::counted;
 use tailtrim_tracer::clock::Conversion;
+use tailtrim_wire::filter::Filter;
 
 /// Frames taken from the port in one go.
 const BATCH: usize = 256;
@@ -29,6 +31,8 @@ const BATCH: usize = 256;
 const INTERVAL: Duration = Duration::from_millis(20);
 /// Longest time after the end at which the port may still show earlier frames.
 const LAST_NS: i64 = 120_000_000;
+/// Interval at which dropped frames are counted.
+const COUNTED_NS: i64 = 1_000_000_000;
 /// Interval once the port is half full: fewer frames at a time.
 const PRESSED_INTERVAL: Duration = Duration::from_millis(1);
 
@@ -136,6 +140,19 @@ pub struct TapSink {
     pub feed: Option<Feed>,
     /// From the NIC's clock to that of another one, which all stamps are to be of.
     pub conversion: Option<Conversion>,
+    /// Frames that are taken, where not all are.
+    pub filter: Option<Filter>,
+    /// Counts for a reader meanwhile.
+    pub counts: Arc<TapCounts>,
+}
+
+/// Counts of a tap while it is under way.
+#[derive(Debug, Default)]
+pub struct TapCounts {
+    /// Frames that the filter did not take.
+    pub foreign: AtomicU64,
+    /// Frames that the kernel dropped, as of the last second.
+    pub dropped: AtomicU64,
 }
 
 impl TapSink {
@@ -143,6 +160,14 @@ impl TapSink {
     #[must_use]
     pub fn of(file: CaptureFile) -> Self {
         Self { file: Some(file), ..Self::default() }
+    }
+
+    fn takes(&self, frame: &Received<'_>) -> bool {
+        let takes = self.filter.as_ref().is_none_or(|filter| filter.takes(frame.bytes));
+        if !takes {
+            self.counts.foreign.fetch_add(1, Ordering::Relaxed);
+        }
+        takes
     }
 
     fn failed(&self, source: io::Error) -> TapError {
@@ -220,6 +245,7 @@ pub fn tap(
     let prompt = stamping == Stamping::Process;
     let mut pressed = prompt || sink.feed.is_some();
     let (mut end, mut last) = (None, GracePeriod::default());
+    let mut counted_ns = clock::monotonic_ns();
     loop {
         let ending = stopped.load(Ordering::Acquire);
         if ending {
@@ -236,7 +262,7 @@ pub fn tap(
         let fetched_ns = clock::realtime_ns();
         let count = port.receive(BATCH, &mut |frame| {
             ended |= end.as_ref().is_some_and(|end| end.is_before(&frame));
-            if ended || written.is_err() {
+            if ended || written.is_err() || !sink.takes(&frame) {
                 return;
             }
             written = sink.record(&frame, snap);
@@ -247,6 +273,10 @@ pub fn tap(
         })?;
         written.map_err(|source| sink.failed(source))?;
         seen.store(packets, Ordering::Relaxed);
+        if clock::monotonic_ns() - counted_ns >= COUNTED_NS {
+            counted_ns = clock::monotonic_ns();
+            sink.counts.dropped.store(port.counters()?.dropped, Ordering::Relaxed);
+        }
         if ending && (ended || last.is_over()) {
             break;
         }
@@ -277,6 +307,7 @@ pub fn tap(
     }
     sink.file.as_mut().map_or(Ok(()), CaptureFile::finish).map_err(|source| sink.failed(source))?;
     let tapped = Tapped::of(port, &sink, packets, bytes)?;
+    sink.counts.dropped.store(tapped.dropped, Ordering::Relaxed);
     if let Some(feed) = &sink.feed {
         feed.dropped(tapped.dropped);
     }

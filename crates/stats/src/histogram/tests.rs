@@ -111,6 +111,30 @@ fn too_many_values_are_rounded_whatever_their_order() {
     let told = serde_json::to_string(&Histogram { rounded: true, ..Histogram::new() }).unwrap();
     assert!(serde_json::from_str::<Histogram>(&told).unwrap().is_rounded());
     for edge in [0, 131_071, 131_072, i64::MAX, i64::MIN, -131_072, -5_000_000_000] {
-        assert_eq!(rounded(rounded(edge)), rounded(edge), "{edge}");
+        for digits in [DIGITS, FEW_DIGITS] {
+            let once = rounded(edge, digits);
+            assert_eq!(rounded(once, digits), once, "{edge}");
+        }
     }
+}
+
+#[test]
+fn a_million_values_of_a_slow_tail_stay_small() {
+    // Different values from 131 µs to 10 s, as many in each octave.
+    let value = |at: usize| (131_072.0 * (at as f64 / 1e6 * 76_294.0_f64.ln()).exp()) as i64;
+    let mut small = Histogram::small();
+    (0..1_000_000).for_each(|at| small.record(value(at)));
+    assert!(small.is_rounded());
+    assert_eq!(small.count(), 1_000_000);
+    let bytes = small.dense.capacity() * 8 + small.sparse.capacity() * (16 + 1) * 8 / 7;
+    assert!(bytes < 8 << 20, "{bytes}");
+    let near = |exact: i64, kept: i64| (exact - kept).abs() as f64 <= exact as f64 * 0.000_25;
+    let ranks = small.sorted().into_iter().flat_map(|(ns, n)| (0..n).map(move |_| ns));
+    assert!(ranks.zip(0..).all(|(ns, at)| near(value(at), ns)));
+    // The most that a minute can have: 2,048 values in each octave of 63 bits.
+    let mut all = Histogram::small();
+    for octave in 17..63 {
+        (0..4_096).for_each(|at| all.record((1 << octave) + (at << (octave - 12))));
+    }
+    assert!(all.sparse.len() <= 94_208, "{}", all.sparse.len());
 }

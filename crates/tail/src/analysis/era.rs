@@ -41,6 +41,14 @@ impl Era {
         Self { from_ns: middle_ns.saturating_sub(FAR_NS), to_ns: middle_ns.saturating_add(FAR_NS) }
     }
 
+    /// The same of records around this time: a tap may record for years.
+    pub(super) fn around(self, stamp_ns: i64) -> Self {
+        if self.to_ns == i64::MAX {
+            return self;
+        }
+        Self { from_ns: stamp_ns.saturating_sub(FAR_NS), to_ns: stamp_ns.saturating_add(FAR_NS) }
+    }
+
     /// Whether a stamp is a time.
     fn holds(self, stamp_ns: i64) -> bool {
         (self.from_ns..=self.to_ns).contains(&stamp_ns)

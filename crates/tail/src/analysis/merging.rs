@@ -20,7 +20,12 @@ pub(super) struct Merging<C, const N: usize = RING> {
     pub(super) pairs: Vec<Pair>,
     pub(super) position: Option<Position>,
     window_ns: i64,
+    /// Until when the matcher gave up all that it could, where the captures have no end.
+    given_up_ns: Option<i64>,
 }
+
+/// Time after which packets are given up that the matcher would hold for as long as few others come.
+const GIVE_UP_NS: i64 = 1_000_000_000;
 
 impl<C: DerefMut<Target: Source>, const N: usize> Merging<C, N> {
     /// Nothing is read yet.
@@ -31,14 +36,17 @@ impl<C: DerefMut<Target: Source>, const N: usize> Merging<C, N> {
             ingress: Tap::new(ingress, 0, terms.origin_ns, terms.eras[0])
                 .corrected_by(entered)
                 .without_copies(terms.copies_within_ns)
-                .in_order(terms.in_order),
+                .in_order(terms.in_order)
+                .endless(options.endless),
             egress: Tap::new(egress, terms.shift_ns, terms.origin_ns, terms.eras[1])
                 .corrected_by(left)
-                .in_order(terms.in_order),
+                .in_order(terms.in_order)
+                .endless(options.endless),
             matcher: Matcher::with_memory(options.window, MEMORY),
             pairs: Vec::new(),
             position: terms.burst_gap_ns.map(Position::new),
             window_ns: options.window.window_ns,
+            given_up_ns: options.endless.then_some(i64::MIN),
         }
     }
 
@@ -52,7 +60,8 @@ impl<C: DerefMut<Target: Source>, const N: usize> Merging<C, N> {
     ) -> Self {
         let (signer, pairs) = (terms.signer.clone(), Vec::new());
         let window_ns = options.window.window_ns;
-        Self { signer, ingress, egress, matcher, pairs, position, window_ns }
+        let given_up_ns = None;
+        Self { signer, ingress, egress, matcher, pairs, position, window_ns, given_up_ns }
     }
 
     /// Reads the next batch of a side of which all packets are merged; gaps count once they begin after `after_ns`.
@@ -166,6 +175,12 @@ impl<C: DerefMut<Target: Source>, const N: usize> Merging<C, N> {
         } else {
             self.merged_until_ns()
         };
+        if let Some(given_up_ns) = &mut self.given_up_ns
+            && now_ns >= given_up_ns.saturating_add(GIVE_UP_NS)
+        {
+            *given_up_ns = now_ns;
+            self.matcher.give_up_all();
+        }
         self.matcher.decided_packets(now_ns)
     }
 

@@ -39,7 +39,7 @@ pub use ongoing::Ongoing;
 pub use order::OrderError;
 pub use outcomes::{Ends, Outcome, Tally};
 pub use remote::Outline;
-pub use sample::{Sample, Sink};
+pub use sample::{Passed, Sample, Sink};
 pub use seconds::{Load, Second};
 pub use source::{Numbered, Numbers, Opened, Source};
 pub use stretch::Stretch;
@@ -95,6 +95,9 @@ pub struct Options {
     pub fit_clocks: bool,
     /// Corrects the clocks of the taps. Captures are then analysed in one piece.
     pub clock_fit: ClockFit,
+    /// The captures may have no end: only the sink is told what is found, each packet within a second of its decision, and
+    /// memory does not grow with time. The result is empty.
+    pub endless: bool,
 }
 
 impl Default for Options {
@@ -117,6 +120,7 @@ impl Default for Options {
             correction_ns: 0,
             fit_clocks: false,
             clock_fit: ClockFit::default(),
+            endless: false,
         }
     }
 }
@@ -207,5 +211,5 @@ pub fn analyze<P: Source + ?Sized, S: Sink>(
     let terms = Terms::of(ingress, egress, options)?;
     let mut ongoing: Ongoing<'_, &mut P> = Ongoing::new(ingress, egress, &terms, options);
     ongoing.run(None, sink, progress)?;
-    Ok(ongoing.finish())
+    Ok(ongoing.finish_telling(sink))
 }

@@ -55,31 +55,32 @@ impl<'a, C: DerefMut<Target: Source>, const N: usize> Ongoing<'a, C, N> {
                     return Err(AnalysisError::Stopped);
                 }
                 if self.merging.is_quiet() {
-                    self.settle(next_ns);
+                    self.settle(next_ns, sink);
                     self.tell(sink);
                 }
             } else if self.merging.is_merged() {
-                self.settle(next_ns);
+                self.settle(next_ns, sink);
                 self.tell(sink);
                 return Ok(());
             } else {
                 self.merging.merge();
                 self.counts.record(&self.merging.pairs, sink).map_err(AnalysisError::Sink)?;
                 self.merging.pairs.clear();
-                self.settle(next_ns);
+                self.settle(next_ns, sink);
                 self.tell(sink);
             }
         }
     }
 
-    fn settle(&mut self, next_ns: Option<i64>) {
+    fn settle<S: Sink>(&mut self, next_ns: Option<i64>, sink: &mut S) {
         let bounds_ns = self.bounds_ns(next_ns);
-        self.counts.count_all(self.merging.decided(), bounds_ns);
+        self.counts.count_all(self.merging.decided(), bounds_ns, sink);
     }
 
     fn tell<S: Sink>(&self, sink: &mut S) {
         let trimmed_until_ns = self.counts.trimmed_until_ns();
         let now_ns = self.merging.merged_until_ns();
+        sink.passed([self.merging.ingress.passed(), self.merging.egress.passed()]);
         sink.decided(now_ns, self.counts.tally(), &|| self.merging.overdue(trimmed_until_ns));
     }
 
@@ -110,7 +111,12 @@ impl<'a, C: DerefMut<Target: Source>, const N: usize> Ongoing<'a, C, N> {
     /// The result, at the end of the captures.
     #[must_use]
     pub fn finish(self) -> Analysis {
-        self.counts.finish(self.merging)
+        self.finish_telling(&mut ())
+    }
+
+    /// The same, with what the end decides told to the sink.
+    pub fn finish_telling<S: Sink>(self, sink: &mut S) -> Analysis {
+        self.counts.finish(self.merging, sink)
     }
 }
 
@@ -217,8 +223,8 @@ impl<const N: usize> Ongoing<'_, Opened, N> {
         // Outcomes of packets in no pair depend on the longest latency.
         self.counts.meet(longest_ns.unwrap_or_else(|| latencies::longest_ns(&pairs)));
         let bounds_ns = self.bounds_ns(next_ns);
-        self.counts.count_all(passed.into_iter().chain(decided), bounds_ns);
-        self.settle(next_ns);
+        self.counts.count_all(passed.into_iter().chain(decided), bounds_ns, &mut ());
+        self.settle(next_ns, &mut ());
         Some(pairs)
     }
 

@@ -5,7 +5,7 @@ use super::findings::{self, Findings};
 use super::latencies::Latencies;
 use super::merging::Merging;
 use super::outcomes::{Ends, Outcome, Tally};
-use super::seconds::{by_second, millisecond};
+use super::seconds::{SECOND_NS, by_second, millisecond};
 use super::tap::Tap;
 use super::terms::Terms;
 use super::{Analysis, Bursts, LostPacket, Options, Sink, Source};
@@ -73,7 +73,11 @@ impl<'a> RunningCounts<'a> {
     /// Counts pairs in the order in which they were decided. None may be outstanding.
     pub(super) fn record<S: Sink>(&mut self, pairs: &[Pair], sink: &mut S) -> std::io::Result<()> {
         debug_assert_eq!(self.outstanding, 0, "samples are counted in their order");
-        self.latencies.record(pairs, sink)
+        if self.options.endless {
+            self.latencies.tell(pairs, sink)
+        } else {
+            self.latencies.record(pairs, sink)
+        }
     }
 
     /// The longest latency so far.
@@ -124,20 +128,26 @@ impl<'a> RunningCounts<'a> {
     }
 
     /// Counts packets whose fate is decided. `bounds_ns` are the first ingress and the last egress stamp so far.
-    pub(super) fn count_all(
+    pub(super) fn count_all<S: Sink>(
         &mut self,
         decided: impl Iterator<Item = Decided>,
         bounds_ns: (i64, i64),
+        sink: &mut S,
     ) {
         for decided in decided {
+            if self.options.endless {
+                let outcome = self.ends(bounds_ns).outcome(decided.fate, decided.stamp_ns);
+                sink.unpaired(outcome, decided.stamp_ns, 1);
+                continue;
+            }
             self.leftovers.note(&decided, self.options.lost);
-            self.count(decided.fate, decided.stamp_ns, bounds_ns);
+            self.count(decided.fate, decided.stamp_ns, bounds_ns, sink);
         }
     }
 
     /// A packet is given up no sooner than a packet that left a window later was read, unless the egress
     /// capture has ended: so where the captures end decides here as it does at the end.
-    fn count(&mut self, fate: Fate, stamp_ns: i64, bounds_ns: (i64, i64)) {
+    fn count<S: Sink>(&mut self, fate: Fate, stamp_ns: i64, bounds_ns: (i64, i64), sink: &mut S) {
         let since_ns = stamp_ns.saturating_sub(bounds_ns.0);
         if fate == Fate::Unmatched && since_ns < self.options.window.window_ns {
             self.unmatched.record(stamp_ns);
@@ -149,7 +159,11 @@ impl<'a> RunningCounts<'a> {
         if self.latencies.trimmed_until_ns().is_none() {
             *self.before_first.entry((outcome, at_ms.div_euclid(1_000))).or_default() += 1;
         } else {
-            self.tally.add(outcome, ends.is_trimmed(stamp_ns), at_ms, 1);
+            let trimmed = ends.is_trimmed(stamp_ns);
+            self.tally.add(outcome, trimmed, at_ms, 1);
+            if !trimmed {
+                sink.unpaired(outcome, stamp_ns, 1);
+            }
         }
     }
 
@@ -161,24 +175,34 @@ impl<'a> RunningCounts<'a> {
     }
 
     /// Decides what the end of the captures leaves open.
-    pub(super) fn finish<C: DerefMut<Target: Source>, const N: usize>(
+    pub(super) fn finish<C: DerefMut<Target: Source>, const N: usize, S: Sink>(
         mut self,
         mut merging: Merging<C, N>,
+        sink: &mut S,
     ) -> Analysis {
         let bounds_ns = merging.bounds_ns();
-        self.count_all(merging.decided(), bounds_ns);
+        self.count_all(merging.decided(), bounds_ns, sink);
         self.latencies.flush_second();
         let (taps, decided) = merging.finish();
-        self.count_all(decided.into_iter(), bounds_ns);
+        self.count_all(decided.into_iter(), bounds_ns, sink);
+        sink.passed([taps[0].passed(), taps[1].passed()]);
         // With a match, all of these were decided before its trim ended; without one there is no trim.
         let matched = self.latencies.trimmed_until_ns().is_some();
         for ((outcome, second), packets) in std::mem::take(&mut self.before_first) {
             self.tally.add(outcome, matched, second.saturating_mul(1_000), packets);
+            if !matched {
+                let stamp_ns = self.origin_ns.saturating_add(second.saturating_mul(SECOND_NS));
+                sink.unpaired(outcome, stamp_ns, packets);
+            }
         }
         let ends = self.ends(bounds_ns);
         for (stamp_ns, packets) in self.unmatched.sorted() {
             let outcome = ends.outcome(Fate::Unmatched, stamp_ns);
-            self.tally.add(outcome, ends.is_trimmed(stamp_ns), 0, packets);
+            let trimmed = ends.is_trimmed(stamp_ns);
+            self.tally.add(outcome, trimmed, 0, packets);
+            if !trimmed {
+                sink.unpaired(outcome, stamp_ns, packets);
+            }
         }
         let mut leftovers = std::mem::take(&mut self.leftovers);
         leftovers.set_back = taps.iter().any(|tap| tap.furthest_back_ns >= BACK_NS);

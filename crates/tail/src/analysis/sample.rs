@@ -1,6 +1,6 @@
 //! Samples, and who takes them.
 
-use super::outcomes::Tally;
+use super::outcomes::{Outcome, Tally};
 use crate::matching::Pair;
 use crate::signature::Signature;
 use serde::{Deserialize, Serialize};
@@ -29,6 +29,17 @@ impl Sample {
     }
 }
 
+/// Frames at a tap.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Passed {
+    /// All.
+    pub packets: u64,
+    /// Those without a stamp: they can have no other outcome.
+    pub unstamped: u64,
+    /// Copies of a mirror port, of which only the first counts.
+    pub copies: u64,
+}
+
 /// Takes the samples one by one, in the order in which they left the device under test.
 pub trait Sink {
     /// Called for every sample that is not trimmed. An error ends the analysis.
@@ -41,6 +52,12 @@ pub trait Sink {
     /// those in no pair. The time is `i64::MIN` before the first packets and `i64::MAX` at the end. Lost packets that are
     /// still remembered are not among them: `overdue` counts these, which takes some 20 µs.
     fn decided(&mut self, _now_ns: i64, _: &Tally, _overdue: &dyn Fn() -> u64) {}
+
+    /// Called for packets in no pair that are not trimmed, once their outcome is decided: so many that were stamped then.
+    fn unpaired(&mut self, _: Outcome, _stamp_ns: i64, _packets: u64) {}
+
+    /// Called before [`decided`](Self::decided), and at the end, with the frames so far, of ingress and egress.
+    fn passed(&mut self, _: [Passed; 2]) {}
 
     /// Forgets all samples, since they are found again. Returns `false` if it cannot.
     ///

@@ -1,11 +1,11 @@
 //! One side of the device under test: what its packets say apart from any matching.
 
-use super::Source;
 use super::copies::Copies;
 use super::era::Era;
 use super::gaps::{self, Gaps, Recent};
 use super::numbering::Numbering;
 use super::seconds::{Load, SECOND_NS, second};
+use super::{Passed, Source};
 use crate::capture::{CaptureError, Record};
 use crate::clock::{CorrectionPiece, corrected};
 use crate::matching::DISORDER_NS;
@@ -57,6 +57,8 @@ pub(super) struct Tap<C> {
     load_second: i64,
     load_end_ns: i64,
     origin_ns: i64,
+    /// The source may have no end: gaps and loads are not counted.
+    endless: bool,
 }
 
 /// Counts of a tap to the end of its source, as a value.
@@ -158,6 +160,7 @@ impl<C: DerefMut<Target: Source>> Tap<C> {
             load_second: i64::MIN,
             load_end_ns: i64::MIN,
             origin_ns,
+            endless: false,
         }
     }
 
@@ -169,6 +172,16 @@ impl<C: DerefMut<Target: Source>> Tap<C> {
     /// Numbers the frames of each signature.
     pub(super) fn in_order(self, in_order: bool) -> Self {
         Self { numbering: in_order.then(Numbering::default), ..self }
+    }
+
+    /// Counts nothing that grows with time.
+    pub(super) fn endless(self, endless: bool) -> Self {
+        Self { endless, ..self }
+    }
+
+    /// Frames so far.
+    pub(super) fn passed(&self) -> Passed {
+        Passed { packets: self.packets, unstamped: self.unstamped, copies: self.copies() }
     }
 
     /// Copies that were left out so far.
@@ -371,6 +384,13 @@ impl<C: DerefMut<Target: Source>> Tap<C> {
     }
 
     fn account(&mut self, after_ns: i64) {
+        if self.endless {
+            if let Some(record) = self.batch.last() {
+                self.era = self.era.around(record.stamp_ns);
+            }
+            self.batch.clear();
+            return;
+        }
         let batch = std::mem::take(&mut self.batch);
         if self.ordered {
             self.gaps.record_ordered(&batch, after_ns);

@@ -30,7 +30,7 @@ mod window;
 
 use crate::signature::Signature;
 pub use alone::{Alone, Seen};
-use pending::Pending;
+use pending::{Late, Pending};
 use ring::{Entry, Ring};
 use serde::{Deserialize, Serialize};
 pub(crate) use snapshot::{EarlierPackets, MatcherSnapshot};
@@ -100,18 +100,6 @@ pub(crate) struct Decided {
     pub(crate) fate: Fate,
     pub(crate) stamp_ns: i64,
     pub(crate) signature: Signature,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-struct Late {
-    ambiguous: bool,
-    tag: u16,
-}
-
-impl Late {
-    fn state(self) -> State {
-        if self.ambiguous { State::Ambiguous } else { State::Open }
-    }
 }
 
 impl Matcher {
@@ -290,6 +278,17 @@ impl<const N: usize> Matcher<N> {
                 fates.push(Decided { fate: Fate::Unmatched, stamp_ns, signature });
             },
         );
+    }
+
+    /// Decides also what the ring still holds: packets that entered so long ago that nothing can explain them any more. The
+    /// ring does so itself when later packets take their place, which may be hours later. Takes some 20 µs.
+    pub(crate) fn give_up_all(&mut self) {
+        let [_, _, outside_ns] = self.window.bounds_ns();
+        let until_ns = self.now_ns.saturating_sub(DISORDER_NS).saturating_sub(outside_ns);
+        let fates = &mut self.fates;
+        self.ring.give_up(until_ns, |signature, stamp_ns| {
+            fates.push(Decided { fate: Fate::Lost, stamp_ns, signature });
+        });
     }
 
     /// The fates that were decided and not given out, and the time so far.

@@ -1,6 +1,8 @@
 //! Packets that wait longer than the ring remembers, by signature, with an end to their waiting.
 
+use super::window::State;
 use crate::signature::Signature;
+use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 
@@ -26,6 +28,19 @@ impl Hasher for LowerHalf {
 
     fn write_i64(&mut self, value: i64) {
         self.write_u64(value.cast_unsigned());
+    }
+}
+
+/// An ingress packet that fell out of the ring.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Late {
+    pub(super) ambiguous: bool,
+    pub(super) tag: u16,
+}
+
+impl Late {
+    pub(super) fn state(self) -> State {
+        if self.ambiguous { State::Ambiguous } else { State::Open }
     }
 }
 

@@ -298,6 +298,16 @@ impl<const N: usize> Ring<N> {
         earlier.iter().chain(later)
     }
 
+    /// Gives up the packets in flight that entered at this time or before.
+    pub(super) fn give_up(&mut self, until_ns: i64, mut lost: impl FnMut(Signature, i64)) {
+        for entry in self.entries.iter_mut() {
+            if entry.state == State::Open && entry.stamp_ns <= until_ns {
+                entry.state = State::Beyond;
+                lost(entry.signature, entry.stamp_ns);
+            }
+        }
+    }
+
     /// The packets in flight.
     pub(super) fn open(&self) -> impl Iterator<Item = (Signature, i64)> + '_ {
         let open = self.entries.iter().filter(|entry| entry.state == State::Open);

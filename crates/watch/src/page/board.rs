@@ -4,6 +4,7 @@ use crate::book::WRITTEN_NS;
 use crate::minute::Minute;
 use crate::plan::TargetPlan;
 use crate::state::State;
+use crate::taps::TapPlan;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -48,6 +49,19 @@ impl About {
             interval_ns: Some(plan.interval_ns),
             timeout_ns: plan.timeout_ns,
             written_ns: plan.timeout_ns + WRITTEN_NS,
+        }
+    }
+
+    pub(crate) fn of_tap(plan: &TapPlan) -> Self {
+        let [ingress, egress] = &plan.ports;
+        let timeout_ns = plan.subject().timeout_ns;
+        Self {
+            address: format!("{ingress} \u{2192} {egress}"),
+            protocol: "tap",
+            interval_ns: None,
+            timeout_ns,
+            // A packet is lost when two windows have passed without it, and told in another one at most.
+            written_ns: 3 * timeout_ns + 3_000_000_000,
         }
     }
 }

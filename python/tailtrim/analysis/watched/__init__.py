@@ -29,6 +29,7 @@ from tailtrim.analysis.watched.reading import Account
 from tailtrim.analysis.watched.run import leave_run
 from tailtrim.analysis.watched.span import Span, span
 from tailtrim.analysis.watched.tail import Tail, tail_of
+from tailtrim.analysis.watched.tap import TAP
 from tailtrim.analysis.watched.target import SCHEMA, Target, is_target, is_watched, targets_of
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "OF_THE_METER",
     "OUTCOMES",
     "SCHEMA",
+    "TAP",
     "UNANSWERED",
     "Account",
     "ComparedTarget",

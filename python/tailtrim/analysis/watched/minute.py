@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tailtrim.analysis.watched.tap import as_probes
 from tailtrim.results.typed_json import parsed
 
 if TYPE_CHECKING:
@@ -64,6 +65,8 @@ def read_minute(text: bytes) -> Minute:
         line = parsed(text.decode())
         if not isinstance(line, dict):
             raise ValueError("not an object")  # noqa: TRY004 - of a file
+        if "packets" in line:
+            line = as_probes(line)
         begin_ns = _within(line["begin_ns"], 0, _MOST_NS)
         if begin_ns % MINUTE_NS:
             raise ValueError(f"begin_ns {begin_ns} is not the begin of a minute")

@@ -12,6 +12,7 @@ from tailtrim.analysis.watched.frames import lines
 from tailtrim.analysis.watched.minute import MINUTE_NS, Minute, Worst, read_minute
 from tailtrim.analysis.watched.outages import Outages
 from tailtrim.analysis.watched.span import Span
+from tailtrim.analysis.watched.tap import TAP
 from tailtrim.analysis.watched.target import ROUND_TRIP, Target
 from tailtrim.errors import RoundTripError
 
@@ -59,7 +60,7 @@ class Account:
             RoundTripError: a file cannot be read, or the target is of another kind.
 
         """
-        if self.target.kind != ROUND_TRIP:
+        if self.target.kind not in {ROUND_TRIP, TAP}:
             raise RoundTripError(
                 f"{self.target.folder}: its kind is {self.target.kind!r:.40}, which this version"
                 " does not read"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tailtrim import _native
 from tailtrim.analysis.watched.minute import MINUTE_NS, NONE
+from tailtrim.analysis.watched.tap import TAP
 from tailtrim.errors import RoundTripError
 from tailtrim.results import Summary
 from tailtrim.results.writing import Draft, provenance_of
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 #: Above IP: a probe of the watch has at least these bytes, which its minutes do not tell.
 _FRAME_BYTES = 86
+#: Names of what leaves and what comes, of probes and of a device.
+_SIDES = (("sent", "received"), ("ingress", "egress"))
 #: So many probes are put in order at once.
 _TOGETHER = 1 << 20
 #: Probes of a minute leave at most so long before its begin.
@@ -54,10 +57,11 @@ def leave_run(account: Account, out: Path) -> Summary:
 def _analysed(accounts: Sequence[Account], directory: Path | None) -> _native.NativeAnalysis:
     sides = _Sides(accounts)
     name = accounts[0].target.name
+    first, second = _SIDES[accounts[0].target.kind == TAP]
     analysis = _native.analyze_round_trips(
         sides.batches(0),
         sides.batches(1),
-        names=(f"{name}, sent", f"{name}, received"),
+        names=(f"{name}, {first}", f"{name}, {second}"),
         length=_FRAME_BYTES,
         # A reply at the timeout is in time.
         window_ns=max(account.target.timeout_ns for account in accounts) + 1,

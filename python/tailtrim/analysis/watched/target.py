@@ -44,8 +44,8 @@ class Target:
 
     @property
     def timeout_ns(self) -> int:
-        """Time after which a reply is late."""
-        told = self.told.get("timeout_ns")
+        """Time after which a reply is late, or a packet is beyond the window."""
+        told = self.told.get("timeout_ns", self.told.get("window_ns"))
         return told if type(told) is int and 0 < told <= 2**62 else _TIMEOUT_NS
 
     def days(self) -> list[Path]:

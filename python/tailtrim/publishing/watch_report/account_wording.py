@@ -6,7 +6,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from tailtrim import units
-from tailtrim.analysis.watched import MINUTE_NS, OF_THE_METER
+from tailtrim.analysis.watched import MINUTE_NS, OF_THE_METER, TAP
+from tailtrim.publishing.watch_report import tap_wording
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,6 +47,8 @@ def notes(account: Account, now_ns: int) -> Iterator[str]:
     own = [f"{account.counts[name]:,} {name}" for name in OF_THE_METER if account.counts[name]]
     if own:
         yield f"probes left out as faults of the meter: {', '.join(own)}"
+    if account.target.kind == TAP:
+        yield from tap_wording.notes(account)
     if account.health["clock_stepped_ns"]:
         yield f"the clock was stepped by up to {units.time(account.health['clock_stepped_ns'])}"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tailtrim import units
+from tailtrim.analysis.watched import TAP
 from tailtrim.publishing.report.pages import page as frame
 from tailtrim.publishing.report.write_files import store
 from tailtrim.publishing.watch_report import table
@@ -45,11 +46,12 @@ def _span(found: Sequence[Measured]) -> str:
 def _slowest(found: Sequence[Measured]) -> Iterator[tuple[str, str]]:
     """Yield the slowest probes of all targets, each with where its time went."""
     every = [
-        (worst, one.label)
+        (worst, one.label, one.accounts[0].target.kind)
         for one in found
         if len(one.accounts) == 1
         for worst in one.accounts[0].slowest()
     ]
-    for worst, label in sorted(every, key=lambda one: -one[0].latency_ns)[:_SLOWEST]:
-        told = f"{units.time(worst.latency_ns)} at {moment(worst.begin_ns)}: {where(worst)}"
-        yield label, told
+    for worst, label, kind in sorted(every, key=lambda one: -one[0].latency_ns)[:_SLOWEST]:
+        told = f"{units.time(worst.latency_ns)} at {moment(worst.begin_ns)}"
+        # A device is one part.
+        yield label, told if kind == TAP else f"{told}: {where(worst)}"

@@ -6,6 +6,7 @@ mod boundaries;
 mod clocks;
 mod corrections;
 mod departures;
+mod endless;
 mod ends;
 mod inputs;
 mod ledger;
