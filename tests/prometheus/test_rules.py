@@ -22,7 +22,7 @@ HEALTHY = {
     "replies_total": f"0x{SCRAPES}",
     "meter_stolen_seconds_total": f"0x{SCRAPES}",
     "meter_clock_steps_total": f"0x{SCRAPES}",
-    "meter_minutes_unwritten_total": f"0x{SCRAPES}",
+    "meter_lines_unwritten_total": f"0x{SCRAPES}",
     "meter_reloads_refused_total": f"0x{SCRAPES}",
     "meter_last_minute_timestamp_seconds": f"0+30x{SCRAPES}",
 }
@@ -119,7 +119,7 @@ CASES = {
         {"4m": [], "12m": ["TailtrimTargetNotMeasured"]},
     ),
     "a full disk": case(
-        {"meter_minutes_unwritten_total": at_two("1", 4)},
+        {"meter_lines_unwritten_total": at_two("1", 4)},
         {"2h3m": ["TailtrimMinutesUnwritten"]},
     ),
     "minutes that stop": case(

@@ -263,10 +263,10 @@ impl Book {
             // Numbers always have a form in JSON.
             let Ok(line) = minute.line(*begin_ns) else { continue };
             if self.unwritten(|book| book.store.append(target, *begin_ns, &line)) {
-                self.metrics.meter.minutes_written.inc();
+                self.metrics.meter.lines_written.inc();
                 self.metrics.meter.last_minute.set(begin_ns / 1_000_000_000);
             } else {
-                self.metrics.meter.minutes_unwritten.inc();
+                self.metrics.meter.lines_unwritten.inc();
             }
         }
     }

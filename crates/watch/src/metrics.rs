@@ -79,8 +79,8 @@ pub(crate) struct Metrics {
 pub(crate) struct Meter {
     pub(crate) clock_steps: Counter,
     pub(crate) stolen_seconds: RealCounter,
-    pub(crate) minutes_written: Counter,
-    pub(crate) minutes_unwritten: Counter,
+    pub(crate) lines_written: Counter,
+    pub(crate) lines_unwritten: Counter,
     pub(crate) reloads_refused: Counter,
     pub(crate) last_minute: Gauge,
 }
@@ -203,14 +203,14 @@ impl Metrics {
             of.stolen_seconds.clone(),
         );
         add.register(
-            "meter_minutes_written",
+            "meter_lines_written",
             "Minutes of targets on disk",
-            of.minutes_written.clone(),
+            of.lines_written.clone(),
         );
         add.register(
-            "meter_minutes_unwritten",
+            "meter_lines_unwritten",
             "Minutes of targets that found no room",
-            of.minutes_unwritten.clone(),
+            of.lines_unwritten.clone(),
         );
         add.register(
             "meter_reloads_refused",
