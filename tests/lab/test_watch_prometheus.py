@@ -1,4 +1,4 @@
-"""A watch as Prometheus sees it: histograms, rules and the queries of the dashboard, by its own programs."""
+"""A watch as Prometheus' own programs see it: histograms, rules, and queries of the dashboard."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import tools
 from pairs import paired
 from reflectors import FAR, Stamps
 from releases import entering
-from test_watch import LISTEN, lines, metrics, plan, watching
+from test_watch import lines, metrics, plan, watching
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -206,7 +206,6 @@ def test_an_alert_fires_and_the_dashboard_has_something_to_show(
         server.until(f'{fast}, target="closed", objective="loss < 1%"}}')
         assert server.query(f'{fast}, target=~"far|late", objective=~"loss.*"}}') == []
         assert server.query('ALERTS{alertname!~"TailtrimPromise.*|TailtrimCpuStolen"}') == []
-        (series,) = server.query(f'{fast}, target="late"}}')
         for title, expr in expressions():
             shown = server.query(expr)
             # Nothing was wrong with the meter, and no minute is over.

@@ -23,9 +23,14 @@ def test_grafanas_model_has_all_that_the_dashboard_says() -> None:
 def lost(written: object, known: object, place: str = "") -> list[str]:
     """Return the places of values that are missing or others."""
     if isinstance(written, dict) and isinstance(known, dict):
-        items = [(key, written[key], known.get(key)) for key in written]
-    elif isinstance(written, list) and isinstance(known, list) and len(written) == len(known):
-        items = [(str(key), *pair) for key, pair in enumerate(zip(written, known, strict=True))]
-    else:
-        return [] if written == known else [place]
-    return [found for key, *pair in items for found in lost(*pair, f"{place}/{key}")]
+        return [
+            found
+            for key, value in written.items()
+            for found in lost(value, known.get(key), f"{place}/{key}")
+        ]
+    if isinstance(written, list) and isinstance(known, list) and len(written) == len(known):
+        pairs = enumerate(zip(written, known, strict=True))
+        return [
+            found for key, (one, other) in pairs for found in lost(one, other, f"{place}/{key}")
+        ]
+    return [] if written == known else [place]
