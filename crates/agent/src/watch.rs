@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use tailtrim_sys::placement::Placement;
-use tailtrim_watch::{Request, StoreError, WatchError};
+use tailtrim_watch::{Endpoint, Request, StoreError, WatchError};
 
 /// Options of `watch`.
 #[derive(Debug, clap::Args)]
@@ -23,6 +23,9 @@ pub(crate) struct Watch {
     /// Serve metrics at this address, /metrics
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<SocketAddr>,
+    /// Push metrics to this OpenTelemetry collector, once a minute: http://HOST:PORT
+    #[arg(long, value_name = "URL")]
+    otlp: Option<Endpoint>,
     /// CPU to run on
     #[arg(long)]
     cpu: Option<usize>,
@@ -45,6 +48,7 @@ pub(crate) fn run(request: &Watch) -> Outcome {
             plan: request.file.clone(),
             folder: request.out.clone(),
             listen: request.listen,
+            push: request.otlp.clone(),
         },
         &stopped,
         &reload,
@@ -60,7 +64,7 @@ fn failure(error: WatchError) -> Failure {
         WatchError::Plan(_)
         | WatchError::Placement(_)
         | WatchError::Store(StoreError::Used { .. }) => Exit::Usage,
-        WatchError::Listen { .. } => Exit::Impossible,
+        WatchError::Listen { .. } | WatchError::Told { .. } => Exit::Impossible,
         WatchError::Store(_) | WatchError::Waiting(_) => Exit::Disturbed,
     };
     Failure::new(error, exit)

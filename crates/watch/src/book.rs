@@ -194,7 +194,7 @@ impl Book {
         let due_us = (due_ns + self.stepped_ns - begin_ns) / 1_000;
         kept.minutes.entry(begin_ns).or_default().add(begin_ns, due_us, outcome);
         let judged: Vec<Share> = kept.states.iter().map(|state| state.judge(outcome)).collect();
-        kept.metrics.decided(outcome, &judged);
+        kept.metrics.decided(begin_ns, due_us, outcome, &judged);
         let shares = kept.shares.entry(begin_ns).or_default();
         shares.resize(judged.len(), Share::default());
         for (sum, share) in shares.iter_mut().zip(judged) {
@@ -225,8 +225,7 @@ impl Book {
 
     /// Writes the minutes whose probes are all decided.
     fn pass(&mut self, now_ns: i64) {
-        let stolen_ns = self.stolen.minute(now_ns);
-        if let Some(stolen_ns) = stolen_ns {
+        if let Some(stolen_ns) = self.stolen.look(now_ns) {
             self.metrics.meter.stolen_seconds.inc_by(stolen_ns as f64 / 1e9);
         }
         let mut kept = std::mem::take(&mut self.kept);

@@ -1,7 +1,9 @@
 //! A watch: reads its file, probes until it is ended, and keeps what it finds.
 
 use crate::book::Book;
+use crate::heart::Heart;
 use crate::metrics::Metrics;
+use crate::otlp::{Endpoint, Pusher};
 use crate::plan::{Plan, PlanError, TargetPlan};
 use crate::probing::Probing;
 use crate::resolving::Resolver;
@@ -15,6 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::thread;
+use tailtrim_sys::notify::Manager;
 use tailtrim_sys::placement::PlacementError;
 use tailtrim_sys::{clock, process};
 
@@ -27,6 +30,8 @@ pub struct Request {
     pub folder: PathBuf,
     /// Address at which metrics are served.
     pub listen: Option<SocketAddr>,
+    /// Collector to which they are pushed.
+    pub push: Option<Endpoint>,
 }
 
 /// Why a watch cannot begin or go on.
@@ -43,6 +48,14 @@ pub enum WatchError {
     Listen {
         /// The address.
         address: SocketAddr,
+        /// The cause.
+        source: io::Error,
+    },
+    /// The thread that pushes metrics, or the socket of the service manager.
+    #[error("{what}: {source}")]
+    Told {
+        /// Which of both.
+        what: &'static str,
         /// The cause.
         source: io::Error,
     },
@@ -64,7 +77,7 @@ pub fn watch(
     request: &Request,
     stopped: &AtomicBool,
     reload: &AtomicBool,
-    warn: impl Fn(&str) + Send + 'static,
+    warn: impl Fn(&str) + Clone + Send + 'static,
     place: impl FnOnce() -> Result<(), PlacementError>,
     started: impl FnOnce(Option<SocketAddr>),
 ) -> Result<(), WatchError> {
@@ -76,11 +89,24 @@ pub fn watch(
         serving::serve(address, Arc::clone(&metrics)).map_err(failed)
     };
     let address = request.listen.map(served).transpose()?;
+    let pushed = |endpoint| {
+        let failed = |source| WatchError::Told { what: "pushing metrics", source };
+        Pusher::start(endpoint, Arc::clone(&metrics), warn.clone()).map_err(failed)
+    };
+    let pusher = request.push.clone().map(pushed).transpose()?;
+    let failed = |source| WatchError::Told { what: "NOTIFY_SOCKET", source };
+    let mut heart = Heart::new(Manager::of_environment().map_err(failed)?);
+    let entered = heart.entered();
     let (sender, receiver) = channel();
     let mut probing = Probing::new(sender)?;
     let mut book =
         Book::new(store, plan.keep, Arc::clone(&metrics), clock::realtime_ns(), Box::new(warn))?;
-    let book = thread::spawn(move || receiver.into_iter().for_each(|reports| book.enter(reports)));
+    let book = thread::spawn(move || {
+        for reports in receiver {
+            book.enter(reports);
+            entered.now();
+        }
+    });
     let mut resolver = Resolver::start();
     let mut places = Places::default();
     places.apply(&plan, &mut probing, &mut resolver);
@@ -88,9 +114,12 @@ pub fn watch(
     let _ = process::wake_promptly();
     place()?;
     started(address);
+    heart.ready(plan.targets.len());
     while !stopped.load(Ordering::Relaxed) {
         probing.turn()?;
+        heart.beat();
         if reload.swap(false, Ordering::Relaxed) {
+            heart.reloading();
             match Plan::read(&request.plan) {
                 Ok(plan) => {
                     probing.keep(plan.keep);
@@ -98,14 +127,19 @@ pub fn watch(
                 }
                 Err(error) => probing.refuse(error.to_string()),
             }
+            heart.ready(places.by_name.len());
         }
         for answer in resolver.answers() {
             probing.direct(answer.place, answer.address, answer.why);
         }
     }
+    heart.stopping();
     probing.finish();
     if let Err(panic) = book.join() {
         std::panic::resume_unwind(panic);
+    }
+    if let Some(pusher) = pusher {
+        pusher.finish();
     }
     Ok(())
 }
