@@ -15,7 +15,7 @@ impl Entered {
     }
 }
 
-/// What the service manager is told, by the thread that sends and receives.
+/// Messages to the service manager, by the thread that sends and receives.
 #[derive(Debug)]
 pub(crate) struct Heart {
     manager: Manager,
@@ -31,7 +31,7 @@ impl Heart {
         Self { manager, watchdog_ns, next_ns: i64::MIN, entered }
     }
 
-    /// What the thread that enters reports has to tell.
+    /// For the thread that enters reports.
     pub(crate) fn entered(&self) -> Entered {
         self.entered.clone()
     }

@@ -243,7 +243,9 @@ impl Metrics {
             let states = STATES.map(|(promise, state)| {
                 let objective = objective.to_string();
                 let label = OfState { target: target(), objective, state };
-                (promise, self.states.get_or_create(&label).clone())
+                let gauge = self.states.get_or_create(&label).clone();
+                gauge.set((promise == Promise::NotDecided).into());
+                (promise, gauge)
             });
             ObjectiveMetrics {
                 bad: self.bad.get_or_create(&label).clone(),

@@ -174,7 +174,7 @@ mod tests {
         (endpoint.parse().unwrap(), told)
     }
 
-    /// What is warned of when a watch ends.
+    /// Warnings of a watch that ends.
     fn warned(endpoint: Endpoint) -> Vec<String> {
         let warned = Arc::new(Mutex::new(Vec::new()));
         let warn = {
