@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from pairs import Pair
 
-pytestmark = pytest.mark.reflectors
 SHIPPED = Path(__file__).resolve().parents[2] / "packaging"
 DASHBOARD = SHIPPED / "grafana" / "tailtrim-watch.json"
 SERVER = "127.0.0.1:9090"
@@ -49,10 +48,10 @@ class Prometheus:
         self.pair, self.command = pair, command
 
     def ask(self, path: str) -> Any:
-        """Return what the API answers, or ``None`` as long as it does not listen."""
+        """Return what the API answers, or ``None`` as long as it does not."""
         command = ["curl", "-s", f"http://{SERVER}/api/v1/{path}"]
         told = subprocess.run([*self.pair.near.prefix, *command], capture_output=True, check=False)
-        if not told.stdout:
+        if not told.stdout.startswith(b"{"):
             return None
         answer = json.loads(told.stdout)
         assert answer["status"] == "success", answer
@@ -206,6 +205,17 @@ def test_an_alert_fires_and_the_dashboard_has_something_to_show(
         server.until(f'{fast}, target="closed", objective="loss < 1%"}}')
         assert server.query(f'{fast}, target=~"far|late", objective=~"loss.*"}}') == []
         assert server.query('ALERTS{alertname!~"TailtrimPromise.*|TailtrimCpuStolen"}') == []
+        # An exemplar leads to the minute of a late probe.
+        now_s = time.time()
+        asked = f"query={quote('tailtrim_watch_slo_bad_total')}&start={now_s - 60}&end={now_s + 60}"
+        kept = {
+            series["seriesLabels"]["target"]: series["exemplars"]
+            for series in server.ask(f"query_exemplars?{asked}")
+        }
+        assert kept.keys() == {"late", "closed"}
+        assert {*kept["late"][0]["labels"]} == {"span", "at_us"}
+        assert float(kept["late"][0]["value"]) > 1e-6
+        assert kept["closed"][0]["value"] == "+Inf"
         for title, expr in expressions():
             shown = server.query(expr)
             # Nothing was wrong with the meter, and no minute is over.
