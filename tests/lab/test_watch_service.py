@@ -86,7 +86,7 @@ def test_the_manager_is_told_of_begin_life_reload_and_end(pair: Pair, tmp_path: 
             assert manager.next(but="") == "WATCHDOG=1"
         plan(tmp_path, f"name: far, address: '{FAR}:862'")
         watch.send_signal(signal.SIGHUP)
-        # By these two, `systemctl reload` waits until the file was read.
+        # Between these two, systemd shows it as reloading.
         assert re.fullmatch(r"RELOADING=1\nMONOTONIC_USEC=\d+", manager.next())
         assert manager.next() == "READY=1\nSTATUS=Watching 1 targets"
         watch.send_signal(signal.SIGTERM)

@@ -17,7 +17,7 @@ import pytest
 import tools
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 UNIT, SERVICE = "tailtrim-watch@.service", "tailtrim-watch@office"
 PACKAGING = Path(__file__).resolve().parents[2] / "packaging"
@@ -114,6 +114,14 @@ def booted(folder: Path) -> Iterator[Booted]:
                     time.sleep(0.05)
 
 
+def until(fulfilled: Callable[[], bool]) -> None:
+    """Wait for a condition."""
+    until_s = time.monotonic() + 20
+    while not fulfilled():
+        assert time.monotonic() < until_s
+        time.sleep(0.05)
+
+
 def answers(system: Booted) -> bool:
     """Return whether the target answers probes."""
     told = system.run("curl", "-s", "http://127.0.0.1:9464/metrics")
@@ -144,18 +152,14 @@ def test_systemd_starts_reloads_revives_and_stops_a_watch(tmp_path: Path) -> Non
             "sh", "-c", f"echo '{target[:-2]}, {{address: 127.0.0.2}}]' >/etc/tailtrim/office.yml"
         )
         system.run("systemctl", "reload", SERVICE)
-        assert system.shown("StatusText") == "Watching 2 targets"
+        until(lambda: system.shown("StatusText") == "Watching 2 targets")
         # It lives longer than the watchdog waits, and is begun again when it does not.
         time.sleep(2.5)
         assert (system.shown("MainPID"), system.shown("NRestarts")) == (pid, "0")
         assert answers(system)
         system.run("kill", "-STOP", pid)
-        until_s = time.monotonic() + 20
-        while system.shown("NRestarts") != "1" or system.shown("ActiveState") != "active":
-            assert time.monotonic() < until_s
-            time.sleep(0.1)
-        while not answers(system):
-            assert time.monotonic() < until_s
+        until(lambda: system.shown("NRestarts") == "1" and system.shown("ActiveState") == "active")
+        until(lambda: answers(system))
         system.run("systemctl", "stop", SERVICE)
         assert system.shown("Result") == "success"
         kept = system.run("find", "/var/lib/private/tailtrim-watch/office/near", "-name", "*.zst")
