@@ -2,7 +2,7 @@
 # Unpacks programs of other Debian releases that tests have as peers in the user's cache: nothing of them is
 # installed, and packaging/in-root.sh runs them. A root is made anew when its list of packages changes.
 #
-#   roots.sh [NAME…]     sid-peers trixie-suricata trixie-qemu bookworm-minimal bookworm-clean
+#   roots.sh [NAME…]     sid-peers sid-prometheus trixie-suricata trixie-qemu bookworm-minimal bookworm-clean
 #
 # bookworm-clean is whole, as debootstrap's minbase is, and an archive: a package or an image is installed into it.
 set -eu
@@ -22,6 +22,9 @@ packages() { # NAME
     sid-peers)
         echo hipercontracer hipercontracer-results hipercontracer-importer hipercontracer-query
         echo suricata wireshark-common iproute2 nftables linuxptp chrony
+        ;;
+    sid-prometheus)
+        echo prometheus
         ;;
     trixie-suricata)
         echo suricata
@@ -46,7 +49,7 @@ print(*tool.packages(namespace.TOOLS))'
         echo apt
         ;;
     *)
-        echo "error: no root $1, expected sid-peers, trixie-suricata, trixie-qemu, bookworm-minimal or bookworm-clean" >&2
+        echo "error: no root $1, expected sid-peers, sid-prometheus, trixie-suricata, trixie-qemu, bookworm-minimal or bookworm-clean" >&2
         exit 2
         ;;
     esac
@@ -68,7 +71,7 @@ unpacked() { # NAME PACKAGE…
         "${root%%-*}" "$folder/$root.part" 2>"$folder/$root.log"
 }
 
-[ $# -gt 0 ] || set -- sid-peers trixie-suricata trixie-qemu bookworm-minimal bookworm-clean
+[ $# -gt 0 ] || set -- sid-peers sid-prometheus trixie-suricata trixie-qemu bookworm-minimal bookworm-clean
 mkdir -p "$folder"
 # A mirror may be a copy of some day: the settings of this machine's apt for the age of its lists hold here, too.
 { apt-config dump | grep '^Acquire::Check-'; echo 'APT::Install-Recommends "false";'; } >"$folder/apt.conf"

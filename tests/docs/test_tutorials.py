@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import tools
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -96,6 +97,13 @@ def _check_shapes(found: str, written: str) -> None:
 
 def test_the_tutorial_of_a_promise_prints_what_it_shows(place: Path) -> None:
     _check_shapes(*_typed("docs/tutorial-promise.md", place))
+
+
+@pytest.mark.reflectors
+def test_the_tutorial_of_a_watch_prints_what_it_shows(place: Path) -> None:
+    tools.need(tools.PROMTOOL)
+    (place / "packaging").symlink_to(ROOT / "packaging")
+    _check_shapes(*_typed("docs/tutorial-watch.md", place))
 
 
 @pytest.mark.lab

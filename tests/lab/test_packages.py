@@ -173,6 +173,8 @@ def test_the_debian_package_brings_agent_and_unit_and_takes_them_away(
     unit = (clean / "lib/systemd/system" / UNIT).read_text()
     assert unit == (PROJECT / "packaging" / UNIT).read_text()
     assert not [name for name in files() if name.endswith(f".wants/{UNIT}")]
+    for place in ("prometheus/rules.yml", "grafana/tailtrim-watch.json"):
+        assert (clean / "usr/share/tailtrim" / place).is_file()
     (start,) = [line for line in unit.splitlines() if line.startswith("ExecStart=")]
     command = start.partition("=")[2].split()
     with reflecting(alone, *into(clean), *AS_THE_UNIT, *command):

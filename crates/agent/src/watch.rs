@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use tailtrim_sys::placement::Placement;
-use tailtrim_watch::{Request, StoreError, WatchError};
+use tailtrim_watch::{Endpoint, Request, StoreError, WatchError};
 
 /// Options of `watch`.
 #[derive(Debug, clap::Args)]
@@ -26,6 +26,9 @@ pub(crate) struct Watch {
     /// File of a token that programs and people have to tell to read the page and metrics
     #[arg(long, value_name = "FILE", requires = "listen")]
     token_file: Option<PathBuf>,
+    /// Push metrics to this OpenTelemetry collector, once a minute: http://HOST:PORT
+    #[arg(long, value_name = "URL")]
+    otlp: Option<Endpoint>,
     /// CPU to run on
     #[arg(long)]
     cpu: Option<usize>,
@@ -49,6 +52,7 @@ pub(crate) fn run(request: &Watch) -> Outcome {
             folder: request.out.clone(),
             listen: request.listen,
             token_file: request.token_file.clone(),
+            push: request.otlp.clone(),
         },
         &stopped,
         &reload,
@@ -66,7 +70,7 @@ fn failure(error: WatchError) -> Failure {
         | WatchError::Access(_)
         | WatchError::Placement(_)
         | WatchError::Store(StoreError::Used { .. }) => Exit::Usage,
-        WatchError::Listen { .. } => Exit::Impossible,
+        WatchError::Listen { .. } | WatchError::Told { .. } => Exit::Impossible,
         WatchError::Store(_) | WatchError::Waiting(_) => Exit::Disturbed,
     };
     Failure::new(error, exit)

@@ -16,6 +16,7 @@ pub mod interface;
 mod mapping;
 pub mod message;
 pub mod netlink;
+pub mod notify;
 pub mod numbers;
 mod option;
 pub mod packet;

@@ -240,7 +240,7 @@ impl Book {
         let due_us = (due_ns + self.stepped_ns - begin_ns) / 1_000;
         kept.minutes.entry(begin_ns).or_default().add(begin_ns, due_us, outcome);
         let judged: Vec<Share> = kept.states.iter().map(|state| state.judge(outcome)).collect();
-        kept.metrics.decided(outcome, &judged);
+        kept.metrics.decided(begin_ns, due_us, outcome, &judged);
         let shares = kept.shares.entry(begin_ns).or_default();
         shares.resize(judged.len(), Share::default());
         for (sum, share) in shares.iter_mut().zip(judged) {
@@ -270,8 +270,7 @@ impl Book {
 
     /// Writes the minutes whose probes are all decided.
     fn pass(&mut self, now_ns: i64) {
-        let stolen_ns = self.stolen.minute(now_ns);
-        if let Some(stolen_ns) = stolen_ns {
+        if let Some(stolen_ns) = self.stolen.look(now_ns) {
             self.metrics.meter.stolen_seconds.inc_by(stolen_ns as f64 / 1e9);
         }
         let mut kept = std::mem::take(&mut self.kept);
@@ -313,10 +312,10 @@ impl Book {
             // Numbers always have a form in JSON.
             let Ok(line) = minute.line(*begin_ns) else { continue };
             if self.unwritten(|book| book.store.append(target, *begin_ns, &line)) {
-                self.metrics.meter.minutes_written.inc();
+                self.metrics.meter.lines_written.inc();
                 self.metrics.meter.last_minute.set(begin_ns / 1_000_000_000);
             } else {
-                self.metrics.meter.minutes_unwritten.inc();
+                self.metrics.meter.lines_unwritten.inc();
             }
         }
     }

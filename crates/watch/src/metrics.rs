@@ -2,10 +2,12 @@
 
 mod taps;
 
-use crate::minute::{Arrivals, Health, Outcome, Sample};
+use crate::exemplar::{Probe, ProbeCounter};
+use crate::minute::{Arrivals, Health, Outcome};
 use crate::objective::Objective;
 use crate::state::Share;
 use crate::subject::Subject;
+use prometheus_client::encoding::prometheus_protobuf::prometheus_data_model::MetricFamily;
 use prometheus_client::encoding::{EncodeLabelSet, prometheus_protobuf, prometheus_text, text};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::{Family, MetricConstructor};
@@ -68,10 +70,10 @@ impl MetricConstructor<Histogram> for Buckets {
 /// All metrics of a watch.
 pub(crate) struct Metrics {
     registry: Registry,
-    probes: Family<OfOutcome, Counter>,
+    probes: Family<OfOutcome, ProbeCounter>,
     replies: Family<OfKind, Counter>,
     round_trips: Family<OfTarget, Histogram, Buckets>,
-    bad: Family<OfObjective, Counter>,
+    bad: Family<OfObjective, ProbeCounter>,
     counted: Family<OfObjective, Counter>,
     limits: Family<OfObjective, Real>,
     states: Family<OfState, Gauge>,
@@ -85,15 +87,15 @@ pub(crate) struct Metrics {
 pub(crate) struct Meter {
     pub(crate) clock_steps: Counter,
     pub(crate) stolen_seconds: RealCounter,
-    pub(crate) minutes_written: Counter,
-    pub(crate) minutes_unwritten: Counter,
+    pub(crate) lines_written: Counter,
+    pub(crate) lines_unwritten: Counter,
     pub(crate) reloads_refused: Counter,
     pub(crate) last_minute: Gauge,
 }
 
 /// The metrics of one target, looked up once.
 pub(crate) struct TargetMetrics {
-    outcomes: Vec<(&'static str, Counter)>,
+    outcomes: Vec<(&'static str, ProbeCounter)>,
     replies: Vec<(&'static str, Counter)>,
     round_trips: Histogram,
     lateness: Real,
@@ -101,7 +103,7 @@ pub(crate) struct TargetMetrics {
 }
 
 struct ObjectiveMetrics {
-    bad: Counter,
+    bad: ProbeCounter,
     counted: Counter,
     states: [(Promise, Gauge); 3],
 }
@@ -210,15 +212,11 @@ impl Metrics {
             "CPU time that the hypervisor gave to others",
             of.stolen_seconds.clone(),
         );
+        add.register("meter_lines_written", "Minutes of targets on disk", of.lines_written.clone());
         add.register(
-            "meter_minutes_written",
-            "Minutes of targets on disk",
-            of.minutes_written.clone(),
-        );
-        add.register(
-            "meter_minutes_unwritten",
+            "meter_lines_unwritten",
             "Minutes of targets that found no room",
-            of.minutes_unwritten.clone(),
+            of.lines_unwritten.clone(),
         );
         add.register(
             "meter_reloads_refused",
@@ -253,7 +251,9 @@ impl Metrics {
             let states = STATES.map(|(promise, state)| {
                 let objective = objective.to_string();
                 let label = OfState { target: target(), objective, state };
-                (promise, self.states.get_or_create(&label).clone())
+                let gauge = self.states.get_or_create(&label).clone();
+                gauge.set((promise == Promise::NotDecided).into());
+                (promise, gauge)
             });
             ObjectiveMetrics {
                 bad: self.bad.get_or_create(&label).clone(),
@@ -311,6 +311,11 @@ impl Metrics {
         self.lateness.remove(&OfTarget { target: target() });
     }
 
+    /// All metrics, as the library has them.
+    pub(crate) fn families(&self) -> Result<Vec<MetricFamily>, fmt::Error> {
+        prometheus_protobuf::encode(&self.registry)
+    }
+
     /// All metrics in a format.
     pub(crate) fn encode(&self, format: Format) -> Result<Vec<u8>, fmt::Error> {
         let mut told = String::new();
@@ -326,8 +331,15 @@ impl Metrics {
 }
 
 impl TargetMetrics {
-    /// Counts a decided probe, with its share in each objective.
-    pub(crate) fn decided(&self, outcome: Outcome, shares: &[Share]) {
+    /// Counts a decided probe, due at a time of a minute, with its share in each objective.
+    pub(crate) fn decided(&self, begin_ns: i64, due_us: i64, outcome: Outcome, shares: &[Share]) {
+        let (at_us, latency_s) = match outcome {
+            Outcome::Answered(sample) => {
+                ((sample.begin_ns - begin_ns) / 1_000, sample.latency_ns as f64 / 1e9)
+            }
+            _ => (due_us, f64::INFINITY),
+        };
+        let probe = Probe { begin_ns, at_us, latency_s };
         let name = match outcome {
             Outcome::Answered(_) => "answered",
             Outcome::Unstamped => "unstamped",
@@ -342,14 +354,16 @@ impl TargetMetrics {
         };
         for (outcome, counter) in &self.outcomes {
             if *outcome == name {
-                counter.inc();
+                counter.add(probe);
             }
         }
-        if let Outcome::Answered(Sample { latency_ns, .. }) = outcome {
-            self.round_trips.observe(latency_ns as f64 / 1e9);
+        if matches!(outcome, Outcome::Answered(_)) {
+            self.round_trips.observe(latency_s);
         }
         for (objective, share) in self.objectives.iter().zip(shares) {
-            objective.bad.inc_by(share.bad);
+            if share.bad > 0 {
+                objective.bad.add(probe);
+            }
             objective.counted.inc_by(share.packets);
         }
     }

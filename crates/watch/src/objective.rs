@@ -39,14 +39,14 @@ impl FromStr for Objective {
             let (what, limit) = text.split_once('<')?;
             let (what, limit) = (what.trim(), limit.trim());
             if what == "loss" {
-                let share = percent(limit.strip_suffix('%')?.trim_end())?;
+                let (share, _) = percent(limit.strip_suffix('%')?.trim_end())?;
                 return Some((Bad::Lost, share));
             }
             let (adjusted, quantile) = match what.strip_prefix("adjusted ") {
                 Some(quantile) => (true, quantile.trim_start()),
                 None => (false, what),
             };
-            let share = 1.0 - percent(quantile.strip_prefix('p')?)?;
+            let (_, share) = percent(quantile.strip_prefix('p')?)?;
             let limit_ns = i64::try_from(time_ns(limit)?).ok().filter(|ns| *ns > 0)?;
             let bad = if adjusted { Bad::LaterOrLost(limit_ns) } else { Bad::Later(limit_ns) };
             Some((bad, share))
@@ -57,11 +57,16 @@ impl FromStr for Objective {
     }
 }
 
-/// A share, between 0 and 1, from a number of percent.
-fn percent(text: &str) -> Option<f64> {
-    let plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
-    let share = text.parse::<f64>().ok().filter(|_| plain)? / 100.0;
-    (0.0..1.0).contains(&share).then_some(share)
+/// A share, between 0 and 1, from a number of percent, and the rest. Both are the nearest numbers, which 1 - 0.99 is not.
+fn percent(text: &str) -> Option<(f64, f64)> {
+    let (whole, decimals) = text.split_once('.').unwrap_or((text, ""));
+    let digits: u64 = Some([whole, decimals].concat())
+        .filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()))?
+        .parse()
+        .ok()?;
+    let all = 10_u64.checked_pow(u32::try_from(decimals.len()).ok()? + 2)?;
+    let rest = all.checked_sub(digits).filter(|rest| *rest > 0)?;
+    Some((digits as f64 / all as f64, rest as f64 / all as f64))
 }
 
 impl Objective {
@@ -107,7 +112,7 @@ mod tests {
     fn objectives_are_shares_of_bad_packets() {
         let of = |text: &str| text.parse::<Objective>().unwrap();
         let tail = of("p99.9 < 5ms");
-        assert!((tail.limit() - 0.001).abs() < 1e-12);
+        assert_eq!(tail.limit().to_string(), "0.001");
         assert_eq!(
             (tail.judge_answered(4_999_999), tail.judge_answered(5_000_000), tail.counts_lost()),
             (false, true, false)
@@ -115,7 +120,8 @@ mod tests {
         let adjusted = of(" adjusted p99<50 us");
         assert_eq!((adjusted.deadline_ns(), adjusted.counts_lost()), (Some(50_000), true));
         let loss = of("loss < 0.1 %");
-        assert!((loss.limit() - 0.001).abs() < 1e-12);
+        assert_eq!(loss.limit().to_string(), "0.001");
+        assert_eq!(of("p99 < 1s").limit().to_string(), "0.01");
         assert_eq!((loss.deadline_ns(), loss.counts_lost()), (None, true));
         assert!(!loss.judge_answered(i64::MAX));
     }

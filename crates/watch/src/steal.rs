@@ -1,6 +1,6 @@
 //! CPU time that the hypervisor gave to others: a fault of the meter, not of a target.
 
-use crate::minute::{MINUTE_NS, begin_of};
+use crate::minute::begin_of;
 use std::collections::BTreeMap;
 use std::fs;
 
@@ -10,33 +10,39 @@ const TICKS: u64 = 100;
 /// Minutes that are remembered: those of the longest timeout, and one more.
 const REMEMBERED: usize = 4;
 
+/// Time from one look to the next: less than a scrape interval, so that metrics have it when they have its consequences.
+const LOOK_NS: i64 = 10_000_000_000;
+
 /// Stolen time by minute.
 #[derive(Debug)]
 pub(crate) struct Stolen {
     begin_ns: i64,
+    looked_ns: i64,
     before_ns: Option<u64>,
     minutes: BTreeMap<i64, u64>,
 }
 
 impl Stolen {
     pub(crate) fn begin() -> Self {
-        Self { begin_ns: i64::MIN, before_ns: read(), minutes: BTreeMap::new() }
+        Self { begin_ns: i64::MIN, looked_ns: 0, before_ns: read(), minutes: BTreeMap::new() }
     }
 
-    /// Ends the minute if it is over. Returns the time stolen in it.
-    pub(crate) fn minute(&mut self, now_ns: i64) -> Option<u64> {
-        if now_ns < self.begin_ns.saturating_add(MINUTE_NS) && now_ns >= self.begin_ns {
+    /// Looks, if it is time to or the minute is over. Returns the time stolen since the last look.
+    pub(crate) fn look(&mut self, now_ns: i64) -> Option<u64> {
+        let same = begin_of(now_ns) == self.begin_ns;
+        if same && (0..LOOK_NS).contains(&(now_ns - self.looked_ns)) {
             return None;
         }
+        self.looked_ns = now_ns;
         let ended_ns = std::mem::replace(&mut self.begin_ns, begin_of(now_ns));
         let now = read();
-        let stolen_ns = now.zip(self.before_ns).map(|(now, before)| now.saturating_sub(before))?;
+        let stolen_ns = now.zip(self.before_ns).map(|(now, before)| now.saturating_sub(before));
         self.before_ns = now;
-        self.minutes.insert(ended_ns, stolen_ns);
+        *self.minutes.entry(ended_ns).or_default() += stolen_ns?;
         if self.minutes.len() > REMEMBERED {
             self.minutes.pop_first();
         }
-        Some(stolen_ns)
+        stolen_ns
     }
 
     /// Time stolen in the minute that began then; `None` if it is unknown.

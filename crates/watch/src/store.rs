@@ -7,7 +7,7 @@
 use crate::keeping::Keep;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use tailtrim_sys::{clock, files};
 use zstd::zstd_safe;
@@ -21,6 +21,8 @@ const ONE_BY_ONE: usize = 16;
 /// Ending of a file of minutes.
 pub(crate) const ENDING: &str = ".jsonl.zst";
 
+/// Bytes at the end of a file among which a whole frame begins, as a rule: a minute of 600 probes has 4,000.
+const END_BYTES: u64 = 1 << 16;
 /// Why minutes cannot be kept.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -231,21 +233,43 @@ impl Store {
     }
 }
 
-/// Cuts off what follows the last whole frame of a file.
+/// Cuts off what follows the last whole frame of a file. A day may have megabytes: its end alone is read, if a whole frame begins there.
 fn cut_incomplete(path: &Path) -> io::Result<()> {
-    let mut bytes = Vec::new();
-    match File::open(path) {
-        Ok(mut file) => file.read_to_end(&mut bytes)?,
+    let mut file = match File::open(path) {
+        Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(error),
     };
-    let whole = whole_bytes(&bytes);
-    if whole < bytes.len() {
+    let length = file.metadata()?.len();
+    let mut from = |begin| {
+        let mut bytes = Vec::new();
+        file.seek(SeekFrom::Start(begin))?;
+        file.read_to_end(&mut bytes).map(|_| bytes)
+    };
+    let begin = length.saturating_sub(END_BYTES);
+    let end = from(begin)?;
+    let whole = match first_frame(&end).filter(|_| begin > 0) {
+        Some(at) => begin + (at + whole_bytes(&end[at..])) as u64,
+        None => whole_bytes(&if begin > 0 { from(0)? } else { end }) as u64,
+    };
+    if whole < length {
         let file = OpenOptions::new().write(true).open(path)?;
-        file.set_len(whole as u64)?;
+        file.set_len(whole)?;
         file.sync_data()?;
     }
     Ok(())
+}
+
+/// Where the first whole frame begins.
+fn first_frame(bytes: &[u8]) -> Option<usize> {
+    let magic = zstd_safe::MAGICNUMBER.to_le_bytes();
+    (0..bytes.len()).find(|at| {
+        let rest = &bytes[*at..];
+        // Its checksum tells it from data that look like a begin.
+        let size = rest.starts_with(&magic).then(|| zstd_safe::find_frame_compressed_size(rest));
+        let frame = size.and_then(Result::ok).and_then(|size| rest.get(..size));
+        frame.is_some_and(|frame| zstd::stream::decode_all(frame).is_ok())
+    })
 }
 
 /// Number of bytes from the begin up to the last frame that has the checksum that it should have.
@@ -313,6 +337,36 @@ mod tests {
                 store.append("a", 0, b"3\n").unwrap();
                 assert_eq!(text(folder.path(), "a", "1970-01-01"), "1\n3\n", "{cut}");
             }
+        }
+    }
+
+    #[test]
+    fn of_a_long_day_the_end_is_looked_at() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a").join("1970-01-01".to_owned() + ENDING);
+        // Lines that cannot be compressed: the end has some frames, or begins in the only one.
+        for (lines, bytes) in [(100, 3_000), (1, 200_000)] {
+            let mut random = 1_u64;
+            let mut store = Store::open(folder.path()).unwrap();
+            let mut written = Vec::new();
+            for _ in 0..lines {
+                let line = std::iter::repeat_with(|| {
+                    random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                    b' ' + (random >> 58) as u8
+                });
+                let line: Vec<u8> = line.take(bytes).chain([b'\n']).collect();
+                store.append("a", 0, &line).unwrap();
+                written.extend(line);
+            }
+            drop(store);
+            assert!(fs::metadata(&path).unwrap().len() > 2 * END_BYTES);
+            let mut cut = fs::read(&path).unwrap();
+            cut.extend_from_within(..1_000);
+            fs::write(&path, cut).unwrap();
+            Store::open(folder.path()).unwrap().append("a", 0, b"3\n").unwrap();
+            written.extend(b"3\n");
+            assert!(text(folder.path(), "a", "1970-01-01").as_bytes() == written);
+            fs::remove_file(&path).unwrap();
         }
     }
 

@@ -1,7 +1,9 @@
 //! A watch: reads its file, probes until it is ended, and keeps what it finds.
 
 use crate::book::Book;
+use crate::heart::Heart;
 use crate::metrics::Metrics;
+use crate::otlp::{Endpoint, Pusher};
 use crate::page::{Access, AccessError, Board, History, Pages};
 use crate::plan::{Plan, PlanError, TargetPlan};
 use crate::probing::Probing;
@@ -18,6 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::thread;
 use tailtrim_ports::port::PortError;
+use tailtrim_sys::notify::Manager;
 use tailtrim_sys::placement::PlacementError;
 use tailtrim_sys::{clock, process};
 
@@ -32,6 +35,8 @@ pub struct Request {
     pub listen: Option<SocketAddr>,
     /// File of the token that readers have to know.
     pub token_file: Option<PathBuf>,
+    /// Collector to which they are pushed.
+    pub push: Option<Endpoint>,
 }
 
 /// Why a watch cannot begin or go on.
@@ -54,6 +59,14 @@ pub enum WatchError {
     /// The rules for readers.
     #[error(transparent)]
     Access(#[from] AccessError),
+    /// The thread that pushes metrics, or the socket of the service manager.
+    #[error("{what}: {source}")]
+    Told {
+        /// Which of both.
+        what: &'static str,
+        /// The cause.
+        source: io::Error,
+    },
     /// The CPU to run on.
     #[error(transparent)]
     Placement(#[from] PlacementError),
@@ -80,7 +93,7 @@ pub fn watch(
     request: &Request,
     stopped: &AtomicBool,
     reload: &AtomicBool,
-    warn: impl Fn(&str) + Send + 'static,
+    warn: impl Fn(&str) + Clone + Send + 'static,
     place: impl FnOnce() -> Result<(), PlacementError>,
     started: impl FnOnce(Option<SocketAddr>),
 ) -> Result<(), WatchError> {
@@ -96,6 +109,14 @@ pub fn watch(
         serving::serve(address, Arc::clone(&metrics), pages, access).map_err(failed)
     };
     let address = access.map(served).transpose()?;
+    let pushed = |endpoint| {
+        let failed = |source| WatchError::Told { what: "pushing metrics", source };
+        Pusher::start(endpoint, Arc::clone(&metrics), warn.clone()).map_err(failed)
+    };
+    let pusher = request.push.clone().map(pushed).transpose()?;
+    let failed = |source| WatchError::Told { what: "NOTIFY_SOCKET", source };
+    let mut heart = Heart::new(Manager::of_environment().map_err(failed)?);
+    let entered = heart.entered();
     let (sender, receiver) = channel();
     let mut taps = Taps::new(sender.clone(), Arc::clone(&metrics));
     let mut probing = Probing::new(sender)?;
@@ -108,7 +129,12 @@ pub fn watch(
         clock::realtime_ns(),
         Box::new(warn),
     )?;
-    let book = thread::spawn(move || receiver.into_iter().for_each(|reports| book.enter(reports)));
+    let book = thread::spawn(move || {
+        for reports in receiver {
+            book.enter(reports);
+            entered.now();
+        }
+    });
     let mut resolver = Resolver::start();
     let mut places = Places::default();
     places.apply(&plan, &mut probing, &mut resolver);
@@ -117,9 +143,12 @@ pub fn watch(
     let _ = process::wake_promptly();
     place()?;
     started(address);
+    heart.ready(plan.targets.len());
     while !stopped.load(Ordering::Relaxed) {
         probing.turn()?;
+        heart.beat();
         if reload.swap(false, Ordering::Relaxed) {
+            heart.reloading();
             match Plan::read(&request.plan) {
                 Ok(plan) => {
                     probing.keep(plan.keep);
@@ -128,15 +157,20 @@ pub fn watch(
                 }
                 Err(error) => probing.refuse(error.to_string()),
             }
+            heart.ready(places.by_name.len());
         }
         for answer in resolver.answers() {
             probing.direct(answer.place, answer.address, answer.why);
         }
     }
+    heart.stopping();
     probing.finish();
     taps.finish();
     if let Err(panic) = book.join() {
         std::panic::resume_unwind(panic);
+    }
+    if let Some(pusher) = pusher {
+        pusher.finish();
     }
     Ok(())
 }

@@ -4,6 +4,7 @@ use super::{
     Buckets, Counter, Family, Histogram, Metrics, OfOutcome, OfTarget, Real, RealCounter, Registry,
     TargetMetrics,
 };
+use crate::exemplar::ProbeCounter;
 use crate::objective::Objective;
 use crate::state::Share;
 use prometheus_client::encoding::EncodeLabelSet;
@@ -39,7 +40,7 @@ pub(crate) struct TapMetrics {
     foreign: Counter,
     dropped: [Counter; 2],
     tapped: RealCounter,
-    objectives: Vec<[Counter; 2]>,
+    objectives: Vec<(ProbeCounter, Counter)>,
 }
 
 impl TapFamilies {
@@ -128,7 +129,7 @@ impl Metrics {
             foreign: taps.foreign.get_or_create(&label).clone(),
             dropped: TAPS.map(dropped),
             tapped: taps.tapped.get_or_create(&label).clone(),
-            objectives: objectives.map(|objective| [objective.bad, objective.counted]).collect(),
+            objectives: objectives.map(|objective| (objective.bad, objective.counted)).collect(),
         }
     }
 }
@@ -151,8 +152,8 @@ impl TapMetrics {
 
     /// Counts bad packets, and those that count, of each objective.
     pub(crate) fn judged(&self, shares: &[Share]) {
-        for ([bad, counted], share) in self.objectives.iter().zip(shares) {
-            bad.inc_by(share.bad);
+        for ((bad, counted), share) in self.objectives.iter().zip(shares) {
+            bad.count(share.bad);
             counted.inc_by(share.packets);
         }
     }
