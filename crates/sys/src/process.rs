@@ -31,6 +31,11 @@ pub fn prefer() -> io::Result<()> {
     Ok(process::setpriority_process(None, -20)?)
 }
 
+/// Lets others of its class go before the calling thread: a nice value above 0.
+pub fn defer(nice: i32) -> io::Result<()> {
+    Ok(process::setpriority_process(None, nice)?)
+}
+
 /// Whether this process is alone in its session, or at its head.
 pub fn leads_session() -> bool {
     // Not by rustix: a leader outside of this PID namespace is 0, which is none of its process IDs.

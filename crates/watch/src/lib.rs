@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod book;
+mod catch;
 mod departures;
 mod entry;
 mod keeping;
@@ -16,6 +17,7 @@ mod minute;
 mod objective;
 mod plan;
 mod probing;
+mod raw;
 mod report;
 mod resolving;
 mod serving;
@@ -27,6 +29,7 @@ mod store;
 mod values;
 mod watching;
 
+pub use catch::CatchPlan;
 pub use departures::Departures;
 pub use keeping::Keep;
 pub use minute::{Arrivals, Counts, Health, Minute, Outcome, Sample};

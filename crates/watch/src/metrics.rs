@@ -34,6 +34,11 @@ struct OfKind {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfResult {
+    result: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct OfObjective {
     target: String,
     objective: String,
@@ -71,6 +76,7 @@ pub(crate) struct Metrics {
     limits: Family<OfObjective, Real>,
     states: Family<OfState, Gauge>,
     lateness: Family<OfTarget, Real>,
+    catches: Family<OfResult, Counter>,
     pub(crate) meter: Meter,
 }
 
@@ -169,6 +175,7 @@ impl Metrics {
         let (probes, replies) = (Family::default(), Family::default());
         let (bad, counted, limits) = (Family::default(), Family::default(), Family::default());
         let (states, lateness, meter) = (Family::default(), Family::default(), Meter::default());
+        let catches = Family::default();
         let mut add = registry.sub_registry_with_prefix("watch");
         let add = &mut add;
         add.register("probes", "Probes by outcome", Family::clone(&probes));
@@ -195,6 +202,8 @@ impl Metrics {
             "Largest departure lateness of the last minute",
             Family::clone(&lateness),
         );
+        let told = "Probes beyond a limit, by what became of them";
+        add.register("catches", told, Family::clone(&catches));
         let of = &meter;
         add.register("meter_clock_steps", "Steps of this host's clock", of.clock_steps.clone());
         add.register(
@@ -232,6 +241,7 @@ impl Metrics {
             limits,
             states,
             lateness,
+            catches,
             meter,
         }
     }
@@ -294,6 +304,11 @@ impl Metrics {
         self.lateness.remove(&OfTarget { target: target() });
     }
 
+    /// Counts probes beyond a limit by what became of them.
+    pub(crate) fn caught(&self, result: &'static str, probes: u64) {
+        self.catches.get_or_create(&OfResult { result }).inc_by(probes);
+    }
+
     /// All metrics in a format.
     pub(crate) fn encode(&self, format: Format) -> Result<Vec<u8>, fmt::Error> {
         let mut told = String::new();
@@ -311,20 +326,8 @@ impl Metrics {
 impl TargetMetrics {
     /// Counts a decided probe, with its share in each objective.
     pub(crate) fn decided(&self, outcome: Outcome, shares: &[Share]) {
-        let name = match outcome {
-            Outcome::Answered(_) => "answered",
-            Outcome::Unstamped => "unstamped",
-            Outcome::Disturbed => "disturbed",
-            Outcome::Late => "late",
-            Outcome::Lost => "lost",
-            Outcome::Altered => "altered",
-            Outcome::Undelivered => "undelivered",
-            Outcome::Refused => "refused",
-            Outcome::Missed => "missed",
-            Outcome::Cut => "cut",
-        };
-        for (outcome, counter) in &self.outcomes {
-            if *outcome == name {
+        for (name, counter) in &self.outcomes {
+            if *name == outcome.name() {
                 counter.inc();
             }
         }

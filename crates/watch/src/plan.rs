@@ -1,5 +1,6 @@
 //! The file of targets.
 
+use crate::catch::CatchPlan;
 use crate::entry::{Entry, check_name, level, protocol, source_ports};
 use crate::keeping::Keep;
 use crate::objective::{Objective, ObjectiveError};
@@ -28,6 +29,8 @@ pub struct Plan {
     pub targets: Vec<TargetPlan>,
     /// Limits of the minutes on disk.
     pub keep: Keep,
+    /// What is kept around late probes.
+    pub catch: Option<CatchPlan>,
 }
 
 /// A target.
@@ -109,6 +112,7 @@ struct File {
     targets: Vec<Entry>,
     #[serde(default)]
     keep: KeepEntry,
+    catch: Option<CatchPlan>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -170,7 +174,10 @@ impl Plan {
         }
         let keep = Keep::of(file.keep.time.as_deref(), file.keep.size.as_deref())
             .map_err(|text| wrong("keep", text))?;
-        Ok(Self { targets, keep })
+        if file.catch.is_some_and(|catch| !(1..=3_600).contains(&catch.an_hour)) {
+            return Err(wrong("catch, an_hour", "expected a number from 1 to 3600".into()));
+        }
+        Ok(Self { targets, keep, catch: file.catch })
     }
 }
 

@@ -27,6 +27,8 @@ pub(crate) enum Report {
     Kept(Keep),
     /// The file of targets has an error, and nothing was changed.
     Refused(String),
+    /// Something that is worth a line among the events of the watch.
+    Told { event: &'static str, target: Option<String>, told: String },
     /// The clock was stepped.
     Stepped { by_ns: i64 },
     /// All departures of the targets up to this time, less their timeouts, are decided.

@@ -1,6 +1,7 @@
 //! A watch: reads its file, probes until it is ended, and keeps what it finds.
 
 use crate::book::Book;
+use crate::catch;
 use crate::metrics::Metrics;
 use crate::plan::{Plan, PlanError, TargetPlan};
 use crate::probing::Probing;
@@ -14,7 +15,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
-use std::thread;
+use std::thread::{self, JoinHandle};
 use tailtrim_sys::placement::PlacementError;
 use tailtrim_sys::{clock, process};
 
@@ -70,6 +71,8 @@ pub fn watch(
 ) -> Result<(), WatchError> {
     let plan = Plan::read(&request.plan)?;
     let store = Store::open(&request.folder)?;
+    // Before other threads.
+    let catching = catch::prepare(&plan);
     let metrics = Arc::new(Metrics::new(plan.deadlines_s()));
     let served = |address| {
         let failed = |source| WatchError::Listen { address, source };
@@ -77,7 +80,9 @@ pub fn watch(
     };
     let address = request.listen.map(served).transpose()?;
     let (sender, receiver) = channel();
-    let mut probing = Probing::new(sender)?;
+    let folder = request.folder.clone();
+    let (sight, catching) = catch::start(catching, folder, Arc::clone(&metrics), sender.clone());
+    let mut probing = Probing::new(sender, sight)?;
     let mut book =
         Book::new(store, plan.keep, Arc::clone(&metrics), clock::realtime_ns(), Box::new(warn))?;
     let book = thread::spawn(move || receiver.into_iter().for_each(|reports| book.enter(reports)));
@@ -92,7 +97,11 @@ pub fn watch(
         probing.turn()?;
         if reload.swap(false, Ordering::Relaxed) {
             match Plan::read(&request.plan) {
-                Ok(plan) => {
+                Ok(again) => {
+                    if again.catch != plan.catch {
+                        probing.tell("catch", "as before: it changes with the next start");
+                    }
+                    let plan = again;
                     probing.keep(plan.keep);
                     places.apply(&plan, &mut probing, &mut resolver);
                 }
@@ -104,6 +113,10 @@ pub fn watch(
         }
     }
     probing.finish();
+    // It tells the book what it has kept.
+    if let Some(Err(panic)) = catching.map(JoinHandle::join) {
+        std::panic::resume_unwind(panic);
+    }
     if let Err(panic) = book.join() {
         std::panic::resume_unwind(panic);
     }
