@@ -21,7 +21,8 @@ const REPORTED_NS: i64 = STAMPS_NS + 200_000_000;
 /// since the one before, or was never in order: keeping the same again would leave nothing for others.
 const IN_ORDER: u32 = 8;
 
-/// The path of a target is looked up at most once in this time: its probes from several ports see a change one by one.
+/// Changes of the path of a target are looked up at most once in this time: its probes from several ports see one of them
+/// one by one.
 const PATH_NS: i64 = 60_000_000_000;
 
 /// Most catches of which the time is remembered, for probes that are decided after they were written.
@@ -77,7 +78,8 @@ struct Watched {
     /// Probes within their limits since the last one that was not.
     in_order: u32,
     hops: BTreeMap<usize, Hops>,
-    path_ns: Option<i64>,
+    path_is_known: bool,
+    changed_ns: i64,
 }
 
 struct Pending {
@@ -128,14 +130,21 @@ impl Collector {
             Seen::Started { place, plan } => {
                 self.longest_ns = self.longest_ns.max(plan.timeout_ns);
                 let (usual, hops) = (Usual::default(), BTreeMap::new());
-                let watched =
-                    Watched { plan, address: None, usual, in_order: 0, hops, path_ns: None };
+                let watched = Watched {
+                    plan,
+                    address: None,
+                    usual,
+                    in_order: 0,
+                    hops,
+                    path_is_known: false,
+                    changed_ns: i64::MIN,
+                };
                 self.watched.insert(place, watched);
             }
             Seen::Opened { place, address } => {
                 let Some(watched) = self.watched.get_mut(&place) else { return };
                 if watched.address.replace(address) != Some(address) {
-                    (watched.hops, watched.path_ns) = (BTreeMap::new(), None);
+                    (watched.hops, watched.path_is_known) = (BTreeMap::new(), false);
                 }
             }
             Seen::Ended { place } => drop(self.watched.remove(&place)),
@@ -206,13 +215,14 @@ impl Collector {
         let hops = watched.hops.entry(link).or_default();
         let change = hops.look(record.far_hops, record.reply_hops);
         let routers = hops.routers(watched.plan.ttl.unwrap_or(255));
-        let first = watched.path_ns.is_none();
-        let again = watched.path_ns.is_none_or(|path_ns| now_ns - path_ns >= PATH_NS);
-        if !first && (change.is_none() || !again || !self.paths.take(now_ns)) {
-            return;
-        }
         let Some(address) = watched.address else { return };
-        watched.path_ns = Some(now_ns);
+        if std::mem::replace(&mut watched.path_is_known, true) {
+            let again = now_ns >= watched.changed_ns.saturating_add(PATH_NS);
+            if change.is_none() || !again || !self.paths.take(now_ns) {
+                return;
+            }
+            watched.changed_ns = now_ns;
+        }
         let plan = Arc::clone(&watched.plan);
         self.wanted.push(PathWanted { plan, address, at_ns: record.app_send_ns, change, routers });
     }
