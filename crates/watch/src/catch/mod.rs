@@ -179,6 +179,7 @@ impl Catching {
         self.traced = match std::mem::replace(&mut self.traced, gone()) {
             Ok(State::Waits(guard)) => Tracing::start(guard, self.collector.longest_ns())
                 .map(|tracing| State::Runs(Box::new(tracing)))
+                .inspect(|_| self.teller.note("catch", None, "the CPUs are traced".into()))
                 .inspect_err(|why| self.lost(why)),
             Ok(State::Runs(mut tracing)) => match tracing.look() {
                 Ok(()) => Ok(State::Runs(tracing)),
