@@ -32,7 +32,7 @@ INSTANCES = Path("/sys/kernel/tracing/instances")
 
 
 class Holds:
-    """What a wire does with frames: holds each for a time, and the next reply for another one."""
+    """The fate of frames on a wire: each is held for a time, and the next reply for another."""
 
     def __init__(self, usual_ns: int = 0) -> None:
         self.usual_ns, self.next_ns = usual_ns, 0

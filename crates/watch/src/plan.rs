@@ -29,7 +29,7 @@ pub struct Plan {
     pub targets: Vec<TargetPlan>,
     /// Limits of the minutes on disk.
     pub keep: Keep,
-    /// What is kept around late probes.
+    /// Limits of what is kept around late probes; `None`: nothing is.
     pub catch: Option<CatchPlan>,
 }
 

@@ -36,8 +36,7 @@ pub(super) fn part_of(shares: &[Share]) -> Option<Part> {
         matches!(share.name, Part::OwnHostBefore | Part::OwnHostBehind)
             && share.share_ppm >= LEAST_PPM
     };
-    let network =
-        |share: &&Share| share.name == Part::Network && share.share_ppm >= LEAST_PPM;
+    let network = |share: &&Share| share.name == Part::Network && share.share_ppm >= LEAST_PPM;
     let found = shares.iter().find(own).or_else(|| shares.iter().find(network));
     found.map(|share| share.name)
 }

@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use tailtrim_probes::target::STAMPS_NS;
 
-/// What is kept before and after a late probe.
+/// Time before and after a late probe that is kept with it.
 pub(super) const AROUND_NS: i64 = 1_000_000_000;
 
 /// From the timeout of a probe until it has been reported: its stamps and the next look at timeouts, twice that.
@@ -28,7 +28,7 @@ const PATH_NS: i64 = 60_000_000_000;
 /// Most catches of which the time is remembered, for probes that are decided after they were written.
 const REMEMBERED: usize = 8;
 
-/// What becomes of a probe beyond a limit.
+/// Fate of a probe beyond a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fate {
     /// It is kept with what was around it.
@@ -61,7 +61,7 @@ pub(crate) struct Catch {
     pub(crate) late: Record,
     pub(crate) from_ns: i64,
     pub(crate) until_ns: i64,
-    /// What was usual before it.
+    /// The usual time of each part before it.
     pub(crate) usual: Usual,
     /// All probes that left in this time, in the order in which they left.
     pub(crate) records: Vec<Record>,

@@ -95,15 +95,15 @@ fn a_late_probe_is_kept_with_those_around_it_of_all_targets() {
     watch.pass(1_000);
     let catches = watch.collector.ripe(watch.now_ns, false);
     let [catch] = &catches[..] else { panic!() };
-    assert_eq!((catch.plan.name.as_str(), catch.late.app_send_ns, catch.cut), ("a", late_ns, false));
     assert_eq!(
-        (catch.from_ns, catch.until_ns),
-        (late_ns - 1_000 * MS, late_ns + 1_030 * MS)
+        (catch.plan.name.as_str(), catch.late.app_send_ns, catch.cut),
+        ("a", late_ns, false)
     );
+    assert_eq!((catch.from_ns, catch.until_ns), (late_ns - 1_000 * MS, late_ns + 1_030 * MS));
     // Ten before, ten after, of each of both, and itself.
     assert_eq!((catch.records.len(), catch.targets.len()), (41, 2));
     assert!(catch.records.is_sorted_by_key(|record| record.app_send_ns));
-    // What no other catch can need is forgotten.
+    // Probes that no other catch can need are forgotten.
     let first_ns = watch.collector.records[0].app_send_ns;
     assert!(first_ns >= watch.now_ns - 3_500 * MS, "{}", watch.now_ns - first_ns);
 }

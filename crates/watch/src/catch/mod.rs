@@ -18,8 +18,8 @@ pub(crate) use seen::{Seen, Sight};
 
 use crate::metrics::Metrics;
 use crate::plan::Plan;
-use crate::report::Report;
 use crate::raw;
+use crate::report::Report;
 use collector::{Catch, Collector, Fate};
 use paths::Paths;
 use serde::Deserialize;
@@ -43,7 +43,7 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Priority of these threads: what they do can wait.
 const NICE: i32 = 10;
 
-/// What is kept around late probes.
+/// Limits of what is kept around late probes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CatchPlan {
@@ -63,7 +63,7 @@ fn four() -> u32 {
     4
 }
 
-/// What must be there before other threads are started.
+/// The parts that must be there before other threads are started.
 pub(crate) struct Prepared {
     plan: CatchPlan,
     guard: Result<Guard, String>,
@@ -152,7 +152,9 @@ struct Catching {
 
 impl Catching {
     fn follow(&mut self, receiver: &Receiver<Vec<Seen>>) {
-        if self.is_asked && let Err(why) = &self.traced {
+        if self.is_asked
+            && let Err(why) = &self.traced
+        {
             self.teller.note("catch", None, format!("without a trace: {why}"));
         }
         loop {
@@ -208,7 +210,11 @@ impl Catching {
         }
         let dropped = std::mem::take(&mut self.collector.dropped);
         if dropped > 0 {
-            self.teller.note("catch", None, format!("{dropped} probes were not looked at: this host was too busy"));
+            self.teller.note(
+                "catch",
+                None,
+                format!("{dropped} probes were not looked at: this host was too busy"),
+            );
         }
         self.collector.wanted.drain(..).for_each(|wanted| self.paths.ask(wanted));
         for catch in self.collector.ripe(clock::realtime_ns(), all) {
@@ -237,7 +243,10 @@ impl Writer {
             let written = loop {
                 let written = writing::write(&self.folder, &catch, &trace, std::process::id());
                 let full = |error: &io::Error| {
-                    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+                    matches!(
+                        error.kind(),
+                        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
+                    )
                 };
                 match written {
                     Err((_, error)) if full(&error) && raw::remove_oldest(&self.folder) => {}

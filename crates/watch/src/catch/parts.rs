@@ -55,7 +55,7 @@ impl Parts {
     }
 }
 
-/// What the parts of the round trips to a target usually take.
+/// Usual times of the parts of the round trips to a target.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Usual(VecDeque<Parts>);
 

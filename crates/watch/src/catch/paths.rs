@@ -105,7 +105,9 @@ fn look_up(folder: &Path, wanted: &PathWanted, teller: &Teller) {
 
 /// The path, by the port whose path is as long as that of the probes: equal paths of several are told apart by their
 /// ports, and those of the probes are in use.
-fn found(wanted: &PathWanted) -> Result<(Route, Option<bool>), tailtrim_probes::socket::SocketError> {
+fn found(
+    wanted: &PathWanted,
+) -> Result<(Route, Option<bool>), tailtrim_probes::socket::SocketError> {
     let destination = Destination {
         address: wanted.address,
         source: wanted.plan.source,

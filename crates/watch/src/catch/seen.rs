@@ -1,4 +1,4 @@
-//! What the thread that sends and receives tells about single probes, if they are looked at.
+//! Reports of the thread that sends and receives about single probes.
 
 use crate::minute::Outcome;
 use crate::plan::TargetPlan;
@@ -9,6 +9,7 @@ use tailtrim_roundtrip::{RoundTrip, Stamps};
 
 /// Report about a single probe, or about its target.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "nearly all of them are of the largest kind")]
 pub(crate) enum Seen {
     /// A target is probed from now on.
     Started { place: usize, plan: Arc<TargetPlan> },

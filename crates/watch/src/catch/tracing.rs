@@ -76,7 +76,7 @@ impl Tracing {
         self.ring.look().map_err(|error| error.to_string())
     }
 
-    /// What happened within a time.
+    /// Events within a time.
     ///
     /// # Errors
     /// Why it is not known.

@@ -254,12 +254,7 @@ fn worst<'a>(catch: &Catch, around: Option<&Around>, sender: u32, name: &'a str)
     Worst { schema: WORST, run: name, packets, problem }
 }
 
-fn packet(
-    catch: &Catch,
-    record: &Record,
-    around: Option<&Around>,
-    sender: u32,
-) -> Option<Packet> {
+fn packet(catch: &Catch, record: &Record, around: Option<&Around>, sender: u32) -> Option<Packet> {
     let shares = catch.usual.shares(&Parts::of(&record.stamps())?);
     let usual_ns = shares.iter().find(|share| share.name == Part::Network)?.usual_ns;
     let asked = part_of(&shares);

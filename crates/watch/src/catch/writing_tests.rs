@@ -127,6 +127,7 @@ fn what_a_crash_left_half_written_is_removed() {
         fs::create_dir_all(catches.join(name)).unwrap();
     }
     remove_drafts(folder.path());
-    let left: Vec<_> = fs::read_dir(&catches).unwrap().map(|one| one.unwrap().file_name()).collect();
+    let left: Vec<_> =
+        fs::read_dir(&catches).unwrap().map(|one| one.unwrap().file_name()).collect();
     assert_eq!(left, ["2026-11-29T08-01-07.123"]);
 }

@@ -32,7 +32,7 @@ class _CatchFile(Data):
 
 @dataclass(frozen=True)
 class Catch:
-    """What a watch has kept around a late probe.
+    """A folder in which a watch has kept a late probe and those around it.
 
     ``no_trace`` is why there is no trace of the CPUs, if there is none.
     """
