@@ -47,7 +47,8 @@ def caught(folder: Path, name: str, **worst: Any) -> Path:
     path = folder / "far" / "catches" / name
     path.mkdir(parents=True)
     (folder / "far" / "target.json").write_text("{}")
-    told = {"schema": "tailtrim.catch/1", "target": "far", "trace": {"missing": "needs root"}}
+    told = {"schema": "tailtrim.catch/1", "target": "far", "bad": {"far": 1, "near": 2}}
+    told["trace"] = {"missing": "needs root"}
     (path / "catch.json").write_text(json.dumps(told))
     told = {"schema": "tailtrim.worst-packets/1", "packets": [PACKET]}
     (path / "worst.json").write_text(json.dumps(told | worst))
@@ -71,6 +72,10 @@ def test_a_target_has_all_of_its_catches_in_order(tmp_path: Path) -> None:
     found = catches.below(tmp_path / "far")
     assert [one.path.name[:10] for one in found] == ["2026-11-29", "2026-11-30"]
     assert packet_sentences(found[1].worst) == ["Not known: no late reply came"]
+    # It had late ones within that of another target.
+    (tmp_path / "near").mkdir()
+    (tmp_path / "near" / "target.json").write_text("{}")
+    assert [one.target for one in catches.below(tmp_path / "near")] == ["far", "far"]
     # Half written ones do not count.
     (tmp_path / "far" / "catches" / ".draft-2026-12-01T08-00-00.000").mkdir()
     assert len(catches.below(tmp_path / "far")) == 2

@@ -278,9 +278,10 @@ def test_a_change_of_the_path_is_looked_up(tmp_path: Path) -> None:
                 watching.wait(20)
                 reflecting.terminate()
     assert [hop["by"] for hop in first["hops"]] == ["10.98.1.2", FAR]
+    assert first["why"] == "start"
     assert first["reached"]
     assert first["as_long"]
-    assert second["change"] == {"there": {"from": 254, "to": 253}}
+    assert second["why"] == {"changed": {"there": {"from": 254, "to": 253}}}
     assert [hop["by"] for hop in second["hops"]] == ["10.98.1.2", "10.98.3.2", FAR]
     assert second["as_long"]
     assert events(tmp_path, "path")

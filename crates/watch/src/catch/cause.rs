@@ -76,7 +76,8 @@ pub(super) fn explained(
         .filter(|(_, end_ns)| at(*end_ns) == Some(cpu))
         .collect();
     // No thread keeps the kernel from taking packets from the driver.
-    let in_the_way = |event: &&Event| part != Part::Network || event.kind != Kind::Thread;
+    let in_the_way =
+        |event: &&Event| event.cpu == cpu && (part != Part::Network || event.kind != Kind::Thread);
     let events: Vec<Event> = around.events.iter().filter(in_the_way).cloned().collect();
     let trace = Trace { events: &events, cpu, error_ns, throttled: &around.header.throttled };
     let options = ExplanationOptions {

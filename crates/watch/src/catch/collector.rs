@@ -6,6 +6,7 @@ use super::parts::{Parts, Usual};
 use super::seen::{Record, Seen};
 use crate::minute::Outcome;
 use crate::plan::TargetPlan;
+use serde::Serialize;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -41,14 +42,25 @@ pub(crate) enum Fate {
     Limited,
 }
 
+/// Why a path is looked up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Why {
+    /// For the first time.
+    Start,
+    /// The number of hops has changed.
+    Changed(PathChange),
+    /// A probe that is kept was not answered.
+    Unanswered,
+}
+
 /// A path that is to be looked up.
 #[derive(Debug, Clone)]
 pub(crate) struct PathWanted {
     pub(crate) plan: Arc<TargetPlan>,
     pub(crate) address: SocketAddr,
     pub(crate) at_ns: i64,
-    /// `None`: it is looked up for the first time.
-    pub(crate) change: Option<PathChange>,
+    pub(crate) why: Why,
     /// Routers on the way there, where that is known.
     pub(crate) routers: Option<u8>,
 }
@@ -176,7 +188,7 @@ impl Collector {
     }
 
     fn late(&mut self, record: Record, now_ns: i64) -> Fate {
-        let Self { watched, pending, done, catches, longest_ns, .. } = self;
+        let Self { watched, pending, done, catches, wanted, longest_ns, .. } = self;
         let Some(watched) = watched.get_mut(&record.place) else { return Fate::Continued };
         let in_order = std::mem::take(&mut watched.in_order);
         let spans = pending.iter().map(|pending| (pending.catch.from_ns, pending.catch.until_ns));
@@ -189,6 +201,14 @@ impl Collector {
         }
         if !catches.take(now_ns) {
             return Fate::Limited;
+        }
+        if record.whole_ns().is_none()
+            && let Some(address) = watched.address
+        {
+            let plan = Arc::clone(&watched.plan);
+            let at_ns = record.app_send_ns;
+            let why = Why::Unanswered;
+            wanted.push(PathWanted { plan, address, at_ns, why, routers: None });
         }
         let until_ns = record.app_send_ns + record.whole_ns().unwrap_or(0) + AROUND_NS;
         let catch = Catch {
@@ -216,15 +236,17 @@ impl Collector {
         let change = hops.look(record.far_hops, record.reply_hops);
         let routers = hops.routers(watched.plan.ttl.unwrap_or(255));
         let Some(address) = watched.address else { return };
-        if std::mem::replace(&mut watched.path_is_known, true) {
-            let again = now_ns >= watched.changed_ns.saturating_add(PATH_NS);
-            if change.is_none() || !again || !self.paths.take(now_ns) {
-                return;
+        let again = now_ns >= watched.changed_ns.saturating_add(PATH_NS);
+        let why = match change {
+            _ if !std::mem::replace(&mut watched.path_is_known, true) => Why::Start,
+            Some(change) if again && self.paths.take(now_ns) => {
+                watched.changed_ns = now_ns;
+                Why::Changed(change)
             }
-            watched.changed_ns = now_ns;
-        }
+            _ => return,
+        };
         let plan = Arc::clone(&watched.plan);
-        self.wanted.push(PathWanted { plan, address, at_ns: record.app_send_ns, change, routers });
+        self.wanted.push(PathWanted { plan, address, at_ns: record.app_send_ns, why, routers });
     }
 
     /// Hands over what is complete, or with `all` also the rest, and forgets what no catch can need.

@@ -148,6 +148,9 @@ fn what_is_not_complete_at_the_end_says_so() {
     watch.probe(1, None, 255);
     assert_eq!(watch.fates(), [Fate::Kept]);
     watch.collector.take(Seen::Ended { place: 0 }, watch.now_ns);
+    // Where it ends is looked up.
+    let last = watch.collector.wanted.pop().unwrap();
+    assert_eq!((last.plan.name.as_str(), last.why), ("b", Why::Unanswered));
     let catches = watch.collector.ripe(watch.now_ns, true);
     assert!(catches[0].cut && catches[0].late.outcome == "lost");
 }
@@ -158,13 +161,14 @@ fn the_path_is_looked_up_once_and_when_it_changes() {
     watch.pass(1_000);
     let first: Vec<_> = watch.collector.wanted.drain(..).collect();
     assert_eq!(first.len(), 2);
-    assert!(first.iter().all(|wanted| wanted.change.is_none() && wanted.routers == Some(0)));
+    assert!(first.iter().all(|wanted| wanted.why == Why::Start && wanted.routers == Some(0)));
     for _ in 0..4 {
         watch.probe(0, Some(2), 254);
     }
     let [wanted] = &watch.collector.wanted[..] else { panic!() };
     assert_eq!((wanted.plan.name.as_str(), wanted.routers), ("a", Some(1)));
-    assert!(wanted.change.unwrap().there.is_some() && wanted.change.unwrap().back.is_none());
+    let Why::Changed(change) = wanted.why else { panic!() };
+    assert!(change.there.is_some() && change.back.is_none());
     // The other one changes, too; one an hour is looked up.
     watch.now_ns += PATH_NS;
     for _ in 0..4 {

@@ -23,6 +23,7 @@ use crate::report::Report;
 use collector::{Catch, Collector, Fate};
 use paths::Paths;
 use serde::Deserialize;
+use std::collections::VecDeque;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -88,16 +89,18 @@ pub(crate) fn start(
     let (sender, receiver) = sync_channel(BATCHES);
     let watching = thread::spawn(move || {
         background("tt-catch");
-        let (catches, caught) = channel();
+        let ((catches, caught), (ready, free)) = (channel(), channel());
         let teller = Teller { metrics, reports };
         let writer = Writer { folder: folder.clone(), teller: teller.clone() };
-        let writing = thread::spawn(move || writer.write(&caught));
+        let writing = thread::spawn(move || writer.write(&caught, &ready));
         let mut catching = Catching {
             collector: Collector::new(plan.an_hour, clock::realtime_ns()),
             traced: guard.map(State::Waits),
             is_asked: plan.trace,
             paths: Paths::start(folder, teller.clone()),
+            complete: VecDeque::new(),
             catches,
+            free,
             teller,
         };
         catching.follow(&receiver);
@@ -146,7 +149,11 @@ struct Catching {
     traced: Result<State, String>,
     is_asked: bool,
     paths: Paths,
+    /// Catches whose traces are not decoded yet: one of them at a time takes its memory.
+    complete: VecDeque<Catch>,
     catches: Sender<(Catch, Result<Around, String>)>,
+    /// The writer has nothing to do.
+    free: Receiver<()>,
     teller: Teller,
 }
 
@@ -217,13 +224,18 @@ impl Catching {
             );
         }
         self.collector.wanted.drain(..).for_each(|wanted| self.paths.ask(wanted));
-        for catch in self.collector.ripe(clock::realtime_ns(), all) {
+        self.complete.extend(self.collector.ripe(clock::realtime_ns(), all));
+        while !self.complete.is_empty() {
+            // A writer that has failed says so when it is joined.
+            if !(if all { self.free.recv().is_ok() } else { self.free.try_recv().is_ok() }) {
+                break;
+            }
+            let Some(catch) = self.complete.pop_front() else { break };
             let around = match &mut self.traced {
                 Ok(State::Runs(tracing)) => tracing.around(catch.from_ns, catch.until_ns),
                 Ok(State::Waits(_)) => Err("not begun".to_owned()),
                 Err(why) => Err(why.clone()),
             };
-            // A writer that has failed says so when it is joined.
             let _ = self.catches.send((catch, around));
         }
     }
@@ -235,10 +247,13 @@ struct Writer {
 }
 
 impl Writer {
-    fn write(&self, caught: &Receiver<(Catch, Result<Around, String>)>) {
+    fn write(&self, caught: &Receiver<(Catch, Result<Around, String>)>, free: &Sender<()>) {
         background("tt-kept");
         writing::remove_drafts(&self.folder);
-        for (catch, trace) in caught {
+        loop {
+            // Nobody waits for it at the end.
+            let _ = free.send(());
+            let Ok((catch, trace)) = caught.recv() else { break };
             let target = Some(catch.plan.name.as_str());
             let written = loop {
                 let written = writing::write(&self.folder, &catch, &trace, std::process::id());

@@ -1,8 +1,7 @@
 //! Paths are looked up in a thread of its own: a router that does not answer takes seconds.
 
 use super::Teller;
-use super::collector::PathWanted;
-use super::hops::PathChange;
+use super::collector::{PathWanted, Why};
 use crate::raw;
 use serde::Serialize;
 use std::fs::{self, OpenOptions};
@@ -19,16 +18,14 @@ use tailtrim_sys::clock;
 /// Ports that are tried until the path is as long as that of the probes. Of two equal ways one in sixteen misses it.
 const PORTS: usize = 4;
 
-/// Time between two looks whether a path has changed, while many are looked up for the first time.
+/// Time between two looks whether a path is asked for at once.
 const BETWEEN: Duration = Duration::from_millis(200);
 
 /// A line of `paths.jsonl`.
 #[derive(Serialize)]
 struct Line<'a> {
     at_ns: i64,
-    /// The change that was seen; without one it is the path at the start.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    change: Option<PathChange>,
+    why: Why,
     to: SocketAddr,
     reached: bool,
     /// Whether it is as long as that of the probes; `None`: they do not tell.
@@ -38,37 +35,37 @@ struct Line<'a> {
 
 /// The thread.
 pub(super) struct Paths {
-    changed: Sender<PathWanted>,
+    urgent: Sender<PathWanted>,
     first: Sender<PathWanted>,
 }
 
 impl Paths {
     pub(super) fn start(folder: PathBuf, teller: Teller) -> Self {
-        let ((changed, urgent), (first, others)) = (channel(), channel());
+        let ((urgent, now), (first, later)) = (channel(), channel());
         // It ends with the process: a path that is being looked up is not waited for.
         thread::spawn(move || {
             super::background("tt-path");
-            while let Some(wanted) = next(&urgent, &others) {
+            while let Some(wanted) = next(&now, &later) {
                 look_up(&folder, &wanted, &teller);
             }
         });
-        Self { changed, first }
+        Self { urgent, first }
     }
 
-    /// Asks for a path; changes go first.
+    /// Asks for a path. Those at the start go last.
     pub(super) fn ask(&self, wanted: PathWanted) {
-        let way = if wanted.change.is_some() { &self.changed } else { &self.first };
+        let way = if wanted.why == Why::Start { &self.first } else { &self.urgent };
         // Its thread has ended only if it has failed.
         let _ = way.send(wanted);
     }
 }
 
-fn next(urgent: &Receiver<PathWanted>, others: &Receiver<PathWanted>) -> Option<PathWanted> {
+fn next(now: &Receiver<PathWanted>, later: &Receiver<PathWanted>) -> Option<PathWanted> {
     loop {
-        if let Ok(wanted) = urgent.try_recv() {
+        if let Ok(wanted) = now.try_recv() {
             return Some(wanted);
         }
-        match others.recv_timeout(BETWEEN) {
+        match later.recv_timeout(BETWEEN) {
             Ok(wanted) => return Some(wanted),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return None,
@@ -82,7 +79,7 @@ fn look_up(folder: &Path, wanted: &PathWanted, teller: &Teller) {
         Ok((route, as_long)) => {
             let line = Line {
                 at_ns: wanted.at_ns,
-                change: wanted.change,
+                why: wanted.why,
                 to: wanted.address,
                 reached: route.reached,
                 as_long,
@@ -90,10 +87,8 @@ fn look_up(folder: &Path, wanted: &PathWanted, teller: &Teller) {
             };
             let path = folder.join(name).join(clock::date(wanted.at_ns) + raw::PATHS);
             match append(&path, &line) {
-                Ok(()) if wanted.change.is_some() => {
-                    teller.note("path", Some(name), format!("changed: {}", path.display()));
-                }
-                Ok(()) => {}
+                Ok(()) if wanted.why == Why::Start => {}
+                Ok(()) => teller.note("path", Some(name), path.display().to_string()),
                 Err(error) => {
                     teller.note("path", Some(name), format!("{}: {error}", path.display()));
                 }

@@ -4,7 +4,7 @@ use tailtrim_ports::keeper::{Failure, Keeper, Kept};
 use tailtrim_tracer::trace::{Around, Leftovers, Request, Ring, TraceError, online};
 
 /// Memory for the trace of the last seconds, in all.
-const RING_BYTES: usize = 64 << 20;
+const RING_BYTES: usize = 32 << 20;
 
 /// Memory of the kernel for what is not read yet, of all CPUs, in MiB. It is read once a second: 8 MiB of a CPU hold
 /// 130,000 events.

@@ -27,6 +27,7 @@ class _Trace(Data):
 class _CatchFile(Data):
     schema_: Literal["tailtrim.catch/1"] = Field(alias="schema")
     target: str
+    bad: dict[str, int] = {}
     trace: _Trace
 
 
@@ -51,6 +52,9 @@ class Catch:
 def below(path: Path) -> list[Catch]:
     """Return the catches of a target of a watch in their order, or the one at ``path``.
 
+    What makes probes of several targets late is kept once: those of others are among them in which
+    it had late ones, too.
+
     Raises:
         RunDirectoryError: a file of theirs cannot be read, or a target has none.
 
@@ -59,13 +63,20 @@ def below(path: Path) -> list[Catch]:
         return [_read(path)]
     if not (path / "target.json").is_file():
         return []
-    found = [_read(folder.parent) for folder in sorted(path.glob(f"{CATCHES}/*/{CATCH}"))]
+    files = path.absolute().parent.glob(f"*/{CATCHES}/*/{CATCH}")
+    ordered = sorted(files, key=lambda file: file.parent.name)
+    found = [_read(file.parent) for file in ordered if path.name in _late_targets(file)]
     if not found:
         raise RunDirectoryError(
             f"{path}: a target of tailtrim watch without caught probes: with catch in the file of"
             f" targets, late ones are kept; of all probes of a time, explain {path}@today"
         )
     return found
+
+
+def _late_targets(file: Path) -> set[str]:
+    described = file_of(file, _CatchFile)
+    return set() if described is None else {described.target, *described.bad}
 
 
 def _read(path: Path) -> Catch:
