@@ -47,7 +47,11 @@ def caught(folder: Path, name: str, **worst: Any) -> Path:
     path = folder / "far" / "catches" / name
     path.mkdir(parents=True)
     (folder / "far" / "target.json").write_text("{}")
-    told = {"schema": "tailtrim.catch/1", "target": "far", "bad": {"far": 1, "near": 2}}
+    told: dict[str, Any] = {
+        "schema": "tailtrim.catch/1",
+        "target": "far",
+        "bad": {"far": 1, "near": 2},
+    }
     told["trace"] = {"missing": "needs root"}
     (path / "catch.json").write_text(json.dumps(told))
     told = {"schema": "tailtrim.worst-packets/1", "packets": [PACKET]}

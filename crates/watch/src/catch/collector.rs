@@ -169,7 +169,8 @@ impl Collector {
                 if bad {
                     let fate = self.late(record, now_ns);
                     self.fates.push(fate);
-                } else if let Some(watched) = self.watched.get_mut(&place)
+                } else if outcome != Outcome::Disturbed
+                    && let Some(watched) = self.watched.get_mut(&place)
                     && let Some(parts) = Parts::of(&trip.stamps)
                 {
                     watched.in_order = watched.in_order.saturating_add(1);

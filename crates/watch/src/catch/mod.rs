@@ -186,6 +186,7 @@ impl Catching {
     fn trace(&mut self) {
         let gone = || Err("ended".to_owned());
         self.traced = match std::mem::replace(&mut self.traced, gone()) {
+            Ok(State::Waits(guard)) if self.collector.longest_ns() == 0 => Ok(State::Waits(guard)),
             Ok(State::Waits(guard)) => Tracing::start(guard, self.collector.longest_ns())
                 .map(|tracing| State::Runs(Box::new(tracing)))
                 .inspect(|_| self.teller.note("catch", None, "the CPUs are traced".into()))

@@ -27,7 +27,7 @@ class _Trace(Data):
 class _CatchFile(Data):
     schema_: Literal["tailtrim.catch/1"] = Field(alias="schema")
     target: str
-    bad: dict[str, int] = {}
+    bad: dict[str, int] = Field(default_factory=dict)
     trace: _Trace
 
 
