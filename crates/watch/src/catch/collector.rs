@@ -92,6 +92,8 @@ struct Watched {
     hops: BTreeMap<usize, Hops>,
     path_is_known: bool,
     changed_ns: i64,
+    /// Its probes may still be in catches.
+    ended_ns: Option<i64>,
 }
 
 struct Pending {
@@ -150,6 +152,7 @@ impl Collector {
                     hops,
                     path_is_known: false,
                     changed_ns: i64::MIN,
+                    ended_ns: None,
                 };
                 self.watched.insert(place, watched);
             }
@@ -159,7 +162,11 @@ impl Collector {
                     (watched.hops, watched.path_is_known) = (BTreeMap::new(), false);
                 }
             }
-            Seen::Ended { place } => drop(self.watched.remove(&place)),
+            Seen::Ended { place } => {
+                if let Some(watched) = self.watched.get_mut(&place) {
+                    watched.ended_ns = Some(now_ns);
+                }
+            }
             Seen::Decided { place, link, trip, outcome } => {
                 let Some(watched) = self.watched.get_mut(&place) else { return };
                 let bad = is_bad(&watched.plan, outcome, trip.stamps.whole_ns(APPLICATION));
@@ -278,6 +285,7 @@ impl Collector {
         let first = self.pending.iter().map(|pending| pending.catch.from_ns).min();
         let oldest_ns = now_ns - self.longest_ns - REPORTED_NS - AROUND_NS;
         let oldest_ns = first.unwrap_or(oldest_ns).min(oldest_ns);
+        self.watched.retain(|_, watched| watched.ended_ns.is_none_or(|ns| ns >= oldest_ns));
         while self.records.front().is_some_and(|record| record.app_send_ns < oldest_ns) {
             self.records.pop_front();
         }

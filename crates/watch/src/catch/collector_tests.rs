@@ -153,6 +153,10 @@ fn what_is_not_complete_at_the_end_says_so() {
     assert_eq!((last.plan.name.as_str(), last.why), ("b", Why::Unanswered));
     let catches = watch.collector.ripe(watch.now_ns, true);
     assert!(catches[0].cut && catches[0].late.outcome == "lost");
+    assert_eq!(catches[0].targets.len(), 2, "also those that have ended");
+    watch.now_ns += 10_000 * MS;
+    watch.collector.ripe(watch.now_ns, false);
+    assert_eq!(watch.collector.watched.len(), 1);
 }
 
 #[test]
