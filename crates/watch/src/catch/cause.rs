@@ -13,6 +13,10 @@ use tailtrim_tracer::trace::Around;
 /// taken the packet late from the driver.
 const LEAST_PPM: i64 = 100_000;
 
+/// So many probes before and behind the late one tell what is usual; with more, a busy host's trace takes long.
+const BEFORE: usize = 400;
+const BEHIND: usize = 100;
+
 /// An explanation, as in a run's `worst.json`.
 #[derive(Debug, Serialize)]
 pub(super) struct Host {
@@ -69,15 +73,24 @@ pub(super) fn explained(
     let (begin_ns, end_ns) = passage(part, late, usual_ns)?;
     let cpu = at(end_ns)?;
     let same_target = |record: &&Record| part != Part::Network || record.place == late.place;
-    let samples: Vec<(i64, i64)> = all
+    let mut samples: Vec<(i64, i64)> = all
         .iter()
         .filter(same_target)
         .filter_map(|record| passage(part, record, usual_ns))
         .filter(|(_, end_ns)| at(*end_ns) == Some(cpu))
         .collect();
+    samples.sort_unstable();
+    let place = samples.partition_point(|sample| *sample < (begin_ns, end_ns));
+    let samples = &samples[place.saturating_sub(BEFORE)..samples.len().min(place + BEHIND)];
+    let from_ns = samples.iter().map(|(begin_ns, _)| *begin_ns).min()?;
+    let until_ns = samples.iter().map(|(_, end_ns)| *end_ns).max()?;
     // No thread keeps the kernel from taking packets from the driver.
-    let in_the_way =
-        |event: &&Event| event.cpu == cpu && (part != Part::Network || event.kind != Kind::Thread);
+    let in_the_way = |event: &&Event| {
+        event.cpu == cpu
+            && event.end_ns >= from_ns - error_ns
+            && event.start_ns <= until_ns + error_ns
+            && (part != Part::Network || event.kind != Kind::Thread)
+    };
     let events: Vec<Event> = around.events.iter().filter(in_the_way).cloned().collect();
     let trace = Trace { events: &events, cpu, error_ns, throttled: &around.header.throttled };
     let options = ExplanationOptions {
@@ -85,7 +98,7 @@ pub(super) fn explained(
         quantiles: Vec::new(),
         shifts_ns: Vec::new(),
     };
-    let mut explanation = explain(&samples, trace, &options);
+    let mut explanation = explain(samples, trace, &options);
     let (all_causes, all_late) =
         (std::mem::take(&mut explanation.causes), std::mem::take(&mut explanation.late));
     let mut told: Vec<Late> =
