@@ -9,6 +9,7 @@ pub mod ping;
 pub mod prove;
 pub mod reflect;
 pub mod resolve;
+pub mod route;
 #[cfg(test)]
 #[path = "../../ports/tests/it/skip.rs"]
 mod skip;

@@ -274,6 +274,7 @@ fn take(session: &mut Session, prober: &Prober, received: &Received<'_>, now_ns:
         follow_up: answer.follow_up,
         bytes: received.packet_bytes as u32,
         hops: received.hops,
+        far_hops: answer.far_hops,
     };
     session.replied(session.nearest(answer.low, answer.bits), &reply);
 }

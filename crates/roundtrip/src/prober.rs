@@ -99,6 +99,8 @@ pub struct Answer {
     pub far_number: Option<u32>,
     /// Time at which an earlier reply really left, by its number and the clock of the far host.
     pub follow_up: Option<(u32, i64)>,
+    /// TTL or hop limit with which the probe came to the far host, by its report.
+    pub far_hops: Option<u8>,
 }
 
 /// Why a datagram is not a reply of this session.
@@ -206,6 +208,7 @@ impl Prober {
             clock_bound_ns: None,
             far_number: None,
             follow_up: None,
+            far_hops: None,
         })
     }
 
@@ -227,6 +230,7 @@ impl Prober {
             clock_bound_ns,
             far_number: Some(reply.sequence),
             follow_up: None,
+            far_hops: Some(reply.sender_ttl),
         })
     }
 

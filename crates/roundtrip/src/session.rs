@@ -102,6 +102,7 @@ impl Session {
             ending: Ending::Lost,
             reply_bytes: None,
             reply_hops: None,
+            far_hops: None,
             clock_bound_ns: None,
             far_number: None,
             sender_stamp,
@@ -222,6 +223,7 @@ impl Session {
         flight.trip.clock_bound_ns = reply.clock_bound_ns;
         flight.trip.reply_bytes = Some(reply.bytes);
         flight.trip.reply_hops = reply.hops;
+        flight.trip.far_hops = reply.far_hops;
         flight.trip.ending = Ending::Answered;
         flight.state = FlightState::Answered(reply.app_receive_ns);
         self.unanswered -= 1;

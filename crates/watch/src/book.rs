@@ -152,6 +152,10 @@ impl Book {
                     self.pass(self.now_ns);
                 }
                 Report::Kept(keep) => self.keep = keep,
+                Report::Told { event, target, told } => {
+                    let told = Some(told);
+                    self.unwritten(|book| book.note(event, target.as_deref(), told.clone()));
+                }
                 Report::Refused(why) => {
                     self.metrics.meter.reloads_refused.inc();
                     self.unwritten(|book| book.note("refused", None, Some(why.clone())));
@@ -332,7 +336,7 @@ impl Book {
                 (self.warn)(&error.to_string());
                 return false;
             }
-            let told = format!("{error}: {removed} files of the oldest day removed");
+            let told = format!("{error}: {removed} of the oldest files removed");
             (self.warn)(&told);
         }
     }

@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 mod book;
+mod catch;
 mod departures;
 mod entry;
 mod exemplar;
@@ -23,6 +24,7 @@ mod otlp_form;
 mod page;
 mod plan;
 mod probing;
+mod raw;
 mod report;
 mod resolving;
 mod serving;
@@ -37,6 +39,7 @@ mod taps;
 mod values;
 mod watching;
 
+pub use catch::CatchPlan;
 pub use departures::Departures;
 pub use keeping::Keep;
 pub use minute::{Arrivals, Counts, Health, Minute, Outcome, Sample};

@@ -41,6 +41,11 @@ struct OfKind {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfResult {
+    result: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct OfObjective {
     target: String,
     objective: String,
@@ -79,6 +84,7 @@ pub(crate) struct Metrics {
     states: Family<OfState, Gauge>,
     lateness: Family<OfTarget, Real>,
     taps: TapFamilies,
+    catches: Family<OfResult, Counter>,
     pub(crate) meter: Meter,
 }
 
@@ -178,6 +184,7 @@ impl Metrics {
         let (probes, replies) = (Family::default(), Family::default());
         let (bad, counted, limits) = (Family::default(), Family::default(), Family::default());
         let (states, lateness, meter) = (Family::default(), Family::default(), Meter::default());
+        let catches = Family::default();
         let mut add = registry.sub_registry_with_prefix("watch");
         let add = &mut add;
         add.register("probes", "Probes by outcome", Family::clone(&probes));
@@ -205,6 +212,8 @@ impl Metrics {
             Family::clone(&lateness),
         );
         taps.register(add);
+        let told = "Probes beyond a limit, by what became of them";
+        add.register("catches", told, Family::clone(&catches));
         let of = &meter;
         add.register("meter_clock_steps", "Steps of this host's clock", of.clock_steps.clone());
         add.register(
@@ -239,6 +248,7 @@ impl Metrics {
             states,
             lateness,
             taps,
+            catches,
             meter,
         }
     }
@@ -316,6 +326,11 @@ impl Metrics {
         prometheus_protobuf::encode(&self.registry)
     }
 
+    /// Counts probes beyond a limit by what became of them.
+    pub(crate) fn caught(&self, result: &'static str, probes: u64) {
+        self.catches.get_or_create(&OfResult { result }).inc_by(probes);
+    }
+
     /// All metrics in a format.
     pub(crate) fn encode(&self, format: Format) -> Result<Vec<u8>, fmt::Error> {
         let mut told = String::new();
@@ -340,20 +355,8 @@ impl TargetMetrics {
             _ => (due_us, f64::INFINITY),
         };
         let probe = Probe { begin_ns, at_us, latency_s };
-        let name = match outcome {
-            Outcome::Answered(_) => "answered",
-            Outcome::Unstamped => "unstamped",
-            Outcome::Disturbed => "disturbed",
-            Outcome::Late => "late",
-            Outcome::Lost => "lost",
-            Outcome::Altered => "altered",
-            Outcome::Undelivered => "undelivered",
-            Outcome::Refused => "refused",
-            Outcome::Missed => "missed",
-            Outcome::Cut => "cut",
-        };
-        for (outcome, counter) in &self.outcomes {
-            if *outcome == name {
+        for (name, counter) in &self.outcomes {
+            if *name == outcome.name() {
                 counter.add(probe);
             }
         }

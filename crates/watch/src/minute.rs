@@ -32,6 +32,24 @@ pub enum Outcome {
     Cut,
 }
 
+impl Outcome {
+    /// As in metrics and files.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Answered(_) => "answered",
+            Self::Unstamped => "unstamped",
+            Self::Disturbed => "disturbed",
+            Self::Late => "late",
+            Self::Lost => "lost",
+            Self::Altered => "altered",
+            Self::Undelivered => "undelivered",
+            Self::Refused => "refused",
+            Self::Missed => "missed",
+            Self::Cut => "cut",
+        }
+    }
+}
+
 /// The round trip of an answered probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Sample {

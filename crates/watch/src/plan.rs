@@ -1,5 +1,6 @@
 //! The file of targets.
 
+use crate::catch::CatchPlan;
 use crate::entry::{Entry, check_name, level, protocol, source_ports};
 use crate::keeping::Keep;
 use crate::objective::{Objective, ObjectiveError};
@@ -31,6 +32,8 @@ pub struct Plan {
     pub taps: Vec<TapPlan>,
     /// Limits of the minutes on disk.
     pub keep: Keep,
+    /// Limits of what is kept around late probes; `None`: nothing is.
+    pub catch: Option<CatchPlan>,
 }
 
 /// A target.
@@ -115,6 +118,7 @@ struct File {
     taps: Vec<TapEntry>,
     #[serde(default)]
     keep: KeepEntry,
+    catch: Option<CatchPlan>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -179,7 +183,10 @@ impl Plan {
         }
         let keep = Keep::of(file.keep.time.as_deref(), file.keep.size.as_deref())
             .map_err(|text| wrong("keep", text))?;
-        Ok(Self { targets, taps, keep })
+        if file.catch.is_some_and(|catch| !(1..=60).contains(&catch.an_hour)) {
+            return Err(wrong("catch, an_hour", "expected a number from 1 to 60".into()));
+        }
+        Ok(Self { targets, taps, keep, catch: file.catch })
     }
 }
 
@@ -260,7 +267,8 @@ mod tests {
              targets:\n\
              - {address: 192.0.2.7}\n\
              - {name: voice, address: 'gw.example:862', dscp: EF, rate: 20pps, src_port: 50000-50003, objectives: []}\n\
-             keep: {time: 30d, size: 2GB}\n",
+             keep: {time: 30d, size: 2GB}\n\
+             catch: {}\n",
         )
         .unwrap();
         let [first, voice] = &plan.targets[..] else { panic!() };
@@ -268,6 +276,7 @@ mod tests {
         assert_eq!((first.objectives.len(), first.timeout_ns), (2, 2_000_000_000));
         assert!(matches!(first.protocol, Protocol::Stamp { .. }));
         assert_eq!((voice.interval_ns, voice.traffic_class), (50_000_000, Some(46 << 2)));
+        assert_eq!(plan.catch, Some(CatchPlan { trace: true, an_hour: 4 }));
         assert_eq!((voice.source_ports.len(), voice.objectives.len()), (4, 0));
     }
 
@@ -298,5 +307,7 @@ mod tests {
         assert!(parse("targets: []").unwrap_err().contains("at least one"));
         assert!(parse("defaults: {name: x}\ntargets: [{address: a}]").is_err());
         assert!(parse("- a\n- b\n").is_err());
+        let often = parse("targets: [{address: a}]\ncatch: {an_hour: 61}").unwrap_err();
+        assert!(often.starts_with("watch.yml: catch, an_hour"), "{often}");
     }
 }

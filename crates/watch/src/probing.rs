@@ -1,5 +1,6 @@
 //! The thread that sends probes and receives replies.
 
+use crate::catch::{Seen, Sight};
 use crate::departures::Departures;
 use crate::keeping::Keep;
 use crate::links;
@@ -38,6 +39,7 @@ pub(crate) struct Probing {
     steps: ClockSteps,
     reports: Vec<Report>,
     sender: Sender<Vec<Report>>,
+    sight: Sight,
     opened: usize,
     swept_ns: i64,
     sweeps: usize,
@@ -61,7 +63,7 @@ struct Probed {
 }
 
 impl Probing {
-    pub(crate) fn new(sender: Sender<Vec<Report>>) -> io::Result<Self> {
+    pub(crate) fn new(sender: Sender<Vec<Report>>, sight: Sight) -> io::Result<Self> {
         let clock = Unstepped::from_now();
         Ok(Self {
             places: Vec::new(),
@@ -72,6 +74,7 @@ impl Probing {
             steps: ClockSteps::watch(),
             reports: Vec::new(),
             sender,
+            sight,
             opened: 0,
             swept_ns: clock.now_ns(),
             sweeps: 0,
@@ -98,6 +101,7 @@ impl Probing {
         });
         let now_ns = self.clock.now_ns();
         self.reports.push(Report::Started { place, plan: Arc::clone(plan), now_ns });
+        self.sight.see(Seen::Started { place, plan: Arc::clone(plan) });
     }
 
     /// Probes a target at this address from now on; probes under way to another one are cut. Without one, it is still
@@ -129,6 +133,11 @@ impl Probing {
         self.reports.push(Report::Kept(keep));
     }
 
+    /// Adds a line to the events of the watch.
+    pub(crate) fn tell(&mut self, event: &'static str, told: &str) {
+        self.reports.push(Report::Told { event, target: None, told: told.to_owned() });
+    }
+
     /// Tells why a file of targets was refused.
     pub(crate) fn refuse(&mut self, why: String) {
         self.reports.push(Report::Refused(why));
@@ -141,6 +150,7 @@ impl Probing {
         self.departures.stop(place);
         self.places[place] = None;
         self.reports.push(Report::Ended { place });
+        self.sight.see(Seen::Ended { place });
     }
 
     /// Sends what is due, takes what has come, and waits for the next departure or datagram, no longer than until the
@@ -174,6 +184,7 @@ impl Probing {
             }
         }
         let _ = self.sender.send(std::mem::take(&mut self.reports));
+        self.sight.hand_on();
     }
 
     fn probed(&mut self, place: usize) -> Option<&mut Probed> {
@@ -251,7 +262,10 @@ impl Probing {
             Ok(target)
         });
         match opening.collect::<Result<_, SocketError>>() {
-            Ok(links) => probed.links = links,
+            Ok(links) => {
+                probed.links = links;
+                self.sight.see(Seen::Opened { place, address });
+            }
             Err(error) => self.fail(place, &error),
         }
     }
@@ -259,14 +273,15 @@ impl Probing {
     /// Closes the sockets of a target: probes under way are cut.
     fn close(&mut self, place: usize, stepped: bool) {
         self.settle(place, clock::realtime_ns(), stepped);
-        let Self { places, buffers, reports, .. } = self;
+        let Self { places, buffers, reports, sight, .. } = self;
         let Some(probed) = places.get_mut(place).and_then(Option::as_mut) else { return };
-        for mut link in std::mem::take(&mut probed.links) {
+        for (number, mut link) in std::mem::take(&mut probed.links).into_iter().enumerate() {
             // Stamps that cannot be read any more are missing from the session, and counted there.
             let _ = link.listen(buffers);
             for trip in link.session_mut().finish() {
                 let outcome = links::outcome(&trip, probed.plan.level, stepped);
                 reports.push(Report::Decided { place, due_ns: trip.intended_ns, outcome });
+                sight.see(Seen::Decided { place, link: number, trip, outcome });
             }
             probed.before.add(&links::arrivals(&link));
         }
@@ -278,6 +293,7 @@ impl Probing {
             // Stamps on both sides of the step cannot be subtracted, and timeouts cannot be kept.
             (0..self.places.len()).for_each(|place| self.close(place, true));
             self.reports.push(Report::Stepped { by_ns: step.by_ns });
+            self.sight.see(Seen::Stepped);
         }
         let now_ns = self.clock.now_ns();
         self.sweeps += 1;
@@ -291,17 +307,19 @@ impl Probing {
         }
         self.reports.push(Report::Swept { now_ns });
         self.swept_ns = now_ns;
+        self.sight.hand_on();
         // A receiver that has failed says so when it is joined.
         let _ = self.sender.send(std::mem::take(&mut self.reports));
     }
 
     fn settle(&mut self, place: usize, now_ns: i64, stepped: bool) {
-        let Self { places, reports, .. } = self;
+        let Self { places, reports, sight, .. } = self;
         let Some(probed) = places.get_mut(place).and_then(Option::as_mut) else { return };
-        for link in &mut probed.links {
+        for (number, link) in probed.links.iter_mut().enumerate() {
             while let Some(trip) = link.session_mut().settle(now_ns) {
                 let outcome = links::outcome(&trip, probed.plan.level, stepped);
                 reports.push(Report::Decided { place, due_ns: trip.intended_ns, outcome });
+                sight.see(Seen::Decided { place, link: number, trip, outcome });
             }
         }
     }

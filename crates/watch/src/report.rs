@@ -34,6 +34,8 @@ pub(crate) enum Report {
     Tapped { place: usize },
     /// Minutes of a device whose packets are all decided.
     Over { place: usize, minutes: Vec<OverMinute> },
+    /// Something that is worth a line among the events of the watch.
+    Told { event: &'static str, target: Option<String>, told: String },
     /// The clock was stepped.
     Stepped { by_ns: i64 },
     /// All departures of the targets up to this time, less their timeouts, are decided.

@@ -5,6 +5,7 @@
 //! JSON lines. A frame that a crash has left incomplete is cut off before the next one is written.
 
 use crate::keeping::Keep;
+use crate::raw;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
@@ -162,8 +163,8 @@ impl Store {
         Ok(())
     }
 
-    /// Removes the days that are beyond the limits, the oldest first; the day of `now_ns` stays. Returns how many files
-    /// were removed.
+    /// Removes catches, paths and then days that are beyond the limits, the oldest first; the day of `now_ns` stays. Returns
+    /// how many were removed.
     ///
     /// # Errors
     /// [`StoreError::File`].
@@ -173,6 +174,15 @@ impl Store {
         let oldest = keep.time_ns.map(|time_ns| clock::date(now_ns - time_ns));
         let mut bytes: u64 = days.values().flatten().map(|(_, bytes)| bytes).sum();
         let mut removed = 0;
+        let raw = raw::all(&self.folder);
+        bytes += raw.values().sum::<u64>();
+        for ((name, path), size) in raw {
+            let is_old = oldest.as_ref().is_some_and(|oldest| name < *oldest);
+            if is_old || keep.bytes.is_some_and(|most| bytes > most) {
+                raw::remove(&path).map_err(at(&path))?;
+                (bytes, removed) = (bytes - size, removed + 1);
+            }
+        }
         for (day, files) in days {
             let is_old = oldest.as_ref().is_some_and(|oldest| day < *oldest);
             let is_much = keep.bytes.is_some_and(|most| bytes > most);
@@ -185,11 +195,15 @@ impl Store {
         Ok(removed)
     }
 
-    /// Removes the oldest day before that of `now_ns`. Returns how many files were removed.
+    /// Removes the oldest catch, or where there is none, the oldest day before that of `now_ns`. Returns how many files or
+    /// catches were removed.
     ///
     /// # Errors
     /// [`StoreError::File`].
     pub fn remove_oldest(&mut self, now_ns: i64) -> Result<usize, StoreError> {
+        if raw::remove_oldest(&self.folder) {
+            return Ok(1);
+        }
         let today = clock::date(now_ns);
         match self.days()?.pop_first().filter(|(day, _)| *day < today) {
             Some((_, files)) => {
@@ -396,5 +410,29 @@ mod tests {
         assert_eq!(store.retain(few, now_ns).unwrap(), 4);
         assert_eq!(text(folder.path(), "a", "1970-01-05"), "1\n");
         assert_eq!(store.remove_oldest(now_ns).unwrap(), 0);
+    }
+
+    #[test]
+    fn catches_go_before_days() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = Store::open(folder.path()).unwrap();
+        for day in 0..3 {
+            store.append("a", day * DAY_NS, b"1\n").unwrap();
+            let catch = format!("{}T08-00-00.123/worst.json", clock::date(day * DAY_NS));
+            store.replace(&Path::new("a/catches").join(catch), &[b'1'; 1_000]).unwrap();
+        }
+        let paths = Path::new("a/1970-01-02.paths.jsonl");
+        store.replace(paths, &[b'1'; 1_000]).unwrap();
+        let now_ns = 2 * DAY_NS + 1;
+        let left = || raw::all(folder.path()).into_keys().map(|(name, _)| name).collect::<Vec<_>>();
+        assert_eq!(store.remove_oldest(now_ns).unwrap(), 1);
+        let first = "1970-01-02.paths.jsonl";
+        assert_eq!(left(), [first, "1970-01-02T08-00-00.123", "1970-01-03T08-00-00.123"]);
+        let much = Keep { time_ns: None, bytes: Some(2_500) };
+        assert_eq!(store.retain(much, now_ns).unwrap(), 1);
+        let today = Keep { time_ns: Some(1), bytes: None };
+        assert_eq!(store.retain(today, now_ns).unwrap(), 3);
+        assert_eq!(left(), ["1970-01-03T08-00-00.123"]);
+        assert_eq!(text(folder.path(), "a", "1970-01-03"), "1\n");
     }
 }

@@ -1,6 +1,7 @@
 //! A watch: reads its file, probes until it is ended, and keeps what it finds.
 
 use crate::book::Book;
+use crate::catch;
 use crate::heart::Heart;
 use crate::metrics::Metrics;
 use crate::otlp::{Endpoint, Pusher};
@@ -18,7 +19,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
-use std::thread;
+use std::thread::{self, JoinHandle};
 use tailtrim_ports::port::PortError;
 use tailtrim_sys::notify::Manager;
 use tailtrim_sys::placement::PlacementError;
@@ -101,6 +102,8 @@ pub fn watch(
     let access = |address| Ok((address, Access::new(address, request.token_file.as_deref())?));
     let access = request.listen.map(access).transpose().map_err(WatchError::Access)?;
     let store = Store::open(&request.folder)?;
+    // Before other threads.
+    let catching = catch::prepare(&plan);
     let metrics = Arc::new(Metrics::new(plan.deadlines_s()));
     let board = Arc::new(Board::default());
     let served = |(address, access)| {
@@ -118,8 +121,10 @@ pub fn watch(
     let mut heart = Heart::new(Manager::of_environment().map_err(failed)?);
     let entered = heart.entered();
     let (sender, receiver) = channel();
+    let folder = request.folder.clone();
+    let (sight, catching) = catch::start(catching, folder, Arc::clone(&metrics), sender.clone());
     let mut taps = Taps::new(sender.clone(), Arc::clone(&metrics));
-    let mut probing = Probing::new(sender)?;
+    let mut probing = Probing::new(sender, sight)?;
     let opened = Taps::open(&plan).map_err(|(name, source)| WatchError::Tap { name, source })?;
     let mut book = Book::new(
         store,
@@ -150,7 +155,11 @@ pub fn watch(
         if reload.swap(false, Ordering::Relaxed) {
             heart.reloading();
             match Plan::read(&request.plan) {
-                Ok(plan) => {
+                Ok(again) => {
+                    if again.catch != plan.catch {
+                        probing.tell("catch", "as before: it changes with the next start");
+                    }
+                    let plan = again;
                     probing.keep(plan.keep);
                     places.apply(&plan, &mut probing, &mut resolver);
                     taps.apply(&plan.taps, BTreeMap::new());
@@ -166,6 +175,10 @@ pub fn watch(
     heart.stopping();
     probing.finish();
     taps.finish();
+    // It tells the book what it has kept.
+    if let Some(Err(panic)) = catching.map(JoinHandle::join) {
+        std::panic::resume_unwind(panic);
+    }
     if let Err(panic) = book.join() {
         std::panic::resume_unwind(panic);
     }

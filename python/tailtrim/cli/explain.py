@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from tailtrim.analysis.explain import Explanation, WorstPackets
+    from tailtrim.analysis.explain.catches import Catch
     from tailtrim.results import RunDirectory
 
 EXAMPLES = """\b
@@ -26,6 +27,7 @@ Examples:
   tailtrim explain results/forwarder-tail       # each run of an experiment
   tailtrim explain results/two-hours            # by minute: the worst packets
   tailtrim explain /var/lib/tailtrim/gateway@08:00..09:00         # minutes of watch
+  tailtrim explain minutes/gateway              # of a watch: the late probes it has caught
 """
 
 
@@ -64,9 +66,11 @@ def command(  # noqa: PLR0913 - one parameter an option
 ) -> None:
     """Attribute late packets to causes: periodic ones, and with a trace those of each packet.
 
-    Of a run that was kept by minute, the worst packets are explained, if there was a trace.
+    Of a run that was kept by minute, the worst packets are explained, if there was a trace. Of a
+    target of tailtrim watch, the late probes that it has caught are.
     """
-    from tailtrim.results.experiments import is_experiment, runs_of  # noqa: PLC0415 - others start without
+    from tailtrim.analysis.explain import catches  # noqa: PLC0415 - others start without
+    from tailtrim.results.experiments import is_experiment, runs_of  # noqa: PLC0415
 
     if "@" in str(directory) and (chosen := spans.selected(str(directory))):
         watch_explain.explain(
@@ -75,6 +79,9 @@ def command(  # noqa: PLR0913 - one parameter an option
             _lines,
             json=json,
         )
+        return
+    if found_catches := catches.below(directory):
+        _print_catches(found_catches, json=json)
         return
     several = is_experiment(directory)
     for label, run in runs_of(directory):
@@ -89,6 +96,19 @@ def command(  # noqa: PLR0913 - one parameter an option
         for warning in found.warnings:
             where = f"{run.name}: " if several else ""
             warn(where + warning)
+
+
+def _print_catches(found: Sequence[Catch], *, json: bool) -> None:
+    from tailtrim.publishing.report.cause_wording import packet_sentences  # noqa: PLC0415
+
+    for catch in found:
+        if json:
+            say_json(catch.as_json(), ensure_ascii=False)
+            continue
+        tell(f"{catch.target}, {catch.path.name}:")
+        say_lines(f"  {line}" for line in packet_sentences(catch.worst))
+        if catch.no_trace:
+            tell(f"  no trace: {catch.no_trace}")
 
 
 def _explained(

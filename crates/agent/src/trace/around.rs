@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
 use std::thread;
-use tailtrim_tracer::trace::{self as recording, Ring};
+use tailtrim_tracer::trace::{self as recording, RING_BYTES, Ring};
 
 /// A packet around which the trace is wanted. Packets of an earlier request are not wanted any more.
 #[derive(Debug, Clone, Copy, Deserialize)]
@@ -110,7 +110,7 @@ pub(super) fn run(
 ) -> Outcome {
     let (stopped, lines) = request.ending.watch_lines()?;
     let away = recording::stay_off(&request.cpus);
-    let mut ring = Ring::prepare(wanted, last_ns)?;
+    let mut ring = Ring::prepare(wanted, last_ns, RING_BYTES)?;
     fs::create_dir_all(folder).or_unwritable(folder, Exit::Usage)?;
     ring.arm()?;
     stop::after(request.duration, &stopped);

@@ -36,6 +36,8 @@ pub struct RoundTrip {
     pub reply_bytes: Option<u32>,
     /// TTL or hop limit that the reply came with.
     pub reply_hops: Option<u8>,
+    /// TTL or hop limit with which the probe came to the far host, by its report.
+    pub far_hops: Option<u8>,
     /// Largest difference of the two hosts' clocks, as reported by both.
     pub clock_bound_ns: Option<u64>,
     /// The number that the far host gave its reply.
@@ -67,6 +69,8 @@ pub struct Reply {
     pub bytes: u32,
     /// TTL or hop limit that is left.
     pub hops: Option<u8>,
+    /// TTL or hop limit with which the probe came to the far host, by its report.
+    pub far_hops: Option<u8>,
 }
 
 /// Kind of a reply.

@@ -5,6 +5,8 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 use tailtrim_host::Cpus;
 
 /// Names of instances begin so, then comes the process id.
@@ -12,6 +14,10 @@ const PREFIX: &str = "tailtrim-";
 /// Written when recording begins and when it ends.
 const ON: &[u8] = b"1";
 const OFF: &[u8] = b"0";
+
+/// Looks for instances that are still in use, and the time between them: five seconds in all.
+const LOOKS: u32 = 100;
+const BETWEEN: Duration = Duration::from_millis(50);
 
 /// One instance. It is removed when this value is dropped.
 #[derive(Debug)]
@@ -37,6 +43,41 @@ pub(super) fn remove_leftovers(tracefs: &Path) -> Vec<String> {
         }
     }
     removed
+}
+
+/// Instances that this process would leave if it were killed, for another process to remove.
+#[derive(Debug)]
+pub struct Leftovers {
+    instances: PathBuf,
+    of: String,
+}
+
+impl Leftovers {
+    /// Those of the calling process.
+    ///
+    /// # Errors
+    /// There is no tracefs that this process may use.
+    pub fn of_this_process() -> Result<Self, TraceError> {
+        let instances = super::place::tracefs()?.join("instances");
+        Ok(Self { instances, of: format!("{PREFIX}{}", std::process::id()) })
+    }
+
+    /// Removes them. To be called when the process has ended: the kernel may still be closing its files, which is waited
+    /// for.
+    pub fn remove(&self) {
+        for _ in 0..LOOKS {
+            let entries = fs::read_dir(&self.instances).into_iter().flatten().flatten();
+            let ours = entries.filter(|entry| {
+                let name = entry.file_name();
+                let rest = name.to_str().and_then(|name| name.strip_prefix(&self.of));
+                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+            });
+            if ours.filter(|entry| fs::remove_dir(entry.path()).is_err()).count() == 0 {
+                return;
+            }
+            thread::sleep(BETWEEN);
+        }
+    }
 }
 
 impl Instance {

@@ -18,7 +18,8 @@ mod tracefs;
 mod wanted;
 
 pub use file::{FileError, read, write};
-pub use ring::{Around, Ring};
+pub use instance::Leftovers;
+pub use ring::{Around, RING_BYTES, Ring};
 
 use crate::clock::{self, Clock, Counter, CounterError, Phc};
 use sampler::{Sampler, Samples};

@@ -15,8 +15,8 @@ use tailtrim_trace::axis::{Axis, Reading};
 use tailtrim_trace::lines::{Header, SCHEMA, Source, Throttled};
 use tailtrim_trace::{Event, Kind};
 
-/// Memory for sub-buffers that were read: at 60 bytes a record, four million records.
-const MOST: usize = 256 << 20;
+/// Memory for sub-buffers that were read, as runs of hours have it: at 60 bytes a record, four million records.
+pub const RING_BYTES: usize = 256 << 20;
 /// Interval at which buffers are read: long before they are full, and seldom.
 const EVERY_NS: i64 = 1_000_000_000;
 /// Decoding begins 1 s before the requested time. Within it, a switch or a tick on each CPU tells which thread runs there.
@@ -27,6 +27,7 @@ const BEFORE_NS: i64 = 1_000_000_000;
 pub struct Ring {
     cpus: Cpus,
     keep_ns: i64,
+    most_bytes: usize,
     tracefs: Tracefs,
     vocabulary: Vocabulary,
     counts: Counts,
@@ -55,11 +56,12 @@ pub struct Around {
 }
 
 impl Ring {
-    /// Sets everything up. CPUs are interrupted by this, not afterwards.
+    /// Sets everything up, to keep records for this time in so much memory. CPUs are interrupted by this, not
+    /// afterwards.
     ///
     /// # Errors
     /// What is missing on this host: only tracefs overwrites the oldest records and can be read meanwhile.
-    pub fn prepare(request: &Request, keep_ns: i64) -> Result<Self, TraceError> {
+    pub fn prepare(request: &Request, keep_ns: i64, most_bytes: usize) -> Result<Self, TraceError> {
         let sending = request.sending()?;
         let wanted =
             Wanted { cpus: &request.cpus, sending: &sending, kilobytes: request.kilobytes() };
@@ -69,6 +71,7 @@ impl Ring {
         Ok(Self {
             cpus: request.cpus.clone(),
             keep_ns,
+            most_bytes,
             tracefs,
             vocabulary,
             counts,
@@ -138,7 +141,7 @@ impl Ring {
             self.throttled.pop_front();
         }
         let oldest = self.readings.front().map_or(0, |first| first.ticks);
-        self.since = self.since.max(self.drained.forget(oldest, MOST));
+        self.since = self.since.max(self.drained.forget(oldest, self.most_bytes));
     }
 
     /// Time on the packets' clock until which all records can be written.

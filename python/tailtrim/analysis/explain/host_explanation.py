@@ -230,12 +230,27 @@ def of_host(host: Any) -> HostExplanation:
     )
 
 
+class RoundTripPart(Data):
+    """A part of a late round trip, with its share of the delay."""
+
+    name: Literal["own_host_before", "network", "residence", "own_host_behind"]
+    ns: Whole
+    usual_ns: Whole | None = None
+    share_ppm: Whole
+
+
 class WorstPacket(Data):
-    """One of the worst packets; ``host`` is what the trace around it says, if there is one."""
+    """One of the worst packets; ``host`` is what the trace around it says, if there is one.
+
+    Of a round trip that a watch has caught, ``parts`` says where it took longer, and ``host`` is
+    about one of these.
+    """
 
     ingress_ns: Whole
     latency_ns: Whole
     complete: bool
+    parts: tuple[RoundTripPart, ...] = ()
+    host_part: str | None = None
     host: HostExplanation | None = None
 
 

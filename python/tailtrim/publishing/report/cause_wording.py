@@ -21,6 +21,13 @@ if TYPE_CHECKING:
         WorstPacket,
     )
 
+_PARTS = {
+    "own_host_before": "this host before sending",
+    "network": "network",
+    "residence": "the far host",
+    "own_host_behind": "this host after receiving",
+}
+
 #: Less would be shown as 0.0 %.
 _LEAST_PPM = 500
 
@@ -114,10 +121,24 @@ def packet_sentences(explained: WorstExplained | None) -> list[str]:
 
 def packet_sentence(packet: WorstPacket) -> str:
     """Return time, latency and causes of a packet."""
-    told = f"{units.moment(packet.ingress_ns)}: {units.time(packet.latency_ns)}, {_causes(packet)}"
+    causes = _parts(packet) if packet.parts else _causes(packet)
+    told = f"{units.moment(packet.ingress_ns)}: {units.time(packet.latency_ns)}, {causes}"
     if packet.complete:
         return told
     return f"{told}; captures or trace do not have all that happened around it"
+
+
+def _parts(packet: WorstPacket) -> str:
+    told = []
+    for part in packet.parts:
+        if part.share_ppm < _LEAST_PPM:
+            continue
+        usual = "" if part.usual_ns is None else f", usually {units.time(part.usual_ns)}"
+        text = f"{share(part.share_ppm)} {_PARTS[part.name]} ({units.time(part.ns)}{usual})"
+        if part.name == packet.host_part:
+            text += f", of it by the trace of this host: {_causes(packet)}"
+        told.append(text)
+    return "; ".join(told) or "no part took longer than usual"
 
 
 def _causes(packet: WorstPacket) -> str:

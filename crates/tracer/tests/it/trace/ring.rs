@@ -1,7 +1,7 @@
 //! The trace of the last seconds.
 
 use super::*;
-use tailtrim_tracer::trace::Ring;
+use tailtrim_tracer::trace::{RING_BYTES, Ring};
 
 const MS: i64 = 1_000_000;
 
@@ -39,7 +39,7 @@ fn of_the_thread(events: &[Event]) -> Vec<&Event> {
 fn what_happened_is_there_for_as_long_as_it_is_kept() {
     let Some((_guard, cpu, other)) = prepared() else { return };
     pin(other);
-    let mut ring = Ring::prepare(&request(cpu), 3_000 * MS).unwrap();
+    let mut ring = Ring::prepare(&request(cpu), 3_000 * MS, RING_BYTES).unwrap();
     ring.arm().unwrap();
     followed(&mut ring, 1_500);
     let (begin_ns, end_ns) = taken(cpu);
