@@ -305,6 +305,11 @@ mod tests {
         let twice = parse("targets: [{address: a}, {address: b, name: a}]").unwrap_err();
         assert!(twice.contains("target 2") && twice.contains("same name"), "{twice}");
         assert!(parse("targets: []").unwrap_err().contains("at least one"));
+        let tap = "taps: [{name: a, ingress: eth1, egress: xdp:eth2, objectives: [p99 < 5ms]}]";
+        let plan = parse(tap).unwrap();
+        assert_eq!((plan.targets.len(), plan.taps.len(), plan.deadlines_s()), (0, 1, vec![0.005]));
+        let same = parse(&format!("targets: [{{address: a}}]\n{tap}")).unwrap_err();
+        assert!(same.starts_with("watch.yml: tap 1, name: a: an earlier target"), "{same}");
         assert!(parse("defaults: {name: x}\ntargets: [{address: a}]").is_err());
         assert!(parse("- a\n- b\n").is_err());
         let often = parse("targets: [{address: a}]\ncatch: {an_hour: 61}").unwrap_err();

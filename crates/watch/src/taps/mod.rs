@@ -60,8 +60,8 @@ impl Taps {
         Self { sender, metrics, running: BTreeMap::new(), ending: Vec::new(), next: FIRST_PLACE }
     }
 
-    /// Opens the ports of all devices by name. An interface that is missing now may come later; one that this process may
-    /// not open is an error, with the name of the device.
+    /// Opens the ports of all devices by name. An interface that is missing or down now may come later; any other that cannot
+    /// be opened is an error, with the name of the device.
     pub(crate) fn open(plan: &Plan) -> Result<BTreeMap<String, Ports>, (String, PortError)> {
         let mut opened = BTreeMap::new();
         for tap in &plan.taps {
@@ -69,9 +69,9 @@ impl Taps {
                 Ok(ports) => {
                     opened.insert(tap.name.clone(), ports);
                 }
-                Err(error) if is_refused(&error) => return Err((tap.name.clone(), error)),
                 // The thread of the device tells it, and tries again.
-                Err(_) => {}
+                Err(error) if is_absent(&error) => {}
+                Err(error) => return Err((tap.name.clone(), error)),
             }
         }
         Ok(opened)
@@ -131,7 +131,15 @@ impl Taps {
     }
 }
 
-/// Whether the kernel said that this process may not.
-fn is_refused(error: &PortError) -> bool {
-    matches!(error, PortError::Open { source, .. } if source.kind() == io::ErrorKind::PermissionDenied)
+/// Whether there is no such interface now, or it is down.
+fn is_absent(error: &PortError) -> bool {
+    let (PortError::Open { source, .. } | PortError::Broken { source, .. }) = error else {
+        return false;
+    };
+    let absent = [io::ErrorKind::NotFound, io::ErrorKind::NetworkDown];
+    absent.contains(&source.kind()) || [ENXIO, ENODEV].map(Some).contains(&source.raw_os_error())
 }
+
+/// No such device.
+const ENXIO: i32 = 6;
+const ENODEV: i32 = 19;

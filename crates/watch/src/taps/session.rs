@@ -23,7 +23,7 @@ pub(super) struct Session {
     analysis: JoinHandle<Result<(), AnalysisError>>,
 }
 
-/// What is left of a session.
+/// The rest of a session.
 pub(super) struct Ended {
     /// Frames at each tap.
     pub(super) seen: [u64; 2],

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-#: What ``target.json`` of a device says.
+#: The kind of a device in its ``target.json``.
 TAP = "tap"
 #: Outcomes of packets that entered, by those of probes.
 _OUTCOMES = {"answered": "matched", "late": "beyond_window", "lost": "lost", "cut": "cut"}
