@@ -155,6 +155,13 @@ def test_spans_are_queried(watch: Path) -> None:
     assert json.loads(out) == {"run": f"a@{HOURS[0]}", "count_star()": 3000}
 
 
+def test_a_span_is_kept_as_a_run(watch: Path) -> None:
+    code, _, told = tailtrim("import", f"{watch}/a@{HOURS[0]}", "--out", "before")
+    assert code == 0, told
+    assert "samples" in tailtrim("compare", "before", f"{watch}/a@{HOURS[1]}")[1]
+    assert "--out" in tailtrim("import", f"{watch}/a@{HOURS[0]}")[2]
+
+
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
