@@ -128,9 +128,13 @@ def test_many_targets_get_as_many_draws_as_their_confidence_takes(tmp_path: Path
 
 def test_explain_tells_what_happened(tmp_path: Path) -> None:
     lines = [minute(0, [1_000_000, None, None, None, 2_000_000]), minute(1, [9_000_000])]
-    target(tmp_path / "watch" / "gw", lines)
+    catches = target(tmp_path / "watch" / "gw", lines) / "catches"
+    for name in ("2020-01-01T08-01-07.123", "2020-01-02T00-00-00.000", "other"):
+        (catches / name).mkdir(parents=True)
+        (catches / name / "catch.json").touch()
     code, out, told = tailtrim("explain", f"watch/gw@{DAY}")
     assert code == 0, told
+    assert "1 late probe kept with what was around: tailtrim explain watch/gw" in out
     assert "3 of 6 probes that left were not answered in time (50.0 %): 3 lost" in out
     assert "outage: 3.00 ms" in out
     assert "network 9.00 ms, far host 7 ns" in out
@@ -153,6 +157,13 @@ def test_spans_are_queried(watch: Path) -> None:
     code, out, told = tailtrim("query", sql, f"{watch}/a@{HOURS[0]}", "--json")
     assert code == 0, told
     assert json.loads(out) == {"run": f"a@{HOURS[0]}", "count_star()": 3000}
+
+
+def test_a_span_is_kept_as_a_run(watch: Path) -> None:
+    code, _, told = tailtrim("import", f"{watch}/a@{HOURS[0]}", "--out", "before")
+    assert code == 0, told
+    assert "samples" in tailtrim("compare", "before", f"{watch}/a@{HOURS[1]}")[1]
+    assert "--out" in tailtrim("import", f"{watch}/a@{HOURS[0]}")[2]
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tailtrim.cli import options
+from tailtrim.cli import options, spans, watch_import
 from tailtrim.cli.catalogue import ELSEWHERE
 from tailtrim.cli.console import say, say_json, show, warn
 from tailtrim.errors import ExitCode, MissingPackageError
 
 if TYPE_CHECKING:
     from tailtrim.analysis.histograms import BucketHistogram
+    from tailtrim.results import Summary
 
 #: Of the JSON of histograms.
 SCHEMA = "tailtrim.histograms/1"
@@ -23,6 +24,7 @@ EXAMPLES = """\b
 Examples:
   tailtrim import Ping-ICMP-#1-192.0.2.1-20261121T090830.364329-000000001.hpct.xz --out results/hpct
   irtt client -o irtt.json.gz reflector.example && tailtrim import irtt.json.gz --out results/irtt
+  tailtrim import /var/lib/tailtrim/gateway@2026-11-28 --out before   # minutes of watch, kept
   tailtrim import trex-stats.json                # intervals of the percentiles of each stream
   tailtrim import jhiccup.hlog --json | jq '.histograms[].quantiles'
 TRex and HdrHistogram count in buckets: a percentile is an interval, and there is no run directory.
@@ -36,7 +38,7 @@ def command(
             metavar="FILE…",
             help="Ping results of HiPerConTracer (version 1 or 2), the JSON of irtt, latency "
             "histograms of TRex (JSON of get_stats) or HdrHistogram's interval log (.hlog); also "
-            ".xz, .bz2, .gz, .zst. All of the same kind.",
+            ".xz, .bz2, .gz, .zst. All of the same kind. Or minutes of watch: WATCH/TARGET@SPAN.",
         ),
     ],
     *,
@@ -71,6 +73,9 @@ def command(
         missing = MissingPackageError(f"import {name} is in the package {ELSEWHERE[name]}")
         missing.add_note(f"pip install {ELSEWHERE[name]}")
         raise missing
+    if len(files) == 1 and (chosen := spans.selected(str(files[0]))):
+        _show(watch_import.leave_runs(chosen, out), json=json)
+        return
     from tailtrim.analysis.histograms import read_histograms  # noqa: PLC0415 - the help does without
 
     if histograms := read_histograms(files, unit=unit):
@@ -104,6 +109,10 @@ def _leave_runs(files: list[Path], out: Path | None, level: str, *, json: bool) 
     runs, others = imported.leave_runs(files, out, level=level)
     for name, count in sorted(others.items()):
         warn(f"{count:,} {name} results of HiPerConTracer are passed over: not single round trips")
+    _show(runs, json=json)
+
+
+def _show(runs: list[tuple[str, Path, Summary]], *, json: bool) -> None:
     summaries = [summary for _, _, summary in runs]
     if json:
         for summary in summaries:

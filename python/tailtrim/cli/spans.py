@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from tailtrim.cli.console import warn
+from tailtrim.results.layout import SUMMARY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -51,7 +52,8 @@ def selected(word: str, text: str | None = None, host: str | None = None) -> Sel
 
     """
     folder, at, behind = word.rpartition("@")
-    if "@" not in word and not Path(word).is_dir():
+    is_run = (Path(word) / SUMMARY).is_file()
+    if is_run or ("@" not in word and not Path(word).is_dir()):
         return None
     from datetime import datetime  # noqa: PLC0415 - most words have no span
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from tailtrim import units
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
 
     from tailtrim.analysis.watched import Account
 
+#: A late probe that was kept, in a folder named by its time (UTC).
+_CATCH = "catches/*/catch.json"
 SCHEMA = "tailtrim.watch-explanation/1"
 #: So many outages, and so many of the slowest probes, are printed; the JSON has more.
 _SHOWN = 5
@@ -46,6 +49,12 @@ def lines(account: Account, now_ns: int) -> Iterator[str]:
     ]
     if faults:
         yield f"  this host in one minute: {', '.join(faults)}"
+    if caught := _caught(account):
+        folder = units.printable(str(account.target.folder))
+        yield (
+            f"  {units.counted(caught, 'late probe')} kept with what was around:"
+            f" tailtrim explain {folder}"
+        )
     for note in notes(account, now_ns):
         yield f"  {units.printable(note)}"
 
@@ -62,6 +71,21 @@ def _bad(account: Account) -> str:
         f"{bad:,} of {units.counted(known, 'probe')} that left were not answered in time"
         f" ({share} %): {', '.join(kinds)}"
     )
+
+
+def _caught(account: Account) -> int:
+    """Return how many late probes of the span the watch has kept with what was around them."""
+    begins_ns = (_begin_of(place.parent.name) for place in account.target.folder.glob(_CATCH))
+    begin_ns, end_ns = account.span
+    return sum(ns is not None and begin_ns <= ns < end_ns for ns in begins_ns)
+
+
+def _begin_of(name: str) -> int | None:
+    try:
+        time = datetime.strptime(name, "%Y-%m-%dT%H-%M-%S.%f").replace(tzinfo=UTC)
+    except ValueError:
+        return None
+    return round(time.timestamp() * 1_000) * 1_000_000
 
 
 def as_json(account: Account, now_ns: int) -> dict[str, Any]:
