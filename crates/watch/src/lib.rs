@@ -13,6 +13,7 @@ mod catch;
 mod departures;
 mod entry;
 mod exemplar;
+mod frames;
 mod heart;
 mod keeping;
 mod links;

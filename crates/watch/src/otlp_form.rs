@@ -170,7 +170,8 @@ mod tests {
         let path = folder.path().join("watch.yml");
         std::fs::write(&path, "targets: [{address: a, objectives: [loss < 1%]}]").unwrap();
         let metrics = Metrics::new(Vec::new());
-        let target = metrics.target(&Plan::read(&path).unwrap().targets[0]);
+        let plan = &Plan::read(&path).unwrap().targets[0];
+        let target = metrics.target(&plan.name, &plan.objectives);
         let share = [Share { bad: 0, packets: 1 }];
         for latency_ns in latencies_ns {
             let sample = Sample { begin_ns: 0, latency_ns, residence_ns: None, own_host_ns: None };

@@ -4,14 +4,14 @@
 //! Frames of zstd behind each other are one file of zstd, so `zstdcat`, DuckDB and others read all minutes of a day as
 //! JSON lines. A frame that a crash has left incomplete is cut off before the next one is written.
 
+use crate::frames::cut_incomplete;
 use crate::keeping::Keep;
 use crate::raw;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use tailtrim_sys::{clock, files};
-use zstd::zstd_safe;
 
 /// Level of compression: the default of zstd. Higher ones save a tenth and take several times as long.
 const LEVEL: i32 = 3;
@@ -22,8 +22,6 @@ const ONE_BY_ONE: usize = 16;
 /// Ending of a file of minutes.
 pub(crate) const ENDING: &str = ".jsonl.zst";
 
-/// Bytes at the end of a file among which a whole frame begins, as a rule: a minute of 600 probes has 4,000.
-const END_BYTES: u64 = 1 << 16;
 /// Why minutes cannot be kept.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -247,67 +245,10 @@ impl Store {
     }
 }
 
-/// Cuts off what follows the last whole frame of a file. A day may have megabytes: its end alone is read, if a whole frame begins there.
-fn cut_incomplete(path: &Path) -> io::Result<()> {
-    let mut file = match File::open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(error),
-    };
-    let length = file.metadata()?.len();
-    let mut from = |begin| {
-        let mut bytes = Vec::new();
-        file.seek(SeekFrom::Start(begin))?;
-        file.read_to_end(&mut bytes).map(|_| bytes)
-    };
-    let begin = length.saturating_sub(END_BYTES);
-    let end = from(begin)?;
-    let whole = match first_frame(&end).filter(|_| begin > 0) {
-        Some(at) => begin + (at + whole_bytes(&end[at..])) as u64,
-        None => whole_bytes(&if begin > 0 { from(0)? } else { end }) as u64,
-    };
-    if whole < length {
-        let file = OpenOptions::new().write(true).open(path)?;
-        file.set_len(whole)?;
-        file.sync_data()?;
-    }
-    Ok(())
-}
-
-/// Where the first whole frame begins.
-fn first_frame(bytes: &[u8]) -> Option<usize> {
-    let magic = zstd_safe::MAGICNUMBER.to_le_bytes();
-    (0..bytes.len()).find(|at| {
-        let rest = &bytes[*at..];
-        // Its checksum tells it from data that look like a begin.
-        let size = rest.starts_with(&magic).then(|| zstd_safe::find_frame_compressed_size(rest));
-        let frame = size.and_then(Result::ok).and_then(|size| rest.get(..size));
-        frame.is_some_and(|frame| zstd::stream::decode_all(frame).is_ok())
-    })
-}
-
-/// Number of bytes from the begin up to the last frame that has the checksum that it should have.
-fn whole_bytes(bytes: &[u8]) -> usize {
-    let (mut at, mut begins) = (0, Vec::new());
-    while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty())
-        && let Ok(size) = zstd_safe::find_frame_compressed_size(rest)
-    {
-        begins.push(at);
-        at += size;
-    }
-    // After a crash of the host, blocks of the last frames may never have been written.
-    while let Some(begin) = begins.pop() {
-        if bytes.get(begin..at).is_some_and(|frame| zstd::stream::decode_all(frame).is_ok()) {
-            return at;
-        }
-        at = begin;
-    }
-    0
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::frames::END_BYTES;
 
     const DAY_NS: i64 = 86_400_000_000_000;
 

@@ -221,7 +221,8 @@ fn minutes_of_a_device_are_written_and_judged_as_those_of_targets() {
     let store = Store::open(folder.path()).unwrap();
     let keep = Keep { time_ns: None, bytes: None };
     let warn = Box::new(|text: &str| panic!("{text}"));
-    let mut book = Book::new(store, keep, Arc::clone(&metrics), BEGIN_NS, warn).unwrap();
+    let board = Arc::default();
+    let mut book = Book::new(store, keep, Arc::clone(&metrics), board, BEGIN_NS, warn).unwrap();
     let begins: Vec<i64> = over.iter().map(|over| over.begin_ns).collect();
     book.enter(vec![
         Report::Tapping { place: 7, plan: Arc::new(plan) },
