@@ -1,4 +1,4 @@
-"""What a watch has caught, as explain reads it."""
+"""Folders of late probes that a watch has kept, as explain reads them."""
 
 from __future__ import annotations
 
