@@ -1,5 +1,6 @@
 //! Reports become minutes, and minutes go to disk when they are over.
 
+use crate::change::Changes;
 use crate::keeping::Keep;
 use crate::metrics::{Metrics, TargetMetrics};
 use crate::minute::{MINUTE_NS, Minute, Outcome, begin_of};
@@ -22,6 +23,7 @@ const SCHEMA: &str = "tailtrim.watch/1";
 pub(crate) struct Book {
     store: Store,
     keep: Keep,
+    changes: Changes,
     metrics: Arc<Metrics>,
     kept: BTreeMap<usize, Kept>,
     /// `CLOCK_REALTIME` minus the clock of departures.
@@ -74,6 +76,7 @@ impl Book {
     pub(crate) fn new(
         store: Store,
         keep: Keep,
+        changes: Changes,
         metrics: Arc<Metrics>,
         now_ns: i64,
         warn: Box<dyn Fn(&str) + Send>,
@@ -81,6 +84,7 @@ impl Book {
         let mut book = Self {
             store,
             keep,
+            changes,
             metrics,
             kept: BTreeMap::new(),
             stepped_ns: 0,
@@ -137,6 +141,7 @@ impl Book {
                     self.pass(self.now_ns);
                 }
                 Report::Kept(keep) => self.keep = keep,
+                Report::Compared(asked) => self.changes.ask_for(asked),
                 Report::Refused(why) => {
                     self.metrics.meter.reloads_refused.inc();
                     self.unwritten(|book| book.note("refused", None, Some(why.clone())));
@@ -170,6 +175,7 @@ impl Book {
             failure: None,
             plan,
         };
+        self.changes.begin(place, &kept.plan.name, self.now_ns);
         self.kept.insert(place, kept);
         self.tell(place, "target", None);
     }
@@ -180,7 +186,22 @@ impl Book {
         let Some(mut kept) = self.kept.remove(&place) else { return };
         let minutes = kept.take(i64::MAX);
         self.write(&kept.plan.name, &minutes);
+        self.changes.end(place);
         self.metrics.forget(&kept.plan);
+    }
+
+    /// Writes changes: events first, so that a crash between both loses none.
+    fn changed(&mut self) {
+        let told = self.changes.turn(self.now_ns);
+        for line in &told.events {
+            self.unwritten(|book| book.store.note("events.jsonl", line));
+        }
+        for (path, text) in &told.files {
+            self.unwritten(|book| book.store.replace(path, text));
+        }
+        for (target, of, against, state) in told.states {
+            self.metrics.changed(target, of, against, state);
+        }
     }
 
     fn minute(&mut self, place: usize, due_ns: i64) -> Option<&mut Minute> {
@@ -231,7 +252,7 @@ impl Book {
         }
         let mut kept = std::mem::take(&mut self.kept);
         let mut written = false;
-        for kept in kept.values_mut() {
+        for (place, kept) in &mut kept {
             let until_ns = now_ns - kept.plan.timeout_ns - MISSED_NS - STAMPS_NS;
             // A minute without a probe is written when its time is over, too.
             while kept.next_ns + MINUTE_NS <= until_ns {
@@ -249,10 +270,14 @@ impl Book {
             }
             if !minutes.is_empty() {
                 self.write(&kept.plan.name, &minutes);
+                for (begin_ns, minute) in &minutes {
+                    self.changes.enter(*place, *begin_ns, minute);
+                }
                 written = true;
             }
         }
         self.kept = kept;
+        self.changed();
         if written {
             self.retain(now_ns);
         }

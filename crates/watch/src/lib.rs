@@ -3,10 +3,12 @@
 //! 1. [`Plan`] is read from a file, [`Departures`] is one schedule for all of its targets,
 //! 2. a thread sends and receives ([`watch`]), and tells what became of each probe,
 //! 3. another one counts by minute and writes each minute that is over: an exact histogram, each probe in one outcome,
-//! 4. metrics and the state of each objective are served over HTTP.
+//! 4. each minute is compared with those of a baseline ([`change`]),
+//! 5. metrics and the state of each objective are served over HTTP.
 #![forbid(unsafe_code)]
 
 mod book;
+mod change;
 mod departures;
 mod entry;
 mod keeping;
@@ -27,6 +29,7 @@ mod store;
 mod values;
 mod watching;
 
+pub use change::Asked;
 pub use departures::Departures;
 pub use keeping::Keep;
 pub use minute::{Arrivals, Counts, Health, Minute, Outcome, Sample};

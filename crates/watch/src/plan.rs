@@ -1,5 +1,6 @@
 //! The file of targets.
 
+use crate::change::Asked;
 use crate::entry::{Entry, check_name, level, protocol, source_ports};
 use crate::keeping::Keep;
 use crate::objective::{Objective, ObjectiveError};
@@ -28,6 +29,8 @@ pub struct Plan {
     pub targets: Vec<TargetPlan>,
     /// Limits of the minutes on disk.
     pub keep: Keep,
+    /// Minutes with which others are compared.
+    pub compared: Asked,
 }
 
 /// A target.
@@ -109,6 +112,8 @@ struct File {
     targets: Vec<Entry>,
     #[serde(default)]
     keep: KeepEntry,
+    baseline: Option<String>,
+    margin: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -170,7 +175,9 @@ impl Plan {
         }
         let keep = Keep::of(file.keep.time.as_deref(), file.keep.size.as_deref())
             .map_err(|text| wrong("keep", text))?;
-        Ok(Self { targets, keep })
+        let compared = Asked::of(file.baseline.as_deref(), file.margin.as_deref())
+            .map_err(|(key, text)| wrong(key, text))?;
+        Ok(Self { targets, keep, compared })
     }
 }
 
@@ -288,5 +295,9 @@ mod tests {
         assert!(parse("targets: []").unwrap_err().contains("at least one"));
         assert!(parse("defaults: {name: x}\ntargets: [{address: a}]").is_err());
         assert!(parse("- a\n- b\n").is_err());
+        for (key, value) in [("baseline", "yesterday"), ("margin", "5")] {
+            let told = parse(&format!("targets: [{{address: a}}]\n{key}: {value}")).unwrap_err();
+            assert!(told.starts_with(&format!("watch.yml: {key}: ")), "{told}");
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! The thread that sends probes and receives replies.
 
+use crate::change::Asked;
 use crate::departures::Departures;
 use crate::keeping::Keep;
 use crate::links;
@@ -127,6 +128,11 @@ impl Probing {
     /// Keeps minutes within these limits from now on.
     pub(crate) fn keep(&mut self, keep: Keep) {
         self.reports.push(Report::Kept(keep));
+    }
+
+    /// Tells with which minutes others are compared from now on.
+    pub(crate) fn compare(&mut self, asked: Asked) {
+        self.reports.push(Report::Compared(asked));
     }
 
     /// Tells why a file of targets was refused.

@@ -1,5 +1,6 @@
 //! Reports of the thread that sends and receives.
 
+use crate::change::Asked;
 use crate::keeping::Keep;
 use crate::minute::{Arrivals, Outcome};
 use crate::plan::TargetPlan;
@@ -25,6 +26,8 @@ pub(crate) enum Report {
     Failed { place: usize, why: String },
     /// Minutes are kept within these limits from now on.
     Kept(Keep),
+    /// Minutes are compared with these from now on.
+    Compared(Asked),
     /// The file of targets has an error, and nothing was changed.
     Refused(String),
     /// The clock was stepped.

@@ -1,6 +1,7 @@
 //! A watch: reads its file, probes until it is ended, and keeps what it finds.
 
 use crate::book::Book;
+use crate::change::Changes;
 use crate::metrics::Metrics;
 use crate::plan::{Plan, PlanError, TargetPlan};
 use crate::probing::Probing;
@@ -78,8 +79,10 @@ pub fn watch(
     let address = request.listen.map(served).transpose()?;
     let (sender, receiver) = channel();
     let mut probing = Probing::new(sender)?;
+    let changes = Changes::new(&request.folder, plan.compared.clone());
+    let now_ns = clock::realtime_ns();
     let mut book =
-        Book::new(store, plan.keep, Arc::clone(&metrics), clock::realtime_ns(), Box::new(warn))?;
+        Book::new(store, plan.keep, changes, Arc::clone(&metrics), now_ns, Box::new(warn))?;
     let book = thread::spawn(move || receiver.into_iter().for_each(|reports| book.enter(reports)));
     let mut resolver = Resolver::start();
     let mut places = Places::default();
@@ -94,6 +97,7 @@ pub fn watch(
             match Plan::read(&request.plan) {
                 Ok(plan) => {
                     probing.keep(plan.keep);
+                    probing.compare(plan.compared.clone());
                     places.apply(&plan, &mut probing, &mut resolver);
                 }
                 Err(error) => probing.refuse(error.to_string()),

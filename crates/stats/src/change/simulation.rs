@@ -16,8 +16,8 @@ const WEEK: i64 = 7 * DAY;
 const MARGIN: f64 = 0.05;
 
 /// Paths with a baseline of a week each, and the years that each is watched.
-const PATHS: u64 = 20;
-const YEARS: i64 = 5;
+const PATHS: u64 = 8;
+const YEARS: i64 = 4;
 
 fn seed() -> u64 {
     std::env::var("PROPTEST_RNG_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(1)
