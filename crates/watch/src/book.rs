@@ -192,7 +192,7 @@ impl Book {
 
     /// Writes changes: events first, so that a crash between both loses none.
     fn changed(&mut self) {
-        let told = self.changes.turn(self.now_ns);
+        let told = self.changes.turn();
         for line in &told.events {
             self.unwritten(|book| book.store.note("events.jsonl", line));
         }

@@ -51,8 +51,6 @@ fn at_most(seen: u64) -> f64 {
 /// half of its alarms.
 fn false_alarms(kind: Kind) -> [f64; 2] {
     let (mut alarms, mut daily_alarms, mut cusum_alarms) = (0, 0, 0);
-    let mut of_lines = [0; Line::COUNT];
-    let mut changed = 0;
     for number in 0..PATHS {
         let mut path = Path::new(kind, seed() * 1_000 + number);
         let reference = baseline(&mut path);
@@ -63,83 +61,82 @@ fn false_alarms(kind: Kind) -> [f64; 2] {
             let tally = path.tally(minute, reference.edges(), &Change::NONE);
             for turn in tracker.enter(&reference, minute, &tally) {
                 alarms += u64::from(turn.begins);
-                of_lines[turn.line] += u64::from(turn.begins);
             }
-            changed +=
-                u64::from((0..Line::COUNT).any(|line| tracker.changed_since(line).is_some()));
             daily_alarms += daily.enter(minute, &tally);
             cusum_alarms += cusum.enter(&tally);
         }
     }
     let years = PATHS as f64 * YEARS as f64;
     println!(
-        "| {} | {:.2} (< {:.2}) | {:.0} | {:.1} | {of_lines:?} changed {:.4}",
+        "| {} | {:.2} (< {:.2}) | {:.0} | {:.1} |",
         kind.name(),
         alarms as f64 / years,
         at_most(alarms) / years,
         daily_alarms as f64 / years,
         cusum_alarms as f64 / years,
-        changed as f64 / years / YEAR
     );
     [alarms as f64 / years, at_most(alarms) / years]
 }
 
-/// Minutes until changes are found, at most 60 days: of this test, of a daily test, and of the CUSUM.
-fn delays(kind: Kind, change: &Change) -> [Vec<f64>; 3] {
+/// Minutes until a change is found, at most 60 days: by this test, by a daily test, and by the CUSUM.
+fn delays(path: &Path, reference: &Reference, begin: i64, change: &Change) -> [f64; 3] {
     const LONGEST: i64 = 60 * DAY;
-    const RUNS: u64 = 20;
-    let mut found: [Vec<f64>; 3] = Default::default();
-    let mut first = [0; Line::COUNT];
-    for number in 0..RUNS {
-        let mut path = Path::new(kind, seed() * 1_000 + 500 + number);
-        let reference = baseline(&mut path);
-        let mut tracker = Tracker::default();
-        let mut daily = Daily::new(path.clone(), &reference);
-        let mut cusum = Cusum::known(kind, change, reference.edges());
-        // The change comes at any time of a day, after a day of probes without one.
-        let begin = WEEK + DAY + (number as i64 * 577) % DAY;
-        let mut delays = [None; 3];
-        for minute in WEEK..begin + LONGEST {
-            let now = if minute < begin { &Change::NONE } else { change };
-            let tally = path.tally(minute, reference.edges(), now);
-            let turns = tracker.enter(&reference, minute, &tally);
-            let begun = turns.iter().find(|turn| turn.begins);
-            let alarms = [
-                begun.is_some(),
-                daily.enter(minute, &tally) > 0,
-                cusum.as_mut().is_some_and(|cusum| cusum.enter(&tally) > 0),
-            ];
-            if minute < begin {
-                continue;
-            }
-            if let Some(turn) = begun.filter(|_| delays[0].is_none()) {
-                first[turn.line] += 1;
-            }
-            for (delay, alarm) in delays.iter_mut().zip(alarms) {
-                *delay = delay.or(alarm.then_some((minute - begin + 1) as f64));
-            }
-            if delays[0].is_some()
-                && delays[1].is_some()
-                && (delays[2].is_some() || cusum.is_none())
-            {
-                break;
+    let mut path = path.clone();
+    let (mut tracker, mut daily) = (Tracker::default(), Daily::new(path.clone(), reference));
+    let mut cusum = Cusum::known(path.kind, change, reference.edges());
+    let mut delays = [f64::INFINITY; 3];
+    for minute in WEEK..begin + LONGEST {
+        let now = if minute < begin { &Change::NONE } else { change };
+        let tally = path.tally(minute, reference.edges(), now);
+        let alarms = [
+            tracker.enter(reference, minute, &tally).iter().any(|turn| turn.begins),
+            daily.enter(minute, &tally) > 0,
+            cusum.enter(&tally) > 0,
+        ];
+        for (delay, alarm) in delays.iter_mut().zip(alarms) {
+            if alarm && minute >= begin {
+                *delay = delay.min((minute - begin + 1) as f64);
             }
         }
-        for (found, delay) in found.iter_mut().zip(delays) {
-            found.push(delay.unwrap_or(f64::INFINITY));
+        if delays.iter().all(|delay| delay.is_finite()) {
+            break;
         }
     }
-    found.iter_mut().for_each(|found| found.sort_by(f64::total_cmp));
-    let of = |test: usize, share: f64| found[test][(share * (RUNS - 1) as f64).round() as usize];
-    println!(
-        "| {} | {} | {} | {} | {} | {first:?}",
-        kind.name(),
-        change.name,
-        told(of(0, 0.5)) + " (" + &told(of(0, 0.9)) + ")",
-        told(of(1, 0.5)),
-        told(of(2, 0.5)),
-    );
-    found
+    delays
+}
+
+/// Prints medians of delays, and the delay of this test in nine of ten cases. Returns the medians of this test.
+fn table(kind: Kind, changes: &[Change]) -> Vec<f64> {
+    const RUNS: u64 = 10;
+    let case = |number| {
+        let mut path = Path::new(kind, seed() * 1_000 + 500 + number);
+        let reference = baseline(&mut path);
+        // It comes at any time of a day, after a day without a change.
+        (path, reference, WEEK + DAY + (number as i64 * 577) % DAY)
+    };
+    let cases: Vec<(Path, Reference, i64)> = (0..RUNS).map(case).collect();
+    let row = |change: &Change| {
+        let of = |(path, reference, begin): &(Path, Reference, i64)| {
+            delays(path, reference, *begin, change)
+        };
+        let found: Vec<[f64; 3]> = cases.iter().map(of).collect();
+        let at = |test: usize, share: f64| {
+            let mut of: Vec<f64> = found.iter().map(|delays| delays[test]).collect();
+            of.sort_by(f64::total_cmp);
+            of[(share * (RUNS - 1) as f64).round() as usize]
+        };
+        println!(
+            "| {} | {} | {} ({}) | {} | {} |",
+            kind.name(),
+            change.name,
+            told(at(0, 0.5)),
+            told(at(0, 0.9)),
+            told(at(1, 0.5)),
+            told(at(2, 0.5)),
+        );
+        at(0, 0.5)
+    };
+    changes.iter().map(row).collect()
 }
 
 fn told(minutes: f64) -> String {
@@ -160,39 +157,16 @@ fn told(minutes: f64) -> String {
 fn false_alarms_are_at_most_one_a_year() {
     for kind in KINDS {
         let [_, most] = false_alarms(kind);
-        let _ = most;
+        assert!(most <= 0.5, "{}: {most}", kind.name());
     }
 }
 
 #[test]
 #[ignore = "simulation: make test-simulations runs it"]
 fn changes_are_found_soon() {
-    for kind in KINDS {
-        for change in &traffic::CHANGES {
-            delays(kind, change);
-        }
-    }
-}
-
-#[test]
-#[ignore = "debug"]
-fn debug_limits() {
-    for kind in KINDS {
-        let mut path = Path::new(kind, 77);
-        let reference = baseline(&mut path);
-        println!("{}", kind.name());
-        for line in 0..Line::COUNT {
-            if let Some(limit) = reference.limit_of(line) {
-                println!(
-                    "  {line} share {:.5} bet {:.5} variance {:.4} error {:.4}",
-                    limit.shares[3],
-                    limit.bet,
-                    limit.variance,
-                    reference.relative_error(line)
-                );
-            } else {
-                println!("  {line} none");
-            }
-        }
+    for kind in [Kind::Independent, Kind::HeavyTail, Kind::Wandering, Kind::Episodes] {
+        let found = table(kind, &traffic::CHANGES);
+        // All are slower by half: no kind of path hides it for a day.
+        assert!(found[2] < 1_440.0, "{}: {found:?}", kind.name());
     }
 }

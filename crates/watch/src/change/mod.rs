@@ -60,7 +60,6 @@ pub(crate) struct Referred {
 /// A line of `events.jsonl`.
 #[derive(Serialize)]
 struct Event<'a> {
-    at_ns: i64,
     event: &'a str,
     target: &'a str,
     #[serde(flatten)]
@@ -178,13 +177,13 @@ impl Changes {
     }
 
     /// Takes the answers of the reader, and gives what is to be written.
-    pub(crate) fn turn(&mut self, now_ns: i64) -> Told {
+    pub(crate) fn turn(&mut self) -> Told {
         while let Some(answer) = self.reader.answer() {
             match answer {
                 Answer::Followed { place, followed, asked } => {
                     self.followed(place, followed, &asked)
                 }
-                Answer::Measured { place, change } => self.measured(place, &change, now_ns),
+                Answer::Measured { place, change } => self.measured(place, &change),
             }
         }
         std::mem::take(&mut self.told)
@@ -218,10 +217,10 @@ impl Changes {
         }
     }
 
-    fn measured(&mut self, place: usize, change: &Change, now_ns: i64) {
+    fn measured(&mut self, place: usize, change: &Change) {
         let Some(of) = self.places.get_mut(&place) else { return };
         let name = if change.ended_ns.is_some() { "change_end" } else { "change" };
-        let event = Event { at_ns: now_ns, event: name, target: &of.name, change };
+        let event = Event { event: name, target: &of.name, change };
         if self.known.insert(key(name, &of.name, change))
             && let Ok(mut line) = serde_json::to_vec(&event)
         {

@@ -68,12 +68,9 @@ impl Cusum {
     }
 
     /// Knows the change of independent probes.
-    pub(super) fn known(kind: Kind, change: &Change, edges: &Edges) -> Option<Self> {
-        if !matches!(kind, Kind::Independent | Kind::HeavyTail) {
-            return None;
-        }
+    pub(super) fn known(kind: Kind, change: &Change, edges: &Edges) -> Self {
         let [a, b, c] = PERCENTILES.map(|p| shares(kind, change, edges, p));
-        Some(Self { shares: [a, b, c, [0.000_5, 0.000_5 + change.lost]], sums: [0.0; 4] })
+        Self { shares: [a, b, c, [0.000_5, 0.000_5 + change.lost]], sums: [0.0; 4] }
     }
 
     /// Enters a minute. Returns the number of alarms, after which it begins anew.

@@ -149,7 +149,7 @@ impl Random {
 /// A path, minute by minute.
 #[derive(Debug, Clone)]
 pub(super) struct Path {
-    kind: Kind,
+    pub(super) kind: Kind,
     random: Random,
     level: f64,
     /// Minutes that an episode still lasts.
