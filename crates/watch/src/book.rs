@@ -200,7 +200,7 @@ impl Book {
             self.unwritten(|book| book.store.replace(path, text));
         }
         for (target, of, against, state) in told.states {
-            self.metrics.changed(target, of, against, state);
+            self.metrics.changes.set(target, of, against, state);
         }
     }
 

@@ -1,5 +1,6 @@
 //! Metrics for Prometheus and others, by the official client library.
 
+use crate::change::Gauges;
 use crate::minute::{Arrivals, Health, Outcome, Sample};
 use crate::plan::TargetPlan;
 use crate::state::{Share, State};
@@ -46,13 +47,6 @@ struct OfState {
     state: &'static str,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OfChange {
-    target: String,
-    of: &'static str,
-    against: &'static str,
-}
-
 type Real = Gauge<f64, AtomicU64>;
 type RealCounter = Counter<f64, AtomicU64>;
 
@@ -78,7 +72,7 @@ pub(crate) struct Metrics {
     limits: Family<OfObjective, Real>,
     states: Family<OfState, Gauge>,
     lateness: Family<OfTarget, Real>,
-    changes: Family<OfChange, Gauge>,
+    pub(crate) changes: Gauges,
     pub(crate) meter: Meter,
 }
 
@@ -177,7 +171,6 @@ impl Metrics {
         let (probes, replies) = (Family::default(), Family::default());
         let (bad, counted, limits) = (Family::default(), Family::default(), Family::default());
         let (states, lateness, meter) = (Family::default(), Family::default(), Meter::default());
-        let changes = Family::default();
         let mut add = registry.sub_registry_with_prefix("watch");
         let add = &mut add;
         add.register("probes", "Probes by outcome", Family::clone(&probes));
@@ -204,11 +197,7 @@ impl Metrics {
             "Largest departure lateness of the last minute",
             Family::clone(&lateness),
         );
-        add.register(
-            "change_state",
-            "Whether a percentile, or loss, has changed: 1 for worse, -1 for better, 0 for neither",
-            Family::clone(&changes),
-        );
+        let changes = Gauges::register(add);
         let of = &meter;
         add.register("meter_clock_steps", "Steps of this host's clock", of.clock_steps.clone());
         add.register(
@@ -248,25 +237,6 @@ impl Metrics {
             lateness,
             changes,
             meter,
-        }
-    }
-
-    /// Sets whether a quantity of a target has changed. `None` where that is not judged.
-    pub(crate) fn changed(
-        &self,
-        target: String,
-        of: &'static str,
-        against: &'static str,
-        state: Option<i64>,
-    ) {
-        let label = OfChange { target, of, against };
-        match state {
-            Some(state) => {
-                self.changes.get_or_create(&label).set(state);
-            }
-            None => {
-                self.changes.remove(&label);
-            }
         }
     }
 

@@ -121,10 +121,8 @@ impl Hours {
         // Working days, weekends, all.
         let mut rows = [0, 1, 2].map(|_| vec![Row::default(); HOURS]);
         for fold in (0..FOLDS).filter(|fold| Some(*fold) != left_out) {
-            for hour in 0..HOURS {
-                let from = (fold * HOURS + hour) * LEVELS;
-                let row = &self.levels[from..from + LEVELS];
-                let lost = self.lost[fold][hour];
+            let of_day = self.levels[fold * HOURS * LEVELS..].chunks_exact(LEVELS);
+            for (hour, (row, lost)) in of_day.zip(self.lost[fold]).enumerate() {
                 rows[usize::from(fold >= 5)][hour].add(row, lost);
                 rows[2][hour].add(row, lost);
             }

@@ -42,7 +42,7 @@ pub struct Limit {
     pub(super) variance: f64,
 }
 
-/// What a baseline says of minutes that have not changed.
+/// Reference: shares of minutes that have not changed, as a baseline has them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Reference {
     edges: Edges,

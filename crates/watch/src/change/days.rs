@@ -69,7 +69,7 @@ fn read_day(bytes: &[u8], from: i64, until: i64, take: &mut impl FnMut(Read)) {
     // The last minutes of a day are found from its end, without those before.
     let before =
         |frame: &&[u8]| line(frame).is_some_and(|line| line.begin_ns.div_euclid(MINUTE_NS) < from);
-    let first = frames.iter().rposition(|frame| before(frame)).map_or(0, |last| last + 1);
+    let first = frames.iter().rposition(before).map_or(0, |last| last + 1);
     for line in frames.iter().skip(first).filter_map(line) {
         let number = line.begin_ns.div_euclid(MINUTE_NS);
         if (from..until).contains(&number) {

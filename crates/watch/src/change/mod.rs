@@ -10,6 +10,7 @@
 mod asked;
 mod days;
 mod followed;
+mod gauges;
 mod measuring;
 mod reader;
 #[cfg(test)]
@@ -18,6 +19,7 @@ mod tests;
 pub use asked::Asked;
 pub(crate) use asked::Span;
 pub(crate) use followed::{Change, Followed};
+pub(crate) use gauges::Gauges;
 
 use crate::minute::{MINUTE_NS, Minute};
 use crate::values::Values;
@@ -209,11 +211,13 @@ impl Changes {
     }
 
     /// Asks for the sizes of changes that were not told yet.
-    fn measure(&mut self, place: usize) {
-        let Some(of) = self.places.get_mut(&place) else { return };
-        let Some(followed) = &mut of.followed else { return };
-        for (change, reference) in followed.untold() {
-            self.reader.ask(Question::Measure { place, name: of.name.clone(), change, reference });
+    fn measure(&self, place: usize) {
+        let Some(of) = self.places.get(&place) else { return };
+        let Some(followed) = &of.followed else { return };
+        let name = &of.name;
+        for untold in followed.untold() {
+            let of = Box::new(untold);
+            self.reader.ask(Question::Measure { place, name: name.clone(), of });
         }
     }
 

@@ -15,7 +15,7 @@ pub(super) enum Question {
     /// Its state once all minutes up to one were entered. What was saved is read if there is none.
     Follow { place: usize, name: String, asked: Asked, until: i64, followed: Option<Box<Followed>> },
     /// By how much it has changed.
-    Measure { place: usize, name: String, change: Change, reference: Option<Reference> },
+    Measure { place: usize, name: String, of: Box<(Change, Option<Reference>)> },
 }
 
 /// Answer to a question.
@@ -62,7 +62,8 @@ fn answer(folder: &Path, question: Question) -> Answer {
             let followed = followed.unwrap_or_else(|| Box::new(Followed::load(&folder, until)));
             Answer::Followed { place, followed: follow(&folder, &asked, until, followed), asked }
         }
-        Question::Measure { place, name, mut change, reference } => {
+        Question::Measure { place, name, of } => {
+            let (mut change, reference) = *of;
             change.size = reference.and_then(|of| measure(&folder.join(name), &change, &of));
             Answer::Measured { place, change }
         }

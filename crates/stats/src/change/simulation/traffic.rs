@@ -4,8 +4,6 @@ use super::super::edges::{Edges, Tally};
 use super::DAY;
 use crate::Probability;
 
-/// Probes a minute: ten a second.
-pub(super) const PROBES: u64 = 600;
 /// The median latency in ns.
 const MEDIAN_NS: f64 = 1_000_000.0;
 
@@ -19,7 +17,7 @@ pub(super) enum Kind {
     Daily,
     /// The level wanders by 5 % (standard deviation), with a correlation time of two hours.
     Wandering,
-    /// One stall a minute: 20 probes in a row are three times as slow.
+    /// One stall a minute: two seconds of probes are three times as slow.
     Stalls,
     /// Ten times a day, for ten minutes on average, all is 1.5 times as slow.
     Episodes,
@@ -44,7 +42,7 @@ impl Kind {
             Self::HeavyTail => "heavy tail",
             Self::Daily => "daily rhythm, other at weekends",
             Self::Wandering => "level wanders",
-            Self::Stalls => "stalls of 20 probes",
+            Self::Stalls => "stalls of two seconds",
             Self::Episodes => "episodes of minutes",
             Self::LossBursts => "bursts of loss",
         }
@@ -150,6 +148,8 @@ impl Random {
 #[derive(Debug, Clone)]
 pub(super) struct Path {
     pub(super) kind: Kind,
+    /// Probes a minute.
+    probes: u64,
     random: Random,
     level: f64,
     /// Minutes that an episode still lasts.
@@ -163,10 +163,10 @@ struct Minute {
 }
 
 impl Path {
-    pub(super) fn new(kind: Kind, seed: u64) -> Self {
+    pub(super) fn new(kind: Kind, probes: u64, seed: u64) -> Self {
         let mut random = Random(seed);
         random.0 = random.next();
-        Self { kind, random, level: 0.0, left: 0.0 }
+        Self { kind, probes, random, level: 0.0, left: 0.0 }
     }
 
     fn minute(&mut self, minute: i64, change: &Change) -> Minute {
@@ -195,13 +195,13 @@ impl Path {
                     kept * self.level + 0.05 * (1.0 - kept * kept).sqrt() * random.normal();
                 scale *= self.level.exp();
             }
-            Kind::Stalls => stalled = 20 * random.poisson(1.0),
+            Kind::Stalls => stalled = self.probes / 30 * random.poisson(1.0),
             Kind::Episodes if active => scale *= 1.5,
             Kind::LossBursts if active => loss = 0.2,
             _ => {}
         }
-        let lost = random.binomial(PROBES, loss + change.lost);
-        let answered = PROBES - lost;
+        let lost = random.binomial(self.probes, loss + change.lost);
+        let answered = self.probes - lost;
         let stalled = stalled.min(answered);
         let slow = random.binomial(answered - stalled, change.slow);
         let groups =
@@ -225,7 +225,7 @@ impl Path {
     /// Counts the next minute by edges.
     pub(super) fn tally(&mut self, minute: i64, edges: &Edges, change: &Change) -> Tally {
         let Minute { groups, lost } = self.minute(minute, change);
-        let mut tally = Tally { answered: PROBES - lost, lost, ..Tally::default() };
+        let mut tally = Tally { answered: self.probes - lost, lost, ..Tally::default() };
         for (count, scale) in groups.into_iter().filter(|(count, _)| *count > 0) {
             // From edge to edge, so many of those above the one are above the next one.
             let (mut above, mut before) = (count, 1.0);
