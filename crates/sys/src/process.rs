@@ -31,6 +31,11 @@ pub fn prefer() -> io::Result<()> {
     Ok(process::setpriority_process(None, -20)?)
 }
 
+/// Leaves the calling thread what others of its class leave of a CPU.
+pub fn defer() -> io::Result<()> {
+    Ok(process::setpriority_process(None, 19)?)
+}
+
 /// Whether this process is alone in its session, or at its head.
 pub fn leads_session() -> bool {
     // Not by rustix: a leader outside of this PID namespace is 0, which is none of its process IDs.

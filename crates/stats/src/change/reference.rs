@@ -4,7 +4,7 @@ use super::detector::gain;
 use super::edges::{Candidates, Edges, SLOTS, Tally, Trial, WAYS, slot};
 use super::{Direction, Line, PERCENTILES, Quantity};
 use crate::long_run::Blocks;
-use crate::{Probability, episodes_needed};
+use crate::{Dependence, Probability, episodes_needed};
 use serde::{Deserialize, Serialize};
 
 /// Standard errors by which a baseline may be off: once in 740 lines in one direction.
@@ -251,10 +251,18 @@ fn long_run(ratios: &[f64], share: f64, probes: f64) -> f64 {
     let counts =
         ratios.chunks_exact(minutes).map(|block| block.iter().sum::<f64>() * share * probes);
     let blocks = Blocks { counts: counts.collect(), chance: 0.0, length: minutes as f64 * probes };
-    let effect = blocks.dependence().raised(Probability::P95);
+    let effect = upper(blocks.dependence());
     let mean = ratios.iter().sum::<f64>() / ratios.len().max(1) as f64 * share;
     let binomial = |share: f64| share * (1.0 - share).max(0.0);
     (effect * binomial(mean)).max(binomial(share)) / (probes * share * share)
+}
+
+/// The upper limit of a design effect at 97.5 %: the quantile of chi-squared is Wilson and Hilferty's (1931). A week of minutes
+/// that wander for hours knows its variance from some twenty episodes.
+fn upper(of: Dependence) -> f64 {
+    let part = 2.0 / (9.0 * of.freedom.max(1.0));
+    let least = (1.0 - part - 1.96 * part.sqrt()).max(0.1).powi(3);
+    (of.effect / least).max(1.0)
 }
 
 #[cfg(test)]
@@ -297,6 +305,15 @@ mod tests {
         // One lost in 601: its half would be less than the change that counts.
         assert!(reference.tells(6));
         assert!((reference.limit_of(6).unwrap().shares[5] - 1.0 / 601.0).abs() < 0.0015);
+    }
+
+    #[test]
+    fn few_episodes_know_a_variance_badly() {
+        // 20 / 9.591 and 5 / 0.831, by tables of chi-squared.
+        for (freedom, ratio) in [(20.0, 2.085), (5.0, 6.015), (f64::INFINITY, 1.0)] {
+            let found = upper(Dependence { effect: 3.0, freedom }) / 3.0;
+            assert!((found / ratio - 1.0).abs() < 0.05, "{freedom}: {found}");
+        }
     }
 
     #[test]

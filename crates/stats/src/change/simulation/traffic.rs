@@ -25,16 +25,6 @@ pub(super) enum Kind {
     LossBursts,
 }
 
-pub(super) const KINDS: [Kind; 7] = [
-    Kind::Independent,
-    Kind::HeavyTail,
-    Kind::Daily,
-    Kind::Wandering,
-    Kind::Stalls,
-    Kind::Episodes,
-    Kind::LossBursts,
-];
-
 impl Kind {
     pub(super) fn name(self) -> &'static str {
         match self {
