@@ -9,13 +9,14 @@
 //!    [cluster](BlockCounts::dependence), and which quantiles the run supports; [`samples_needed`]
 //!    how many independent samples it takes.
 //!
-//! How late probes departed is counted apart, in [`DepartureLateness`].
+//! [`change`] says whether minutes without end are still those of a baseline. How late probes departed is counted apart, in [`DepartureLateness`].
 //!
 //! Nothing here reads a clock, a file or a random number: equal input gives equal output.
 #![forbid(unsafe_code)]
 
 mod band;
 mod binomial;
+pub mod change;
 #[cfg(test)]
 mod coverage;
 mod dependence;

@@ -1,5 +1,6 @@
 //! Reports become minutes, and minutes go to disk when they are over.
 
+use crate::change::Changes;
 use crate::keeping::Keep;
 use crate::metrics::{Metrics, TargetMetrics};
 use crate::minute::{MINUTE_NS, Minute, Outcome, begin_of};
@@ -25,6 +26,7 @@ pub(crate) const WRITTEN_NS: i64 = MISSED_NS + STAMPS_NS + 1_000_000_000;
 pub(crate) struct Book {
     store: Store,
     keep: Keep,
+    changes: Changes,
     metrics: Arc<Metrics>,
     board: Arc<Board>,
     kept: BTreeMap<usize, Kept>,
@@ -80,6 +82,7 @@ impl Book {
     pub(crate) fn new(
         store: Store,
         keep: Keep,
+        changes: Changes,
         metrics: Arc<Metrics>,
         board: Arc<Board>,
         now_ns: i64,
@@ -88,6 +91,7 @@ impl Book {
         let mut book = Self {
             store,
             keep,
+            changes,
             metrics,
             board,
             kept: BTreeMap::new(),
@@ -156,6 +160,7 @@ impl Book {
                     let told = Some(told);
                     self.unwritten(|book| book.note(event, target.as_deref(), told.clone()));
                 }
+                Report::Compared(asked) => self.changes.ask_for(asked),
                 Report::Refused(why) => {
                     self.metrics.meter.reloads_refused.inc();
                     self.unwritten(|book| book.note("refused", None, Some(why.clone())));
@@ -210,6 +215,7 @@ impl Book {
             plan,
         };
         self.board.begin(&kept.plan.name, about, &kept.states);
+        self.changes.begin(place, &kept.plan.name, self.now_ns);
         self.kept.insert(place, kept);
         self.tell(place, "target", None);
     }
@@ -229,8 +235,23 @@ impl Book {
         let Some(mut kept) = self.kept.remove(&place) else { return };
         let minutes = kept.take(i64::MAX);
         self.write(&kept.plan.name, &minutes);
+        self.changes.end(place);
         self.metrics.forget(&kept.plan, kept.tapped);
         self.board.end(&kept.plan.name);
+    }
+
+    /// Writes changes: events first, so that a crash between both loses none.
+    fn changed(&mut self) {
+        let told = self.changes.turn();
+        for line in &told.events {
+            self.unwritten(|book| book.store.note("events.jsonl", line));
+        }
+        for (path, text) in &told.files {
+            self.unwritten(|book| book.store.replace(path, text));
+        }
+        for (target, of, against, state) in told.states {
+            self.metrics.changes.set(target, of, against, state);
+        }
     }
 
     fn minute(&mut self, place: usize, due_ns: i64) -> Option<&mut Minute> {
@@ -279,7 +300,7 @@ impl Book {
         }
         let mut kept = std::mem::take(&mut self.kept);
         let mut written = false;
-        for kept in kept.values_mut() {
+        for (place, kept) in &mut kept {
             let until_ns = match kept.tapped {
                 true => i64::MAX,
                 false => now_ns - kept.plan.timeout_ns - MISSED_NS - STAMPS_NS,
@@ -302,10 +323,14 @@ impl Book {
             }
             if !minutes.is_empty() {
                 self.write(&kept.plan.name, &minutes);
+                for (begin_ns, minute) in &minutes {
+                    self.changes.enter(*place, *begin_ns, minute);
+                }
                 written = true;
             }
         }
         self.kept = kept;
+        self.changed();
         if written {
             self.retain(now_ns);
         }

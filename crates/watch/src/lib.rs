@@ -5,11 +5,13 @@
 //! 3. another one counts by minute and writes each minute that is over: an exact histogram, each probe in one outcome,
 //! 4. packets of a device are taken at both of its sides and matched, in threads of their own: their minutes are those of a
 //!    target,
-//! 5. metrics and the state of each objective are served over HTTP, with a page that shows them.
+//! 5. each minute is compared with those of a baseline ([`change`]),
+//! 6. metrics and the state of each objective are served over HTTP, with a page that shows them.
 #![forbid(unsafe_code)]
 
 mod book;
 mod catch;
+mod change;
 mod departures;
 mod entry;
 mod exemplar;
@@ -41,6 +43,7 @@ mod values;
 mod watching;
 
 pub use catch::CatchPlan;
+pub use change::Asked;
 pub use departures::Departures;
 pub use keeping::Keep;
 pub use minute::{Arrivals, Counts, Health, Minute, Outcome, Sample};

@@ -2,6 +2,7 @@
 
 mod taps;
 
+use crate::change::Gauges;
 use crate::exemplar::{Probe, ProbeCounter};
 use crate::minute::{Arrivals, Health, Outcome};
 use crate::objective::Objective;
@@ -85,6 +86,7 @@ pub(crate) struct Metrics {
     lateness: Family<OfTarget, Real>,
     taps: TapFamilies,
     catches: Family<OfResult, Counter>,
+    pub(crate) changes: Gauges,
     pub(crate) meter: Meter,
 }
 
@@ -214,6 +216,7 @@ impl Metrics {
         taps.register(add);
         let told = "Probes beyond a limit, by what became of them";
         add.register("catches", told, Family::clone(&catches));
+        let changes = Gauges::register(add);
         let of = &meter;
         add.register("meter_clock_steps", "Steps of this host's clock", of.clock_steps.clone());
         add.register(
@@ -249,6 +252,7 @@ impl Metrics {
             lateness,
             taps,
             catches,
+            changes,
             meter,
         }
     }

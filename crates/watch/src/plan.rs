@@ -1,6 +1,7 @@
 //! The file of targets.
 
 use crate::catch::CatchPlan;
+use crate::change::Asked;
 use crate::entry::{Entry, check_name, level, protocol, source_ports};
 use crate::keeping::Keep;
 use crate::objective::{Objective, ObjectiveError};
@@ -34,6 +35,8 @@ pub struct Plan {
     pub keep: Keep,
     /// Limits of what is kept around late probes; `None`: nothing is.
     pub catch: Option<CatchPlan>,
+    /// Minutes with which others are compared.
+    pub compared: Asked,
 }
 
 /// A target.
@@ -119,6 +122,8 @@ struct File {
     #[serde(default)]
     keep: KeepEntry,
     catch: Option<CatchPlan>,
+    baseline: Option<String>,
+    margin: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -186,7 +191,9 @@ impl Plan {
         if file.catch.is_some_and(|catch| !(1..=60).contains(&catch.an_hour)) {
             return Err(wrong("catch, an_hour", "expected a number from 1 to 60".into()));
         }
-        Ok(Self { targets, taps, keep, catch: file.catch })
+        let compared = Asked::of(file.baseline.as_deref(), file.margin.as_deref())
+            .map_err(|(key, text)| wrong(key, text))?;
+        Ok(Self { targets, taps, keep, compared, catch: file.catch })
     }
 }
 
@@ -314,5 +321,9 @@ mod tests {
         assert!(parse("- a\n- b\n").is_err());
         let often = parse("targets: [{address: a}]\ncatch: {an_hour: 61}").unwrap_err();
         assert!(often.starts_with("watch.yml: catch, an_hour"), "{often}");
+        for (key, value) in [("baseline", "yesterday"), ("margin", "5")] {
+            let told = parse(&format!("targets: [{{address: a}}]\n{key}: {value}")).unwrap_err();
+            assert!(told.starts_with(&format!("watch.yml: {key}: ")), "{told}");
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! The thread that sends probes and receives replies.
 
 use crate::catch::{Seen, Sight};
+use crate::change::Asked;
 use crate::departures::Departures;
 use crate::keeping::Keep;
 use crate::links;
@@ -136,6 +137,11 @@ impl Probing {
     /// Adds a line to the events of the watch.
     pub(crate) fn tell(&mut self, event: &'static str, told: &str) {
         self.reports.push(Report::Told { event, target: None, told: told.to_owned() });
+    }
+
+    /// Tells with which minutes others are compared from now on.
+    pub(crate) fn compare(&mut self, asked: Asked) {
+        self.reports.push(Report::Compared(asked));
     }
 
     /// Tells why a file of targets was refused.

@@ -1,5 +1,6 @@
 //! Reports of the thread that sends and receives, and of those that tap devices.
 
+use crate::change::Asked;
 use crate::keeping::Keep;
 use crate::minute::{Arrivals, Outcome};
 use crate::plan::TargetPlan;
@@ -26,6 +27,8 @@ pub(crate) enum Report {
     Failed { place: usize, why: String },
     /// Minutes are kept within these limits from now on.
     Kept(Keep),
+    /// Minutes are compared with these from now on.
+    Compared(Asked),
     /// The file of targets has an error, and nothing was changed.
     Refused(String),
     /// A device is tapped from now on.

@@ -1,6 +1,7 @@
 //! Days of a watch in seconds: real departures, sessions and files, with a path and a clock that are simulated.
 
 use crate::book::Book;
+use crate::change::{Asked, Changes};
 use crate::departures::Departures;
 use crate::keeping::Keep;
 use crate::metrics::Metrics;
@@ -108,15 +109,10 @@ fn watch(
         let end_ns = (now_ns + life_ns).min(BEGIN_NS + length_ns);
         let metrics = Arc::new(Metrics::new(Vec::new()));
         let store = Store::open(folder).unwrap();
-        let mut book = Book::new(
-            store,
-            KEEP,
-            metrics,
-            Arc::default(),
-            now_ns,
-            Box::new(|text| panic!("{text}")),
-        )
-        .unwrap();
+        let changes = Changes::new(folder, Asked::of(None, None).unwrap());
+        let warn = Box::new(|text: &str| panic!("{text}"));
+        let mut book =
+            Book::new(store, KEEP, changes, metrics, Arc::default(), now_ns, warn).unwrap();
         let (mut departures, mut reports) = (Departures::default(), Vec::new());
         let mut fars: Vec<Far> = (0..targets.len())
             .map(|_| {

@@ -78,8 +78,8 @@ impl State {
 
 /// Variance of the bad packets of minutes beside that of a binomial distribution: by so many times fewer independent
 /// packets does an hour count in which bad packets come together. 1 if it is smaller, or unknown.
-fn dispersion(minutes: &VecDeque<Share>) -> f64 {
-    let minutes: Vec<&Share> = minutes.iter().filter(|share| share.packets > 0).collect();
+pub(crate) fn dispersion<'a>(minutes: impl IntoIterator<Item = &'a Share>) -> f64 {
+    let minutes: Vec<&Share> = minutes.into_iter().filter(|share| share.packets > 0).collect();
     let packets: u64 = minutes.iter().map(|share| share.packets).sum();
     let bad: u64 = minutes.iter().map(|share| share.bad).sum();
     let share = bad as f64 / packets.max(1) as f64;

@@ -2,6 +2,7 @@
 
 use crate::book::Book;
 use crate::catch;
+use crate::change::Changes;
 use crate::heart::Heart;
 use crate::metrics::Metrics;
 use crate::otlp::{Endpoint, Pusher};
@@ -106,9 +107,11 @@ pub fn watch(
     let catching = catch::prepare(&plan);
     let metrics = Arc::new(Metrics::new(plan.deadlines_s()));
     let board = Arc::new(Board::default());
+    let changes = Changes::new(&request.folder, plan.compared.clone());
     let served = |(address, access)| {
         let failed = |source| WatchError::Listen { address, source };
-        let pages = Pages::new(Arc::clone(&board), History::new(request.folder.clone()));
+        let history = History::new(request.folder.clone());
+        let pages = Pages::new(Arc::clone(&board), history, changes.board());
         serving::serve(address, Arc::clone(&metrics), pages, access).map_err(failed)
     };
     let address = access.map(served).transpose()?;
@@ -129,6 +132,7 @@ pub fn watch(
     let mut book = Book::new(
         store,
         plan.keep,
+        changes,
         Arc::clone(&metrics),
         Arc::clone(&board),
         clock::realtime_ns(),
@@ -161,6 +165,7 @@ pub fn watch(
                     }
                     let plan = again;
                     probing.keep(plan.keep);
+                    probing.compare(plan.compared.clone());
                     places.apply(&plan, &mut probing, &mut resolver);
                     taps.apply(&plan.taps, BTreeMap::new());
                 }

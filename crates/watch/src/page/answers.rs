@@ -5,13 +5,14 @@ use super::board::{Board, Row};
 use super::files;
 use super::history::History;
 use super::span::Span;
+use crate::change;
 use axum::Router;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use serde::Serialize;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use tailtrim_sys::clock;
 
 /// So many requests for a target over time wait for the one that is answered; others are told to come again.
@@ -21,6 +22,7 @@ const WAITING: usize = 32;
 pub(crate) struct Pages {
     pub(crate) board: Arc<Board>,
     pub(crate) history: History,
+    changes: change::Board,
     /// Held by each request that waits.
     waiting: Arc<()>,
 }
@@ -32,8 +34,18 @@ struct Targets {
 }
 
 impl Pages {
-    pub(crate) fn new(board: Arc<Board>, history: History) -> Self {
-        Self { board, history, waiting: Arc::new(()) }
+    pub(crate) fn new(board: Arc<Board>, history: History, changes: change::Board) -> Self {
+        Self { board, history, changes, waiting: Arc::new(()) }
+    }
+
+    /// All targets, with their changes.
+    fn all(&self) -> Vec<Row> {
+        let mut rows = self.board.all();
+        let changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        for row in &mut rows {
+            row.changes = changes.get(&row.name).cloned();
+        }
+        rows
     }
 }
 
@@ -46,7 +58,7 @@ pub(crate) fn routes(pages: Arc<Pages>, access: Arc<Access>) -> Router {
 }
 
 async fn targets(State(pages): State<Arc<Pages>>) -> Response {
-    let targets = pages.board.all();
+    let targets = pages.all();
     match serde_json::to_string(&Targets { now_s: seconds(clock::realtime_ns()), targets }) {
         Ok(text) => json(text),
         Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),

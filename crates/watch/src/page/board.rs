@@ -1,6 +1,7 @@
 //! Targets as they are now.
 
 use crate::book::WRITTEN_NS;
+use crate::change::TargetChanges;
 use crate::minute::Minute;
 use crate::plan::TargetPlan;
 use crate::state::State;
@@ -26,6 +27,8 @@ pub(super) struct Row {
     since_s: Option<i64>,
     objectives: Vec<Judged>,
     minute: Option<LastMinute>,
+    /// Changes beside its references; `None`: it is not compared yet.
+    pub(super) changes: Option<TargetChanges>,
 }
 
 /// Description of a target.
@@ -98,6 +101,7 @@ impl Board {
             since_s: None,
             objectives,
             minute: None,
+            changes: None,
         };
         self.rows().insert(name.to_owned(), row);
     }

@@ -39,7 +39,7 @@ impl Served {
         }
         let file = token.map(|token| write(folder.path(), token));
         let access = Access::new(ANYWHERE.parse().unwrap(), file.as_deref()).unwrap();
-        let pages = Pages::new(board, History::new(folder.path().to_owned()));
+        let pages = Pages::new(board, History::new(folder.path().to_owned()), Arc::default());
         let metrics = Arc::new(Metrics::new(Vec::new()));
         let address = serve(ANYWHERE.parse().unwrap(), metrics, pages, access).unwrap();
         Self { _folder: folder, address }

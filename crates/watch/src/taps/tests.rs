@@ -3,6 +3,7 @@
 use super::counting::{Counting, Found, locked};
 use super::{OverMinute, TapEntry, TapPlan};
 use crate::book::Book;
+use crate::change::{Asked, Changes};
 use crate::keeping::Keep;
 use crate::metrics::{Format, Metrics};
 use crate::minute::{MINUTE_NS, begin_of};
@@ -221,8 +222,9 @@ fn minutes_of_a_device_are_written_and_judged_as_those_of_targets() {
     let store = Store::open(folder.path()).unwrap();
     let keep = Keep { time_ns: None, bytes: None };
     let warn = Box::new(|text: &str| panic!("{text}"));
-    let board = Arc::default();
-    let mut book = Book::new(store, keep, Arc::clone(&metrics), board, BEGIN_NS, warn).unwrap();
+    let (board, of_metrics) = (Arc::default(), Arc::clone(&metrics));
+    let changes = Changes::new(folder.path(), Asked::of(None, None).unwrap());
+    let mut book = Book::new(store, keep, changes, of_metrics, board, BEGIN_NS, warn).unwrap();
     let begins: Vec<i64> = over.iter().map(|over| over.begin_ns).collect();
     book.enter(vec![
         Report::Tapping { place: 7, plan: Arc::new(plan) },
