@@ -11,7 +11,7 @@ use crate::report::Report;
 use crate::state::{Share, State};
 use crate::steal::Stolen;
 use crate::store::{Store, StoreError};
-use crate::subject::{SCHEMA, Subject};
+use crate::subject::{self, Subject};
 use crate::taps::{OverMinute, TapPlan};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -63,19 +63,6 @@ struct Note<'a> {
     target: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     told: Option<String>,
-}
-
-/// Description of a target, for those who read its minutes.
-#[derive(Serialize)]
-struct Described<'a> {
-    schema: &'a str,
-    name: &'a str,
-    address: &'a str,
-    protocol: &'a str,
-    interval_ns: u64,
-    timeout_ns: i64,
-    stamps: tailtrim_roundtrip::StampLevel,
-    objectives: Vec<String>,
 }
 
 impl Book {
@@ -171,19 +158,9 @@ impl Book {
     }
 
     fn start(&mut self, place: usize, plan: Arc<TargetPlan>) {
-        let described = Described {
-            schema: SCHEMA,
-            name: &plan.name,
-            address: &plan.address,
-            protocol: plan.protocol.name(),
-            interval_ns: plan.interval_ns,
-            timeout_ns: plan.timeout_ns,
-            stamps: plan.level,
-            objectives: plan.objectives.iter().map(ToString::to_string).collect(),
-        };
-        let text = serde_json::to_vec_pretty(&described);
+        let described = subject::described(&plan).ok();
         let metrics = self.metrics.target(&plan.name, &plan.objectives);
-        self.keep(place, Subject::of(&plan), About::of(&plan), metrics, text.ok());
+        self.keep(place, Subject::of(&plan), About::of(&plan), metrics, described);
     }
 
     fn tap(&mut self, place: usize, plan: &TapPlan) {

@@ -1,5 +1,6 @@
 //! Metrics for Prometheus and others, by the official client library.
 
+mod format;
 mod taps;
 
 use crate::change::Gauges;
@@ -8,6 +9,7 @@ use crate::minute::{Arrivals, Health, Outcome};
 use crate::objective::Objective;
 use crate::state::Share;
 use crate::subject::Subject;
+pub(crate) use format::Format;
 use prometheus_client::encoding::prometheus_protobuf::prometheus_data_model::MetricFamily;
 use prometheus_client::encoding::{EncodeLabelSet, prometheus_protobuf, prometheus_text, text};
 use prometheus_client::metrics::counter::Counter;
@@ -142,40 +144,6 @@ const KINDS: [&str; 8] = [
 
 const STATES: [(Promise, &str); 3] =
     [(Promise::Met, "met"), (Promise::NotMet, "not met"), (Promise::NotDecided, "not decided")];
-
-/// Format of an answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Format {
-    /// Prometheus' text, 0.0.4.
-    Text,
-    /// `OpenMetrics` 1.0 text.
-    OpenMetrics,
-    /// Prometheus' protocol buffers, which have the native histograms.
-    Protobuf,
-}
-
-impl Format {
-    /// The best one that a client accepts.
-    pub(crate) fn accepted(accept: &str) -> Self {
-        if accept.contains("application/vnd.google.protobuf") {
-            Self::Protobuf
-        } else if accept.contains("application/openmetrics-text") {
-            Self::OpenMetrics
-        } else {
-            Self::Text
-        }
-    }
-
-    pub(crate) fn content_type(self) -> &'static str {
-        match self {
-            Self::Text => "text/plain; version=0.0.4; charset=utf-8",
-            Self::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
-            Self::Protobuf => {
-                "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited"
-            }
-        }
-    }
-}
 
 impl Metrics {
     /// Metrics without targets yet; `edges` are those of classic buckets, in seconds.

@@ -2,6 +2,8 @@
 
 use crate::objective::Objective;
 use crate::plan::TargetPlan;
+use serde::Serialize;
+use tailtrim_roundtrip::StampLevel;
 
 /// Name and version of what is written.
 pub(crate) const SCHEMA: &str = "tailtrim.watch/1";
@@ -20,4 +22,31 @@ impl Subject {
         let TargetPlan { name, objectives, timeout_ns, .. } = plan;
         Self { name: name.clone(), objectives: objectives.clone(), timeout_ns: *timeout_ns }
     }
+}
+
+/// Description of a target, for those who read its minutes.
+#[derive(Serialize)]
+struct Described<'a> {
+    schema: &'a str,
+    name: &'a str,
+    address: &'a str,
+    protocol: &'a str,
+    interval_ns: u64,
+    timeout_ns: i64,
+    stamps: StampLevel,
+    objectives: Vec<String>,
+}
+
+/// The description of a target, as JSON.
+pub(crate) fn described(plan: &TargetPlan) -> serde_json::Result<Vec<u8>> {
+    serde_json::to_vec_pretty(&Described {
+        schema: SCHEMA,
+        name: &plan.name,
+        address: &plan.address,
+        protocol: plan.protocol.name(),
+        interval_ns: plan.interval_ns,
+        timeout_ns: plan.timeout_ns,
+        stamps: plan.level,
+        objectives: plan.objectives.iter().map(ToString::to_string).collect(),
+    })
 }
