@@ -11,6 +11,9 @@ use std::thread;
 use tailtrim_stats::change::{Hours, Reference};
 use tailtrim_sys::process;
 
+/// A third of the share of a CPU that threads with a nice value of 0 have.
+const NICE: i32 = 5;
+
 /// Question about a target.
 pub(super) enum Question {
     /// Its state once all minutes up to one were entered. What was saved is read if there is none.
@@ -37,7 +40,7 @@ impl Reader {
         // It ends with the process, or when nobody asks any more.
         thread::spawn(move || {
             // The thread that probes comes first; refused, this one does little harm.
-            let _ = process::defer(19);
+            let _ = process::defer(NICE);
             for question in asked {
                 if told.send(answer(&folder, question)).is_err() {
                     return;

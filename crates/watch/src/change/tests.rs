@@ -85,7 +85,7 @@ impl Watch {
 
     /// Waits for the thread that reads: minutes of this test take no time.
     fn settle(&mut self) {
-        for _ in 0..15_000 {
+        for _ in 0..30_000 {
             self.take();
             let followed = self.changes.as_ref().unwrap().places[&0].followed.as_ref();
             if followed.is_some_and(|followed| followed.untold().is_empty()) {
