@@ -25,12 +25,14 @@ HEALTHY = {
     "meter_lines_unwritten_total": f"0x{SCRAPES}",
     "meter_reloads_refused_total": f"0x{SCRAPES}",
     "meter_last_minute_timestamp_seconds": f"0+30x{SCRAPES}",
+    "change_state": f"0x{SCRAPES}",
 }
 OBJECTIVE = 'target="far", objective="p99.9 < 5ms"'
 LABELS = {
     **dict.fromkeys(("slo_limit_ratio", "slo_total", "slo_bad_total"), OBJECTIVE),
     "probes_total": 'target="far", outcome="answered"',
     "replies_total": 'target="far", kind="overflowed"',
+    "change_state": 'target="far", of="p99", against="baseline"',
 }
 #: Scrapes before something happens: two hours.
 BEFORE = 240
@@ -125,6 +127,9 @@ CASES = {
     "minutes that stop": case(
         {"meter_last_minute_timestamp_seconds": f"0+30x{BEFORE} {30 * BEFORE}x{SCRAPES}"},
         {"2h4m": [], "2h8m": ["TailtrimMinutesUnwritten"]},
+    ),
+    "a path that became slower": case(
+        {"change_state": f"0x{BEFORE} 1x40 0x{SCRAPES}"}, {"2h5m": ["TailtrimSlower"], "3h": []}
     ),
     "a file with an error": case(
         {"meter_reloads_refused_total": at_two("1", 1)}, {"2h5m": ["TailtrimFileRefused"]}

@@ -113,7 +113,6 @@ impl Changes {
     }
 
     /// Changes for those who show them.
-    #[cfg_attr(not(test), allow(dead_code, reason = "a page shows them"))]
     pub(crate) fn board(&self) -> Board {
         Arc::clone(&self.board)
     }
