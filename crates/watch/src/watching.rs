@@ -1,7 +1,7 @@
 //! A watch: reads its file, probes until it is ended, and keeps what it finds.
 
 use crate::book::Book;
-use crate::catch;
+use crate::catch::{self, CatchPlan};
 use crate::change::Changes;
 use crate::heart::Heart;
 use crate::metrics::Metrics;
@@ -12,11 +12,11 @@ use crate::probing::Probing;
 use crate::resolving::Resolver;
 use crate::serving;
 use crate::store::{Store, StoreError};
-use crate::taps::Taps;
+use crate::taps::{Ports, Taps};
 use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
@@ -126,8 +126,13 @@ pub fn watch(
     let (sender, receiver) = channel();
     let folder = request.folder.clone();
     let (sight, catching) = catch::start(catching, folder, Arc::clone(&metrics), sender.clone());
-    let mut taps = Taps::new(sender.clone(), Arc::clone(&metrics));
-    let mut probing = Probing::new(sender, sight)?;
+    let taps = Taps::new(sender.clone(), Arc::clone(&metrics));
+    let mut sources = Sources {
+        probing: Probing::new(sender, sight)?,
+        resolver: Resolver::start(),
+        places: Places::default(),
+        taps,
+    };
     let opened = Taps::open(&plan).map_err(|(name, source)| WatchError::Tap { name, source })?;
     let mut book = Book::new(
         store,
@@ -144,53 +149,83 @@ pub fn watch(
             entered.now();
         }
     });
-    let mut resolver = Resolver::start();
-    let mut places = Places::default();
-    places.apply(&plan, &mut probing, &mut resolver);
-    taps.apply(&plan.taps, opened);
+    sources.apply(&plan, opened);
     // Without it, sleeping ends up to 50 µs late; refused, it does no harm.
     let _ = process::wake_promptly();
     place()?;
     started(address);
     heart.ready(plan.targets.len());
     while !stopped.load(Ordering::Relaxed) {
-        probing.turn()?;
+        sources.turn()?;
         heart.beat();
         if reload.swap(false, Ordering::Relaxed) {
             heart.reloading();
-            match Plan::read(&request.plan) {
-                Ok(again) => {
-                    if again.catch != plan.catch {
-                        probing.tell("catch", "as before: it changes with the next start");
-                    }
-                    let plan = again;
-                    probing.keep(plan.keep);
-                    probing.compare(plan.compared.clone());
-                    places.apply(&plan, &mut probing, &mut resolver);
-                    taps.apply(&plan.taps, BTreeMap::new());
-                }
-                Err(error) => probing.refuse(error.to_string()),
-            }
-            heart.ready(places.by_name.len());
-        }
-        for answer in resolver.answers() {
-            probing.direct(answer.place, answer.address, answer.why);
+            sources.reload(&request.plan, plan.catch);
+            heart.ready(sources.places.by_name.len());
         }
     }
     heart.stopping();
-    probing.finish();
-    taps.finish();
+    sources.finish();
     // It tells the book what it has kept.
-    if let Some(Err(panic)) = catching.map(JoinHandle::join) {
-        std::panic::resume_unwind(panic);
-    }
-    if let Err(panic) = book.join() {
-        std::panic::resume_unwind(panic);
-    }
+    catching.map(joined);
+    joined(book);
     if let Some(pusher) = pusher {
         pusher.finish();
     }
     Ok(())
+}
+
+/// Waits for the end of a thread, and goes on with its panic.
+fn joined(thread: JoinHandle<()>) {
+    if let Err(panic) = thread.join() {
+        std::panic::resume_unwind(panic);
+    }
+}
+
+/// Targets and devices.
+struct Sources {
+    probing: Probing,
+    resolver: Resolver,
+    places: Places,
+    taps: Taps,
+}
+
+impl Sources {
+    /// Begins and ends targets and devices. Taps that were opened before are given.
+    fn apply(&mut self, plan: &Plan, opened: BTreeMap<String, Ports>) {
+        self.places.apply(plan, &mut self.probing, &mut self.resolver);
+        self.taps.apply(&plan.taps, opened);
+    }
+
+    /// Sends and receives what is due.
+    fn turn(&mut self) -> io::Result<()> {
+        self.probing.turn()?;
+        for answer in self.resolver.answers() {
+            self.probing.direct(answer.place, answer.address, answer.why);
+        }
+        Ok(())
+    }
+
+    /// Reads the file again.
+    fn reload(&mut self, path: &Path, catch: Option<CatchPlan>) {
+        match Plan::read(path) {
+            Ok(plan) => {
+                if plan.catch != catch {
+                    self.probing.tell("catch", "as before: it changes with the next start");
+                }
+                self.probing.keep(plan.keep);
+                self.probing.compare(plan.compared.clone());
+                self.apply(&plan, BTreeMap::new());
+            }
+            Err(error) => self.probing.refuse(error.to_string()),
+        }
+    }
+
+    /// Ends all.
+    fn finish(self) {
+        self.probing.finish();
+        self.taps.finish();
+    }
 }
 
 /// Targets by name, each at a place.
