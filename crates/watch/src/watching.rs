@@ -167,7 +167,7 @@ pub fn watch(
     heart.stopping();
     sources.finish();
     // It tells the book what it has kept.
-    catching.map(joined);
+    catching.into_iter().for_each(joined);
     joined(book);
     if let Some(pusher) = pusher {
         pusher.finish();
