@@ -25,8 +25,8 @@ Examples:
   tailtrim compare results/before results/after --fail-if-worse        # experiments: by combination
   tailtrim compare pre-a.pcap,post-a.pcap pre-b.pcap,post-b.pcap --out tails.svg
   tailtrim compare results/hw --halves                                 # differences by chance alone
-  tailtrim compare /var/lib/tailtrim/gateway@yesterday /var/lib/tailtrim/gateway@today
-  tailtrim compare /var/lib/tailtrim@yesterday /var/lib/tailtrim@today  # all targets of a watch
+  tailtrim compare minutes/gateway@yesterday minutes/gateway@today
+  tailtrim compare minutes@yesterday minutes@today  # all targets of a watch
   tailtrim compare results/main results/branch --assert 'p99.9 < 50us' --junit slo.xml
 Exit codes: 0 compared, 1 B is worse (with --fail-if-worse) or failed an objective, 2 invalid
 arguments or input, 5 an objective is not decided. Objectives are for each run of B.

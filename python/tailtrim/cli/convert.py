@@ -21,8 +21,8 @@ Examples:
   tailtrim convert results/forwarder-tail --format csv --out plots       # plots/run-000 …
   tailtrim convert results/rtt --format openmetrics --assert 'p99 < 2ms'
   tailtrim convert events.jsonl.zst --format perfetto
-  tailtrim convert /var/lib/tailtrim@2026-11-22..2026-11-28 --format parquet --out week
-  tailtrim convert /var/lib/tailtrim/gateway@yesterday --format hpct
+  tailtrim convert minutes@2026-11-22..2026-11-28 --format parquet --out week
+  tailtrim convert minutes/gateway@yesterday --format hpct
 The papers' plot scripts look for CSV names without "-filtered": analyse with --skip 0 for them.
 """
 

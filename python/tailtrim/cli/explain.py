@@ -26,7 +26,7 @@ Examples:
   tailtrim explain results/hw --json | jq .periodic
   tailtrim explain results/forwarder-tail       # each run of an experiment
   tailtrim explain results/two-hours            # by minute: the worst packets
-  tailtrim explain /var/lib/tailtrim/gateway@08:00..09:00         # minutes of watch
+  tailtrim explain minutes/gateway@08:00..09:00         # minutes of watch
   tailtrim explain minutes/gateway              # of a watch: the late probes it has caught
 """
 

@@ -24,7 +24,7 @@ EXAMPLES = """\b
 Examples:
   tailtrim import Ping-ICMP-#1-192.0.2.1-20261121T090830.364329-000000001.hpct.xz --out results/hpct
   irtt client -o irtt.json.gz reflector.example && tailtrim import irtt.json.gz --out results/irtt
-  tailtrim import /var/lib/tailtrim/gateway@2026-11-28 --out before   # minutes of watch, kept
+  tailtrim import minutes/gateway@2026-11-28 --out before   # minutes of watch, kept
   tailtrim import trex-stats.json                # intervals of the percentiles of each stream
   tailtrim import jhiccup.hlog --json | jq '.histograms[].quantiles'
 TRex and HdrHistogram count in buckets: a percentile is an interval, and there is no run directory.

@@ -24,8 +24,8 @@ Examples:
   tailtrim report results/forwarder-tail --assert 'p99.9 < 50us'       # with a line at 50 µs
   tailtrim report results/reflector-tests      # effect of each factor on latency
   tailtrim report results/trim                 # what tailtrim trim found
-  tailtrim report /var/lib/tailtrim --from 08:00 --to 09:00        # all targets of a watch
-  tailtrim report /var/lib/tailtrim/gateway@yesterday              # one target
+  tailtrim report minutes --from 08:00 --to 09:00        # all targets of a watch
+  tailtrim report minutes/gateway@yesterday              # one target
   tailtrim report host1/ host2/ --from 2026-11-22 --to 2026-11-28  # watches of two hosts
 """
 
