@@ -17,7 +17,7 @@ from pairs import paired
 from reflectors import FAR, Stamps
 from test_watch import lines, metrics, plan, watching
 
-from tailtrim.analysis.roundtrip import watched
+from tailtrim.analysis import watched
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
