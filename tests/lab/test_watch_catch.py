@@ -159,6 +159,7 @@ def elsewhere_than(cpu: int) -> Iterator[None]:
         os.sched_setaffinity(0, before)
 
 
+@pytest.mark.alone
 def test_what_had_the_cpu_of_the_watch_is_named(tmp_path: Path) -> None:
     hog = f"import time\nuntil = time.monotonic() + {LATE_S}\nwhile time.monotonic() < until: pass"
     # So long, each probe is under way; what holds them is on the other CPU.
