@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import signal
+import socket
 import subprocess
+import threading
 import time
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.reflectors
 OUTCOMES = ("answered", "late", "lost", "altered", "undelivered", "refused", "missed", "cut")
 LISTEN = "127.0.0.1:9464"
+FLOOD_PPS = 10_000
 
 
 @pytest.fixture(scope="module")
@@ -116,6 +119,62 @@ def test_probes_are_in_one_outcome_each_and_an_end_keeps_the_running_minute(
     took = [len(minute.took_ns) for minute in account.minutes()]
     assert (account.counts["answered"], sum(took)) == (answered, account.counts["due"])
     assert account.damaged + account.wrong + account.repeated == 0
+
+
+@contextmanager
+def flooding(pair: Pair, port: int) -> Iterator[list[int]]:
+    """Answer the first probe to a port, then flood its sender; yields how much was sent."""
+
+    def opened() -> socket.socket:
+        flood = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        flood.bind((FAR, port))
+        flood.settimeout(5)
+        return flood
+
+    sent, over, flood = [0], threading.Event(), pair.far.inside(opened)
+
+    def serve() -> None:
+        probe, client = flood.recvfrom(2048)
+        # As it was sent, as a reply to another session, and as nothing at all.
+        datagrams = (probe, probe[:4] + bytes(4) + probe[8:], b"?" * 100)
+        began = time.monotonic()
+        while not over.is_set():
+            due = int((time.monotonic() - began) * FLOOD_PPS)
+            for number in range(sent[0], due):
+                flood.sendto(datagrams[number % 3], client)
+            sent[0] = max(sent[0], due)
+            time.sleep(0.001)
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    try:
+        yield sent
+    finally:
+        over.set()
+        thread.join()
+        flood.close()
+
+
+def test_a_reflector_that_floods_costs_its_own_target_alone(pair: Pair, tmp_path: Path) -> None:
+    out = tmp_path / "minutes"
+    path = plan(
+        tmp_path,
+        f"name: far, address: '{FAR}:862'",
+        f"name: flood, address: '{FAR}:7999', protocol: udp, src_port: 50007",
+    )
+    with (
+        Stamps(pair.far, ahead_ns=0, keeps_ns=0),
+        flooding(pair, 7999) as sent,
+        watching(pair, path, out),
+    ):
+        time.sleep(4)
+    assert sent[0] > 2 * FLOOD_PPS
+    assert total(out / "far", "answered") > 60
+    assert total(out / "far", "answered") + total(out / "far", "cut") == total(out / "far", "due")
+    # Each datagram is counted once, in what it was, or dropped by the socket.
+    arrived = sum(sum(line["arrivals"].values()) for line in lines(out / "flood"))
+    assert arrived > sent[0] / 2
+    assert total(out / "flood", "answered") <= 1
 
 
 def test_formats_are_those_that_a_scraper_accepts(pair: Pair, tmp_path: Path) -> None:
