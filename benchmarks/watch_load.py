@@ -27,7 +27,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import astuple, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import machine
 import numpy as np
@@ -106,13 +106,15 @@ PROGRAMS = (
 
 
 @contextmanager
-def started(node: Namespace, commands: list[list[str]]) -> Iterator[list[int]]:
+def started(
+    node: Namespace, commands: list[list[str]], errors: int | IO[bytes] = subprocess.DEVNULL
+) -> Iterator[list[int]]:
     """Have programs run meanwhile; yields their processes."""
     quiet: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL}
     processes = [
         subprocess.Popen(
             [*node.prefix, "sh", "-c", FIRST, "sh", *command],
-            stderr=subprocess.DEVNULL,
+            stderr=errors,
             start_new_session=True,
             **quiet,
         )
@@ -166,7 +168,7 @@ def departures(capture: Path) -> dict[int, Stamps]:
 
 
 def lateness_ns(left_ns: Stamps, *, golden: bool) -> Stamps:
-    """Return how much later than their schedule the probes of a target left."""
+    """Return how much later than on average the probes of a target left, beside their schedule."""
     number = np.arange(left_ns.size, dtype=np.uint64)
     within = np.zeros(left_ns.size)
     if golden:
@@ -176,9 +178,8 @@ def lateness_ns(left_ns: Stamps, *, golden: bool) -> Stamps:
     rest = (left_ns - left_ns[0]).astype(float) - within
     x = number.astype(float)
     slope = np.polyfit(x, rest, 1)[0]
-    late = np.rint(rest - slope * x).astype(np.int64)
-    since_earliest: Stamps = late - late.min()
-    return since_earliest
+    late: Stamps = np.rint(rest - slope * x).astype(np.int64)
+    return late
 
 
 def measured(turn: int, one: Program, count: int, seconds: float) -> Iterator[Row]:
@@ -202,12 +203,19 @@ def measured(turn: int, one: Program, count: int, seconds: float) -> Iterator[Ro
         with started(far, [tap]):
             time.sleep(1)
             commands = one.commands(targets, seconds, folder)
-            with started(near, commands) as processes:
+            errors = stack.enter_context((folder / "errors").open("w+b"))
+            with started(near, commands, errors) as processes:
                 time.sleep(SETTLED_S)
                 before, began = cpu_s(processes), time.monotonic()
                 time.sleep(seconds)
                 spent, took = cpu_s(processes) - before, time.monotonic() - began
-                memory = memory_mb(processes)
+                try:
+                    memory = memory_mb(processes)
+                except ProcessLookupError:
+                    errors.seek(0)
+                    words = errors.read().decode("ascii", "replace").strip().splitlines()
+                    yield Row(one.name, turn, "", None, f"ended: {words[-1] if words else ''}")
+                    return
         by_target = departures(capture)
     late, rates = [], []
     for left_ns in by_target.values():
@@ -215,7 +223,8 @@ def measured(turn: int, one: Program, count: int, seconds: float) -> Iterator[Ro
         inside = (left_ns >= since) & (left_ns < since + int(seconds * 1e9))
         # Steps of the golden ratio are counted from the first; irtt's first is a handshake.
         golden = lateness_ns(left_ns, golden=True)[inside] if one.golden else None
-        late.append(lateness_ns(left_ns[inside], golden=False) if golden is None else golden)
+        found = lateness_ns(left_ns[inside], golden=False) if golden is None else golden
+        late.append(found - found.min())
         rates.append(inside.sum() / seconds)
     told = np.sort(np.concatenate(late))
     yield Row(one.name, turn, "CPU, %", 100 * spent / took)

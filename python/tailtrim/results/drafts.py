@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+#: Names of drafts begin with this, in the folder of what they become.
+_PREFIX = ".tailtrim-draft-"
+
 #: First bytes of pcap, with both orders of bytes, and of pcapng, gzip and zstd.
 _KEPT = (
     *(bytes.fromhex(magic) for magic in ("a1b2c3d4", "a1b23c4d", "a1b2cd34")),
@@ -119,9 +122,14 @@ def settle(draft: Path, place: Path) -> None:
     _sync(place.parent)
 
 
+def is_temporary(path: Path) -> bool:
+    """Return whether something is in a draft, as runs of spans are."""
+    return any(folder.name.startswith(_PREFIX) for folder in path.parents)
+
+
 def _begun(place: Path, flags: int) -> tuple[Path, int]:
     """Make a draft of a place and lock it; return it and the owner of the lock."""
-    prefix = f".tailtrim-draft-{place.name}-"
+    prefix = f"{_PREFIX}{place.name}-"
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
         _remove_abandoned(place.parent, prefix)

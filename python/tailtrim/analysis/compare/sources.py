@@ -15,6 +15,7 @@ from tailtrim import _native
 from tailtrim.analysis import Analysis, analyze
 from tailtrim.errors import RunDirectoryError
 from tailtrim.results import RunDirectory
+from tailtrim.results.drafts import is_temporary
 from tailtrim.results.experiments import RecordedExperiment
 from tailtrim.results.typed_json import read_object
 
@@ -348,7 +349,7 @@ def _paths(source: Source) -> list[Path]:
         taps = source.summary.ingress_tap, source.summary.egress_tap
         return [Path(tap.capture) for tap in taps]
     if isinstance(source, RunDirectory | RecordedExperiment):
-        return [source.path.resolve()]
+        return [] if is_temporary(source.path) else [source.path.resolve()]
     if Path(source).exists():
         return [Path(source).resolve()]
     return [path.resolve() for path in captures_of(str(source)) or ()]
