@@ -348,10 +348,9 @@ def _paths(source: Source) -> list[Path]:
     if isinstance(source, Analysis):
         taps = source.summary.ingress_tap, source.summary.egress_tap
         return [Path(tap.capture) for tap in taps]
-    if isinstance(source, RunDirectory | RecordedExperiment):
-        return [] if is_temporary(source.path) else [source.path.resolve()]
-    if Path(source).exists():
-        return [Path(source).resolve()]
+    place = source.path if isinstance(source, RunDirectory | RecordedExperiment) else Path(source)
+    if place.exists():
+        return [] if is_temporary(place) else [place.resolve()]
     return [path.resolve() for path in captures_of(str(source)) or ()]
 
 
