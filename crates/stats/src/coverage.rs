@@ -3,6 +3,7 @@
 //! is independent or clustered. More may hold: a band is wider than the interval of one quantile, since it takes the
 //! largest variance from a quantile outward (docs/intervals.md).
 
+use super::random::Random;
 use super::{Band, BlockCounts, Histogram, Interval, Probability, Ranked, Undelivered, ranks};
 
 /// The coverage found has itself a binomial error of 0.8 %.
@@ -11,30 +12,6 @@ const RUNS: u32 = 800;
 const BODY_NS: i64 = 1000;
 /// Mean length of a stall in nanoseconds.
 const STALL_NS: f64 = 20_000.0;
-
-/// SplitMix64 (Steele, Lea and Flood 2014).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// An independent sequence for every seed; neighbouring seeds alone would give shifted ones.
-    fn seeded(seed: u64) -> Self {
-        Self(Self(seed).next())
-    }
-
-    /// Exponentially distributed with mean 1.
-    fn exponential(&mut self) -> f64 {
-        let uniform = ((self.next() >> 11) as f64 + 0.5) / (1_u64 << 53) as f64;
-        -uniform.ln()
-    }
-}
 
 /// Stalls of exponential length begin at any packet with a fixed probability. The packet waits for
 /// the whole stall, the following ones each `gap_ns` less, so that a stall puts a geometric number

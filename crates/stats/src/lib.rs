@@ -28,6 +28,8 @@ mod lateness;
 mod long_run;
 mod mean;
 mod probability;
+#[cfg(test)]
+mod random;
 mod ranked;
 mod slots;
 mod spread;

@@ -3,6 +3,7 @@
 use super::super::edges::{Edges, Tally};
 use super::DAY;
 use crate::Probability;
+use crate::random::Random;
 
 /// The median latency in ns.
 const MEDIAN_NS: f64 = 1_000_000.0;
@@ -74,28 +75,7 @@ pub(super) const CHANGES: [Change; 11] = [
     Change { name: "loss + 50 %", lost: 0.5, ..Change::NONE },
 ];
 
-/// SplitMix64 (Steele, Lea and Flood 2014).
-#[derive(Debug, Clone)]
-pub(super) struct Random(u64);
-
 impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// Between 0 and 1, exclusive.
-    fn uniform(&mut self) -> f64 {
-        ((self.next() >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
-    }
-
-    fn exponential(&mut self) -> f64 {
-        -self.uniform().ln()
-    }
-
     fn normal(&mut self) -> f64 {
         (2.0 * self.exponential()).sqrt() * (std::f64::consts::TAU * self.uniform()).cos()
     }
@@ -154,8 +134,7 @@ struct Minute {
 
 impl Path {
     pub(super) fn new(kind: Kind, probes: u64, seed: u64) -> Self {
-        let mut random = Random(seed);
-        random.0 = random.next();
+        let random = Random::seeded(seed);
         Self { kind, probes, random, level: 0.0, left: 0.0 }
     }
 
