@@ -60,7 +60,7 @@ QUANTILES = {"p50": 0.5, "p99": 0.99, "p99.9": 0.999, "max": 1.0}
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One number of one turn, or why there is none."""
+    """One number of one turn, or the reason why it is missing."""
 
     program: str
     turn: int

@@ -20,7 +20,7 @@ const MOST_HOPS: u8 = 30;
 const TRIES: usize = 2;
 /// Wait for an answer to each: routers answer within a round trip, and that takes less on Earth.
 const WAIT_NS: i64 = 500_000_000;
-/// Routers in a row that do not answer, after which nobody is asked any more.
+/// Routers in a row that do not answer, after which no more are asked.
 const SILENT: usize = 5;
 
 /// A router, or the target.

@@ -18,7 +18,7 @@ impl Manager {
     /// A manager that reads a socket.
     ///
     /// # Errors
-    /// That of the socket.
+    /// Errors of the socket.
     pub fn new(socket: UnixDatagram, watchdog: Option<Duration>) -> io::Result<Self> {
         // A manager that does not read must not stop this process.
         socket.set_nonblocking(true)?;
@@ -28,7 +28,7 @@ impl Manager {
     /// The manager that the environment names.
     ///
     /// # Errors
-    /// That of the socket that it names.
+    /// Errors of the socket that it names.
     pub fn of_environment() -> io::Result<Self> {
         let Some(name) = env::var_os("NOTIFY_SOCKET") else { return Ok(Self::default()) };
         let address = match name.as_bytes().strip_prefix(b"@") {

@@ -35,7 +35,7 @@ pub(crate) fn cut_incomplete(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Where the first whole frame begins.
+/// Offset of the first whole frame.
 fn first_frame(bytes: &[u8]) -> Option<usize> {
     let magic = zstd_safe::MAGICNUMBER.to_le_bytes();
     (0..bytes.len()).find(|at| {

@@ -35,7 +35,7 @@ pub struct Endpoint {
     path: String,
 }
 
-/// A text that is no address of a collector.
+/// An invalid address of a collector.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{text:?}: expected http://HOST:PORT, such as http://127.0.0.1:4318 (a collector on this host encrypts what it hands on)"

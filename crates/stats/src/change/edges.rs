@@ -89,9 +89,9 @@ pub struct Trial {
 /// Probes of a minute.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Those that were answered.
+    /// Answered probes.
     pub answered: u64,
-    /// Those that were not.
+    /// Lost probes.
     pub lost: u64,
     /// The answered ones above each edge of each percentile.
     pub above: [[u64; 3]; PERCENTILES.len()],

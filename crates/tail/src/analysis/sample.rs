@@ -34,7 +34,7 @@ impl Sample {
 pub struct Passed {
     /// All.
     pub packets: u64,
-    /// Those without a stamp: they can have no other outcome.
+    /// Packets without a stamp: they can have no other outcome.
     pub unstamped: u64,
     /// Copies of a mirror port, of which only the first counts.
     pub copies: u64,

@@ -53,10 +53,10 @@ pub struct Leftovers {
 }
 
 impl Leftovers {
-    /// Those of the calling process.
+    /// Instances of the calling process.
     ///
     /// # Errors
-    /// There is no tracefs that this process may use.
+    /// This process may use no tracefs.
     pub fn of_this_process() -> Result<Self, TraceError> {
         let instances = super::place::tracefs()?.join("instances");
         Ok(Self { instances, of: format!("{PREFIX}{}", std::process::id()) })

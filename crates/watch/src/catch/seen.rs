@@ -21,11 +21,11 @@ pub(crate) enum Seen {
     Decided { place: usize, link: usize, trip: RoundTrip, outcome: Outcome },
     /// The clock was stepped: times before and after it do not compare.
     Stepped,
-    /// So many reports were dropped, as nobody took them.
+    /// So many reports were dropped, since they were not taken in time.
     Dropped(u64),
 }
 
-/// Where such reports go. It never waits.
+/// Sender of such reports. It never waits.
 #[derive(Debug, Default)]
 pub(crate) struct Sight {
     sender: Option<SyncSender<Vec<Seen>>>,

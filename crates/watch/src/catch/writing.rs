@@ -46,7 +46,7 @@ struct Described<'a> {
 enum Traced<'a> {
     /// The trace of this time.
     Kept { events: usize, complete: bool, error_ns: i64 },
-    /// Why there is none.
+    /// Reason why the trace is missing.
     Missing(&'a str),
 }
 

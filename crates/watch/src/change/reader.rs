@@ -16,7 +16,7 @@ const NICE: i32 = 5;
 
 /// Question about a target.
 pub(super) enum Question {
-    /// Its state once all minutes up to one were entered. What was saved is read if there is none.
+    /// Its state once all minutes up to one were entered. Without a state, what was saved is read.
     Follow { place: usize, name: String, asked: Asked, until: i64, followed: Option<Box<Followed>> },
     /// By how much it has changed.
     Measure { place: usize, name: String, of: Box<(Change, Option<Reference>)> },
@@ -37,7 +37,7 @@ pub(super) struct Reader {
 impl Reader {
     pub(super) fn start(folder: PathBuf) -> Self {
         let ((questions, asked), (told, answers)) = (channel(), channel());
-        // It ends with the process, or when nobody asks any more.
+        // It ends with the process, or when no question can come any more.
         thread::spawn(move || {
             // The thread that probes comes first; refused, this one does little harm.
             let _ = process::defer(NICE);

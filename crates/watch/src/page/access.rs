@@ -107,7 +107,7 @@ pub(crate) async fn guard(
     request: Request,
     next: Next,
 ) -> Response {
-    // Static files are no secret, and the page asks for the token.
+    // Everybody may read the static files: the page asks for the token.
     let path = request.uri().path();
     let is_secret = path == "/metrics" || path.starts_with("/api/");
     let allowed = match access.allows(request.headers()) {

@@ -1,4 +1,4 @@
-//! Targets over time: read from disk when somebody asks, and remembered as far as it does not change any more.
+//! Targets over time: read from disk for each request. Blocks that are complete are remembered.
 
 use super::block::{Block, Blocks, QUANTILES};
 use super::catches::{self, Catch};

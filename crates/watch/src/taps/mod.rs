@@ -44,7 +44,7 @@ pub(crate) struct Taps {
     sender: Sender<Vec<Report>>,
     metrics: Arc<Metrics>,
     running: BTreeMap<String, Running>,
-    /// Those that were told to end.
+    /// Threads that were told to end.
     ending: Vec<JoinHandle<()>>,
     next: usize,
 }
