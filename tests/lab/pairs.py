@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import time
 from contextlib import ExitStack, contextmanager
@@ -18,12 +19,27 @@ from tailtrim.errors import HostError
 from tailtrim.laboratory.nodes.namespace import Namespace, link
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from wire import Fate
 
 NEAR = "10.99.0.1"
 NEAR_6, FAR_6 = "fd99::1", "fd99::2"
+
+
+@contextmanager
+def running(command: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
+    """Run a verb of the agent, which says when it is ready, until the block ends."""
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert json.loads(process.stdout.readline())["event"] == "ready"
+        try:
+            yield process
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(20)
 
 
 def straight(near: Namespace, far: Namespace) -> None:

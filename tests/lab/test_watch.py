@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
-from pairs import paired
+from pairs import paired, running
 from reflectors import FAR, Stamps
 
 from tailtrim.analysis import watched
@@ -52,16 +52,8 @@ def watching(pair: Pair, path: Path, out: Path) -> Iterator[subprocess.Popen[str
     """Watch targets from the near host until the block ends."""
     words = ("watch", str(path), "--out", str(out), "--listen", LISTEN)
     command = [*pair.near.prefix, pair.lab.agent, *words]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as watch:
-        assert watch.stdout is not None
-        assert json.loads(watch.stdout.readline())["event"] == "ready"
-        try:
-            yield watch
-        finally:
-            watch.send_signal(signal.SIGTERM)
-            watch.wait(20)
+    with running(command) as watch:
+        yield watch
 
 
 def lines(folder: Path) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 from laboratory import Lab
-from pairs import paired
+from pairs import paired, running
 from reflectors import FAR, Stamps
 
 from tailtrim.errors import HostError
@@ -55,17 +55,9 @@ def watching(
     )
     command = [*pair.near.prefix, pair.lab.agent, "watch", str(path)]
     command += ["--out", str(folder / "kept"), *words]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as watch:
-        assert watch.stdout is not None
-        assert json.loads(watch.stdout.readline())["event"] == "ready"
-        try:
-            pair.until_received(40)
-            yield watch
-        finally:
-            watch.send_signal(signal.SIGTERM)
-            watch.wait(20)
+    with running(command) as watch:
+        pair.until_received(40)
+        yield watch
 
 
 def events(folder: Path, event: str) -> list[str]:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import signal
 import subprocess
 import time
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ import pyarrow as pa
 import pytest
 from browser import Browser
 from laboratory import Lab
+from pairs import running
 
 from tailtrim.errors import HostError
 from tailtrim.laboratory.nodes.namespace import Namespace
@@ -85,21 +85,6 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Namespace, 
         command = [*node.prefix, lab.agent, "reflect", "--echo", "7007", "--address", "127.0.0.1"]
         stack.enter_context(running(command))
         yield node, lab
-
-
-@contextmanager
-def running(command: list[str]) -> Iterator[subprocess.Popen[str]]:
-    """Run a verb of the agent until the block ends."""
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    ) as process:
-        assert process.stdout is not None
-        assert json.loads(process.stdout.readline())["event"] == "ready"
-        try:
-            yield process
-        finally:
-            process.send_signal(signal.SIGTERM)
-            process.wait(20)
 
 
 def watch(node: tuple[Namespace, Lab], folder: Path, *more: str) -> list[str]:
