@@ -27,9 +27,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import machine
+from ending import end_with
 
 import tailtrim
-from tailtrim.errors import TailtrimError
 from tailtrim.laboratory.nodes.agent import Agent, program
 from tailtrim.laboratory.nodes.namespace_testbed import LocalForwarding, LocalTestbed
 
@@ -393,8 +393,4 @@ def write(place: Path, rows: list[Row]) -> None:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except (TailtrimError, subprocess.CalledProcessError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(1)
+    end_with(main)

@@ -27,6 +27,7 @@ import machine
 import numpy as np
 import roundtrip_peers as peers
 import roundtrip_record as record
+from ending import end_with
 from roundtrip_peers import (
     ANSWERS,
     ASKS,
@@ -39,7 +40,6 @@ from roundtrip_peers import (
 )
 from roundtrip_record import MOST, QUANTILES, SUSTAINED, Row
 
-from tailtrim.errors import TailtrimError
 from tailtrim.laboratory.nodes.agent import program
 from tailtrim.laboratory.nodes.namespace import Namespace, link
 
@@ -278,11 +278,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    if os.geteuid() != 0:
-        print("error: XDP programs, and steering, need root", file=sys.stderr)
-        sys.exit(1)
-    try:
-        sys.exit(main())
-    except (TailtrimError, subprocess.CalledProcessError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(1)
+    end_with(main, "XDP programs, and steering, need root" if os.geteuid() != 0 else None)

@@ -31,13 +31,13 @@ from typing import TYPE_CHECKING, Any
 
 import machine
 import numpy as np
+from ending import end_with
 from roundtrip_peers import ANSWERS, ASKS, FAR, NEAR
 from watch_load import KEPT_BYTES, departures, started
 
 from roundtrip import MACS, RUNS
 from tailtrim.analysis.roundtrip import read_hpct
 from tailtrim.analysis.roundtrip.compression import reading
-from tailtrim.errors import TailtrimError
 from tailtrim.laboratory.nodes.agent import program
 from tailtrim.laboratory.nodes.namespace import Namespace, link
 
@@ -228,11 +228,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    if os.geteuid() != 0 or shutil.which("tcpdump") is None:
-        print("error: namespaces and captures, expected root and tcpdump", file=sys.stderr)
-        sys.exit(1)
-    try:
-        sys.exit(main())
-    except (TailtrimError, subprocess.CalledProcessError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(1)
+    there = os.geteuid() == 0 and shutil.which("tcpdump") is not None
+    end_with(main, None if there else "namespaces and captures, expected root and tcpdump")
