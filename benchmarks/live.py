@@ -186,13 +186,13 @@ def sending(name: str, start: Start, turn: int, seconds: float, folder: Path) ->
         time.sleep(1 + seconds)
         told = failed()
         taken = capture.stop()["taps"]["t"]
+    quantiles = {} if told else gap_quantiles(taken["file"])
+    # A capture that is there is not replaced.
+    Path(taken["file"]).unlink()
     if told:
         yield Row(what, name, turn, 0.0, "", told)
         return
     note = f"{taken['packets']:,} frames, {taken['dropped']} dropped"
-    quantiles = gap_quantiles(taken["file"])
-    # A capture that is there is not replaced.
-    Path(taken["file"]).unlink()
     for p, gap_ns in quantiles.items():
         yield Row(f"{what}: error {p}", name, turn, gap_ns, "ns", note)
 

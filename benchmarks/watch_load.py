@@ -53,6 +53,8 @@ IRTT_PORT = 2112
 ICMP, UDP = "icmp[icmptype] = icmp-echo", f"udp dst port {IRTT_PORT}"
 #: Ethernet, IPv4 and eight bytes more, with the destination at byte 30.
 KEPT_BYTES = 42
+#: Probes of a target whose interval is fitted.
+FEWEST = 5
 #: Steps of the golden ratio, as the schedule has them.
 GOLDEN = 0x9E37_79B9_7F4A_7C15
 QUANTILES = {"p50": 0.5, "p99": 0.99, "p99.9": 0.999, "max": 1.0}
@@ -167,19 +169,19 @@ def departures(capture: Path) -> dict[int, Stamps]:
     return dict(zip(to.tolist(), np.split(at_ns[order], first[1:]), strict=True))
 
 
-def lateness_ns(left_ns: Stamps, *, golden: bool) -> Stamps:
-    """Return how much later than on average the probes of a target left, beside their schedule."""
+def lateness_ns(left_ns: Stamps, inside: slice, *, golden: bool) -> Stamps:
+    """Return how much later than the earliest some probes of a target left, beside its schedule."""
     number = np.arange(left_ns.size, dtype=np.uint64)
     within = np.zeros(left_ns.size)
     if golden:
         # The first 32 bits of the place are enough: 23 ps of a tenth of a second.
         place = (number * np.uint64(GOLDEN)) >> np.uint64(32)
         within = place.astype(float) / 2.0**32 * INTERVAL_NS
-    rest = (left_ns - left_ns[0]).astype(float) - within
-    x = number.astype(float)
+    rest = ((left_ns - left_ns[0]).astype(float) - within)[inside]
+    x = number.astype(float)[inside]
     slope = np.polyfit(x, rest, 1)[0]
     late: Stamps = np.rint(rest - slope * x).astype(np.int64)
-    return late
+    return late - late.min()
 
 
 def measured(turn: int, one: Program, count: int, seconds: float) -> Iterator[Row]:
@@ -191,6 +193,8 @@ def measured(turn: int, one: Program, count: int, seconds: float) -> Iterator[Ro
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         near, far = stack.enter_context(pair())
+        # As systemd sets it: sockets of ICMP that the kernel finds by their identifiers.
+        near.run("sysctl", "-qw", "net.ipv4.ping_group_range=0 2147483647")
         far.run("ip", "route", "add", "local", TARGETS, "dev", "lo")
         near.run("ip", "route", "add", TARGETS, "via", FAR)
         if one.file == "irtt":
@@ -206,7 +210,7 @@ def measured(turn: int, one: Program, count: int, seconds: float) -> Iterator[Ro
             errors = stack.enter_context((folder / "errors").open("w+b"))
             with started(near, commands, errors) as processes:
                 time.sleep(SETTLED_S)
-                before, began = cpu_s(processes), time.monotonic()
+                before, began, since_ns = cpu_s(processes), time.monotonic(), time.time_ns()
                 time.sleep(seconds)
                 spent, took = cpu_s(processes) - before, time.monotonic() - began
                 try:
@@ -219,13 +223,11 @@ def measured(turn: int, one: Program, count: int, seconds: float) -> Iterator[Ro
         by_target = departures(capture)
     late, rates = [], []
     for left_ns in by_target.values():
-        since = left_ns[0] + int(SETTLED_S * 1e9)
-        inside = (left_ns >= since) & (left_ns < since + int(seconds * 1e9))
-        # Steps of the golden ratio are counted from the first; irtt's first is a handshake.
-        golden = lateness_ns(left_ns, golden=True)[inside] if one.golden else None
-        found = lateness_ns(left_ns[inside], golden=False) if golden is None else golden
-        late.append(found - found.min())
-        rates.append(inside.sum() / seconds)
+        first, end = np.searchsorted(left_ns, [since_ns, since_ns + int(took * 1e9)])
+        rates.append((end - first) / took)
+        if end - first >= FEWEST:
+            # Steps of the golden ratio are counted from the first probe.
+            late.append(lateness_ns(left_ns, slice(first, end), golden=one.golden))
     told = np.sort(np.concatenate(late))
     yield Row(one.name, turn, "CPU, %", 100 * spent / took)
     yield Row(one.name, turn, "memory, MB", memory)
@@ -273,6 +275,8 @@ def main() -> int:
     parser.add_argument("--turns", type=int, default=1)
     parser.add_argument("--out", type=Path, default=None, metavar="DIR")
     arguments = parser.parse_args()
+    if arguments.seconds < 1:
+        parser.error(f"--seconds {arguments.seconds:g}: expected at least 1")
     name = f"{datetime.now(tz=UTC):%Y-%m-%d}-{machine.name(len(machine.cores()))}-watch"
     place = arguments.out or RUNS / name
     rows: list[Row] = []

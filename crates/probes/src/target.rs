@@ -238,6 +238,9 @@ impl Target {
             for notice in buffers.notices.notices() {
                 note(&mut self.session, &self.prober, self.shift, notice);
             }
+            if !buffers.notices.is_full() {
+                break;
+            }
         }
         Ok(any)
     }

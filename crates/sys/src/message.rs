@@ -54,8 +54,10 @@ pub struct Slots {
     controls: Vec<[u8; CONTROL_LEN]>,
     filled: Vec<Filled>,
     /// Number of messages that the next call asks for. A polling loop mostly finds nothing, and then one message:
-    /// preparing all slots each time takes longer than the call, and a second message is looked for after the first.
+    /// preparing all slots each time takes longer than the call.
     asked: usize,
+    /// The last call received all that it asked for.
+    full: bool,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -90,7 +92,13 @@ impl Slots {
             controls: vec![[0; CONTROL_LEN]; count],
             filled: Vec::with_capacity(count),
             asked: count,
+            full: false,
         }
+    }
+
+    /// Whether the last call received as many messages as it asked for: there may be more.
+    pub fn is_full(&self) -> bool {
+        self.full
     }
 
     /// Number of messages that the last call received.
@@ -209,9 +217,15 @@ pub fn receive(file: BorrowedFd<'_>, slots: &mut Slots, flags: libc::c_int) -> i
     // SAFETY: the first `count` messages are written and point to buffers of the lengths given, each its own,
     // which are borrowed mutably until the call is over.
     let received = unsafe { fetch(file, &mut messages[..count], flags | libc::MSG_DONTWAIT) };
-    // All of the room after a full call, for the rest of a burst; otherwise as many as the last call received.
+    // Twice as many after a full call, for the rest of a burst; otherwise one more than came, so that a call that receives
+    // as many again tells that these were all.
     let taken = received.max(0) as usize;
-    slots.asked = if taken == count { slots.addresses.len() } else { taken.max(1) };
+    slots.full = taken == count;
+    slots.asked = match taken {
+        0 => 1,
+        _ if slots.full => (2 * count).min(slots.addresses.len()),
+        _ => taken + 1,
+    };
     if received < 0 {
         return none_or(io::Error::last_os_error());
     }
@@ -232,6 +246,7 @@ pub fn receive(file: BorrowedFd<'_>, slots: &mut Slots, flags: libc::c_int) -> i
 /// there is none.
 pub fn receive_plain(file: BorrowedFd<'_>, slots: &mut Slots) -> io::Result<usize> {
     slots.filled.clear();
+    slots.full = false;
     let room = &mut slots.bytes[..slots.each];
     // The length is the message's own, however much of it there is room for.
     let length = match recv(file, room, RecvFlags::DONTWAIT | RecvFlags::TRUNC) {
@@ -241,6 +256,7 @@ pub fn receive_plain(file: BorrowedFd<'_>, slots: &mut Slots) -> io::Result<usiz
     let (bytes, truncated) = (length, length > slots.each);
     let flags = if truncated { libc::MSG_TRUNC as u32 } else { 0 };
     slots.filled.push(Filled { bytes, flags, ..Filled::default() });
+    slots.full = true;
     Ok(1)
 }
 

@@ -74,6 +74,12 @@ impl Inbox {
         Self { slots: Slots::new(count, bytes.max(1)), has_ip_header: false, to: None, from: None }
     }
 
+    /// Whether there may be more than what was received last.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.slots.is_full()
+    }
+
     /// The datagrams that were received last.
     pub fn datagrams(&self) -> impl Iterator<Item = Received<'_>> {
         (0..self.slots.filled()).filter_map(|at| self.datagram(at))
