@@ -143,6 +143,31 @@ def test_explain_tells_what_happened(tmp_path: Path) -> None:
     assert found["targets"][0]["outages"]["count"] == 1
 
 
+def test_explain_of_a_total_outage_tells_it(tmp_path: Path) -> None:
+    target(tmp_path / "watch" / "gw", [minute(number, [None] * 5) for number in range(2)])
+    code, out, told = tailtrim("explain", f"watch/gw@{DAY}")
+    assert code == 0, told
+    assert "10 of 10 probes that left were not answered in time (100.0 %): 10 lost" in out
+    assert "outage: " in out
+
+
+def test_targets_without_minutes_are_told_beside_others(watch: Path) -> None:
+    target(watch / "new", [])
+    code, out, told = tailtrim("convert", f"{watch}@{DAY}", "--format", "csv", "--out", "files")
+    assert (code, "new: no minute in this span" in told) == (0, True), told
+    assert "files/a@" in out
+    code, _, told = tailtrim("report", f"{watch}@{DAY}", "--assert", "p50 < 1s")
+    assert (code, "watch/new: not decided: no minute in this span" in told) == (5, True), told
+
+
+def test_a_part_of_a_day_is_not_replaced_by_another_one(watch: Path) -> None:
+    words = ("--format", "parquet", "--out", "days")
+    assert tailtrim("convert", f"{watch}/a@{HOURS[0]}", *words)[0] == 0
+    code, _, told = tailtrim("convert", f"{watch}/a@{HOURS[1]}", *words)
+    assert code == 2
+    assert "2020-01-01.parquet: exists" in told
+
+
 @pytest.mark.parametrize("form", ["parquet", "hlog", "hpct", "hgrm", "csv", "openmetrics"])
 def test_all_targets_are_converted(watch: Path, tmp_path: Path, form: str) -> None:
     code, out, told = tailtrim("convert", f"{watch}@{DAY}", "--format", form, "--out", "files")

@@ -44,6 +44,17 @@ def at_two(step: str, during: int, after: str = "0") -> str:
     return f"0x{BEFORE - 1} 0+{step}x{during} {grown}+{after}x{SCRAPES}"
 
 
+#: A device that is tapped: of its targets' series it has those of promises.
+TAP = 'job="tailtrim", instance="host", target="wall"'
+TAP_PROMISE = f'{TAP}, objective="p99.9 < 5ms"'
+TAPPED = {
+    f"tailtrim_watch_slo_limit_ratio{{{TAP_PROMISE}}}": f"0.001x{SCRAPES}",
+    f"tailtrim_watch_slo_total{{{TAP_PROMISE}}}": f"0+300x{SCRAPES}",
+    f'tailtrim_watch_meter_tap_dropped_total{{{TAP}, tap="ingress"}}': f"0x{SCRAPES}",
+    f"tailtrim_watch_meter_tapped_seconds_total{{{TAP}}}": f"0+30x{SCRAPES}",
+}
+TAP_BAD = f"tailtrim_watch_slo_bad_total{{{TAP_PROMISE}}}"
+TAP_DROPPED = f'tailtrim_watch_meter_tap_dropped_total{{{TAP}, tap="egress"}}'
 #: Probes of a target whose name is not known.
 REFUSED = 'tailtrim_watch_probes_total{job="tailtrim", target="far", outcome="refused"}'
 
@@ -130,6 +141,23 @@ CASES = {
     ),
     "a path that became slower": case(
         {"change_state": f"0x{BEFORE} 1x40 0x{SCRAPES}"}, {"2h5m": ["TailtrimSlower"], "3h": []}
+    ),
+    "a device that loses packets": case(
+        {**TAPPED, TAP_BAD: at_two("300", 20), TAP_DROPPED: f"0x{SCRAPES}"},
+        {"2h": [], "2h5m": [FAST, SIX_HOURS, SLOW]},
+    ),
+    "a tap without room": case(
+        {**TAPPED, TAP_BAD: at_two("50", 20), TAP_DROPPED: at_two("50", 20)},
+        {"2h5m": ["TailtrimFramesDropped"]},
+    ),
+    "a tap that is away": case(
+        {
+            **TAPPED,
+            TAP_BAD: f"0x{SCRAPES}",
+            TAP_DROPPED: f"0x{SCRAPES}",
+            f"tailtrim_watch_meter_tapped_seconds_total{{{TAP}}}": at_two("15", 240),
+        },
+        {"2h20m": ["TailtrimTapAway"]},
     ),
     "a file with an error": case(
         {"meter_reloads_refused_total": at_two("1", 1)}, {"2h5m": ["TailtrimFileRefused"]}

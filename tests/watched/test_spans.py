@@ -148,6 +148,20 @@ def test_minutes_without_a_line_are_told_up_to_the_running_one(tmp_path: Path) -
     assert found.missing(DAY_NS + 8 * MINUTE_NS) == gaps[:2]
 
 
+def test_an_outage_ends_where_minutes_are_missing(tmp_path: Path) -> None:
+    lines = [minute(0, [1, None, None, None]), minute(60, [1, 1])]
+    (outage,) = account(target(tmp_path / "gw", lines)).outages.longest()
+    assert (outage.probes, outage.end_ns - outage.begin_ns) == (3, 2 * 10**6)
+
+
+def test_a_shorter_timeout_of_today_does_not_change_what_was_in_time(tmp_path: Path) -> None:
+    folder = target(tmp_path / "gw", [minute(0, [3 * 10**9] * 5)], timeout_ns=10**9)
+    found = watched.Account(
+        watched.targets_of(folder)[0], watched.Span(DAY_NS, DAY_NS + 1440 * MINUTE_NS)
+    )
+    assert watched.leave_run(found, tmp_path / "run").samples == 5
+
+
 def test_outages_are_probes_in_a_row_also_over_minutes(tmp_path: Path) -> None:
     lines = [
         minute(0, [1, None, 1, None, None]),

@@ -9,6 +9,9 @@ import pyarrow as pa
 import pytest
 
 from tailtrim.analysis import watched
+from tailtrim.errors import RoundTripError
+from tailtrim.publishing import watch_export
+from tailtrim.publishing.watch_report import explanation
 from tailtrim.publishing.watch_report.account_wording import notes
 
 if TYPE_CHECKING:
@@ -75,6 +78,22 @@ def test_faults_of_the_taps_are_told(tmp_path: Path) -> None:
     assert "the tap at ingress dropped 7 frames: not measured" in told
     assert "the tap at egress dropped 1 frame: their packets count as lost" in told
     assert "the taps did not record for 40.0 s" in told
+
+
+def test_explanations_speak_of_packets(tmp_path: Path) -> None:
+    account = watched.Account(device(tmp_path / "firewall", [minute(0)]), SPAN)
+    assert len(list(account.minutes())) == 1
+    told = "\n".join(explanation.lines(account, BEGIN_NS + 60 * 10**9))
+    assert "2 of 10 packets that entered did not leave in time (20.0 %): 2 lost" in told
+    assert "beside matched packets: 1 duplicate, 1 egress unmatched, 3 foreign" in told
+    assert "slow: 17.0 µs at" in told
+    assert "network" not in told
+
+
+def test_a_device_has_no_pings(tmp_path: Path) -> None:
+    account = watched.Account(device(tmp_path / "firewall", [minute(0)]), SPAN)
+    with pytest.raises(RoundTripError, match="a device that is tapped has no pings"):
+        watch_export.convert([account], "hpct", "firewall", tmp_path)
 
 
 @pytest.mark.parametrize("wrong", [{"matched": 9}, {"packets": 12}, {"egress": {"packets": 1}}])

@@ -11,6 +11,7 @@ from tailtrim.results.layout import SUMMARY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from datetime import datetime
 
     from tailtrim.analysis.watched import Account, Span, Target
 
@@ -37,7 +38,9 @@ class Selected(NamedTuple):
         return [f"{name}@{text}" for name in names]
 
 
-def selected(word: str, text: str | None = None, host: str | None = None) -> Selected | None:
+def selected(
+    word: str, text: str | None = None, host: str | None = None, now: datetime | None = None
+) -> Selected | None:
     """Return what a word of the command line selects; ``None``: no span of a watch.
 
     Args:
@@ -45,6 +48,7 @@ def selected(word: str, text: str | None = None, host: str | None = None) -> Sel
             behind ``@``.
         text: the span of a word that has none.
         host: what to call the host.
+        now: the time of the command, for several words.
 
     Raises:
         ValueError: the span has none of its forms.
@@ -55,11 +59,9 @@ def selected(word: str, text: str | None = None, host: str | None = None) -> Sel
     is_run = (Path(word) / SUMMARY).is_file()
     if is_run or ("@" not in word and not Path(word).is_dir()):
         return None
-    from datetime import datetime  # noqa: PLC0415 - most words have no span
-
     from tailtrim.analysis.watched import is_watched, span, targets_of  # noqa: PLC0415
 
-    now = datetime.now()  # noqa: DTZ005 - times are typed in the zone of this host
+    now = now or here()
     if Path(word).exists():
         if not is_watched(Path(word)):
             return None
@@ -71,11 +73,18 @@ def selected(word: str, text: str | None = None, host: str | None = None) -> Sel
     return Selected(Path(folder), targets_of(Path(folder), host), found, behind)
 
 
-def _is_span(text: str, now: object) -> bool:
+def here() -> datetime:
+    """Return the time in the zone of this host, in which spans are typed."""
+    from datetime import datetime  # noqa: PLC0415 - most words have no span
+
+    return datetime.now()  # noqa: DTZ005 - see above
+
+
+def _is_span(text: str, now: datetime) -> bool:
     from tailtrim.analysis.watched import span  # noqa: PLC0415
 
     try:
-        span(text, now)  # type: ignore[arg-type]
+        span(text, now)
     except ValueError:
         return False
     return True
@@ -125,20 +134,31 @@ def folder() -> Path:
 def runs_of(chosen: Selected) -> list[Path]:
     """Leave the runs of what was selected, as long as the command takes.
 
+    A target without minutes in the span is told, unless it is the only one or all are so.
+
     Raises:
         RoundTripError: there are no minutes, or they cannot be read.
         OutputError: a run directory cannot be written.
 
     """
     from tailtrim.analysis.watched import Account, leave_run  # noqa: PLC0415
+    from tailtrim.errors import RoundTripError  # noqa: PLC0415
 
-    places = []
+    places, missing = [], []
     for target, name in zip(chosen.targets, chosen.names, strict=True):
         account = Account(target, chosen.span)
         place = place_of(name)
-        leave_run(account, place)
+        try:
+            leave_run(account, place)
+        except RoundTripError as error:
+            missing.append(error)
+            continue
         tell(account)
         places.append(place)
+    if not places:
+        raise missing[0]
+    for fault in missing:
+        warn(str(fault))
     return places
 
 

@@ -41,10 +41,13 @@ def explain(
     from tailtrim.publishing.watch_report import explanation  # noqa: PLC0415
 
     accounts = [Account(target, chosen.span) for target in chosen.targets]
-    causes = [_causes(accounts[0], chosen.names[0], explained)] if len(accounts) == 1 else []
-    for account in accounts if not causes else ():
-        for _ in account.minutes():
-            pass
+    if len(accounts) == 1:
+        causes = _causes(accounts[0], chosen.names[0], explained)
+    else:
+        causes = []
+        for account in accounts:
+            for _ in account.minutes():
+                pass
     known = [account for account in accounts if account.lines]
     if not known:
         raise RoundTripError(accounts[0].nothing())
@@ -65,10 +68,13 @@ def explain(
 
 def _causes(
     account: Account, name: str, explained: Callable[[RunDirectory], Explanation]
-) -> Explanation:
+) -> list[Explanation]:
+    """Return the causes of a target's late probes; none where none has a latency and a place."""
     from tailtrim.analysis.watched import leave_run  # noqa: PLC0415 - as above
     from tailtrim.results import RunDirectory  # noqa: PLC0415
 
     place = spans.place_of(name)
-    leave_run(account, place)
-    return explained(RunDirectory(place))
+    summary = leave_run(account, place)
+    # Periods would be those of an order that was chosen by chance.
+    known = summary.samples and not account.unordered
+    return [explained(RunDirectory(place))] if known else []

@@ -6,9 +6,12 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import typer
+
 from tailtrim.cli import spans
 from tailtrim.cli.console import Progress, say, show, warn
 from tailtrim.cli.objectives import judge
+from tailtrim.errors import ExitCode
 from tailtrim.publishing.report import write_files
 
 if TYPE_CHECKING:
@@ -33,8 +36,9 @@ def chosen(
     hosts = list(names or [])
     if hosts and len(hosts) != len(directories):
         hosts = []
+    now = spans.here()
     found = [
-        spans.selected(str(directory), text, hosts[at] if hosts else None)
+        spans.selected(str(directory), text, hosts[at] if hosts else None, now)
         for at, directory in enumerate(directories)
     ]
     known = [one for one in found if one is not None]
@@ -102,11 +106,14 @@ def _several(
     title = ", ".join(units.printable(str(one.folder)) for one in found)
     page, numbers = watch_report.write(every, f"{title} @ {found[0].text}", out, now_ns)
     say(f"Page:    {page}\nNumbers: {numbers}")
-    judge(
-        [JudgedRun(one.label, one.run, one.name) for one in every if one.run is not None],
-        objectives,
-        junit,
-    )
+    runs = [JudgedRun(one.label, one.run, one.name) for one in every if one.run is not None]
+    # Targets of several hosts together are no runs.
+    unknown = [one.label for one in every if one.tail is None and len(one.accounts) == 1]
+    for name in unknown if objectives else ():
+        say(f"{units.printable(name)}: not decided: no minute in this span", err=True)
+    judge(runs, objectives, junit)
+    if objectives and unknown:
+        raise typer.Exit(ExitCode.UNDECIDED)
 
 
 def _none(every: Sequence[Measured]) -> str:

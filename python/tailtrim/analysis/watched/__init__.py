@@ -29,7 +29,7 @@ from tailtrim.analysis.watched.reading import Account
 from tailtrim.analysis.watched.run import leave_run
 from tailtrim.analysis.watched.span import Span, span
 from tailtrim.analysis.watched.tail import Tail, tail_of
-from tailtrim.analysis.watched.tap import TAP
+from tailtrim.analysis.watched.tap import TAP, TAP_SUMS
 from tailtrim.analysis.watched.target import SCHEMA, Target, is_target, is_watched, targets_of
 
 __all__ = [
@@ -40,6 +40,7 @@ __all__ = [
     "OUTCOMES",
     "SCHEMA",
     "TAP",
+    "TAP_SUMS",
     "UNANSWERED",
     "Account",
     "ComparedTarget",

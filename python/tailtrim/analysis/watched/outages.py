@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from typing import TYPE_CHECKING, NamedTuple
 
-from tailtrim.analysis.watched.minute import NONE
+from tailtrim.analysis.watched.minute import MINUTE_NS, NONE
 
 if TYPE_CHECKING:
     from tailtrim.analysis.watched.minute import Minute
@@ -37,11 +37,16 @@ class Outages:
         self.count = 0
         self._longest: list[tuple[int, Outage]] = []
         self._open: Outage | None = None
+        self._until_ns = 0
 
     def enter(self, minute: Minute) -> None:
         """Enter a minute; of one whose probes were counted, the order is unknown."""
         import numpy as np  # noqa: PLC0415 - takes longer to import than most commands run
 
+        if minute.begin_ns > self._until_ns:
+            # Nothing is known of the time between.
+            self._close(None)
+        self._until_ns = minute.begin_ns + MINUTE_NS
         if "samples" in minute.line:
             self._close(None)
             return

@@ -36,7 +36,8 @@ class Account:
 
     ``begins_ns`` are the begins of its minutes; a restart leaves two lines of one. ``repeated``
     lines, which are there twice, ``damaged`` frames and ``wrong`` lines are left out; ``places``
-    has the first ones of these. ``health`` has the largest fault of the meter of each kind.
+    has the first ones of these. ``unordered`` minutes tell how many packets have each latency, and
+    not which came when. ``health`` has the largest fault of the meter of each kind.
     """
 
     target: Target
@@ -47,6 +48,7 @@ class Account:
     worst: list[Worst] = field(default_factory=list)
     begins_ns: set[int] = field(default_factory=set)
     lines: int = 0
+    unordered: int = 0
     repeated: int = 0
     damaged: int = 0
     wrong: int = 0
@@ -144,6 +146,7 @@ class Account:
 
     def _enter(self, minute: Minute) -> None:
         self.lines += 1
+        self.unordered += "samples" in minute.line
         self.outages.enter(minute)
         self.begins_ns.add(minute.begin_ns)
         self.counts.update(minute.counts)

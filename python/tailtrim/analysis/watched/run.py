@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 _FRAME_BYTES = 86
 #: Names of what leaves and what comes, of probes and of a device.
 _SIDES = (("sent", "received"), ("ingress", "egress"))
+#: The watch has decided what is in time, by the timeout of that minute, which is a minute at most.
+_WINDOW_NS = MINUTE_NS + 1
 #: So many probes are put in order at once.
 _TOGETHER = 1 << 20
 #: Probes of a minute leave at most so long before its begin.
@@ -63,8 +65,7 @@ def _analysed(accounts: Sequence[Account], directory: Path | None) -> _native.Na
         sides.batches(1),
         names=(f"{name}, {first}", f"{name}, {second}"),
         length=_FRAME_BYTES,
-        # A reply at the timeout is in time.
-        window_ns=max(account.target.timeout_ns for account in accounts) + 1,
+        window_ns=_WINDOW_NS,
         directory=directory,
     )
     if not any(account.lines for account in accounts):

@@ -15,6 +15,8 @@ _OUTCOMES = {"answered": "matched", "late": "beyond_window", "lost": "lost", "cu
 _UNTOLD = ("duplicate", "copy", "unstamped")
 #: Of the health of a minute, what adds up.
 _SUMS = ("tapped_ns", "ingress_dropped", "egress_dropped")
+#: Among the arrivals of a device, these are no other packets.
+TAP_SUMS = (*_SUMS, "egress matched")
 
 
 def as_probes(line: Mapping[str, Any]) -> dict[str, Any]:

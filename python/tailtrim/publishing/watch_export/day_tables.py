@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tailtrim.analysis.watched import NONE, OUTCOMES
+from tailtrim.errors import OutputError
 from tailtrim.publishing.export import Conversion
 from tailtrim.results.drafts import replacing
 
@@ -44,7 +45,7 @@ def write(accounts: Sequence[Account], _name: str, out: Path) -> Conversion:
 
     Raises:
         RoundTripError: a file cannot be read.
-        OutputError: a file cannot be written.
+        OutputError: a file cannot be written, or is there already.
 
     """
     with ExitStack() as stack:
@@ -88,6 +89,9 @@ class _Tables:
         self, place: Path, schema: pa.Schema, account: Account, columns: dict[str, Any]
     ) -> None:
         if place not in self.writers:
+            if place.exists():
+                # It may have another part of the day, or other targets.
+                raise OutputError(f"{place}: exists: choose another --out, or remove it")
             file = self._stack.enter_context(replacing(place))
             self.writers[place] = self._stack.enter_context(
                 pq.ParquetWriter(file, schema, compression="zstd")

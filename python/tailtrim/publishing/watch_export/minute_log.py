@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import heapq
 import re
+from itertools import chain
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
@@ -48,7 +49,7 @@ def write(accounts: Sequence[Account], name: str, out: Path) -> Conversion:
     negative = 0
     with replacing(path) as file:
         file.write(interval_log.header(start_ns).encode())
-        for begin_ns, tag, minute in (first, *minutes):
+        for begin_ns, tag, minute in chain([first], minutes):
             took_ns = minute.took_ns[minute.took_ns != NONE]
             histogram = hdr.histogram_up_to(int(took_ns.max(initial=0)), significant_digits=_DIGITS)
             values, counts = np.unique(hdr.coarse(took_ns, histogram), return_counts=True)

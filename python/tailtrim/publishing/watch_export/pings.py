@@ -11,8 +11,9 @@ import zlib
 from itertools import chain, groupby
 from typing import TYPE_CHECKING, NamedTuple
 
+from tailtrim import units
 from tailtrim.analysis.roundtrip.hpct import ANSWERED, TIMEOUT, HpctPing, hpct_name, write_hpct
-from tailtrim.analysis.watched import NONE
+from tailtrim.analysis.watched import NONE, TAP
 from tailtrim.errors import RoundTripError
 from tailtrim.publishing.export import Conversion
 from tailtrim.results.summary import Notice
@@ -47,12 +48,15 @@ def write(accounts: Sequence[Account], _name: str, out: Path) -> Conversion:
     """Write ``Ping-….hpct.xz`` of each day of each target, named as the importer expects it.
 
     Raises:
-        RoundTripError: a file cannot be read, or an address is unknown.
+        RoundTripError: a file cannot be read, an address is unknown, or no target is probed.
         OutputError: a file cannot be written.
 
     """
-    files = []
-    for account in accounts:
+    files, probed = [], [one for one in accounts if one.target.kind != TAP]
+    if not probed:
+        told = "a device that is tapped has no pings, expected a target that is probed"
+        raise RoundTripError(f"{accounts[0].target.folder}: {told}")
+    for account in probed:
         pings = chain.from_iterable(map(_Pings(account.target).of, account.minutes()))
         for _, of_day in groupby(pings, lambda ping: ping.sent_ns // _DAY_NS):
             of_file = iter(of_day)
@@ -65,7 +69,10 @@ def write(accounts: Sequence[Account], _name: str, out: Path) -> Conversion:
         "source addresses and packet sizes are unknown to a watch: they are 0, and the number of"
         " each target tells the measurements apart",
     )
-    return Conversion(tuple(files), (unknown,) if files else ())
+    taps = len(accounts) - len(probed)
+    left_out = Notice("taps", taps, f"{units.counted(taps, 'tap')} left out: these have no pings")
+    notices = ([unknown] if files else []) + ([left_out] if taps else [])
+    return Conversion(tuple(files), tuple(notices))
 
 
 class _Pings:

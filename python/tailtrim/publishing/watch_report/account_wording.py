@@ -44,6 +44,11 @@ def notes(account: Account, now_ns: int) -> Iterator[str]:
     if left_out:
         where = f" ({'; '.join(account.places)})" if account.places else ""
         yield f"left out: {', '.join(left_out)}{where}"
+    if account.unordered:
+        yield (
+            f"{units.counted(account.unordered, 'minute')} with counts of latencies alone:"
+            " intervals take these for independent, and periods and clusters are unknown"
+        )
     own = [f"{account.counts[name]:,} {name}" for name in OF_THE_METER if account.counts[name]]
     if own:
         yield f"probes left out as faults of the meter: {', '.join(own)}"

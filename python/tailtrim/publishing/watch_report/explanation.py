@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from tailtrim import units
-from tailtrim.analysis.watched import UNANSWERED
+from tailtrim.analysis.watched import TAP, TAP_SUMS, UNANSWERED
 from tailtrim.publishing.watch_report.account_wording import moment, notes, where
 
 if TYPE_CHECKING:
@@ -19,6 +19,11 @@ _CATCH = "catches/*/catch.json"
 SCHEMA = "tailtrim.watch-explanation/1"
 #: So many outages, and so many of the slowest probes, are printed; the JSON has more.
 _SHOWN = 5
+#: Of probes, and of packets at a device: noun, and words for good and bad ones.
+_WORDS = (
+    ("probe", "that left were answered in time", "that left were not answered in time"),
+    ("packet", "that entered left in time", "that entered did not leave in time"),
+)
 _FAULTS = {"lateness_max_ns": "departures up to {} late", "stolen_ns": "up to {} CPU time stolen"}
 
 
@@ -38,11 +43,15 @@ def lines(account: Account, now_ns: int) -> Iterator[str]:
         )
     if account.outages.count > _SHOWN:
         yield f"  and {account.outages.count - _SHOWN:,} shorter outages"
-    came = [f"{count:,} {kind}" for kind, count in sorted(account.arrivals.items()) if count]
+    is_tap = account.target.kind == TAP
+    came = [f"{count:,} {kind}" for kind, count in sorted(_others(account).items()) if count]
     if came:
-        yield f"  beside first replies in time: {', '.join(came)}"
+        beside = "beside matched packets" if is_tap else "beside first replies in time"
+        yield f"  {beside}: {', '.join(came)}"
     for one in account.slowest()[:_SHOWN]:
-        yield f"  slow: {units.time(one.latency_ns)} at {moment(one.begin_ns)}: {where(one)}"
+        # A device is one part.
+        parts = "" if is_tap else f": {where(one)}"
+        yield f"  slow: {units.time(one.latency_ns)} at {moment(one.begin_ns)}{parts}"
     health = account.health
     faults = [
         told.format(units.time(health[name])) for name, told in _FAULTS.items() if health[name]
@@ -59,18 +68,24 @@ def lines(account: Account, now_ns: int) -> Iterator[str]:
         yield f"  {units.printable(note)}"
 
 
+def _others(account: Account) -> dict[str, int]:
+    """Return other packets that came."""
+    told = account.arrivals.items()
+    return {name: count for name, count in told if name not in TAP_SUMS}
+
+
 def _bad(account: Account) -> str:
     counts = account.counts
+    noun, good, not_good = _WORDS[account.target.kind == TAP]
     kinds = [f"{counts[name]:,} {name}" for name in UNANSWERED if counts[name]]
     bad = sum(counts[name] for name in UNANSWERED)
     known = counts["answered"] + bad
+    if not known:
+        return f"no {noun} counts"
     if not bad:
-        return f"all of {units.counted(known, 'probe')} that left were answered in time"
+        return f"all of {units.counted(known, noun)} {good}"
     share = units.loss(bad, known)
-    return (
-        f"{bad:,} of {units.counted(known, 'probe')} that left were not answered in time"
-        f" ({share} %): {', '.join(kinds)}"
-    )
+    return f"{bad:,} of {units.counted(known, noun)} {not_good} ({share} %): {', '.join(kinds)}"
 
 
 def _caught(account: Account) -> int:
@@ -102,7 +117,7 @@ def as_json(account: Account, now_ns: int) -> dict[str, Any]:
             "places": account.places,
         },
         "counts": dict(account.counts),
-        "arrivals": dict(account.arrivals),
+        "arrivals": _others(account),
         "health": dict(account.health),
         "outages": {
             "longest": [outage._asdict() for outage in account.outages.longest()],

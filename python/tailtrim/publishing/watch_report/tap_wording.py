@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from tailtrim.analysis.watched import Account
 
-#: Seconds of a minute that a start or an end may take.
+#: The taps of whole minutes record all of them; so much may be missing in all.
 _SHORT_NS = 10**9
 
 
@@ -23,7 +23,7 @@ def notes(account: Account) -> Iterator[str]:
         if dropped := came[f"{side}_dropped"]:
             yield f"the tap at {side} dropped {units.counted(dropped, 'frame')}: {what}"
     away_ns = len(account.begins_ns) * MINUTE_NS - came["tapped_ns"]
-    if away_ns > _SHORT_NS * len(account.begins_ns):
+    if away_ns > _SHORT_NS:
         yield f"the taps did not record for {units.time(away_ns)} of these minutes"
     names = ("duplicate", "unstamped")
     if own := [f"{came[name]:,} {name}" for name in names if came[name]]:
