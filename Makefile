@@ -2,10 +2,11 @@
 # make demo    a live experiment on this machine, its table and its report
 # make dist    what others install, in dist/: the wheel, the static agent, its Debian package
 # make test    what every change has to pass: check, Rust, Python, a small laboratory (CONTRIBUTING.md has the suites)
-# make test-lab test-faults test-reflectors test-guests test-simulations test-engines test-packages test-long   the other suites
+# make test-lab test-faults test-reflectors test-guests test-simulations test-engines test-packages test-long test-speed   the other suites
 # make test-all   all of them
 # make check   formatting, lints, types, import layers, lengths, licences, advisories
 # make bench   time the parts and whole processes beside their peers
+# make bench-gate   compare ratios beside peers with the record of this processor: some minutes
 # make docs    the documentation site, offline, in target/docs/site, and man pages in target/docs/man
 # make fuzz    run every fuzz target (RUNS=10000000)
 # make clean   remove what the above made
@@ -17,7 +18,7 @@ VENV := .venv
 TEST := target/test
 # Folders whose comments begin with a noun or a verb; the others follow.
 WORDED := crates dpdk python plugins tests benchmarks fuzz packaging
-SUITES := lab faults reflectors guests simulations engines packages long
+SUITES := lab faults reflectors guests simulations engines packages long speed
 # A lock names all that is needed. Modules are compiled when they are used first.
 LOCKED := --quiet --disable-pip-version-check --no-compile --no-deps --require-hashes
 RUST := .cargo/config.toml Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name '*.[ch]' -o -name '*.json' -o -name Cargo.toml)
@@ -29,7 +30,7 @@ export CARGO_MAKEFLAGS :=
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 test test-% check format docs: export PATH := $(CURDIR)/$(TEST)/bin:$(PATH)
 
-.PHONY: setup demo dist test $(SUITES:%=test-%) test-all test-shard check format bench docs fuzz clean
+.PHONY: setup demo dist test $(SUITES:%=test-%) test-all test-shard check format bench bench-gate docs fuzz clean
 .DELETE_ON_ERROR:
 
 setup: $(VENV)/package.stamp
@@ -107,6 +108,11 @@ bench: setup
 	else \
 	    echo "SKIPPED: benchmarks/live.py and tailtrim selftest: only root may load XDP programs"; \
 	fi
+
+# Some minutes: ratios beside those of the record of this processor.
+bench-gate: setup
+	cargo build --release --locked --package tailtrim-tail --example synthesize
+	python benchmarks/gate.py
 
 docs: test-environment
 	packaging/prerequisites.sh docs

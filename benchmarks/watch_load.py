@@ -180,8 +180,9 @@ def lateness_ns(left_ns: Stamps, inside: slice, *, golden: bool) -> Stamps:
     rest = ((left_ns - left_ns[0]).astype(float) - within)[inside]
     x = number.astype(float)[inside]
     slope = np.polyfit(x, rest, 1)[0]
-    late: Stamps = np.rint(rest - slope * x).astype(np.int64)
-    return late - late.min()
+    late = np.rint(rest - slope * x).astype(np.int64)
+    beyond: Stamps = late - late.min()
+    return beyond
 
 
 def measured(turn: int, one: Program, count: int, seconds: float) -> Iterator[Row]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +18,8 @@ PROGRAMS = Path(sys.executable).parent
 SMALLEST = {
     "capacity_search.py": "--searches 1 --device steady",
     "energy.py": "20",
+    "gate.py": "--pairs 10000 --turns 1",
+    "inputs.py": "--pairs 1000 --turns 1 --out {out}",
     "live.py": "--seconds 0.2 --turns 1 --runs {out}",
     "noise.py": "--seconds 1 --turns 1 --runs {out}",
     "promise_errors.py": "1",
@@ -28,12 +31,17 @@ SMALLEST = {
     "stretches.py": "--pairs 3M --repeat 1 --scratch {out} --agent {agent}",
     "trim_killed.py": "--kills 1 --within-s 5",
     "trim_search.py": "--searches 1",
+    "watch_live.py": "--minutes 1 --out {out}",
+    "watch_load.py": "--targets 3 --seconds 1 --out {out}",
 }
+#: Programs of others without which a benchmark has nothing to measure.
+NEEDED = {"watch_live.py": ("hipercontracer", "irtt"), "watch_load.py": ("fping", "irtt")}
 #: Files that others import or start.
 PARTS = {
-    *("captures.py", "cluster.py", "confined.py", "decode.py", "integers.py", "machine.py"),
-    *("measure.py", "options.py", "programs.py", "record.py", "roundtrip_peers.py"),
-    *("roundtrip_record.py", "serving.py", "session.py", "timed.py", "truth.py"),
+    *("captures.py", "cluster.py", "confined.py", "decode.py", "delaying.py", "ending.py"),
+    *("integers.py", "machine.py", "measure.py", "options.py", "programs.py", "record.py"),
+    *("roundtrip_peers.py", "roundtrip_record.py", "serving.py", "session.py", "timed.py"),
+    "truth.py",
 }
 #: Its environment has Spark.
 OF_ENGINES = {"stretches.py"}
@@ -59,6 +67,9 @@ def test_each_benchmark_has_its_numbers_here() -> None:
     ],
 )
 def test_it_runs(name: str, tmp_path: Path) -> None:
+    for needed in NEEDED.get(name, ()):
+        if shutil.which(needed) is None:
+            pytest.skip(f"{needed} is not installed, which {name} needs")
     words = SMALLEST[name].format(out=tmp_path, agent=PROGRAMS / "tailtrim-agent").split()
     ended = subprocess.run(
         [sys.executable, ROOT / "benchmarks" / name, *words],
