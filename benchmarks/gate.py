@@ -35,8 +35,8 @@ from tailtrim.laboratory.nodes.agent import program
 
 RECORD = Path(__file__).with_name("gate.json")
 SYNTHESIZE = ROOT / "target" / "release" / "examples" / "synthesize"
-#: What the machine itself may be off by between two days: a clock of a CPU by 3 %, both programs of
-#: a ratio not alike.
+#: Allowance for the machine itself: its clock may be 3 % faster on another day, and programs of a
+#: ratio do not gain alike.
 MARGIN = 0.05
 CONFIDENCE = "0.99"
 #: Ratios of a turn, and turns: the median of fewer than 20 has no interval.

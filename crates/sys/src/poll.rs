@@ -58,8 +58,6 @@ pub struct Readiness {
 pub struct Interest {
     epoll: OwnedFd,
     events: Vec<epoll::Event>,
-    /// The kernel waits for whole milliseconds only (before Linux 5.11).
-    coarse: bool,
 }
 
 /// Descriptors that one call tells at most; further ones come with the next.
@@ -69,7 +67,7 @@ impl Interest {
     /// Of no descriptors yet.
     pub fn new() -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        Ok(Self { epoll, events: Vec::with_capacity(AT_ONCE), coarse: false })
+        Ok(Self { epoll, events: Vec::with_capacity(AT_ONCE) })
     }
 
     /// Adds a descriptor. One that is closed leaves by itself.
@@ -78,19 +76,17 @@ impl Interest {
         Ok(epoll::add(&self.epoll, file, number, epoll::EventFlags::IN)?)
     }
 
-    /// Waits until descriptors have something to read or are in error, at most so long, and calls `take` with the
-    /// number and the state of each; with none when the time is over or a signal came.
+    /// Waits until descriptors have something to read or are in error, at most so many whole milliseconds as the time takes,
+    /// and calls `take` with the number and the state of each; with none when the time is over or a signal came.
     pub fn wait(
         &mut self,
         timeout: Duration,
         mut take: impl FnMut(u64, Readiness),
     ) -> io::Result<()> {
         self.events.clear();
-        let whole = Duration::from_millis(timeout.as_micros().div_ceil(1_000) as u64);
-        let timeout = timespec(if self.coarse { whole } else { timeout });
         let spare = rustix::buffer::spare_capacity(&mut self.events);
-        match epoll::wait(&self.epoll, spare, Some(&timeout)) {
-            Err(Errno::NOSYS) => self.coarse = true,
+        // In whole milliseconds, rounded up: rustix asks for no finer ones.
+        match epoll::wait(&self.epoll, spare, Some(&timespec(timeout))) {
             Err(Errno::INTR) => {}
             other => {
                 other?;

@@ -48,7 +48,7 @@ struct Kept {
     shares: BTreeMap<i64, Vec<Share>>,
     /// Begin of the next minute that is to be written.
     next_ns: i64,
-    /// The last failure, which is told once.
+    /// The last failure, which is told once, and again after a minute without one.
     failure: Option<String>,
     /// It is a device, whose minutes come when they are over.
     tapped: bool,
@@ -108,19 +108,15 @@ impl Book {
                 }
                 Report::Failed { place, why } => {
                     let kept = self.kept.get_mut(&place);
-                    let fresh = kept.is_some_and(|kept| {
-                        kept.failure.replace(why.clone()).as_ref() != Some(&why)
-                    });
-                    if fresh {
+                    let before = kept.and_then(|kept| kept.failure.replace(why.clone()));
+                    if before.as_ref() != Some(&why) {
                         self.tell(place, "failed", Some(why));
                     }
                 }
                 Report::Decided { place, due_ns, outcome } => self.decided(place, due_ns, outcome),
                 Report::Departed { place, due_ns, lateness_ns } => {
-                    let minute = self.minute(place, due_ns);
-                    if let Some(minute) = minute {
-                        minute.health.lateness_max_ns =
-                            minute.health.lateness_max_ns.max(lateness_ns);
+                    if let Some(Minute { health, .. }) = self.minute(place, due_ns) {
+                        health.lateness_max_ns = health.lateness_max_ns.max(lateness_ns);
                     }
                 }
                 Report::Arrived { place, arrivals, now_ns } => {
@@ -147,6 +143,7 @@ impl Book {
                     let told = Some(told);
                     self.unwritten(|book| book.note(event, target.as_deref(), told.clone()));
                 }
+                Report::Stopped => {}
                 Report::Compared(asked) => self.changes.ask_for(asked),
                 Report::Refused(why) => {
                     self.metrics.meter.reloads_refused.inc();
@@ -159,36 +156,36 @@ impl Book {
 
     fn start(&mut self, place: usize, plan: Arc<TargetPlan>) {
         let described = subject::described(&plan).ok();
-        let metrics = self.metrics.target(&plan.name, &plan.objectives);
-        self.keep(place, Subject::of(&plan), About::of(&plan), metrics, described);
+        self.keep(place, Subject::of(&plan), About::of(&plan), described);
     }
 
     fn tap(&mut self, place: usize, plan: &TapPlan) {
-        let metrics = self.metrics.tap(&plan.name, &plan.objectives);
-        self.keep(place, plan.subject(), About::of_tap(plan), metrics, plan.described().ok());
+        self.keep(place, plan.subject(), About::of_tap(plan), plan.described().ok());
     }
 
     /// Begins the minutes of a target or a device.
-    fn keep(
-        &mut self,
-        place: usize,
-        plan: Subject,
-        about: About,
-        metrics: TargetMetrics,
-        described: Option<Vec<u8>>,
-    ) {
+    fn keep(&mut self, place: usize, plan: Subject, about: About, described: Option<Vec<u8>>) {
+        // A name that moves between targets and taps: another thread reports the end of the former one later.
+        let former = self.kept.iter_mut().find(|(_, kept)| kept.plan.name == plan.name);
+        if let Some((&former, kept)) = former {
+            // The thread of a device may count in metrics of these already.
+            kept.plan.objectives.retain(|objective| !plan.objectives.contains(objective));
+            self.end(former);
+        }
         if let Some(text) = described {
             let path = Path::new(&plan.name).join("target.json");
             self.unwritten(|book| book.store.replace(&path, &text));
         }
+        let tapped = about.interval_ns.is_none();
+        let metrics = if tapped { Metrics::tap } else { Metrics::target };
         let kept = Kept {
-            metrics,
+            metrics: metrics(&self.metrics, &plan.name, &plan.objectives),
             states: plan.objectives.iter().cloned().map(State::new).collect(),
             minutes: BTreeMap::new(),
             shares: BTreeMap::new(),
             next_ns: begin_of(self.now_ns),
             failure: None,
-            tapped: about.interval_ns.is_none(),
+            tapped,
             plan,
         };
         self.board.begin(&kept.plan.name, about, &kept.states);
@@ -250,7 +247,7 @@ impl Book {
         }
     }
 
-    /// Marks and writes the minutes that a step of the clock has ended.
+    /// Marks and ends the minutes that a step of the clock has ended.
     fn step(&mut self, by_ns: i64) {
         self.metrics.meter.clock_steps.inc();
         self.unwritten(|book| book.note("clock_step", None, Some(format!("{by_ns} ns"))));
@@ -258,19 +255,39 @@ impl Book {
         self.now_ns += by_ns;
         let begin_ns = begin_of(self.now_ns);
         let mut kept = std::mem::take(&mut self.kept);
-        for kept in kept.values_mut().filter(|kept| !kept.tapped) {
+        for (place, kept) in kept.iter_mut().filter(|(_, kept)| !kept.tapped) {
             kept.minutes.entry(kept.next_ns).or_default();
             for minute in kept.minutes.values_mut() {
                 minute.health.clock_stepped_ns += by_ns;
             }
             let minutes = kept.take(i64::MAX);
-            self.write(&kept.plan.name, &minutes);
+            self.end_minutes(*place, kept, &minutes);
             kept.next_ns = begin_ns;
         }
         self.kept = kept;
     }
 
-    /// Writes the minutes whose probes are all decided.
+    /// Judges and writes minutes, and hands them to those who show and compare them.
+    fn end_minutes(&mut self, place: usize, kept: &mut Kept, minutes: &[(i64, Minute)]) {
+        for (begin_ns, minute) in minutes {
+            let shares = kept.shares.remove(begin_ns).unwrap_or_default();
+            for (index, state) in kept.states.iter_mut().enumerate() {
+                state.end_minute(shares.get(index).copied().unwrap_or_default());
+            }
+            let verdicts: Vec<_> = kept.states.iter().map(State::verdict).collect();
+            kept.metrics.minute(&minute.health, &verdicts);
+            self.board.minute(&kept.plan.name, *begin_ns, minute, &kept.states, &verdicts);
+            if !kept.tapped && minute.counts.due > 0 && minute.counts.refused == 0 {
+                kept.failure = None;
+            }
+        }
+        self.write(&kept.plan.name, minutes);
+        for (begin_ns, minute) in minutes {
+            self.changes.enter(place, *begin_ns, minute);
+        }
+    }
+
+    /// Ends the minutes whose probes are all decided.
     fn pass(&mut self, now_ns: i64) {
         if let Some(stolen_ns) = self.stolen.look(now_ns) {
             self.metrics.meter.stolen_seconds.inc_by(stolen_ns as f64 / 1e9);
@@ -290,21 +307,9 @@ impl Book {
             let mut minutes = kept.take(until_ns);
             for (begin_ns, minute) in &mut minutes {
                 minute.health.stolen_ns = self.stolen.of(*begin_ns);
-                let shares = kept.shares.remove(begin_ns).unwrap_or_default();
-                for (index, state) in kept.states.iter_mut().enumerate() {
-                    state.end_minute(shares.get(index).copied().unwrap_or_default());
-                }
-                let verdicts: Vec<_> = kept.states.iter().map(State::verdict).collect();
-                kept.metrics.minute(&minute.health, &verdicts);
-                self.board.minute(&kept.plan.name, *begin_ns, minute, &kept.states, &verdicts);
             }
-            if !minutes.is_empty() {
-                self.write(&kept.plan.name, &minutes);
-                for (begin_ns, minute) in &minutes {
-                    self.changes.enter(*place, *begin_ns, minute);
-                }
-                written = true;
-            }
+            written |= !minutes.is_empty();
+            self.end_minutes(*place, kept, &minutes);
         }
         self.kept = kept;
         self.changed();
@@ -388,3 +393,7 @@ impl Kept {
         over.into_iter().filter_map(|ns| Some((ns, self.minutes.remove(&ns)?))).collect()
     }
 }
+
+#[cfg(test)]
+#[path = "book_tests.rs"]
+mod tests;

@@ -55,14 +55,14 @@ pub(crate) fn arrivals(link: &Target) -> Arrivals {
     }
 }
 
-/// Outcome of a decided probe. Stamps of one that was under way during a step of the clock cannot be subtracted.
+/// Outcome of a decided probe. If it was under way during a step of the clock, its stamps cannot be subtracted and its
+/// timeout is unknown: it counts for no objective.
 pub(crate) fn outcome(trip: &RoundTrip, level: StampLevel, stepped: bool) -> Outcome {
     match trip.ending {
+        Ending::Answered if stepped => Outcome::Disturbed,
+        _ if stepped => Outcome::Cut,
         Ending::Answered => {
             let stamps = &trip.stamps;
-            if stepped {
-                return Outcome::Disturbed;
-            }
             let sample = stamps.begin_ns(level).zip(stamps.round_trip_ns(level));
             let Some((begin_ns, latency_ns)) = sample else { return Outcome::Unstamped };
             let whole_ns = stamps.whole_ns(StampLevel::Application).zip(stamps.whole_ns(level));
@@ -78,5 +78,49 @@ pub(crate) fn outcome(trip: &RoundTrip, level: StampLevel, stepped: bool) -> Out
         Ending::Lost => Outcome::Lost,
         Ending::Undelivered(_) => Outcome::Undelivered,
         Ending::Cut => Outcome::Cut,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::{Share, State};
+    use tailtrim_roundtrip::{Obstacle, Stamps};
+
+    const LEVEL: StampLevel = StampLevel::Application;
+
+    fn trip(ending: Ending) -> RoundTrip {
+        let app_receive_ns = (ending == Ending::Answered).then_some(9_000_000);
+        RoundTrip {
+            number: 0,
+            intended_ns: 0,
+            stamps: Stamps { app_receive_ns, ..Stamps::default() },
+            ending,
+            reply_bytes: None,
+            reply_hops: None,
+            far_hops: None,
+            clock_bound_ns: None,
+            far_number: None,
+            sender_stamp: 0,
+        }
+    }
+
+    #[test]
+    fn probes_under_way_during_a_step_of_the_clock_count_for_no_objective() {
+        let states =
+            ["adjusted p99 < 5ms", "loss < 1%"].map(|text| State::new(text.parse().unwrap()));
+        let undelivered = Ending::Undelivered(Obstacle::Icmp(3, 3));
+        for ending in [Ending::Late, Ending::Altered, Ending::Lost, Ending::Cut, undelivered] {
+            assert_eq!(outcome(&trip(ending), LEVEL, true), Outcome::Cut, "{ending:?}");
+        }
+        assert_eq!(outcome(&trip(Ending::Answered), LEVEL, true), Outcome::Disturbed);
+        for state in &states {
+            for outcome in [Outcome::Cut, Outcome::Disturbed] {
+                assert_eq!(state.judge(outcome), Share::default());
+            }
+        }
+        // Without a step they are what they were.
+        assert_eq!(outcome(&trip(Ending::Lost), LEVEL, false), Outcome::Lost);
+        assert!(matches!(outcome(&trip(Ending::Answered), LEVEL, false), Outcome::Answered(_)));
     }
 }

@@ -28,7 +28,7 @@ pub enum Outcome {
     Refused,
     /// This process was late by more than a second, and did not send it.
     Missed,
-    /// The watch ended before the timeout.
+    /// The watch ended before the timeout, or the clock was stepped.
     Cut,
 }
 
@@ -86,7 +86,7 @@ pub struct Counts {
     pub refused: u64,
     /// This process was late by more than a second, and did not send it.
     pub missed: u64,
-    /// The watch ended before the timeout.
+    /// The watch ended before the timeout, or the clock was stepped.
     pub cut: u64,
 }
 

@@ -148,7 +148,7 @@ impl Plan {
         Self::parse(&fs::read_to_string(path).map_err(unread)?, path)
     }
 
-    fn parse(text: &str, path: &Path) -> Result<Self, PlanError> {
+    pub(crate) fn parse(text: &str, path: &Path) -> Result<Self, PlanError> {
         let file: File = serde_saphyr::from_str(text).map_err(|error| PlanError::Form {
             path: path.to_owned(),
             text: error.without_snippet().to_string(),

@@ -20,7 +20,7 @@ use tailtrim_sys::clock;
 use tailtrim_sys::poll::{Interest, Readiness};
 use tailtrim_tracer::clock::{ClockSteps, Unstepped};
 
-/// A probe that is later than this is not sent: after a suspend, thousands would leave at once.
+/// Largest lateness of a probe that is sent: a process that was stopped or starved would send thousands at once.
 pub(crate) const MISSED_NS: i64 = 1_000_000_000;
 
 /// Time between two looks at timeouts and at the clock.
@@ -53,6 +53,8 @@ struct Probed {
     departs: bool,
     /// `None` as long as the name has none.
     address: Option<SocketAddr>,
+    /// Why its name could not be resolved the last time.
+    unresolved: Option<String>,
     /// A socket for each source port; none if they cannot be opened now.
     links: Vec<Target>,
     /// When they may be opened again.
@@ -94,6 +96,7 @@ impl Probing {
             plan: Arc::clone(plan),
             departs: false,
             address: None,
+            unresolved: None,
             links: Vec::new(),
             retry_ns: i64::MIN,
             next: 0,
@@ -106,7 +109,7 @@ impl Probing {
     }
 
     /// Probes a target at this address from now on; probes under way to another one are cut. Without one, it is still
-    /// probed at the address that it had.
+    /// probed at the address that it had. A failure is reported when it begins, changes or ends.
     pub(crate) fn direct(
         &mut self,
         place: usize,
@@ -120,11 +123,12 @@ impl Probing {
             departures.start(place, probed.plan.interval_ns, now_ns);
         }
         let moved = address.is_some() && probed.address != address;
+        let unresolved = std::mem::replace(&mut probed.unresolved, why.clone());
         if moved {
             (probed.address, probed.retry_ns) = (address, i64::MIN);
             self.close(place, false);
         }
-        if moved || why.is_some() {
+        if moved || unresolved != why {
             self.reports.push(Report::Directed { place, address, why });
         }
     }
@@ -160,10 +164,10 @@ impl Probing {
     }
 
     /// Sends what is due, takes what has come, and waits for the next departure or datagram, no longer than until the
-    /// next look at timeouts.
+    /// next look at timeouts. It waits for whole milliseconds, so that departures within one share a wake-up.
     pub(crate) fn turn(&mut self) -> io::Result<()> {
         if self.clock.now_ns() >= self.swept_ns + SWEEP_NS {
-            self.sweep();
+            self.sweep()?;
         }
         for _ in 0..socket::BATCH {
             let Some((due_ns, place)) = self.departures.take(self.clock.now_ns()) else { break };
@@ -183,7 +187,7 @@ impl Probing {
 
     /// Ends all targets and hands on the last reports.
     pub(crate) fn finish(mut self) {
-        self.sweep();
+        let _ = self.sweep();
         for place in 0..self.places.len() {
             if self.places[place].is_some() {
                 self.end(place);
@@ -293,8 +297,9 @@ impl Probing {
         }
     }
 
-    /// Looks at timeouts and at the clock, and hands on the reports.
-    fn sweep(&mut self) {
+    /// Looks at timeouts and at the clock, and hands on the reports. An error: their receiver has failed, and says so
+    /// when it is joined.
+    fn sweep(&mut self) -> io::Result<()> {
         if let Some(step) = self.steps.look() {
             // Stamps on both sides of the step cannot be subtracted, and timeouts cannot be kept.
             (0..self.places.len()).for_each(|place| self.close(place, true));
@@ -314,8 +319,8 @@ impl Probing {
         self.reports.push(Report::Swept { now_ns });
         self.swept_ns = now_ns;
         self.sight.hand_on();
-        // A receiver that has failed says so when it is joined.
-        let _ = self.sender.send(std::mem::take(&mut self.reports));
+        let sent = self.sender.send(std::mem::take(&mut self.reports));
+        sent.map_err(|_| io::ErrorKind::BrokenPipe.into())
     }
 
     fn settle(&mut self, place: usize, now_ns: i64, stepped: bool) {
@@ -342,3 +347,7 @@ impl Probing {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "probing_tests.rs"]
+mod tests;

@@ -43,4 +43,6 @@ pub(crate) enum Report {
     Stepped { by_ns: i64 },
     /// All departures of the targets up to this time, less their timeouts, are decided.
     Swept { now_ns: i64 },
+    /// The watch ends: no report that follows is entered.
+    Stopped,
 }

@@ -39,6 +39,8 @@ impl Stolen {
         let stolen_ns = now.zip(self.before_ns).map(|(now, before)| now.saturating_sub(before));
         self.before_ns = now;
         *self.minutes.entry(ended_ns).or_default() += stolen_ns?;
+        // After a step back, those that were to come would stay, and the new ones be removed.
+        self.minutes.retain(|begin_ns, _| *begin_ns <= self.begin_ns);
         if self.minutes.len() > REMEMBERED {
             self.minutes.pop_first();
         }
@@ -65,6 +67,16 @@ fn parse(stat: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::minute::MINUTE_NS;
+
+    #[test]
+    fn minutes_after_a_step_back_are_remembered() {
+        let mut stolen = Stolen::begin();
+        for minute in [10, 11, 12, 13, 14, 3, 4] {
+            stolen.look(minute * MINUTE_NS);
+        }
+        assert!(stolen.of(3 * MINUTE_NS).is_some() && stolen.of(13 * MINUTE_NS).is_none());
+    }
 
     #[test]
     fn the_eighth_number_is_stolen_time() {

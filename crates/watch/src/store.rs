@@ -107,30 +107,43 @@ impl Store {
                 compressor.compress(line)
             })
             .map_err(at(&path))?;
+        self.add(path.clone(), &frame)?;
+        self.whole.insert(path);
+        Ok(())
+    }
+
+    /// Adds bytes to a file, whole or not at all.
+    fn add(&mut self, path: PathBuf, bytes: &[u8]) -> Result<(), StoreError> {
         let mut file =
             OpenOptions::new().create(true).append(true).open(&path).map_err(at(&path))?;
         let before = file.metadata().map_err(at(&path))?.len();
-        if let Err(error) = file.write_all(&frame) {
+        if let Err(error) = file.write_all(bytes) {
             // A disk that is full takes a part of it.
             file.set_len(before).map_err(at(&path))?;
             return Err(at(&path)(error));
         }
-        self.whole.insert(path.clone());
         self.unsynced.insert(path, file);
         Ok(())
     }
 
-    /// Waits until all is on disk.
+    /// Waits until all is on disk. Files that have an error are tried again with the next call.
     ///
     /// # Errors
     /// [`StoreError::File`] of the first file that has one.
     pub fn sync(&mut self) -> Result<(), StoreError> {
-        let files = std::mem::take(&mut self.unsynced);
         // A call for each of 1,000 files took 3 s, one for the file system 50 ms (ext4).
-        if files.len() > ONE_BY_ONE {
-            return files::sync_all_of(&self.lock).map_err(at(&self.folder));
+        if self.unsynced.len() > ONE_BY_ONE {
+            files::sync_all_of(&self.lock).map_err(at(&self.folder))?;
+            self.unsynced.clear();
         }
-        files.into_iter().try_for_each(|(path, file)| file.sync_data().map_err(at(&path)))
+        let mut first = None;
+        self.unsynced.retain(|path, file| {
+            let error = file.sync_data().map_err(at(path)).err();
+            let is_unsynced = error.is_some();
+            first = first.take().or(error);
+            is_unsynced
+        });
+        first.map_or(Ok(()), Err)
     }
 
     /// Replaces a file of the folder, whole or not at all. After a crash of the host it may be the former one.
@@ -149,16 +162,9 @@ impl Store {
     /// Adds a line to a file of the folder. It is on disk after [`sync`](Self::sync).
     ///
     /// # Errors
-    /// [`StoreError::File`].
+    /// [`StoreError::File`]; the file is then as it was before.
     pub fn note(&mut self, name: &str, line: &[u8]) -> Result<(), StoreError> {
-        let path = self.folder.join(name);
-        let mut file = match self.unsynced.remove(&path) {
-            Some(file) => file,
-            None => OpenOptions::new().create(true).append(true).open(&path).map_err(at(&path))?,
-        };
-        file.write_all(line).map_err(at(&path))?;
-        self.unsynced.insert(path, file);
-        Ok(())
+        self.add(self.folder.join(name), line)
     }
 
     /// Removes catches, paths and then days that are beyond the limits, the oldest first; the day of `now_ns` stays. Returns
@@ -322,6 +328,20 @@ mod tests {
             written.extend(b"3\n");
             assert!(text(folder.path(), "a", "1970-01-01").as_bytes() == written);
             fs::remove_file(&path).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_synced_is_told_each_time_and_the_others_are_synced() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = Store::open(folder.path()).unwrap();
+        // It has nothing that could be synced.
+        let path = PathBuf::from("/dev/null");
+        store.unsynced.insert(path.clone(), File::open(&path).unwrap());
+        store.note("events.jsonl", b"1\n").unwrap();
+        for _ in 0..2 {
+            assert!(store.sync().unwrap_err().to_string().starts_with("/dev/null: "));
+            assert!(store.unsynced.keys().eq([&path]));
         }
     }
 

@@ -9,6 +9,7 @@ use crate::otlp::{Endpoint, Pusher};
 use crate::page::{Access, AccessError, Board, History, Pages};
 use crate::plan::{Plan, PlanError, TargetPlan};
 use crate::probing::Probing;
+use crate::report::Report;
 use crate::resolving::Resolver;
 use crate::serving;
 use crate::store::{Store, StoreError};
@@ -128,7 +129,7 @@ pub fn watch(
     let (sight, catching) = catch::start(catching, folder, Arc::clone(&metrics), sender.clone());
     let taps = Taps::new(sender.clone(), Arc::clone(&metrics));
     let mut sources = Sources {
-        probing: Probing::new(sender, sight)?,
+        probing: Probing::new(sender.clone(), sight)?,
         resolver: Resolver::start(),
         places: Places::default(),
         taps,
@@ -145,6 +146,10 @@ pub fn watch(
     )?;
     let book = thread::spawn(move || {
         for reports in receiver {
+            // The thread that looks up paths may still have a sender.
+            if matches!(reports[..], [Report::Stopped]) {
+                break;
+            }
             book.enter(reports);
             entered.now();
         }
@@ -155,8 +160,9 @@ pub fn watch(
     place()?;
     started(address);
     heart.ready(plan.targets.len());
-    while !stopped.load(Ordering::Relaxed) {
-        sources.turn()?;
+    let mut turned: io::Result<()> = Ok(());
+    while turned.is_ok() && !stopped.load(Ordering::Relaxed) {
+        turned = sources.turn();
         heart.beat();
         if reload.swap(false, Ordering::Relaxed) {
             heart.reloading();
@@ -168,11 +174,12 @@ pub fn watch(
     sources.finish();
     // It tells the book what it has kept.
     catching.into_iter().for_each(joined);
+    let _ = sender.send(vec![Report::Stopped]);
     joined(book);
     if let Some(pusher) = pusher {
         pusher.finish();
     }
-    Ok(())
+    turned.map_err(WatchError::Waiting)
 }
 
 /// Waits for the end of a thread, and goes on with its panic.

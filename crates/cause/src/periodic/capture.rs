@@ -172,7 +172,13 @@ impl Capture {
         let bucket = (at_ns.max(0.0) / self.bucket_ns) as usize;
         let Some(start) = self.buckets.get(bucket) else { return self.arrivals.len() };
         let mut packet = *start as usize;
-        while self.arrivals.get(packet).is_some_and(|arrival| (*arrival as f64) < at_ns) {
+        let is_before = |packet: usize| {
+            self.arrivals.get(packet).is_some_and(|arrival| (*arrival as f64) < at_ns)
+        };
+        // A bucket has one packet on average, as often before the time as behind it: added, it costs no jump that the CPU
+        // foretells wrongly every other time.
+        packet += usize::from(is_before(packet));
+        while is_before(packet) {
             packet += 1;
         }
         packet

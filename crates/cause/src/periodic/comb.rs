@@ -321,21 +321,31 @@ pub(super) fn misses_at_most(capture: &Capture, level: &Level, comb: &Comb, most
 
 /// The comb's likelihood, if ends vary by its width.
 fn likelihood(level: &Level, comb: Comb, all: &[Met]) -> Option<Comb> {
-    let least_ns = level.threshold_ns as f64 + comb.width_ns;
-    let (mut met, mut hit, mut nats, mut expected) = (0_usize, 0_usize, 0.0, 0.0);
-    for one in all.iter().filter(|one| one.until_ns >= least_ns.min(comb.reach_ns * 0.5)) {
+    let least_ns = (level.threshold_ns as f64 + comb.width_ns).min(comb.reach_ns * 0.5);
+    let is_hit = |one: &&Met| one.off_ns.abs() <= comb.width_ns;
+    let counted = || all.iter().filter(|one| one.until_ns >= least_ns);
+    let hit = counted().filter(is_hit).count();
+    if hit < FEWEST {
+        return None;
+    }
+    let (mut met, mut nats, mut expected) = (0_usize, 0.0, 0.0);
+    // Most have the least chance.
+    let (mut last, mut of_miss) = (0.0, 0.0);
+    for one in counted() {
         let chance =
             level.chance(one.until_ns - comb.width_ns, one.until_ns + comb.width_ns).min(0.9);
         met += 1;
         expected += chance;
-        if one.off_ns.abs() <= comb.width_ns {
-            hit += 1;
+        if is_hit(&one) {
             nats -= libm::log(chance);
         } else {
-            nats -= libm::log1p(-chance);
+            if chance != last {
+                (last, of_miss) = (chance, libm::log1p(-chance));
+            }
+            nats -= of_miss;
         }
     }
-    if hit < FEWEST || (hit as f64) <= 2.0 * expected {
+    if (hit as f64) <= 2.0 * expected {
         return None;
     }
     let purity = (hit as f64 + 0.5) / (met as f64 + 1.0);

@@ -5,7 +5,7 @@ use super::capture::{Capture, Level};
 use super::comb::{self, BELIEVED_NATS, Comb, SURE};
 use super::marks::{belongs, mark};
 use super::multiples::{FEW, across, fundamental, preferred, usual};
-use super::proposals::{Proposal, Proposals};
+use super::proposals::Proposals;
 use super::wander::{self, WANDERS};
 use realfft::RealFftPlanner;
 
@@ -43,8 +43,8 @@ pub(super) fn search(
         while found.len() < MOST && rejected.len() < MOST {
             let known = Known { found: [&found[..], &rejected[..]].concat(), banned };
             let proposals =
-                proposed.get_or_insert_with(|| Proposals::of(&mut plan, capture, &levels[level]));
-            let next = next(capture, levels, level, proposals, &known);
+                proposed.get_or_insert_with(|| Proposals::of(&mut plan, capture, levels, level));
+            let next = next(capture, levels, proposals, &known);
             let Some(pure) = next.pure else {
                 impure.extend(next.impure);
                 break;
@@ -58,6 +58,7 @@ pub(super) fn search(
                 let others = [&found[..place], &found[place + 1..]].concat();
                 mark(capture, levels, &others);
                 let one = found[place];
+                proposals.fit_again();
                 if let Some(followed) = wander::followed(capture, &levels[one.level], &one) {
                     found[place] = followed;
                     proposed = None;
@@ -116,8 +117,8 @@ fn surrogate(
     let shuffled = capture.shuffled();
     let mut levels = vec![level.of(&shuffled); number + 1];
     levels.truncate(number + 1);
-    let proposals = Proposals::of(plan, &shuffled, &levels[number]);
-    let next = next(&shuffled, &levels, number, &proposals, &Known::default());
+    let proposals = Proposals::of(plan, &shuffled, &levels, number);
+    let next = next(&shuffled, &levels, &proposals, &Known::default());
     let nets = next.pure.iter().chain(&next.impure).map(|one| one.net(capture.run_ns));
     nets.fold(0.0, f64::max)
 }
@@ -281,20 +282,11 @@ struct Next {
     impure: Vec<Comb>,
 }
 
-fn next(
-    capture: &Capture,
-    levels: &[Level],
-    level: usize,
-    proposals: &Proposals,
-    known: &Known<'_>,
-) -> Next {
+fn next(capture: &Capture, levels: &[Level], proposals: &Proposals, known: &Known<'_>) -> Next {
     let mut next = Next::default();
-    let near = |one: &Proposal| comb::near(capture, levels, level, one.hz, one.smear);
-    let combs = proposals.spectral().iter().filter_map(near);
-    consider(&mut next, capture, levels, known, combs);
+    consider(&mut next, capture, levels, known, proposals.spectral(capture, levels));
     if next.pure.is_none() {
-        let combs = proposals.of_pairs(capture, &levels[level]).iter().filter_map(near);
-        consider(&mut next, capture, levels, known, combs);
+        consider(&mut next, capture, levels, known, proposals.of_pairs(capture, levels));
     }
     next.impure.sort_by(|a, b| b.merit(capture.run_ns).total_cmp(&a.merit(capture.run_ns)));
     next.impure.truncate(IMPURE);
@@ -312,15 +304,6 @@ fn consider(
     let merit = |one: &Comb| one.merit(capture.run_ns);
     let mut compared = 0;
     for comb in candidates {
-        if comb.net(capture.run_ns) < BELIEVED_NATS {
-            continue;
-        }
-        let unsure = (!comb.is_sure()).then_some(comb);
-        let level = &levels[comb.level];
-        let comb = match unsure.and_then(|comb| wander::followed(capture, level, &comb)) {
-            Some(comb) => wander::fundamental(capture, level, &comb),
-            None => fundamental(capture, levels, comb),
-        };
         if known.has(&comb, capture.run_ns) {
             continue;
         }

@@ -79,7 +79,7 @@ pub(crate) struct Catch {
     pub(crate) records: Vec<Record>,
     /// The targets of these.
     pub(crate) targets: BTreeMap<usize, Arc<TargetPlan>>,
-    /// Whether the watch ended, or lost reports, before all of them were decided.
+    /// Whether the watch ended, lost reports, or saw a step of the clock, before all of them were decided.
     pub(crate) cut: bool,
 }
 
@@ -108,6 +108,8 @@ pub(crate) struct Collector {
     watched: BTreeMap<usize, Watched>,
     records: VecDeque<Record>,
     pending: Vec<Pending>,
+    /// Catches that a step of the clock has cut.
+    stepped: Vec<Catch>,
     /// Times of catches that were handed over.
     done: VecDeque<(i64, i64)>,
     longest_ns: i64,
@@ -125,6 +127,7 @@ impl Collector {
             watched: BTreeMap::new(),
             records: VecDeque::new(),
             pending: Vec::new(),
+            stepped: Vec::new(),
             done: VecDeque::new(),
             longest_ns: 0,
             fates: Vec::new(),
@@ -185,8 +188,9 @@ impl Collector {
                 }
             }
             Seen::Stepped => {
+                self.stepped = self.ripe(now_ns, true);
+                self.stepped.iter_mut().for_each(|catch| catch.cut = true);
                 self.records.clear();
-                self.pending.iter_mut().for_each(|pending| pending.catch.cut = true);
             }
             Seen::Dropped(reports) => {
                 self.dropped += reports;
@@ -263,7 +267,7 @@ impl Collector {
             .into_iter()
             .partition::<Vec<_>, _>(|pending| all || pending.ripe_ns <= now_ns);
         self.pending = pending;
-        let mut handed = Vec::new();
+        let mut handed = std::mem::take(&mut self.stepped);
         for Pending { mut catch, ripe_ns } in ripe {
             catch.cut |= ripe_ns > now_ns;
             let span = catch.from_ns..=catch.until_ns;

@@ -160,6 +160,21 @@ fn what_is_not_complete_at_the_end_says_so() {
 }
 
 #[test]
+fn a_step_of_the_clock_cuts_a_catch_and_leaves_it_its_probes() {
+    for step_ms in [-60_000, 60_000] {
+        let mut watch = Watch::begin(4);
+        watch.pass(2_000);
+        watch.probe(0, Some(30), 255);
+        watch.now_ns += step_ms * MS;
+        watch.collector.take(Seen::Stepped, watch.now_ns);
+        let catches = watch.collector.ripe(watch.now_ns, false);
+        let [catch] = &catches[..] else { panic!() };
+        // Ten before, of each of both, and itself.
+        assert_eq!((catch.cut, catch.records.len(), catch.targets.len()), (true, 21, 2));
+    }
+}
+
+#[test]
 fn the_path_is_looked_up_once_and_when_it_changes() {
     let mut watch = Watch::begin(1);
     watch.pass(1_000);

@@ -133,7 +133,8 @@ impl Teller {
 
     fn note(&self, event: &'static str, target: Option<&str>, told: String) {
         let report = Report::Told { event, target: target.map(str::to_owned), told };
-        // The book ends after these threads, unless it has failed, which it says itself.
+        // The book ends after these threads, unless it has failed, which it says itself; only the thread that looks up
+        // paths may go on after it.
         let _ = self.reports.send(vec![report]);
     }
 }

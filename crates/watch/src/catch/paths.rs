@@ -8,7 +8,9 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
 use tailtrim_probes::route::{self, Hop, Route};
@@ -33,8 +35,9 @@ struct Line<'a> {
     hops: &'a [Hop],
 }
 
-/// The thread.
+/// The thread. It ends when this is dropped, after the path that it is looking up.
 pub(super) struct Paths {
+    stopped: Arc<AtomicBool>,
     urgent: Sender<PathWanted>,
     first: Sender<PathWanted>,
 }
@@ -42,14 +45,16 @@ pub(super) struct Paths {
 impl Paths {
     pub(super) fn start(folder: PathBuf, teller: Teller) -> Self {
         let ((urgent, now), (first, later)) = (channel(), channel());
-        // It ends with the process: a path that is being looked up is not waited for.
+        let stopped = Arc::<AtomicBool>::default();
+        let ended = Arc::clone(&stopped);
+        // At the end of the watch, a path that is being looked up is not waited for: that may take a minute.
         thread::spawn(move || {
             super::background("tt-path");
-            while let Some(wanted) = next(&now, &later) {
+            while let Some(wanted) = next(&now, &later, &ended) {
                 look_up(&folder, &wanted, &teller);
             }
         });
-        Self { urgent, first }
+        Self { stopped, urgent, first }
     }
 
     /// Asks for a path. Those at the start go last.
@@ -60,17 +65,24 @@ impl Paths {
     }
 }
 
-fn next(now: &Receiver<PathWanted>, later: &Receiver<PathWanted>) -> Option<PathWanted> {
-    loop {
-        if let Ok(wanted) = now.try_recv() {
+impl Drop for Paths {
+    fn drop(&mut self) {
+        self.stopped.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Waits for the next path; `None`: it is stopped, however many still wait.
+fn next(
+    now: &Receiver<PathWanted>,
+    later: &Receiver<PathWanted>,
+    stopped: &AtomicBool,
+) -> Option<PathWanted> {
+    while !stopped.load(Ordering::Relaxed) {
+        if let Ok(wanted) = now.try_recv().or_else(|_| later.recv_timeout(BETWEEN)) {
             return Some(wanted);
         }
-        match later.recv_timeout(BETWEEN) {
-            Ok(wanted) => return Some(wanted),
-            Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => return None,
-        }
     }
+    None
 }
 
 fn look_up(folder: &Path, wanted: &PathWanted, teller: &Teller) {
@@ -132,4 +144,32 @@ fn append(path: &Path, line: &Line<'_>) -> io::Result<()> {
     let mut file = OpenOptions::new().create(true).append(true).open(path)?;
     file.write_all(&bytes)?;
     file.sync_data()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Plan;
+
+    #[test]
+    fn paths_that_wait_are_not_looked_up_after_the_end() {
+        let plan = Plan::parse("targets: [{address: 192.0.2.7}]", Path::new("watch.yml")).unwrap();
+        let wanted = |why| PathWanted {
+            plan: Arc::new(plan.targets[0].clone()),
+            address: SocketAddr::from(([192, 0, 2, 7], 862)),
+            at_ns: 0,
+            why,
+            routers: None,
+        };
+        let ((urgent, now), (first, later)) = (channel(), channel());
+        let paths = Paths { stopped: Arc::default(), urgent, first };
+        let stopped = Arc::clone(&paths.stopped);
+        for why in [Why::Start, Why::Start, Why::Unanswered] {
+            paths.ask(wanted(why));
+        }
+        let next = || next(&now, &later, &stopped).map(|wanted| wanted.why);
+        assert_eq!([next(), next()], [Some(Why::Unanswered), Some(Why::Start)]);
+        drop(paths);
+        assert_eq!(next(), None);
+    }
 }

@@ -1,11 +1,13 @@
 //! Minutes of a target as they are on disk.
 
+use crate::frames::{near_end, walk};
 use crate::minute::MINUTE_NS;
+use crate::store::ENDING;
 use serde::Deserialize;
-use std::fs;
+use std::fs::File;
+use std::io;
 use std::path::Path;
 use tailtrim_sys::clock;
-use zstd::zstd_safe;
 
 const DAY_NS: i64 = 1_440 * MINUTE_NS;
 
@@ -44,50 +46,37 @@ struct Health {
 pub(super) fn read(folder: &Path, from: i64, until: i64, mut take: impl FnMut(Read)) {
     let mut day_ns = (from * MINUTE_NS).div_euclid(DAY_NS) * DAY_NS;
     while day_ns < until.saturating_mul(MINUTE_NS) {
-        let path = folder.join(clock::date(day_ns) + ".jsonl.zst");
-        if let Ok(bytes) = fs::read(path) {
-            read_day(&bytes, from, until, &mut take);
-        }
+        let path = folder.join(clock::date(day_ns) + ENDING);
+        // It is missing, or damaged from a minute on.
+        let _ = read_day(&path, from, until, &mut take);
         day_ns += DAY_NS;
     }
 }
 
-fn read_day(bytes: &[u8], from: i64, until: i64, take: &mut impl FnMut(Read)) {
-    let mut frames = Vec::new();
-    let mut rest = bytes;
-    while let Ok(size) = zstd_safe::find_frame_compressed_size(rest)
-        && let Some((frame, behind)) = rest.split_at_checked(size)
-        && size > 0
-    {
-        frames.push(frame);
-        rest = behind;
-    }
-    let line = |frame: &&[u8]| {
-        let text = zstd::stream::decode_all(*frame).ok()?;
-        serde_json::from_slice::<Line>(&text).ok()
-    };
-    // The last minutes of a day are found from its end, without those before.
-    let before =
-        |frame: &&[u8]| line(frame).is_some_and(|line| line.begin_ns.div_euclid(MINUTE_NS) < from);
-    let first = frames.iter().rposition(before).map_or(0, |last| last + 1);
-    for line in frames.iter().skip(first).filter_map(line) {
-        let number = line.begin_ns.div_euclid(MINUTE_NS);
-        if (from..until).contains(&number) {
-            take(line.read(number));
+fn read_day(path: &Path, from: i64, until: i64, take: &mut impl FnMut(Read)) -> io::Result<()> {
+    let mut file = File::open(path)?;
+    // The last minutes of a day are found from its end, without most of those before.
+    let is_before = |text: &[u8]| minute(text).is_some_and(|minute| minute.number < from);
+    let begin = near_end(&mut file, is_before)?;
+    walk(&mut file, begin, |_, frame| {
+        if let Some(minute) = zstd::decode_all(frame).ok().and_then(|text| minute(&text))
+            && (from..until).contains(&minute.number)
+        {
+            take(minute);
         }
-    }
+        Ok(())
+    })
 }
 
-impl Line {
-    fn read(self, number: i64) -> Read {
-        let ones = std::iter::repeat(1);
-        let samples = self.samples.into_iter().flatten().chain(ones);
-        let pairs = self.latency_ns.into_iter().zip(samples);
-        Read {
-            number,
-            latencies_ns: pairs.filter_map(|(ns, count)| Some((ns?, count))).collect(),
-            lost: self.late + self.lost + self.altered + self.undelivered,
-            disturbed: self.health.clock_stepped_ns != 0,
-        }
-    }
+/// Reads a line; `None`: a crash has damaged it.
+fn minute(text: &[u8]) -> Option<Read> {
+    let line: Line = serde_json::from_slice(text).ok()?;
+    let samples = line.samples.into_iter().flatten().chain(std::iter::repeat(1));
+    let pairs = line.latency_ns.into_iter().zip(samples);
+    Some(Read {
+        number: line.begin_ns.div_euclid(MINUTE_NS),
+        latencies_ns: pairs.filter_map(|(ns, count)| Some((ns?, count))).collect(),
+        lost: line.late + line.lost + line.altered + line.undelivered,
+        disturbed: line.health.clock_stepped_ns != 0,
+    })
 }

@@ -33,7 +33,7 @@ pub(super) struct Block {
     quantiles: Option<[Quantile; 3]>,
     /// The slowest probe, as its minute has it.
     worst: Option<Map<String, Value>>,
-    /// Minutes in which probes left or none was due, or taps recorded, as bits.
+    /// Minutes in which probes left, or taps recorded, as bits.
     #[serde(skip)]
     pub(super) measured: u64,
     /// Minutes in which probes left, and none was answered.
@@ -51,7 +51,7 @@ impl Block {
         self.unanswered += unanswered;
         let is_measured = match line.health.tapped_ns {
             Some(tapped_ns) => tapped_ns > 0,
-            None => line.due == 0 || line.answered + unanswered > 0,
+            None => line.answered + unanswered > 0,
         };
         if is_measured {
             self.measured |= bit;

@@ -81,7 +81,7 @@ struct Judged {
     promised: Promised,
 }
 
-/// The last minute on disk.
+/// The last minute whose probes are all decided, also if the disk has no room for it.
 #[derive(Debug, Clone, Copy, Serialize)]
 struct LastMinute {
     begin_s: i64,

@@ -1,14 +1,12 @@
 //! Late probes of a target that were caught in the act: when, and what took long.
 
+use crate::raw::CATCHES;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::fs;
 use std::io;
 use std::path::Path;
 use tailtrim_sys::clock;
-
-/// Folder of catches within that of a target.
-const CATCHES: &str = "catches";
 
 /// So many are told, the newest first.
 const TOLD: usize = 20;

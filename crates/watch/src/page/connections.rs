@@ -16,7 +16,7 @@ use tokio::time::{Sleep, sleep};
 /// Connections at a time.
 const MOST: usize = 64;
 
-/// Requests are taken from a connection for so long. Browsers and scrapers make another one then.
+/// Time that a connection may last. Browsers and scrapers make another one then.
 const LIFETIME: Duration = Duration::from_secs(60);
 
 /// A connection more is looked for so often when there are enough.
@@ -41,6 +41,16 @@ pub(crate) struct Connection {
 impl Connections {
     pub(crate) fn new(listener: TcpListener) -> Self {
         Self { listener, most: MOST, lifetime: LIFETIME, open: Arc::new(()) }
+    }
+}
+
+impl Connection {
+    /// The stream until the end of the connection, at which a task that waits for it wakes up.
+    fn stream(&mut self, context: &mut Context<'_>) -> io::Result<Pin<&mut TcpStream>> {
+        match self.end.as_mut().poll(context) {
+            Poll::Ready(()) => Err(io::ErrorKind::TimedOut.into()),
+            Poll::Pending => Ok(Pin::new(&mut self.stream)),
+        }
     }
 }
 
@@ -69,10 +79,7 @@ impl AsyncRead for Connection {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if self.end.as_mut().poll(context).is_ready() {
-            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
-        }
-        Pin::new(&mut self.stream).poll_read(context, buffer)
+        self.stream(context)?.poll_read(context, buffer)
     }
 }
 
@@ -82,11 +89,11 @@ impl AsyncWrite for Connection {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
+        self.stream(context)?.poll_write(context, bytes)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
+        self.stream(context)?.poll_flush(context)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -98,11 +105,12 @@ impl AsyncWrite for Connection {
 mod tests {
     use super::*;
     use axum::Router;
+    use axum::routing::get;
     use std::io::{Read as _, Write as _};
     use std::thread;
 
-    #[test]
-    fn connections_that_are_held_open_end_and_others_get_their_turn() {
+    /// Serves two connections at a time, each for a short time.
+    fn serve() -> SocketAddr {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
         let address = listener.local_addr().unwrap();
@@ -116,17 +124,44 @@ mod tests {
                     lifetime: Duration::from_millis(300),
                     ..Connections::new(listener)
                 };
-                axum::serve(few, Router::new()).await.unwrap();
+                // More than the buffers of both sockets take.
+                let router = Router::new().route("/much", get(|| async { vec![0_u8; 1 << 24] }));
+                axum::serve(few, router).await.unwrap();
             });
         });
-        let connect = || std::net::TcpStream::connect(address).unwrap();
-        let mut held: Vec<_> = (0..4).map(|_| connect()).collect();
-        let mut last = connect();
-        last.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
+        address
+    }
+
+    fn connect(address: SocketAddr, text: &str) -> std::net::TcpStream {
+        let mut stream = std::net::TcpStream::connect(address).unwrap();
+        stream.write_all(text.as_bytes()).unwrap();
+        stream
+    }
+
+    fn ask(address: SocketAddr) {
+        let text = "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+        let mut stream = connect(address, text);
+        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
         let mut answer = String::new();
-        last.read_to_string(&mut answer).unwrap();
+        stream.read_to_string(&mut answer).unwrap();
         assert!(answer.starts_with("HTTP/1.1 404"), "{answer}");
+    }
+
+    #[test]
+    fn connections_that_are_held_open_end_and_others_get_their_turn() {
+        let address = serve();
+        let mut held: Vec<_> = (0..4).map(|_| connect(address, "")).collect();
+        ask(address);
         // The first one said nothing, and was closed.
         assert_eq!(held[0].read(&mut [0]).unwrap_or(0), 0);
+    }
+
+    #[test]
+    fn connections_whose_answers_are_not_read_end_and_others_get_their_turn() {
+        let address = serve();
+        // With a second request, nothing more is read before the first one is answered.
+        let text = "GET /much HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(2);
+        let _held: Vec<_> = (0..4).map(|_| connect(address, &text)).collect();
+        ask(address);
     }
 }

@@ -102,6 +102,18 @@ fn outages_and_times_without_the_watch_are_different() {
 }
 
 #[test]
+fn a_minute_in_which_nothing_was_due_is_a_gap() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = Store::open(folder.path()).unwrap();
+    append(&mut store, BEGIN_S, 0);
+    let begin_ns = (BEGIN_S + 60) * NS;
+    store.append("far", begin_ns, &Minute::default().line(begin_ns).unwrap()).unwrap();
+    let history = History::new(folder.path().to_owned());
+    let told = told(&history, Span::Hour, BEGIN_S + 120);
+    assert_eq!(told["gaps"][1], serde_json::json!([BEGIN_S + 60, BEGIN_S + 120]));
+}
+
+#[test]
 fn minutes_of_a_tapped_device_are_read_as_well() {
     let folder = tempfile::tempdir().unwrap();
     let mut store = Store::open(folder.path()).unwrap();

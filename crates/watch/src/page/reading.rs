@@ -1,11 +1,11 @@
 //! Minutes of a target are read from its files, from a place on.
 
+use crate::frames::walk;
+use crate::store::ENDING;
 use serde::Deserialize;
 use std::fs::{self, File};
-use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
+use std::io;
 use std::path::Path;
-
-use crate::store::ENDING;
 
 /// Of a minute, what the page needs; other keys are left out.
 #[derive(Debug, Default, Deserialize)]
@@ -65,10 +65,15 @@ pub(super) fn minutes(
     let mut whole = true;
     for day in days.into_iter().filter(|day| *day >= from.day) {
         let offset = if day == from.day { from.offset } else { 0 };
-        let read = of_day(&folder.join(day.clone() + ENDING), offset, |offset, line| {
-            if line.begin_ns >= begin_s.saturating_mul(1_000_000_000) {
-                take(Place { day: day.clone(), offset }, line);
-            }
+        let file = File::open(folder.join(day.clone() + ENDING));
+        let read = file.and_then(|mut file| {
+            walk(&mut file, offset, |offset, frame| {
+                let line: Line = serde_json::from_slice(&zstd::decode_all(frame)?)?;
+                if line.begin_ns >= begin_s.saturating_mul(1_000_000_000) {
+                    take(Place { day: day.clone(), offset }, line);
+                }
+                Ok(())
+            })
         });
         match read {
             Ok(()) => {}
@@ -79,19 +84,6 @@ pub(super) fn minutes(
         }
     }
     Ok(whole)
-}
-
-fn of_day(path: &Path, offset: u64, mut take: impl FnMut(u64, Line)) -> io::Result<()> {
-    let mut file = BufReader::new(File::open(path)?);
-    file.seek(SeekFrom::Start(offset))?;
-    let mut text = Vec::new();
-    while !file.fill_buf()?.is_empty() {
-        let at = file.stream_position()?;
-        text.clear();
-        zstd::Decoder::with_buffer(&mut file)?.single_frame().read_to_end(&mut text)?;
-        take(at, serde_json::from_slice(&text)?);
-    }
-    Ok(())
 }
 
 /// Days of which a target has a file, ascending.
