@@ -319,6 +319,9 @@ pub(super) fn misses_at_most(capture: &Capture, level: &Level, comb: &Comb, most
         .is_none()
 }
 
+/// A product of chances that is larger than this leaves room for one more, however small.
+const SMALL: f64 = 1e-200;
+
 /// The comb's likelihood, if ends vary by its width.
 fn likelihood(level: &Level, comb: Comb, all: &[Met]) -> Option<Comb> {
     let least_ns = (level.threshold_ns as f64 + comb.width_ns).min(comb.reach_ns * 0.5);
@@ -329,22 +332,20 @@ fn likelihood(level: &Level, comb: Comb, all: &[Met]) -> Option<Comb> {
         return None;
     }
     let (mut met, mut nats, mut expected) = (0_usize, 0.0, 0.0);
-    // Most have the least chance.
-    let (mut last, mut of_miss) = (0.0, 0.0);
+    // The logarithm of many chances is that of their product, which takes a fifth of the time.
+    let mut together = 1.0;
     for one in counted() {
         let chance =
             level.chance(one.until_ns - comb.width_ns, one.until_ns + comb.width_ns).min(0.9);
         met += 1;
         expected += chance;
-        if is_hit(&one) {
-            nats -= libm::log(chance);
-        } else {
-            if chance != last {
-                (last, of_miss) = (chance, libm::log1p(-chance));
-            }
-            nats -= of_miss;
+        together *= if is_hit(&one) { chance } else { 1.0 - chance };
+        if together < SMALL {
+            nats -= libm::log(together);
+            together = 1.0;
         }
     }
+    nats -= libm::log(together);
     if (hit as f64) <= 2.0 * expected {
         return None;
     }
