@@ -12,7 +12,7 @@ use crate::state::{Share, State};
 use crate::steal::Stolen;
 use crate::store::{Store, StoreError};
 use crate::subject::{self, Subject};
-use crate::taps::{OverMinute, TapPlan};
+use crate::taps::OverMinute;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -127,7 +127,11 @@ impl Book {
                         kept.metrics.arrived(&arrivals);
                     }
                 }
-                Report::Tapping { place, plan } => self.tap(place, &plan),
+                Report::Tapping { place, plan, metrics } => {
+                    self.keep(place, plan.subject(), About::of_tap(&plan), plan.described().ok());
+                    // A thread that has ended needs none.
+                    let _ = metrics.send(self.metrics.packets(&plan.name, &plan.objectives));
+                }
                 Report::Tapped { place } => {
                     self.kept.get_mut(&place).map(|kept| kept.failure.take());
                     self.tell(place, "tapped", None);
@@ -159,17 +163,11 @@ impl Book {
         self.keep(place, Subject::of(&plan), About::of(&plan), described);
     }
 
-    fn tap(&mut self, place: usize, plan: &TapPlan) {
-        self.keep(place, plan.subject(), About::of_tap(plan), plan.described().ok());
-    }
-
     /// Begins the minutes of a target or a device.
     fn keep(&mut self, place: usize, plan: Subject, about: About, described: Option<Vec<u8>>) {
         // A name that moves between targets and taps: another thread reports the end of the former one later.
-        let former = self.kept.iter_mut().find(|(_, kept)| kept.plan.name == plan.name);
-        if let Some((&former, kept)) = former {
-            // The thread of a device may count in metrics of these already.
-            kept.plan.objectives.retain(|objective| !plan.objectives.contains(objective));
+        let former = self.kept.iter().find(|(_, kept)| kept.plan.name == plan.name);
+        if let Some((&former, _)) = former {
             self.end(former);
         }
         if let Some(text) = described {

@@ -86,9 +86,10 @@ fn a_name_that_moves_from_targets_to_taps_keeps_its_metrics() {
     let mut watch = Watch::begin();
     let text = "taps: [{name: a, ingress: eth1, egress: eth2, objectives: [loss < 1%]}]";
     let tap = Arc::new(plan(text).taps[0].clone());
-    // The thread of the device counts before the book has its report, and that of the target reports its end later.
-    let packets = watch.metrics.packets("a", &tap.objectives);
-    watch.book.enter(vec![Report::Tapping { place: 7, plan: Arc::clone(&tap) }]);
+    let (to_device, given) = std::sync::mpsc::channel();
+    watch.book.enter(vec![Report::Tapping { place: 7, plan: tap, metrics: to_device }]);
+    let packets = given.recv().unwrap();
+    // The thread of the target reports its end later.
     watch.book.enter(vec![Report::Ended { place: 0 }]);
     packets.judged(&[Share { bad: 1, packets: 3 }]);
     packets.entered("lost", 1);
@@ -105,6 +106,22 @@ fn a_name_that_moves_from_targets_to_taps_keeps_its_metrics() {
     assert_eq!((watch.told("end"), watch.told("target")), (1, 2));
     watch.book.enter(vec![Report::Ended { place: 7 }]);
     assert!(!watch.encoded().contains("target=\"a\""));
+}
+
+#[test]
+fn a_device_that_is_changed_counts_in_metrics_that_are_shown() {
+    let mut watch = Watch::begin();
+    for (place, window) in [(7, "1s"), (8, "2s")] {
+        let text = format!("taps: [{{name: wall, ingress: a, egress: b, window: {window}}}]");
+        let tap = Arc::new(plan(&text).taps[0].clone());
+        let (to_device, given) = std::sync::mpsc::channel();
+        let tapping = Report::Tapping { place, plan: tap, metrics: to_device };
+        // The end of the former one may be in the same batch.
+        watch.book.enter(vec![Report::Ended { place: place - 1 }, tapping]);
+        given.recv().unwrap().entered("lost", 1);
+        let expected = "tailtrim_watch_packets_total{target=\"wall\",outcome=\"lost\"} 1";
+        assert!(watch.encoded().contains(expected), "{window}");
+    }
 }
 
 #[test]

@@ -2,11 +2,13 @@
 
 use crate::change::Asked;
 use crate::keeping::Keep;
+use crate::metrics::TapMetrics;
 use crate::minute::{Arrivals, Outcome};
 use crate::plan::TargetPlan;
 use crate::taps::{OverMinute, TapPlan};
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::mpsc::Sender;
 
 /// Report about a target; times at which probes were due are of a clock that is not stepped.
 #[derive(Debug)]
@@ -31,8 +33,8 @@ pub(crate) enum Report {
     Compared(Asked),
     /// The file of targets has an error, and nothing was changed.
     Refused(String),
-    /// A device is tapped from now on.
-    Tapping { place: usize, plan: Arc<TapPlan> },
+    /// A device is tapped from now on; its thread gets the metrics that it counts in.
+    Tapping { place: usize, plan: Arc<TapPlan>, metrics: Sender<TapMetrics> },
     /// Both of its taps record, at the first time or again.
     Tapped { place: usize },
     /// Minutes of a device whose packets are all decided.

@@ -127,7 +127,7 @@ pub fn watch(
     let (sender, receiver) = channel();
     let folder = request.folder.clone();
     let (sight, catching) = catch::start(catching, folder, Arc::clone(&metrics), sender.clone());
-    let taps = Taps::new(sender.clone(), Arc::clone(&metrics));
+    let taps = Taps::new(sender.clone());
     let mut sources = Sources {
         probing: Probing::new(sender.clone(), sight)?,
         resolver: Resolver::start(),

@@ -10,7 +10,6 @@ mod watcher;
 pub(crate) use plan::TapEntry;
 pub use plan::TapPlan;
 
-use crate::metrics::Metrics;
 use crate::minute::Minute;
 use crate::plan::Plan;
 use crate::report::Report;
@@ -42,7 +41,6 @@ pub(crate) struct OverMinute {
 /// The devices that are tapped, each by threads of its own.
 pub(crate) struct Taps {
     sender: Sender<Vec<Report>>,
-    metrics: Arc<Metrics>,
     running: BTreeMap<String, Running>,
     /// Threads that were told to end.
     ending: Vec<JoinHandle<()>>,
@@ -56,8 +54,8 @@ struct Running {
 }
 
 impl Taps {
-    pub(crate) fn new(sender: Sender<Vec<Report>>, metrics: Arc<Metrics>) -> Self {
-        Self { sender, metrics, running: BTreeMap::new(), ending: Vec::new(), next: FIRST_PLACE }
+    pub(crate) fn new(sender: Sender<Vec<Report>>) -> Self {
+        Self { sender, running: BTreeMap::new(), ending: Vec::new(), next: FIRST_PLACE }
     }
 
     /// Opens the ports of all devices by name. An interface that is missing or down now may come later; any other that cannot
@@ -102,7 +100,6 @@ impl Taps {
                 self.next,
                 Arc::clone(&plan),
                 self.sender.clone(),
-                Arc::clone(&self.metrics),
                 Arc::clone(&stopped),
             );
             self.next += 1;

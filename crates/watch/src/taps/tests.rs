@@ -225,9 +225,10 @@ fn minutes_of_a_device_are_written_and_judged_as_those_of_targets() {
     let (board, of_metrics) = (Arc::default(), Arc::clone(&metrics));
     let changes = Changes::new(folder.path(), Asked::of(None, None).unwrap());
     let mut book = Book::new(store, keep, changes, of_metrics, board, BEGIN_NS, warn).unwrap();
+    let (to_device, _given) = std::sync::mpsc::channel();
     let begins: Vec<i64> = over.iter().map(|over| over.begin_ns).collect();
     book.enter(vec![
-        Report::Tapping { place: 7, plan: Arc::new(plan) },
+        Report::Tapping { place: 7, plan: Arc::new(plan), metrics: to_device },
         Report::Failed { place: 7, why: "packet:eth1: gone".to_owned() },
         Report::Failed { place: 7, why: "packet:eth1: gone".to_owned() },
         Report::Tapped { place: 7 },

@@ -3,10 +3,9 @@
 use super::counting::{Counting, locked};
 use super::session::Session;
 use super::{OverMinute, Ports, TapPlan};
-use crate::metrics::Metrics;
 use crate::report::Report;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -24,7 +23,6 @@ pub(super) struct Watcher {
     place: usize,
     plan: Arc<TapPlan>,
     sender: Sender<Vec<Report>>,
-    metrics: Arc<Metrics>,
     stopped: Arc<AtomicBool>,
 }
 
@@ -33,16 +31,17 @@ impl Watcher {
         place: usize,
         plan: Arc<TapPlan>,
         sender: Sender<Vec<Report>>,
-        metrics: Arc<Metrics>,
         stopped: Arc<AtomicBool>,
     ) -> Self {
-        Self { place, plan, sender, metrics, stopped }
+        Self { place, plan, sender, stopped }
     }
 
     /// Runs until it is stopped, at first with ports that may be open.
     pub(super) fn run(&mut self, mut ports: Option<Ports>) {
-        self.tell(Report::Tapping { place: self.place, plan: Arc::clone(&self.plan) });
-        let metrics = self.metrics.packets(&self.plan.name, &self.plan.objectives);
+        let (metrics, given) = channel();
+        self.tell(Report::Tapping { place: self.place, plan: Arc::clone(&self.plan), metrics });
+        // Metrics of a former one of this name are removed then. A book that has failed says so when it is joined.
+        let Ok(metrics) = given.recv() else { return };
         let counting = Counting::new(&self.plan, metrics, clock::realtime_ns());
         let counting = Arc::new(Mutex::new(counting));
         while !self.is_stopped() {
