@@ -63,8 +63,8 @@ struct Open {
 enum Occupant {
     /// Unknown since this tick.
     Unknown(u64),
-    /// The idle task.
-    Idle,
+    /// The idle task, which is to give the CPU away since a tick.
+    Idle { leaving: Option<u64> },
     /// A thread.
     Thread { pid: u32, comm: String, start: u64, work: Vec<u64> },
 }
@@ -95,6 +95,11 @@ impl<'a> Pairing<'a> {
         // Flushes are also recorded during a switch, when the thread before still counts as the current one.
         if !matches!(what, What::Switch { .. } | What::Flush { .. }) {
             self.seen(*stamp, *pid);
+        }
+        if let Occupant::Idle { leaving } = &mut self.occupant
+            && record.rescheduling
+        {
+            leaving.get_or_insert(*stamp);
         }
         match what {
             What::Enter { kind, name, line } => self.enter(*stamp, *kind, name, *line),
@@ -226,11 +231,12 @@ impl<'a> Pairing<'a> {
                 self.end_thread(stamp, None);
                 self.occupant = self.thread(pid, None, stamp);
             }
-            Occupant::Idle if pid != 0 => {
+            Occupant::Idle { leaving } if pid != 0 => {
+                let start = leaving.unwrap_or(stamp);
                 self.paired.hidden_switches += 1;
-                self.occupant = self.thread(pid, None, stamp);
+                self.occupant = self.thread(pid, None, start);
             }
-            Occupant::Thread { .. } | Occupant::Idle => {}
+            Occupant::Thread { .. } | Occupant::Idle { .. } => {}
         }
     }
 
@@ -244,13 +250,21 @@ impl<'a> Pairing<'a> {
                 // One of the two had the CPU; the time of the switch is unknown.
                 let (start, detail) = (*start, format!("{comm} or {}", previous.1));
                 self.paired.hidden_switches += 1;
-                self.occupant = Occupant::Idle;
+                self.occupant = Occupant::Idle { leaving: None };
                 let (start_ns, end_ns) = (self.context.axis.ns(start), self.context.axis.ns(stamp));
                 self.push(Kind::Hole, "switch".into(), start_ns, end_ns, Some(detail), None);
             }
             // Its name may come from a later list of processes, or have changed.
             Occupant::Thread { comm, .. } => comm.clone_from(&previous.1),
-            Occupant::Idle => self.paired.hidden_switches += u64::from(previous.0 != 0),
+            // Some kernels hide switches from the idle task of a guest.
+            Occupant::Idle { leaving } if previous.0 != 0 => {
+                let leaving = *leaving;
+                self.paired.hidden_switches += 1;
+                if let Some(start) = leaving {
+                    self.occupant = self.thread(previous.0, Some(&previous.1), start);
+                }
+            }
+            Occupant::Idle { .. } => {}
         }
         self.end_thread(stamp, Some(left));
         self.occupant = self.thread(next.0, Some(&next.1), stamp);
@@ -258,7 +272,7 @@ impl<'a> Pairing<'a> {
 
     fn thread(&self, pid: u32, comm: Option<&str>, start: u64) -> Occupant {
         if pid == 0 {
-            return Occupant::Idle;
+            return Occupant::Idle { leaving: None };
         }
         let known = || self.context.comms.get(&pid).cloned().unwrap_or_default();
         let comm = comm.map_or_else(known, str::to_owned);
@@ -266,7 +280,7 @@ impl<'a> Pairing<'a> {
     }
 
     fn end_thread(&mut self, stamp: u64, left: Option<Left>) {
-        let occupant = std::mem::replace(&mut self.occupant, Occupant::Idle);
+        let occupant = std::mem::replace(&mut self.occupant, Occupant::Idle { leaving: None });
         if let Occupant::Thread { pid, comm, start, work } = occupant {
             let detail = self.names(&work).unwrap_or_else(|| format!("pid {pid}"));
             let axis = self.context.axis;

@@ -13,7 +13,7 @@ const SYMBOLS: &str = "10 T flush_tlb_func\n20 T on_each_cpu_cond_mask\n30 T vms
     40 T generic_smp_call_function_single_interrupt\n50 T nmi_cpu_backtrace_handler";
 
 fn at(stamp: u64, pid: u32, what: What) -> Record {
-    Record { stamp, pid, interrupting: false, what }
+    Record { stamp, pid, interrupting: false, rescheduling: false, what }
 }
 
 fn enter(name: &str, kind: Kind) -> What {
@@ -221,6 +221,29 @@ proptest! {
         let closed = paired.events.iter().filter(|event| matches!(event.kind, Kind::Irq | Kind::Softirq)).count() as u64;
         prop_assert!(closed <= entered && entered <= closed + paired.unpaired);
     }
+}
+
+#[test]
+fn a_hidden_switch_from_idle_is_dated_by_the_interrupt_that_asked_for_it() {
+    // As Linux 6.18 tells it in a guest: the idle task gives the CPU away, and no switch says so.
+    let wakes = |stamp, what| Record { rescheduling: true, ..at(stamp, 0, what) };
+    let steps = [
+        at(60, 7, switch((7, "dut"), (0, "swapper/1"))),
+        at(80, 0, enter("local_timer", Kind::Irq)),
+        wakes(90, leave("local_timer", Kind::Irq)),
+        at(120, 7, switch((7, "dut"), (0, "swapper/1"))),
+        wakes(140, What::Idle),
+        at(150, 7, enter("NET_RX", Kind::Softirq)),
+        at(160, 7, leave("NET_RX", Kind::Softirq)),
+        at(170, 7, switch((7, "dut"), (0, "swapper/1"))),
+    ];
+    let paired = paired(&[], &steps.map(Step::Take), 50, 200);
+    let threads: Vec<_> = told(&paired).into_iter().filter(|line| line.contains("dut")).collect();
+    assert_eq!(
+        threads,
+        ["50..60 Thread dut pid 7", "90..120 Thread dut pid 7", "140..170 Thread dut pid 7"]
+    );
+    assert_eq!(paired.hidden_switches, 2);
 }
 
 #[test]

@@ -13,6 +13,8 @@ pub struct Record {
     pub pid: u32,
     /// Whether an interrupt or softirq wrote it, in the context of the interrupted task.
     pub interrupting: bool,
+    /// Whether the task was to give the CPU away.
+    pub rescheduling: bool,
     /// The event.
     pub what: What,
 }
@@ -148,6 +150,9 @@ struct Context {
 /// `TRACE_FLAG_HARDIRQ`, `TRACE_FLAG_SOFTIRQ` and `TRACE_FLAG_NMI` of `common_flags` (linux/trace_events.h).
 const INTERRUPTING: i64 = 0x08 | 0x10 | 0x40;
 
+/// `TRACE_FLAG_NEED_RESCHED`.
+const RESCHEDULING: i64 = 0x04;
+
 /// Reads records by the formats of this kernel.
 #[derive(Clone, Debug, Default)]
 pub struct Decoder {
@@ -175,8 +180,9 @@ impl Decoder {
         let (shape, context) = self.shapes.get(&id)?;
         let pid = u32::try_from(context.pid.integer(record)?).unwrap_or(0);
         let flags = context.flags.as_ref().and_then(|flags| flags.integer(record));
-        let interrupting = flags.is_some_and(|flags| flags & INTERRUPTING != 0);
-        Some(Record { stamp, pid, interrupting, what: shape.read(record)? })
+        let has = |flag| flags.is_some_and(|flags| flags & flag != 0);
+        let (interrupting, rescheduling) = (has(INTERRUPTING), has(RESCHEDULING));
+        Some(Record { stamp, pid, interrupting, rescheduling, what: shape.read(record)? })
     }
 }
 

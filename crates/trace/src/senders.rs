@@ -37,7 +37,7 @@ impl Senders {
     #[must_use]
     pub fn new(records: &[Record], symbols: &Symbols) -> Self {
         let mut senders = Self::default();
-        for Record { stamp, pid, interrupting, what } in records {
+        for Record { stamp, pid, interrupting, what, .. } in records {
             let pid = (!interrupting).then_some(*pid);
             let sent = |callsite: &u64| Sent { stamp: *stamp, pid, callsite: *callsite };
             match what {
@@ -107,6 +107,7 @@ mod tests {
             stamp,
             pid,
             interrupting: pid == 5,
+            rescheduling: false,
             what: What::Sent { cpus: vec![1, 3], callsite: 5, callback },
         };
         let queued = What::Queued { cpu: 1, request: 9, callsite: 6 };
@@ -116,7 +117,13 @@ mod tests {
                 sent(10, 1, 0x10),
                 sent(20, 2, 0),
                 sent(50, 5, 0),
-                Record { stamp: 12, pid: 4, interrupting: false, what: queued },
+                Record {
+                    stamp: 12,
+                    pid: 4,
+                    interrupting: false,
+                    rescheduling: false,
+                    what: queued,
+                },
             ],
             &symbols,
         );

@@ -49,6 +49,10 @@ mod tests {
         let path = folder.join("phc2sys");
         std::os::unix::fs::symlink("/bin/sleep", &path).unwrap();
         let mut child = Command::new(&path).arg0("sleep").args(["60", "0"]).spawn().unwrap();
+        // It has its name before its arguments.
+        while fs::read(format!("/proc/{}/cmdline", child.id())).unwrap().is_empty() {
+            std::thread::yield_now();
+        }
         let found = servos().into_iter().find(|servo| servo.pid == child.id());
         child.kill().unwrap();
         child.wait().unwrap();
