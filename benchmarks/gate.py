@@ -171,7 +171,7 @@ def main() -> int:
     parser.add_argument("--turns", type=int, default=TURNS)
     arguments = parser.parse_args()
     records: dict[str, Turns] = json.loads(RECORD.read_text()) if RECORD.is_file() else {}
-    processor = machine.facts(ROOT, Path(program()), len(machine.cores()))["processor"]
+    processor = f"{machine.processor()}, {len(machine.cores())} cores"
     load = os.getloadavg()[0]
     now = measured(arguments.pairs, arguments.turns)
     text, worse = table(records.get(processor, {}), now)

@@ -30,6 +30,12 @@ def name(core_count: int) -> str:
     return f"{family.group() if family else platform.machine()}-{core_count}core"
 
 
+def processor() -> str:
+    """Name the processor with its model: clouds call several generations the same."""
+    model = ", ".join(f"{key} {_cpu(key)}" for key in ("cpu family", "model", "stepping"))
+    return f"{_cpu('model name')}, {model}"
+
+
 def facts(root: Path, agent: Path, core_count: int) -> dict[str, str]:
     """Describe machine and versions, for people."""
     virtual = ", virtual machine" if "hypervisor" in _cpu("flags").split() else ""
