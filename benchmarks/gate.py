@@ -39,8 +39,8 @@ SYNTHESIZE = ROOT / "target" / "release" / "examples" / "synthesize"
 #: ratio do not gain alike.
 MARGIN = 0.05
 CONFIDENCE = "0.99"
-#: Ratios of a turn, and turns: three are worth two independent ones, and the median of fewer than 20
-#: of these has no interval.
+#: Ratios of a turn, and turns: three are worth two independent ones, and the median of fewer than
+#: 20 of these has no interval.
 TIMES, TURNS = 3, 10
 MILLION = 1_000_000
 
