@@ -229,6 +229,9 @@ def measured(turn: int, one: Program, count: int, seconds: float) -> Iterator[Ro
         if end - first >= FEWEST:
             # Steps of the golden ratio are counted from the first probe.
             late.append(lateness_ns(left_ns, slice(first, end), golden=one.golden))
+    if not late:
+        yield Row(one.name, turn, "", None, f"fewer than {FEWEST} probes of a target left")
+        return
     told = np.sort(np.concatenate(late))
     yield Row(one.name, turn, "CPU, %", 100 * spent / took)
     yield Row(one.name, turn, "memory, MB", memory)

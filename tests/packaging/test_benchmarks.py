@@ -32,7 +32,7 @@ SMALLEST = {
     "trim_killed.py": "--kills 1 --within-s 5",
     "trim_search.py": "--searches 1",
     "watch_live.py": "--minutes 1 --out {out}",
-    "watch_load.py": "--targets 3 --seconds 1 --out {out}",
+    "watch_load.py": "--targets 3 --seconds 2 --out {out}",
 }
 #: Programs of others without which a benchmark has nothing to measure.
 NEEDED = {"watch_live.py": ("hipercontracer", "irtt"), "watch_load.py": ("fping", "irtt")}
