@@ -97,9 +97,10 @@ impl<'a> Pairing<'a> {
             self.seen(*stamp, *pid);
         }
         if let Occupant::Idle { leaving } = &mut self.occupant
-            && record.rescheduling
+            && *pid == 0
         {
-            leaving.get_or_insert(*stamp);
+            // One that is not to give it away has had it again meanwhile.
+            *leaving = record.rescheduling.then(|| leaving.unwrap_or(*stamp));
         }
         match what {
             What::Enter { kind, name, line } => self.enter(*stamp, *kind, name, *line),

@@ -232,6 +232,9 @@ fn a_hidden_switch_from_idle_is_dated_by_the_interrupt_that_asked_for_it() {
         at(80, 0, enter("local_timer", Kind::Irq)),
         wakes(90, leave("local_timer", Kind::Irq)),
         at(120, 7, switch((7, "dut"), (0, "swapper/1"))),
+        // A thread that was not seen had the CPU, and left it.
+        wakes(125, What::Idle),
+        at(135, 0, What::Idle),
         wakes(140, What::Idle),
         at(150, 7, enter("NET_RX", Kind::Softirq)),
         at(160, 7, leave("NET_RX", Kind::Softirq)),
