@@ -10,10 +10,11 @@ from tailtrim.cli.console import warn
 from tailtrim.results.layout import SUMMARY
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from datetime import datetime
 
     from tailtrim.analysis.watched import Account, Span, Target
+    from tailtrim.results import Summary
 
 #: Without a span.
 _DEFAULT = "today"
@@ -131,10 +132,16 @@ def folder() -> Path:
     return _scratch.made()
 
 
-def runs_of(chosen: Selected) -> list[Path]:
-    """Leave the runs of what was selected, as long as the command takes.
+def leave_runs(
+    chosen: Selected, place_of: Callable[[str], Path]
+) -> list[tuple[str, Path, Summary]]:
+    """Leave a run directory for each target that has minutes; return name, place and summary.
 
-    A target without minutes in the span is told, unless it is the only one or all are so.
+    A target without minutes in the span is told, unless all are so.
+
+    Args:
+        chosen: the targets.
+        place_of: returns where the run of this name is to be left.
 
     Raises:
         RoundTripError: there are no minutes, or they cannot be read.
@@ -144,22 +151,31 @@ def runs_of(chosen: Selected) -> list[Path]:
     from tailtrim.analysis.watched import Account, leave_run  # noqa: PLC0415
     from tailtrim.errors import RoundTripError  # noqa: PLC0415
 
-    places, missing = [], []
+    runs, missing = [], []
     for target, name in zip(chosen.targets, chosen.names, strict=True):
-        account = Account(target, chosen.span)
-        place = place_of(name)
+        account, place = Account(target, chosen.span), place_of(name)
         try:
-            leave_run(account, place)
+            runs.append((name, place, leave_run(account, place)))
         except RoundTripError as error:
             missing.append(error)
             continue
         tell(account)
-        places.append(place)
-    if not places:
+    if not runs:
         raise missing[0]
     for fault in missing:
         warn(str(fault))
-    return places
+    return runs
+
+
+def runs_of(chosen: Selected) -> list[Path]:
+    """Leave the runs of what was selected, as long as the command takes.
+
+    Raises:
+        RoundTripError: there are no minutes, or they cannot be read.
+        OutputError: a run directory cannot be written.
+
+    """
+    return [place for _, place, _ in leave_runs(chosen, place_of)]
 
 
 def place_of(name: str) -> Path:
