@@ -1,4 +1,4 @@
-"""Ratios beside those of a record: a loss is found, noise is none."""
+"""Ratios beside those of a record: losses are found, noise is passed over."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 @pytest.fixture
 def gate() -> Iterator[Any]:
-    """Import the script, whose folder is no package."""
+    """Import the script from its folder, which is outside of packages."""
     sys.path.insert(0, str(BENCHMARKS))
     try:
         import gate  # noqa: PLC0415 - see above
@@ -44,5 +44,5 @@ def test_a_loss_beyond_the_margin_is_found_and_noise_is_none(gate: Any) -> None:
     told, worse = gate.table(was, {"a": turns(gate, 1.5, 4)})
     assert worse
     assert "**worse**" in told
-    # A gain is no failure.
+    # A gain passes.
     assert not gate.table(was, {"a": turns(gate, 1.1, 5)})[1]

@@ -107,7 +107,7 @@ def _several(
     page, numbers = watch_report.write(every, f"{title} @ {found[0].text}", out, now_ns)
     say(f"Page:    {page}\nNumbers: {numbers}")
     runs = [JudgedRun(one.label, one.run, one.name) for one in every if one.run is not None]
-    # Targets of several hosts together are no runs.
+    # Targets of several hosts together have no run.
     unknown = [one.label for one in every if one.tail is None and len(one.accounts) == 1]
     for name in unknown if objectives else ():
         say(f"{units.printable(name)}: not decided: no minute in this span", err=True)

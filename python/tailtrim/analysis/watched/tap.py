@@ -15,7 +15,7 @@ _OUTCOMES = {"answered": "matched", "late": "beyond_window", "lost": "lost", "cu
 _UNTOLD = ("duplicate", "copy", "unstamped")
 #: Of the health of a minute, what adds up.
 _SUMS = ("tapped_ns", "ingress_dropped", "egress_dropped")
-#: Among the arrivals of a device, these are no other packets.
+#: Arrivals of a device that its outcomes or its health have, too.
 TAP_SUMS = (*_SUMS, "egress matched")
 
 
