@@ -10,6 +10,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// 1 MB of counters of which a trace touches a few pages stays in the L1 and L2 caches.
 const DENSE: usize = 1 << 17;
 
+/// Counters of the array that are looked at together for whether any is not zero.
+const AT_ONCE: usize = 512;
+
 /// So many different values are counted outside the array, in some 150 MB; more of them are rounded.
 const EXACT: usize = 1 << 22;
 
@@ -283,6 +286,31 @@ impl Histogram {
         for (&value_ns, &n) in &other.sparse {
             self.record_n(value_ns, n);
         }
+    }
+
+    /// Adds all counts of `other`, which is empty then and keeps the memory of its array.
+    pub fn take_all(&mut self, other: &mut Self) {
+        if other.rounded && !self.rounded {
+            self.round();
+        }
+        if self.dense.is_empty() && self.start_ns == other.start_ns {
+            std::mem::swap(&mut self.dense, &mut other.dense);
+            self.count = self.dense.iter().fold(self.count, |sum, &n| sum.saturating_add(n));
+        }
+        // Most of the array is empty.
+        for (place, counts) in other.dense.chunks_mut(AT_ONCE).enumerate() {
+            if counts.iter().fold(0, |any, n| any | n) == 0 {
+                continue;
+            }
+            for (index, n) in counts.iter_mut().enumerate() {
+                let value_ns = other.start_ns + (place * AT_ONCE + index) as i64;
+                self.record_n(value_ns, std::mem::take(n));
+            }
+        }
+        for (value_ns, n) in other.sparse.drain() {
+            self.record_n(value_ns, n);
+        }
+        (other.count, other.rounded) = (0, false);
     }
 
     fn dense_pairs(&self) -> impl DoubleEndedIterator<Item = (i64, u64)> + '_ {

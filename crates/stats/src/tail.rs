@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
+use std::mem;
 
 /// Number of items that [`Worst::default`] keeps: the scatter plots of the published artifacts show 5000.
 const DEFAULT_CAPACITY: usize = 5000;
@@ -37,21 +38,17 @@ impl<T> Worst<T> {
         Self { heap: BinaryHeap::new(), capacity, floor_ns, offered: 0 }
     }
 
-    /// Keeps up to `capacity` of the items behind so many others, to be [added](Self::append) to those.
-    #[must_use]
-    pub fn behind(offered: u64, capacity: usize) -> Self {
-        Self { offered, ..Self::new(capacity) }
-    }
-
-    /// Adds the items that follow, which were offered [behind](Self::behind) as many as were offered here.
-    pub fn append(&mut self, later: Self) {
-        self.offered = later.offered;
-        for (latency_ns, sequence, item) in later.into_sorted() {
+    /// Moves the items that follow to these. Then those are ready for items that follow here: of these they keep none that
+    /// is not among the worst.
+    pub fn append(&mut self, later: &mut Self) {
+        for Entry { latency_ns, sequence, item } in mem::take(&mut later.heap).into_sorted_vec() {
             if latency_ns < self.floor_ns {
                 break;
             }
-            self.enter(latency_ns, sequence, || item);
+            self.enter(latency_ns, self.offered + sequence, || item);
         }
+        self.offered += mem::take(&mut later.offered);
+        later.floor_ns = self.floor_ns;
     }
 
     /// Offers items in their order with their latencies in nanoseconds, and returns the largest of these
@@ -84,11 +81,11 @@ impl<T> Worst<T> {
         }
         if self.heap.len() >= self.capacity {
             let least = self.heap.peek().map_or(i64::MAX, |top| top.latency_ns);
-            self.floor_ns = least.saturating_add(1);
+            self.floor_ns = self.floor_ns.max(least.saturating_add(1));
         }
     }
 
-    /// Number of offered items, those before them included.
+    /// Number of offered items.
     #[must_use]
     pub fn offered(&self) -> u64 {
         self.offered
@@ -196,8 +193,10 @@ mod tests {
             };
             let cut = cut.index(latencies.len() + 1);
             let mut worst = offered(Worst::new(capacity), 0..cut);
-            let later = Worst::behind(cut as u64, capacity);
-            worst.append(offered(later, cut..latencies.len()));
+            let later = Worst::new(capacity);
+            let mut later = offered(later, cut..latencies.len());
+            worst.append(&mut later);
+            prop_assert!(later.is_empty());
             let whole = offered(Worst::new(capacity), 0..latencies.len());
             prop_assert_eq!(worst.floor_ns, whole.floor_ns);
             prop_assert_eq!(worst.offered(), whole.offered());

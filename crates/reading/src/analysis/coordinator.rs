@@ -1,18 +1,18 @@
-//! Stretches that threads or other hosts match and count, joined in their order without their pairs.
+//! Stretches that other hosts match and count, joined in their order without their pairs.
 
-use super::cuts::Cut;
-use super::stretches::{Outlined, Stretches};
+use super::remote::{Hosts, Sent};
+use super::stretches::Stretches;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use tailtrim_tail::analysis::{Analysis, AnalysisError, Counts, Ongoing, Options, Order, Outline};
 
-/// Reasons why captures are not analysed in stretches. `E` is the error of those that match them.
+/// Reasons why captures are not analysed in stretches. `E` is the error of the hosts that match them.
 #[derive(Debug, thiserror::Error)]
 pub enum StretchError<E> {
     /// As in one piece.
     #[error(transparent)]
     Analysis(#[from] AnalysisError),
-    /// An error of the matching threads or hosts.
+    /// An error of the hosts.
     #[error("{0}")]
     Others(E),
     /// These captures are to be analysed in one piece: they are short, not plain pcap files, or signatures come again much
@@ -29,22 +29,8 @@ pub enum StretchError<E> {
 /// Answers of an index each, in any order, as they come. [`None`] where a stretch cannot be matched on its own.
 pub type Answers<'a, T, E> = Box<dyn Iterator<Item = Result<(usize, Option<T>), E>> + 'a>;
 
-/// The answers of the threads or hosts that match, or the error.
+/// The answers of the hosts, or the error.
 pub(super) type Answered<'a, T, E> = Result<Answers<'a, T, StretchError<E>>, StretchError<E>>;
-
-/// Threads or hosts that match stretches.
-pub(super) trait Workers {
-    type Error;
-
-    /// Whether they only count pairs as they match them, in the order that was expected.
-    const COUNTS_ONCE: bool;
-
-    /// Has all stretches matched. Where an order is expected, their pairs are counted, too.
-    fn outlines(&self, expected: &[Option<Order>]) -> Answered<'_, Outlined, Self::Error>;
-
-    /// Has the pairs of some stretches counted.
-    fn counts(&self, orders: Vec<(usize, Order)>) -> Answered<'_, Counts, Self::Error>;
-}
 
 /// A stretch that is joined, but whose counts are not added.
 struct Joined {
@@ -54,40 +40,29 @@ struct Joined {
     counts: Option<Counts>,
 }
 
-/// Coordinator: has stretches matched and joins them.
-pub(super) struct Coordinator<'a, M, P> {
+/// Coordinator: has stretches matched by hosts and joins them.
+pub(super) struct Coordinator<'a, H, P> {
     pub(super) stretches: &'a Stretches,
-    pub(super) others: M,
+    pub(super) hosts: Sent<'a, H>,
     pub(super) options: &'a Options,
     pub(super) progress: P,
 }
 
-impl<'a, M, P> Coordinator<'a, M, P>
+impl<H, P> Coordinator<'_, H, P>
 where
-    M: Workers,
+    H: Hosts,
     P: FnMut(u64, u64) -> ControlFlow<()>,
 {
     /// Reads up to the first cut, has the rest matched, and joins it.
-    pub(super) fn analyze(mut self) -> Result<Analysis, StretchError<M::Error>> {
-        let Self { stretches, others, options, progress } = &mut self;
+    pub(super) fn analyze(mut self) -> Result<Analysis, StretchError<H::Error>> {
+        let Self { stretches, hosts, options, progress } = &mut self;
         let mut ongoing = stretches.begun(options);
-        // If the first cut does not lie between two records, reading up to it fails. If a packet before it has a later
-        // stamp, it is not a cut either.
-        let begun = ongoing.run(stretches.next_ns(0), &mut (), &mut *progress);
-        match begun {
-            Err(AnalysisError::Capture(_)) => return Err(StretchError::OnePiece),
-            begun => begun?,
-        }
-        if ongoing.last_ns() >= stretches.cuts[0].stamp_ns {
-            return Err(StretchError::OnePiece);
-        }
-        let expected = expected(stretches, &ongoing);
-        if M::COUNTS_ONCE && expected.iter().any(Option::is_none) {
-            return Err(StretchError::OnePiece);
-        }
-        let mut outlines = others.outlines(&expected)?;
+        let first = stretches.run_to_first(&mut ongoing, &mut *progress)?;
+        let first = first.ok_or(StretchError::OnePiece)?;
+        let expected = stretches.expected(first, &ongoing);
+        let mut outlines = hosts.outlines(first, ongoing.begin(), &expected)?;
         let (mut came, mut joined) = (BTreeMap::new(), Vec::new());
-        for (index, cut) in stretches.cuts.iter().enumerate() {
+        for (index, cut) in stretches.cuts.iter().enumerate().skip(first) {
             let [entered, left] = cut.at;
             if progress(entered, left).is_break() {
                 return Err(AnalysisError::Stopped.into());
@@ -97,33 +72,22 @@ where
             if let Some((outline, counts)) = told
                 && let Some(order) = join(stretches, &mut ongoing, index, outline, options)
             {
-                let counts = counts.filter(|_| expected[index].as_ref() == Some(&order));
-                if M::COUNTS_ONCE && counts.is_none() {
-                    return Err(StretchError::OnePiece);
-                }
+                let counts = counts.filter(|_| expected[index - first].as_ref() == Some(&order));
                 joined.push(Joined { index, order, counts });
                 if joined.iter().all(|one| one.counts.is_some()) {
-                    add(others, &mut ongoing, &mut joined)?;
+                    add(hosts, &mut ongoing, &mut joined)?;
                 }
                 continue;
             }
-            add(others, &mut ongoing, &mut joined)?;
-            stretches.go_on(&mut ongoing, index, whole, &mut (), &mut *progress)?;
+            add(hosts, &mut ongoing, &mut joined)?;
+            stretches.go_on(&mut ongoing, index, whole, &mut *progress)?;
             if !whole {
                 break;
             }
         }
-        add(others, &mut ongoing, &mut joined)?;
+        add(hosts, &mut ongoing, &mut joined)?;
         Ok(ongoing.finish())
     }
-}
-
-/// The order of each stretch if all packets that leave from the first cut on become samples, where all egress records are
-/// equally long. Whether it is right shows when the stretch is joined.
-fn expected(stretches: &Stretches, ongoing: &Ongoing<'_>) -> Vec<Option<Order>> {
-    let Stretches { sides: [_, egress], cuts, .. } = stretches;
-    let order = |cut: &Cut| ongoing.expected(egress.records_between(cuts[0].at[1], cut.at[1])?);
-    cuts.iter().map(order).collect()
 }
 
 fn join(
@@ -139,16 +103,16 @@ fn join(
 }
 
 /// Adds the counts of stretches that are joined, and has the pairs counted of those without any.
-fn add<M: Workers>(
-    others: &M,
+fn add<H: Hosts>(
+    hosts: &Sent<'_, H>,
     ongoing: &mut Ongoing<'_>,
     joined: &mut Vec<Joined>,
-) -> Result<(), StretchError<M::Error>> {
+) -> Result<(), StretchError<H::Error>> {
     let without = joined.iter().filter(|one| one.counts.is_none());
     let orders: Vec<_> = without.map(|one| (one.index, one.order.clone())).collect();
     let mut answers: Answers<'_, Counts, _> = match orders.len() {
         0 => Box::new(std::iter::empty()),
-        _ => others.counts(orders)?,
+        _ => hosts.counts(ongoing.begin(), orders)?,
     };
     let mut came = BTreeMap::new();
     for Joined { index, counts, .. } in joined.drain(..) {

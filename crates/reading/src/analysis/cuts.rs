@@ -10,6 +10,9 @@ use tailtrim_tail::capture::{CHAIN, Track};
 /// whole jumbo frames of 9,000 bytes.
 const LOOK: usize = 128 * 1024;
 
+/// Bytes around a place at which a time is looked for first: with as many packets on both sides it lies there.
+const NEAR: u64 = LOOK as u64;
+
 /// Records before a cut whose stamps must all be smaller.
 const BEFORE: usize = 64;
 
@@ -41,35 +44,46 @@ pub(super) struct Cut {
 const FIRST: u64 = 16;
 const NEXT: u64 = 4;
 
-/// Cuts after `from_ns`, so many packets of the ingress capture apart; `before` so many packets before each of them.
-/// Both are estimated from the records around each cut. Cuts that cannot be found are left out.
-pub(super) fn cuts(sides: &[Side; 2], packets: u64, before: u64, from_ns: i64) -> Vec<Cut> {
+/// Packets of stretches: that part of what is left of the captures, within bounds, so that all threads end at about the
+/// same time.
+pub(super) struct Lengths {
+    pub(super) part: u64,
+    pub(super) least: u64,
+    pub(super) most: u64,
+}
+
+/// Cuts so many packets of the ingress capture apart; `before` so many packets before each of them. Both are estimated
+/// from the records around each cut. Cuts that cannot be found are left out.
+pub(super) fn cuts(sides: &[Side; 2], lengths: &Lengths, before: u64) -> Vec<Cut> {
     let [ingress, egress] = sides;
-    let packets = packets.max(1);
+    let packets = |left: u64, record: u64| {
+        let part = left / record.max(1) / lengths.part.max(1);
+        part.clamp(lengths.least.max(1), lengths.most.max(1))
+    };
     let Some(mut record) = ingress.record_bytes(Track::BEGIN) else { return Vec::new() };
     let place = |offset: u64| -> Option<(Place, i64)> {
         if offset <= Track::BEGIN {
             return Some(([Track::BEGIN; 2], i64::MIN));
         }
         let (at, stamp_ns) = ingress.cut(offset)?;
-        Some(([at, egress.from(stamp_ns)?], stamp_ns))
+        Some(([at, egress.from(stamp_ns, at as f64 / ingress.plain.size as f64)?], stamp_ns))
     };
     let mut cuts: Vec<Cut> = Vec::new();
+    let mut stretch = packets(ingress.plain.size, record).saturating_mul(record);
     // Shorter ones are not worth it.
-    if packets.saturating_mul(record).saturating_mul(3) / 2 >= ingress.plain.size {
+    if stretch.saturating_mul(3) / 2 >= ingress.plain.size {
         return cuts;
     }
-    let mut offset = (packets / FIRST).max(1).saturating_mul(record);
-    while offset.saturating_add(packets.saturating_mul(record) / 2) < ingress.plain.size {
+    let mut offset = (stretch / FIRST).max(record);
+    while offset.saturating_add(stretch / 2) < ingress.plain.size {
         record = ingress.record_bytes(offset).unwrap_or(record);
+        stretch = packets(ingress.plain.size - offset, record).saturating_mul(record);
         if let Some((at, stamp_ns)) = place(offset)
-            && stamp_ns > from_ns
             && cuts.last().is_none_or(|last| last.at[0] < at[0] && last.at[1] <= at[1])
             && let Some((before, _)) = place(offset.saturating_sub(before.saturating_mul(record)))
         {
             cuts.push(Cut { at, stamp_ns, before });
         }
-        let stretch = packets.saturating_mul(record);
         let step = if cuts.is_empty() { offset.min(stretch / NEXT).max(1) } else { stretch };
         offset = offset.saturating_add(step);
     }
@@ -132,11 +146,14 @@ impl Side {
         None
     }
 
-    /// The first record stamped `from_ns` or later.
-    fn from(&self, from_ns: i64) -> Option<u64> {
+    /// The first record stamped `from_ns` or later, which is probably near that part of the capture.
+    pub(super) fn from(&self, from_ns: i64, part: f64) -> Option<u64> {
         let (mut low, mut high) = (Track::BEGIN, self.plain.size);
+        let near = (part * self.plain.size as f64) as u64;
+        let mut tried = [near.saturating_sub(NEAR), near.saturating_add(NEAR)].into_iter();
         while high - low > LOOK as u64 {
-            let middle = low.midpoint(high);
+            let tried = tried.next().filter(|at| (low..high).contains(at));
+            let middle = tried.unwrap_or(low.midpoint(high));
             match self.records(middle, LOOK)?.first() {
                 Some((at, stamp_ns)) if *stamp_ns < from_ns && *at < high => low = *at,
                 _ => high = middle,
@@ -146,24 +163,5 @@ impl Side {
         let found = records.iter().find(|(_, stamp_ns)| *stamp_ns >= from_ns).map(|(at, _)| *at);
         let to_the_end = self.plain.size - low <= CHAIN as u64;
         found.or(to_the_end.then_some(self.plain.size))
-    }
-
-    /// Whether the records from the first one on lead to this place, all of them stamped before a time.
-    pub(super) fn leads_to(&self, place: u64, before_ns: i64) -> bool {
-        let mut at = Track::BEGIN;
-        while at < place {
-            let Ok(bytes) = self.bytes(at, CHAIN.min((place - at) as usize)) else { return false };
-            let mut records = self.track.records(&bytes);
-            let earlier = |stamp_ns: i64| stamp_ns.saturating_add(self.shift_ns) < before_ns;
-            if !records.all(|(_, stamp_ns)| stamp_ns.is_none_or(earlier)) {
-                return false;
-            }
-            let whole = self.track.whole(&bytes);
-            if whole == 0 {
-                return false;
-            }
-            at += whole as u64;
-        }
-        at == place
     }
 }

@@ -1,22 +1,18 @@
 //! The analysis of two captures on several cores. The result is the same to the byte on any number of them.
 //!
-//! Plain captures are cut in time into stretches, which threads match; this one joins them. If the number of samples
-//! before a stretch is known, and no samples are wanted, its pairs are counted as they are matched. Otherwise captures
-//! are cut only on four and more cores, and the pairs are kept until their turn. Other captures, and all captures on
-//! fewer cores, are read by a thread each, which decompresses, decodes and signs ahead of this one; this one gets the
-//! same batches in the same order as on one core. A further thread takes the samples, unless the sink follows the
-//! decisions.
+//! Plain captures of which no samples are wanted are cut in time into stretches, which threads match and count; this one
+//! joins them. Other captures are read by a thread each, which decompresses, decodes and signs ahead of this one; this
+//! one gets the same batches in the same order as on one core. A further thread takes the samples, which take longer to
+//! compress and to write than to match, unless the sink follows the decisions.
 
 mod clocks;
 mod coordinator;
 mod cuts;
-mod joining;
 mod missing;
 mod read_ahead;
 pub mod remote;
 mod sample_writer;
 pub(crate) mod second_look;
-mod stretch_queue;
 mod stretches;
 mod threads;
 mod twice;
@@ -26,33 +22,20 @@ pub use coordinator::{Answers, StretchError};
 use crate::converted;
 use crate::cores::Cores;
 use crate::source::{CaptureInput, Extent};
-use cuts::Side;
+use cuts::{Lengths, Side};
 use read_ahead::ReadAhead;
 use second_look::SecondLook;
 use std::num::NonZeroUsize;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, RangeInclusive};
 use std::sync::Arc;
 use std::thread;
-use stretches::{PACKETS, Stretches};
+use stretches::Stretches;
 use tailtrim_tail::analysis::{self, Analysis, AnalysisError, Options, Sink, Terms};
 use tailtrim_tail::capture::CaptureError;
 
-/// Least number of cores on which captures are cut although pairs have to be kept. On fewer cores, reading ahead is as
-/// fast and takes a tenth of the memory: on two cores 10 million pairs took 0.47 s and 15 MB, cut 0.50 s and 120 MB, on
-/// one core 0.64 s. It keeps three cores busy.
-const CUT_FROM: usize = 4;
-
-/// Threads that match where another one takes the samples: a sample takes longer to compress and to write than to
-/// match, so that further ones would only wait, each with the pairs of a stretch (21 MB).
-const FEEDING: NonZeroUsize = NonZeroUsize::new(8).unwrap();
-
-/// If no pairs are kept, there are about so many stretches for each thread, so that all end at about the same time,
-/// but none is longer than eight of [`PACKETS`].
-const FOR_EACH: u64 = 4;
-const LONGEST: u64 = 8 * PACKETS;
-
-/// Estimate of a record's bytes: a small frame and its header.
-const RECORD: u64 = 80;
+/// Packets of a stretch. Those before it take 7 % of the time of the shortest one and 2 % of that of the longest one, whose
+/// samples and signatures take 17 MB.
+const PACKETS: RangeInclusive<u64> = 1 << 18..=1 << 20;
 
 /// Threads that read a capture each. With no more cores than these, none is left for decompressing further ahead.
 const READERS: usize = 2;
@@ -156,29 +139,15 @@ fn first_look<S: Sink + Send>(
     // The core of this thread.
     let _working = cores.work();
     // Clocks are corrected from a packet of a number on, which is not known within a capture.
-    let in_pieces = !options.clock_fit.corrects();
-    if in_pieces && !sink.takes_samples() {
-        let packets = packets_of(&ingress, jobs);
-        if let Some(stretches) = stretches(&mut ingress, &mut egress, packets, options)?
-            && stretches.begin_early()
+    if !options.clock_fit.corrects() && !sink.takes_samples() {
+        let lengths =
+            Lengths { part: 2 * jobs.get() as u64, least: *PACKETS.start(), most: *PACKETS.end() };
+        if let Some(stretches) = stretches(&mut ingress, &mut egress, &lengths, options)?
             && let Some(analysis) =
                 threads::analyze(&stretches, jobs, &cores, options, &mut progress)?
         {
             return Ok(analysis);
         }
-    }
-    if in_pieces
-        && jobs.get() >= CUT_FROM
-        && !sink.follows()
-        && let Some(stretches) = stretches(&mut ingress, &mut egress, PACKETS, options)?
-        && stretches.begin_at_a_cut()
-    {
-        if !sink.takes_samples() {
-            return joining::analyze(&stretches, jobs, &cores, options, sink, progress);
-        }
-        return sample_writer::analyzed(sink, &cores, |sink| {
-            joining::analyze(&stretches, jobs.min(FEEDING), &cores, options, sink, progress)
-        });
     }
     let ahead = |source: CaptureInput| {
         if jobs.get() > READERS
@@ -199,23 +168,17 @@ fn first_look<S: Sink + Send>(
     })
 }
 
-/// Packets of a stretch where no pairs are kept.
-fn packets_of(ingress: &CaptureInput, jobs: NonZeroUsize) -> u64 {
-    let size = ingress.plain.as_ref().map_or(0, |plain| plain.size);
-    (size / RECORD / (FOR_EACH * jobs.get() as u64)).clamp(PACKETS, LONGEST)
-}
-
-/// The captures cut into stretches of so many packets, where they can be read from any place on and are long enough for
+/// The captures cut into stretches of these lengths, where they can be read from any place on and are long enough for
 /// it.
 fn stretches(
     ingress: &mut CaptureInput,
     egress: &mut CaptureInput,
-    packets: u64,
+    lengths: &Lengths,
     options: &Options,
 ) -> Result<Option<Stretches>, CaptureError> {
     let (terms, sides) = sides(ingress, egress, options)?;
     let sides = sides.filter(|_| terms.allow_stretches());
-    Ok(sides.and_then(|sides| Stretches::of(sides, terms, packets, options)))
+    Ok(sides.and_then(|sides| Stretches::of(sides, terms, lengths)))
 }
 
 /// The terms that the first records settle, and the sides if both captures can be read from any place on.

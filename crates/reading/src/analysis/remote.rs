@@ -2,8 +2,8 @@
 //!
 //! Tasks, orders and results are bytes that only the same version of tailtrim reads.
 
-use super::coordinator::{Answered, Answers, Coordinator, StretchError, Workers};
-use super::cuts::Cut;
+use super::coordinator::{Answered, Answers, Coordinator, StretchError};
+use super::cuts::{Cut, Lengths};
 use super::second_look::SecondLook;
 use super::stretches::{Outlined, Stretches};
 use super::{sides, stretches};
@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::ops::ControlFlow;
-use tailtrim_tail::analysis::{Analysis, AnalysisError, Counts, Options, Order, Stretch};
+use tailtrim_tail::analysis::{Analysis, AnalysisError, Begin, Counts, Options, Order, Stretch};
 
 /// Position of a stretch.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -21,6 +21,8 @@ struct Task {
     begin: Cut,
     /// Beginning of the next one.
     end: Option<Cut>,
+    /// The begin of the samples.
+    samples: Begin,
     /// The expected order of its pairs, if there is one: then they are counted at once.
     expected: Option<Order>,
 }
@@ -72,7 +74,8 @@ pub fn outline(
 ) -> io::Result<Option<Vec<u8>>> {
     let task: Task = value(task)?;
     let Some(stretches) = of_task(ingress, egress, &task, options)? else { return Ok(None) };
-    stretches.outlined(0, task.expected.as_ref(), options).as_ref().map(bytes).transpose()
+    let counting = (task.samples, task.expected.as_ref());
+    stretches.outlined(0, counting, options).as_ref().map(bytes).transpose()
 }
 
 /// Counts of a stretch, computed by a host, see [`Hosts::counts`].
@@ -89,7 +92,7 @@ pub fn counts(
         return Ok(None);
     };
     let (order, [before, sources]): (Order, _) = (value(order)?, stretches.own(0));
-    let counts = <Stretch>::counted(before, sources, &stretches.terms, options, &order);
+    let counts = <Stretch>::counted(before, sources, (&stretches.terms, options), &order);
     counts.map_err(io::Error::other)?.as_ref().map(bytes).transpose()
 }
 
@@ -129,12 +132,13 @@ pub fn analyze<H: Hosts>(
         return Err(StretchError::OnePiece);
     }
     let again = SecondLook::at(&ingress, &egress);
+    let lengths = Lengths { part: 1, least: packets, most: packets };
     let stretches =
-        stretches(&mut ingress, &mut egress, packets, options).map_err(AnalysisError::from)?;
+        stretches(&mut ingress, &mut egress, &lengths, options).map_err(AnalysisError::from)?;
     let Some(stretches) = stretches else { return Err(StretchError::OnePiece) };
-    let others = Sent { stretches: &stretches, hosts };
+    let sent = Sent { stretches: &stretches, hosts };
     let mut analysis =
-        Coordinator { stretches: &stretches, others, options, progress }.analyze()?;
+        Coordinator { stretches: &stretches, hosts: sent, options, progress }.analyze()?;
     if let Some(again) = again {
         again.explain(&mut analysis, options, super::all_cores());
     }
@@ -143,7 +147,7 @@ pub fn analyze<H: Hosts>(
 }
 
 /// Stretches that are sent to hosts.
-struct Sent<'a, H> {
+pub(super) struct Sent<'a, H> {
     stretches: &'a Stretches,
     hosts: &'a H,
 }
@@ -152,29 +156,38 @@ impl<H: Hosts> Sent<'_, H> {
     fn task(
         &self,
         index: usize,
+        samples: Begin,
         expected: Option<Order>,
     ) -> Result<Vec<u8>, StretchError<H::Error>> {
-        let cuts = &self.stretches.cuts;
-        let task = Task { begin: cuts[index], end: cuts.get(index + 1).copied(), expected };
+        let (begin, end) =
+            (self.stretches.cuts[index], self.stretches.cuts.get(index + 1).copied());
+        let task = Task { begin, end, samples, expected };
         bytes(&task).map_err(unsendable)
     }
-}
 
-impl<H: Hosts> Workers for Sent<'_, H> {
-    type Error = H::Error;
-
-    const COUNTS_ONCE: bool = false;
-
-    fn outlines(&self, expected: &[Option<Order>]) -> Answered<'_, Outlined, H::Error> {
-        let task = |(index, order): (usize, &Option<Order>)| self.task(index, order.clone());
+    /// Has all stretches from the first one on matched. Where an order is expected, their pairs are counted, too.
+    pub(super) fn outlines(
+        &self,
+        first: usize,
+        samples: Begin,
+        expected: &[Option<Order>],
+    ) -> Answered<'_, Outlined, H::Error> {
+        let task =
+            |(at, order): (usize, &Option<Order>)| self.task(first + at, samples, order.clone());
         let tasks = expected.iter().enumerate().map(task).collect::<Result<_, _>>()?;
-        Ok(read(self.hosts.outlines(tasks).map_err(StretchError::Others)?))
+        let told = read(self.hosts.outlines(tasks).map_err(StretchError::Others)?);
+        Ok(Box::new(told.map(move |one| one.map(|(at, outlined)| (first + at, outlined)))))
     }
 
-    fn counts(&self, orders: Vec<(usize, Order)>) -> Answered<'_, Counts, H::Error> {
+    /// Has the pairs of some stretches counted.
+    pub(super) fn counts(
+        &self,
+        samples: Begin,
+        orders: Vec<(usize, Order)>,
+    ) -> Answered<'_, Counts, H::Error> {
         let ordered = |(index, order): (usize, Order)| {
-            let (task, order) = (self.task(index, None)?, bytes(&order).map_err(unsendable)?);
-            Ok(Ordered { index, task, order })
+            let task = self.task(index, samples, None)?;
+            Ok(Ordered { index, task, order: bytes(&order).map_err(unsendable)? })
         };
         let ordered = orders.into_iter().map(ordered).collect::<Result<_, StretchError<_>>>()?;
         Ok(read(self.hosts.counts(ordered).map_err(StretchError::Others)?))

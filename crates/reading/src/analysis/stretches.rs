@@ -1,27 +1,16 @@
 //! Two plain captures, cut into stretches that can be matched in any order.
 
-use super::cuts::{self, Cut, Place, Side};
+use super::cuts::{self, Cut, Lengths, Place, Side};
 use std::ops::ControlFlow;
 use tailtrim_tail::analysis::{
-    AnalysisError, Counts, Ongoing, Opened, Options, Order, Outline, Room, Sink, Stretch, Terms,
+    AnalysisError, Begin, Counted, Counts, Ongoing, Opened, Options, Order, Outline, Stretch, Terms,
 };
 use tailtrim_tail::capture::Track;
 use tailtrim_tail::matching::MEMORY;
 
 /// Workers begin so many packets before a stretch: their matcher then has the same state as in one run over the
-/// captures, as long as no more packets are in flight.
-const BEFORE: u64 = 2 * MEMORY as u64;
-
-/// Packets of a stretch: those before it take 6 % of the time, its pairs 21 MB.
-pub(super) const PACKETS: u64 = 16 * BEFORE;
-
-/// The trim counts from the first packet that leaves: the first cut leaves time for a first packet that takes this part
-/// of the trim.
-const DELAYED: i64 = 8;
-
-/// Largest part of a capture in front of the first cut, which is read by one thread alone. Where it is more, reading
-/// ahead is faster on two cores: 1 / 1.7 of the time of one core, in place of 1/8 + 7/8 · 1/2.
-const EARLY: u64 = 8;
+/// captures. That takes [`MEMORY`]; how many packets lie between two places is estimated.
+const BEFORE: u64 = MEMORY as u64 * 3 / 2;
 
 /// A stretch without its pairs, and the counts of these if an order was expected.
 pub(super) type Outlined = (Outline, Option<Counts>);
@@ -34,51 +23,36 @@ pub(super) struct Stretches {
 }
 
 impl Stretches {
-    /// Cuts two captures, so many packets apart; `None` where that is not worth it, or not possible.
-    pub(super) fn of(
-        sides: [Side; 2],
-        terms: Terms,
-        packets: u64,
-        options: &Options,
-    ) -> Option<Self> {
-        let from_ns = terms.origin_ns().saturating_add(options.trim_ns);
-        let from_ns = from_ns.saturating_add(options.trim_ns / DELAYED);
-        let cuts = cuts::cuts(&sides, packets, BEFORE, from_ns);
+    /// Cuts two captures into stretches of these lengths; `None` where that is not worth it, or not possible.
+    pub(super) fn of(sides: [Side; 2], terms: Terms, lengths: &Lengths) -> Option<Self> {
+        let cuts = cuts::cuts(&sides, lengths, BEFORE);
         (!cuts.is_empty()).then(|| Self { sides, cuts, terms })
     }
 
-    /// Whether the first cut is really at a record: it was found among bytes that look like records.
-    pub(super) fn begin_at_a_cut(&self) -> bool {
-        let leads = |side: usize| {
-            self.cuts
-                .first()
-                .is_some_and(|cut| self.sides[side].leads_to(cut.at[side], cut.stamp_ns))
-        };
-        leads(0) && leads(1)
-    }
-
-    /// A stretch on its own; `None` where it does not end at a cut, or is damaged.
-    pub(super) fn matched(&self, index: usize, options: &Options, room: Room) -> Option<Stretch> {
+    /// A stretch on its own, with its counts; `None` where it does not end at a cut, or is damaged.
+    pub(super) fn matched(
+        &self,
+        index: usize,
+        order: (Begin, Option<&Order>),
+        options: &Options,
+        counted: Option<Counted>,
+    ) -> Option<(Stretch, Counted)> {
         let [before, sources] = self.own(index);
-        let stretch = Stretch::matched(before, sources, &self.terms, options, room).ok()?;
-        self.ends_at_cut(index, stretch.last_ns()).then_some(stretch)
+        let told =
+            Stretch::matched(before, sources, (&self.terms, options), order, counted).ok()?;
+        self.ends_at_cut(index, told.0.last_ns()).then_some(told)
     }
 
     /// The same without its pairs, which are counted if an order is expected.
     pub(super) fn outlined(
         &self,
         index: usize,
-        expected: Option<&Order>,
+        (begin, expected): (Begin, Option<&Order>),
         options: &Options,
     ) -> Option<Outlined> {
-        let [before, sources] = self.own(index);
-        let told = <Stretch>::outline(before, sources, &self.terms, options, expected).ok()?;
+        let ([before, sources], read) = (self.own(index), (&self.terms, options));
+        let told = <Stretch>::outline(before, sources, read, begin, expected).ok()?;
         self.ends_at_cut(index, told.0.last_ns()).then_some(told)
-    }
-
-    /// Whether the first cut lies within the first part of the ingress capture, see [`EARLY`].
-    pub(super) fn begin_early(&self) -> bool {
-        self.end(0)[0] <= self.sides[0].plain.size / EARLY
     }
 
     /// Sources for the packets in front of the stretch of this index, and for the stretch.
@@ -100,21 +74,59 @@ impl Stretches {
         Ongoing::new(ingress, egress, &self.terms, options)
     }
 
+    /// Reads up to a cut behind which it is known when the samples begin, as what follows is counted accordingly. Returns
+    /// its index, that of no cut where all was read; `None` where it is not a cut.
+    pub(super) fn run_to_first(
+        &self,
+        ongoing: &mut Ongoing<'_>,
+        mut progress: impl FnMut(u64, u64) -> ControlFlow<()>,
+    ) -> Result<Option<usize>, AnalysisError> {
+        let mut run = ongoing.run(self.next_ns(0), &mut (), &mut progress);
+        for (index, cut) in self.cuts.iter().enumerate() {
+            match run {
+                // If the cut does not lie between two records, reading up to it fails.
+                Err(AnalysisError::Capture(_)) => return Ok(None),
+                run => run?,
+            }
+            // If a packet before it has a later stamp, it is not a cut either.
+            if ongoing.last_ns() >= cut.stamp_ns {
+                return Ok(None);
+            }
+            if ongoing.begin().is_known() {
+                return Ok(Some(index));
+            }
+            run = self.go_on(ongoing, index, true, &mut progress);
+        }
+        run.map(|()| Some(self.cuts.len()))
+    }
+
+    /// The order of each stretch from the first one on if all packets that leave after the trim become samples, where all
+    /// egress records are equally long. Whether it is right shows when the stretch is joined.
+    pub(super) fn expected(&self, first: usize, ongoing: &Ongoing<'_>) -> Vec<Option<Order>> {
+        let (egress, cuts) = (&self.sides[1], &self.cuts);
+        let trimmed = egress.from(ongoing.begin().trimmed_until_ns().saturating_add(1), 0.0);
+        let order = |cut: &Cut| {
+            let from = trimmed?.max(cuts[first].at[1]);
+            let more = if cut.at[1] > from { egress.records_between(from, cut.at[1])? } else { 0 };
+            ongoing.expected(more)
+        };
+        cuts[first..].iter().map(order).collect()
+    }
+
     /// Goes on from a stretch that cannot be joined. If it is not `whole`, its end is not a cut, or a capture is
     /// damaged: from there on the captures are read as one.
-    pub(super) fn go_on<S: Sink>(
+    pub(super) fn go_on(
         &self,
         ongoing: &mut Ongoing<'_>,
         index: usize,
         whole: bool,
-        sink: &mut S,
         progress: impl FnMut(u64, u64) -> ControlFlow<()>,
     ) -> Result<(), AnalysisError> {
         let end = if whole { index + 1 } else { self.cuts.len() };
         let (to, records) = (self.end(end), ongoing.packets());
         let [ingress, egress] = self.sources(self.cuts[index].at, to, records, !whole);
         ongoing.go_on(ingress, egress);
-        ongoing.run(self.next_ns(end), sink, progress)
+        ongoing.run(self.next_ns(end), &mut (), progress)
     }
 
     /// End of the stretch before that cut.

@@ -1,80 +1,135 @@
-//! Stretches that threads of this process match and count at once.
+//! Stretches that threads of this process match at once, joined in their order.
 
-use super::coordinator::{Answered, Coordinator, StretchError, Workers};
-use super::stretches::{Outlined, Stretches};
+use super::stretches::Stretches;
 use crate::cores::Cores;
-use std::convert::Infallible;
+use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::channel;
-use std::thread::{self, Builder, Scope};
-use tailtrim_tail::analysis::{Analysis, AnalysisError, Counts, Options, Order};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Mutex, PoisonError};
+use std::thread::{self, Builder};
+use tailtrim_tail::analysis::{
+    Analysis, AnalysisError, Begin, Counted, Ongoing, Options, Order, Stretch,
+};
 
-/// Analyses the captures without samples; otherwise as [`super::analyze`]. `None` where the number of samples before a
-/// stretch is unknown, or as soon as there are others than expected.
+/// A stretch that was matched, and its counts; `None` where it could not be matched on its own.
+type Matched = Option<Box<(Stretch, Counted)>>;
+
+/// Analyses the captures without samples; otherwise as [`super::analyze`]. `None` where the first cut is not between two
+/// records.
 pub(super) fn analyze(
     stretches: &Stretches,
     jobs: NonZeroUsize,
     cores: &Cores,
     options: &Options,
-    progress: impl FnMut(u64, u64) -> ControlFlow<()>,
+    progress: &mut impl FnMut(u64, u64) -> ControlFlow<()>,
 ) -> Result<Option<Analysis>, AnalysisError> {
+    let mut ongoing = stretches.begun(options);
+    let Some(first) = stretches.run_to_first(&mut ongoing, &mut *progress)? else {
+        return Ok(None);
+    };
+    let threads = Threads {
+        stretches,
+        cores,
+        options,
+        begin: ongoing.begin(),
+        expected: stretches.expected(first, &ongoing),
+        first,
+        next: AtomicUsize::new(first),
+        as_expected: AtomicBool::new(true),
+        free: Mutex::default(),
+    };
     thread::scope(|scope| {
-        let others = Threads { scope, jobs, cores, stretches, options };
-        match (Coordinator { stretches, others, options, progress }).analyze() {
-            Ok(analysis) => Ok(Some(analysis)),
-            Err(StretchError::Analysis(error)) => Err(error),
-            Err(StretchError::OnePiece | StretchError::Answer(_)) => Ok(None),
-        }
-    })
-}
-
-/// Threads that take one stretch after the other.
-pub(super) struct Threads<'scope, 'env> {
-    pub(super) scope: &'scope Scope<'scope, 'env>,
-    pub(super) jobs: NonZeroUsize,
-    pub(super) cores: &'env Cores,
-    pub(super) stretches: &'env Stretches,
-    pub(super) options: &'env Options,
-}
-
-impl<'scope> Workers for Threads<'scope, '_> {
-    type Error = Infallible;
-
-    const COUNTS_ONCE: bool = true;
-
-    fn outlines(&self, expected: &[Option<Order>]) -> Answered<'_, Outlined, Infallible> {
-        let (cores, stretches, options) = (self.cores, self.stretches, self.options);
-        let orders = Arc::new((AtomicUsize::new(0), expected.to_vec()));
-        let (tell, told) = channel();
-        for _ in 0..self.jobs.get() {
-            let (tell, orders) = (tell.clone(), Arc::clone(&orders));
-            let take = move || {
-                let (next, orders) = &*orders;
-                loop {
-                    let index = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(order) = orders.get(index) else { return };
-                    let _working = cores.work();
-                    let told = stretches.outlined(index, order.as_ref(), options);
-                    if tell.send((index, told)).is_err() {
-                        return;
-                    }
-                }
-            };
-            let started =
-                Builder::new().name("stretches".to_owned()).spawn_scoped(self.scope, take);
+        let (hand_over, matched) = sync_channel(0);
+        for _ in 0..jobs.get() {
+            let (threads, hand_over) = (&threads, hand_over.clone());
+            let work = move || threads.work(&hand_over);
+            let started = Builder::new().name("stretches".to_owned()).spawn_scoped(scope, work);
             // One that does not start leaves its work to the others.
             if started.is_err() {
                 break;
             }
         }
-        Ok(Box::new(std::iter::from_fn(move || cores.lend(|| told.recv()).ok().map(Ok))))
+        drop(hand_over);
+        let joined = threads.join(&mut ongoing, &matched, progress);
+        // They begin no other stretch.
+        threads.next.store(stretches.cuts.len(), Ordering::Relaxed);
+        joined
+    })?;
+    Ok(Some(ongoing.finish()))
+}
+
+/// Threads that match one stretch after the other.
+struct Threads<'a> {
+    stretches: &'a Stretches,
+    cores: &'a Cores,
+    options: &'a Options,
+    begin: Begin,
+    /// Orders of the stretches from the first one on.
+    expected: Vec<Option<Order>>,
+    first: usize,
+    /// Whether all that were joined had the expected order.
+    as_expected: AtomicBool,
+    /// Index of the next stretch to be matched.
+    next: AtomicUsize,
+    /// Memory for counts.
+    free: Mutex<Vec<Counted>>,
+}
+
+impl Threads<'_> {
+    /// Matches stretches until none is left.
+    fn work(&self, hand_over: &SyncSender<(usize, Matched)>) {
+        let _working = self.cores.work();
+        loop {
+            let index = self.next.fetch_add(1, Ordering::Relaxed);
+            if index >= self.stretches.cuts.len() {
+                return;
+            }
+            let free = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            let expected = self.expected[index - self.first].as_ref();
+            let expected = expected.filter(|_| self.as_expected.load(Ordering::Relaxed));
+            let order = (self.begin, expected);
+            let matched = self.stretches.matched(index, order, self.options, free).map(Box::new);
+            if self.cores.lend(|| hand_over.send((index, matched))).is_err() {
+                return;
+            }
+        }
     }
 
-    /// To match a second time takes longer than to match all on fewer cores.
-    fn counts(&self, _: Vec<(usize, Order)>) -> Answered<'_, Counts, Infallible> {
-        Err(StretchError::OnePiece)
+    /// Joins the stretches in their order.
+    fn join(
+        &self,
+        ongoing: &mut Ongoing<'_>,
+        matched: &Receiver<(usize, Matched)>,
+        progress: &mut impl FnMut(u64, u64) -> ControlFlow<()>,
+    ) -> Result<(), AnalysisError> {
+        let mut early = BTreeMap::new();
+        for (index, cut) in self.stretches.cuts.iter().enumerate().skip(self.first) {
+            let [entered, left] = cut.at;
+            if progress(entered, left).is_break() {
+                return Err(AnalysisError::Stopped);
+            }
+            while !early.contains_key(&index)
+                && let Ok((other, stretch)) = self.cores.lend(|| matched.recv())
+            {
+                early.insert(other, stretch);
+            }
+            let stretch = early.remove(&index).flatten();
+            let whole = stretch.is_some();
+            let next_ns = self.stretches.next_ns(index + 1);
+            if let Some(stretch) = stretch
+                && let Some(counted) = ongoing.join(*stretch, next_ns)
+            {
+                self.free.lock().unwrap_or_else(PoisonError::into_inner).push(counted);
+                continue;
+            }
+            self.as_expected.store(false, Ordering::Relaxed);
+            self.stretches.go_on(ongoing, index, whole, &mut *progress)?;
+            if !whole {
+                break;
+            }
+        }
+        Ok(())
     }
 }

@@ -199,33 +199,6 @@ fn captures_that_are_cut_into_stretches() {
     }
 }
 
-/// Threads of this process that match stretches, when a sample was taken.
-struct Matching(usize);
-
-impl Sink for Matching {
-    fn sample(&mut self, _: &Sample) -> io::Result<()> {
-        if self.0 == 0 {
-            let names = fs::read_dir("/proc/self/task")?.flatten();
-            let names = names.filter_map(|task| fs::read_to_string(task.path().join("comm")).ok());
-            self.0 = names.filter(|name| name.trim_end() == "stretches").count();
-        }
-        Ok(())
-    }
-}
-
-/// Regression: it failed where each of 128 cores held the pairs of a stretch, 2.7 GB, and waited for the one that takes
-/// the samples.
-#[test]
-fn few_stretches_wait_for_their_samples_on_many_cores() {
-    let files = tempfile::tempdir().unwrap();
-    let paths = write(&files, "many.pcap", hostile_of(MANY, MANY).map(|tap| pcap(&tap)));
-    let [ingress, egress] = paths.map(|path| open(&path, Reading::default()).unwrap());
-    let (options, mut matching) = (Options::default(), Matching(0));
-    let go = |_, _| ControlFlow::Continue(());
-    analyze(ingress, egress, cores(128), &options, &mut matching, go).unwrap();
-    assert!((1..=8).contains(&matching.0), "{} threads", matching.0);
-}
-
 /// Packets without a loss until so many have passed, and then with some; in place of each lost one, a stranger leaves.
 fn lossless_until(lost: u64, strangers: bool) -> Taps {
     let passing = |index: u64| {

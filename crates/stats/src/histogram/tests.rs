@@ -48,6 +48,12 @@ proptest! {
     ) {
         let mut merged = histogram_of(&a);
         merged.merge(&histogram_of(&b));
+        let (mut all, mut moved) = (Histogram::new(), histogram_of(&b));
+        for values in [&mut histogram_of(&a), &mut moved, &mut Histogram::around_zero()] {
+            all.take_all(values);
+            prop_assert_eq!((values.count(), values.sorted()), (0, Vec::new()));
+        }
+        prop_assert_eq!((all.count(), all.sorted()), (merged.count(), merged.sorted()));
         let both = histogram_of(&[b, a].concat());
         prop_assert_eq!(&merged, &both);
         prop_assert_eq!(merged.count(), both.count());

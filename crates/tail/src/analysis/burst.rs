@@ -70,7 +70,7 @@ impl Position {
 }
 
 /// Latencies by position in the burst.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Bursts {
     /// The largest gap within a burst, in ns.
     pub gap_ns: i64,

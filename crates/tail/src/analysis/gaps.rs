@@ -2,6 +2,7 @@
 
 use crate::capture::Record;
 use serde::{Deserialize, Serialize};
+use std::mem;
 use tailtrim_stats::Histogram;
 
 /// Stamps kept to put a disordered one in its place.
@@ -74,9 +75,13 @@ impl Gaps {
 
     /// Counts the gaps before frames whose stamps ascend, from no earlier than the last one.
     pub(super) fn record_ordered(&mut self, records: &[Record], after_ns: i64) {
-        let Some((first, later)) = records.split_first() else { return };
+        let (Some((first, later)), Some(last)) = (records.split_first(), records.last()) else {
+            return;
+        };
         self.record(first.stamp_ns, after_ns);
-        if first.stamp_ns <= after_ns {
+        if last.stamp_ns <= after_ns {
+            self.remember(later);
+        } else if first.stamp_ns <= after_ns {
             for record in later {
                 self.record(record.stamp_ns, after_ns);
             }
@@ -87,7 +92,7 @@ impl Gaps {
         }
     }
 
-    /// Keeps the stamps of frames whose gaps are counted.
+    /// Keeps the stamps of frames.
     fn remember(&mut self, records: &[Record]) {
         for records in records.chunks(RECENT) {
             let (start, end) = self.recent.split_at_mut(self.head % RECENT);
@@ -153,10 +158,16 @@ impl Gaps {
         gaps
     }
 
-    /// Adds what was counted before the places that this went on from.
-    pub(super) fn precede(&mut self, before: Self) {
-        self.histogram.merge(&before.histogram);
+    /// The same places, counted in this histogram.
+    pub(super) fn counted_in(self, histogram: Histogram) -> Self {
+        Self { histogram, ..self }
+    }
+
+    /// Adds what was counted before the places that this went on from. Returns an empty histogram that has memory.
+    pub(super) fn precede(&mut self, mut before: Self) -> Histogram {
         self.misplaced += before.misplaced;
+        before.histogram.take_all(&mut self.histogram);
+        mem::replace(&mut self.histogram, before.histogram)
     }
 
     pub(super) fn counted(&self) -> Counted {

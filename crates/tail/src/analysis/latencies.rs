@@ -1,15 +1,19 @@
 //! Statistics of the latencies of a run, counted pair by pair.
 
 use super::burst::Bursts;
+use super::counting::Begin;
 use super::sample::{Sample, Sink};
 use super::seconds::{SECOND_NS, second};
 use super::{Departures, Options};
 use crate::clock::envelope::Envelope;
 use crate::matching::Pair;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::mem;
 use tailtrim_stats::{BatchMeans, BlockCounts, Histogram, Worst};
 
 /// Statistics of the samples, trimmed ones left out.
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Latencies {
     trim_ns: i64,
     /// Samples that left at or before this are trimmed. `i64::MAX` until the first match says where the
@@ -17,6 +21,7 @@ pub(super) struct Latencies {
     pub(super) trimmed_until_ns: i64,
     first_egress_ns: i64,
     pub(super) trimmed: u64,
+    #[serde(skip)]
     departures: Departures,
     /// Pairs that are set aside, see [`Departures::stalled`].
     pub(super) stalled: u64,
@@ -39,15 +44,23 @@ pub(super) struct Latencies {
     pub(super) maxima: BTreeMap<i64, (u64, i64)>,
     current: (i64, u64, i64),
     /// Latencies of the pairs being counted; empty between calls.
+    #[serde(skip)]
     batch: Vec<i64>,
+    /// Latencies of all samples where it is not known how many came before: those before decide in which batch and block
+    /// a sample is.
+    #[serde(skip)]
+    unplaced_ns: Option<Vec<i64>>,
 }
 
-/// Number of samples among these pairs if none is trimmed.
-pub(super) fn samples(pairs: &[Pair], departures: &Departures) -> u64 {
-    if departures.are_well() {
-        return pairs.len() as u64;
-    }
-    pairs.iter().filter(|pair| !departures.stalled_at(pair.ingress_ns)).count() as u64
+/// Samples that are counted in batches and blocks at a time: their latencies stay in the first-level cache.
+const AT_A_TIME: usize = 2_048;
+
+/// Number of samples among these pairs.
+pub(super) fn samples(pairs: &[Pair], departures: &Departures, begin: Begin) -> u64 {
+    let is_sample = |pair: &&Pair| {
+        pair.egress_ns > begin.trimmed_until_ns && !departures.stalled_at(pair.ingress_ns)
+    };
+    pairs.iter().filter(is_sample).count() as u64
 }
 
 /// The longest latency of these pairs, 0 of none.
@@ -62,7 +75,7 @@ fn is_within_second(stamp_ns: i64, start_ns: i64) -> bool {
 }
 
 impl Latencies {
-    pub(super) fn new(options: &Options, origin_ns: i64, bursts: Option<Bursts>) -> Self {
+    pub(super) fn new(options: &Options, origin_ns: i64, burst_gap_ns: Option<i64>) -> Self {
         Self {
             trim_ns: options.trim_ns,
             trimmed_until_ns: if options.trim_ns > 0 { i64::MAX } else { i64::MIN },
@@ -79,62 +92,37 @@ impl Latencies {
             means: BatchMeans::default(),
             blocks: BlockCounts::new(),
             worst: Worst::new(options.worst),
-            bursts,
+            bursts: burst_gap_ns.map(|gap_ns| Bursts { gap_ns, positions: Vec::new() }),
             envelope: Envelope::new(),
             origin_ns,
             maxima: BTreeMap::new(),
             current: (i64::MIN, 0, i64::MIN),
             batch: Vec::new(),
+            unplaced_ns: None,
         }
     }
 
-    /// Statistics of the pairs behind so many samples, to be [added](Self::append) to those of these. All of them left
-    /// after the trim.
-    pub(super) fn behind(&self, samples: u64) -> Self {
-        Self {
-            trim_ns: self.trim_ns,
-            trimmed_until_ns: self.trimmed_until_ns,
-            first_egress_ns: self.first_egress_ns,
-            trimmed: 0,
-            departures: self.departures.clone(),
-            stalled: 0,
-            late: Histogram::new(),
-            longest_ns: 0,
-            not_positive: 0,
-            histogram: Histogram::new(),
-            delay_variation: Histogram::around_zero(),
-            ends_ns: None,
-            means: BatchMeans::behind(samples),
-            blocks: BlockCounts::behind(samples),
-            worst: Worst::behind(samples, self.worst.capacity()),
-            bursts: self.bursts.as_ref().map(|bursts| Bursts { positions: Vec::new(), ..*bursts }),
-            envelope: Envelope::new(),
-            origin_ns: self.origin_ns,
-            maxima: BTreeMap::new(),
-            current: (i64::MIN, 0, i64::MIN),
-            batch: Vec::new(),
+    /// Counts pairs that follow others, to be [added](Self::append) to those: `begin` is when their samples begin, `behind`
+    /// how many samples these are, if that is known.
+    pub(super) fn follow(&mut self, begin: Begin, behind: Option<u64>) {
+        (self.trimmed_until_ns, self.first_egress_ns) =
+            (begin.trimmed_until_ns, begin.first_egress_ns);
+        if let Some(behind) = behind {
+            (self.means, self.blocks) = (BatchMeans::behind(behind), BlockCounts::behind(behind));
+            self.unplaced_ns = None;
+        } else {
+            self.unplaced_ns.get_or_insert_default();
         }
     }
 
-    /// Goes on after the trim, of which the first match has told the end.
-    pub(super) fn after(mut self, trimmed_until_ns: i64, first_egress_ns: i64) -> Self {
-        (self.trimmed_until_ns, self.first_egress_ns) = (trimmed_until_ns, first_egress_ns);
-        self
+    pub(super) fn begin(&self) -> Begin {
+        let &Self { trimmed_until_ns, first_egress_ns, .. } = self;
+        Begin { trimmed_until_ns, first_egress_ns }
     }
 
-    /// The end of the trim and the first egress stamp that matched.
-    pub(super) fn begin_ns(&self) -> (i64, i64) {
-        (self.trimmed_until_ns, self.first_egress_ns)
-    }
-
-    /// Samples so far, those before them included.
+    /// Samples so far.
     pub(super) fn count(&self) -> u64 {
         self.worst.offered()
-    }
-
-    /// Number of samples among these pairs; all of them left after the trim.
-    pub(super) fn samples(&self, pairs: &[Pair]) -> u64 {
-        samples(pairs, &self.departures)
     }
 
     /// Takes note of the longest of pairs, before they are counted.
@@ -142,26 +130,37 @@ impl Latencies {
         self.longest_ns = self.longest_ns.max(longest_ns);
     }
 
-    /// Adds the statistics of the pairs that follow, see [`behind`](Self::behind).
-    pub(super) fn append(&mut self, mut later: Self) {
+    /// Moves the statistics of the pairs that follow to these, see [`follow`](Self::follow). Then those are ready to
+    /// count pairs that follow here.
+    pub(super) fn append(&mut self, later: &mut Self) {
         later.flush_second();
-        self.stalled += later.stalled;
-        self.late.merge(&later.late);
-        self.longest_ns = self.longest_ns.max(later.longest_ns);
-        self.not_positive += later.not_positive;
-        self.histogram.merge(&later.histogram);
-        self.delay_variation.merge(&later.delay_variation);
-        if let Some(ends_ns) = later.ends_ns {
-            self.follow(ends_ns);
+        self.trimmed += mem::take(&mut later.trimmed);
+        self.stalled += mem::take(&mut later.stalled);
+        self.late.take_all(&mut later.late);
+        self.longest_ns = self.longest_ns.max(mem::take(&mut later.longest_ns));
+        self.not_positive += mem::take(&mut later.not_positive);
+        self.histogram.take_all(&mut later.histogram);
+        self.delay_variation.take_all(&mut later.delay_variation);
+        if let Some(ends_ns) = later.ends_ns.take() {
+            self.add_variation(ends_ns);
         }
-        self.means.append(&later.means);
-        self.blocks.append(&later.blocks);
-        self.worst.append(later.worst);
-        if let Some((bursts, later)) = self.bursts.as_mut().zip(later.bursts) {
-            bursts.merge(&later);
+        if let Some(unplaced_ns) = &mut later.unplaced_ns {
+            for latencies in unplaced_ns.chunks(AT_A_TIME) {
+                self.means.record_all(latencies);
+                self.blocks.record_all(latencies);
+            }
+            unplaced_ns.clear();
+        } else {
+            self.means.append(&later.means);
+            self.blocks.append(&later.blocks);
         }
-        self.envelope.merge(&later.envelope);
-        for (second, (samples, longest_ns)) in later.maxima {
+        self.worst.append(&mut later.worst);
+        if let Some((bursts, later)) = self.bursts.as_mut().zip(later.bursts.as_mut()) {
+            bursts.merge(later);
+            later.positions.clear();
+        }
+        self.envelope.merge(&mem::replace(&mut later.envelope, Envelope::new()));
+        for (second, (samples, longest_ns)) in mem::take(&mut later.maxima) {
             self.add_to_second(second, samples, longest_ns);
         }
     }
@@ -217,7 +216,7 @@ impl Latencies {
     }
 
     fn record_plain(&mut self, pairs: &[Pair]) {
-        let mut latencies = std::mem::take(&mut self.batch);
+        let mut latencies = mem::take(&mut self.batch);
         latencies.clear();
         latencies.extend(pairs.iter().map(|pair| pair.egress_ns - pair.ingress_ns));
         if let (Some(&first_ns), Some(&last_ns)) = (latencies.first(), latencies.last()) {
@@ -228,9 +227,13 @@ impl Latencies {
             *second_ns = longest_ns.max(*second_ns);
             self.envelope.record_all(pairs, &latencies);
             self.histogram.record_all(latencies.iter().copied());
-            self.means.record_all(&latencies);
-            self.blocks.record_all(&latencies);
-            self.follow((first_ns, last_ns));
+            if let Some(unplaced_ns) = &mut self.unplaced_ns {
+                unplaced_ns.extend_from_slice(&latencies);
+            } else {
+                self.means.record_all(&latencies);
+                self.blocks.record_all(&latencies);
+            }
+            self.add_variation((first_ns, last_ns));
             self.delay_variation.record_all(latencies.windows(2).map(|pair| pair[1] - pair[0]));
             if let Some(bursts) = &mut self.bursts {
                 for (pair, latency_ns) in pairs.iter().zip(&latencies) {
@@ -243,7 +246,7 @@ impl Latencies {
 
     /// The delay variation between the samples so far and those that follow, and the ends of all.
     #[inline]
-    fn follow(&mut self, (first_ns, last_ns): (i64, i64)) {
+    fn add_variation(&mut self, (first_ns, last_ns): (i64, i64)) {
         let begin_ns = self.ends_ns.map_or(first_ns, |(begin_ns, previous_ns)| {
             self.delay_variation.record(first_ns - previous_ns);
             begin_ns

@@ -1,7 +1,6 @@
 //! An analysis whose packets were matched elsewhere: an engine hands over pairs in the order in which they
 //! were decided, and counts; the result is the same as that of the native matcher, to the byte.
 
-use super::burst::Bursts;
 use super::decoding::Facts;
 use super::findings::{self, Findings};
 use super::latencies::Latencies;
@@ -92,9 +91,8 @@ impl Ledger {
             0
         };
         let shift_ns = shift_ns.saturating_sub(options.correction_ns);
-        let bursts = ingress.burst_gap_ns.map(|gap_ns| Bursts { gap_ns, positions: Vec::new() });
         Self {
-            latencies: Latencies::new(&options, origin_ns, bursts),
+            latencies: Latencies::new(&options, origin_ns, ingress.burst_gap_ns),
             options,
             facts: [ingress, egress],
             signature_bytes,

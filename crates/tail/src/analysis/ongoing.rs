@@ -3,8 +3,7 @@
 //! A stretch is matched where it is its turn, or [on its own](Stretch) before that: then it is [joined](Ongoing::join) to
 //! what came before, if that gives the same.
 
-use super::counting::{AT_A_TIME, Counted, Counts, Order, Room, Uncounted};
-use super::latencies;
+use super::counting::{Begin, Counted, Counts, Order};
 use super::merging::Merging;
 use super::remote::Outline;
 use super::running_counts::RunningCounts;
@@ -12,9 +11,9 @@ use super::source::{Opened, Source};
 use super::stretch::Stretch;
 use super::terms::Terms;
 use super::{Analysis, AnalysisError, Options, Sink};
-use crate::matching::{EarlierPackets, Pair, RING};
-use std::io;
+use crate::matching::{EarlierPackets, RING};
 use std::ops::{ControlFlow, DerefMut};
+use tailtrim_stats::Histogram;
 
 /// Batches between two calls of the progress callback: about a million frames.
 const PROGRESS_BATCHES: u32 = 4_096;
@@ -121,13 +120,26 @@ impl<'a, C: DerefMut<Target: Source>, const N: usize> Ongoing<'a, C, N> {
 }
 
 impl<const N: usize> Ongoing<'_, Opened, N> {
-    /// Goes on with a stretch that was matched on its own, and gives out its pairs, to be counted anywhere and
-    /// [added](Self::add). Returns `None`, and changes nothing, where it might have been matched differently after what
-    /// came before: then [`go_on`](Self::go_on) with its sources, once all that was given out is added. For `next_ns` see
-    /// [`run`](Self::run).
-    pub fn join(&mut self, stretch: Stretch<N>, next_ns: Option<i64>) -> Option<Uncounted> {
-        let pairs = self.joined(stretch, next_ns)?;
-        Some(self.counts.uncounted(pairs))
+    /// The begin of the samples, as far as it is known. A stretch can be joined if it was matched with what is known now.
+    #[must_use]
+    pub fn begin(&self) -> Begin {
+        self.counts.begin()
+    }
+
+    /// Goes on with a stretch that was matched on its own. Returns the memory of its counts, for another one; `None`, with
+    /// nothing changed, where it might have been matched differently after what came before: then
+    /// [`go_on`](Self::go_on) with its sources. For `next_ns` see [`run`](Self::run).
+    pub fn join(
+        &mut self,
+        (stretch, mut counted): (Stretch<N>, Counted),
+        next_ns: Option<i64>,
+    ) -> Option<Counted> {
+        let longest_ns = counted.latencies.longest_ns;
+        let samples = self.counts.counted();
+        let behind = |older: &EarlierPackets| counted.are_behind(samples, older);
+        let gaps = self.join_with(stretch, longest_ns, next_ns, behind)?;
+        self.counts.add(&mut counted.latencies);
+        Some(counted.emptied(gaps))
     }
 
     /// The same with a stretch that was matched on another host, which is to count its pairs as the order says. If one
@@ -140,10 +152,11 @@ impl<const N: usize> Ongoing<'_, Opened, N> {
         options: &Options,
         next_ns: Option<i64>,
     ) -> Option<Order> {
-        let (longest_ns, samples) = (Some(outline.longest_ns), outline.samples);
+        let (longest_ns, samples) = (outline.longest_ns, outline.samples);
         let mut signatures = Vec::new();
-        self.join_with(outline.stretch(names, terms, options), longest_ns, next_ns, |older, _| {
+        self.join_with(outline.stretch(names, terms, options), longest_ns, next_ns, |older| {
             signatures.extend(older.signatures());
+            true
         })?;
         Some(self.counts.order(samples, signatures))
     }
@@ -156,76 +169,45 @@ impl<const N: usize> Ongoing<'_, Opened, N> {
         self.counts.expected(more).filter(|_| lost == 0)
     }
 
-    /// Adds what another host has counted, as [`add`](Self::add) does.
+    /// Adds what another host has counted of the first stretch that was joined and is not added yet.
     pub fn add_counts(&mut self, counts: Counts) {
-        let counted = self.counts.counted(counts);
-        self.counts.add(counted);
+        self.counts.add_counts(counts);
     }
 
-    /// The same, with the pairs counted here and given to the sink. Returns whether it goes on with the stretch.
-    ///
-    /// # Errors
-    /// What keeps the sink from taking the samples.
-    pub fn join_here<S: Sink>(
-        &mut self,
-        stretch: Stretch<N>,
-        next_ns: Option<i64>,
-        sink: &mut S,
-    ) -> io::Result<bool> {
-        let Some(pairs) = self.joined(stretch, next_ns) else { return Ok(false) };
-        for pairs in pairs.chunks(AT_A_TIME) {
-            self.counts.record(pairs, sink)?;
-        }
-        Ok(true)
-    }
-
-    /// Adds the counts of the pairs that were [given out](Self::join) first of those that are not added yet. Returns the
-    /// memory that the pairs took.
-    pub fn add(&mut self, counted: Counted) -> Room {
-        self.counts.add(counted)
-    }
-
-    /// The pairs of a stretch that is gone on with.
-    fn joined(&mut self, stretch: Stretch<N>, next_ns: Option<i64>) -> Option<Vec<Pair>> {
-        self.join_with(stretch, None, next_ns, |older, pairs| {
-            for pair in pairs {
-                older.see(pair.signature, pair.ingress_ns.min(pair.egress_ns));
-            }
-        })
-    }
-
-    /// The same. `see` shows the older packets those of the pairs. `longest_ns` is the longest latency of the pairs where
-    /// they are not here.
+    /// Goes on with a stretch; `are_apart` tells whether its pairs have nothing to do with older packets. Returns the memory
+    /// of the gaps.
     fn join_with(
         &mut self,
         stretch: Stretch<N>,
-        longest_ns: Option<i64>,
+        longest_ns: i64,
         next_ns: Option<i64>,
-        see: impl FnOnce(&mut EarlierPackets, &[Pair]),
-    ) -> Option<Vec<Pair>> {
+        are_apart: impl FnOnce(&EarlierPackets) -> bool,
+    ) -> Option<[Histogram; 2]> {
         if !self.meets(&stretch) {
             return None;
         }
-        let Stretch { held, mut merging, pairs, decided, .. } = stretch;
+        let Stretch { held, mut merging, decided, .. } = stretch;
         self.merging.pass();
         let mut older = self.merging.matcher.beside(&held)?;
-        if !older.is_empty() {
-            see(&mut older, &pairs);
-            decided.iter().for_each(|packet| older.see(packet.signature, packet.stamp_ns));
+        if !are_apart(&older) {
+            return None;
         }
+        decided.iter().for_each(|packet| older.see(packet.signature, packet.stamp_ns));
         if !merging.matcher.hold(older) {
             return None;
         }
         let passed: Vec<_> = self.merging.decided().collect();
         let before = std::mem::replace(&mut self.merging, merging);
-        self.merging.ingress.precede(before.ingress);
-        self.merging.egress.precede(before.egress);
+        let gaps = [
+            self.merging.ingress.precede(before.ingress),
+            self.merging.egress.precede(before.egress),
+        ];
         // Outcomes of packets in no pair depend on the longest latency.
-        self.counts.meet(longest_ns.unwrap_or_else(|| latencies::longest_ns(&pairs)));
+        self.counts.meet(longest_ns);
         let bounds_ns = self.bounds_ns(next_ns);
         self.counts.count_all(passed.into_iter().chain(decided), bounds_ns, &mut ());
         self.settle(next_ns, &mut ());
-        Some(pairs)
+        Some(gaps)
     }
 
     /// Whether the stretch begins where this ended, and the matching of it began with what this holds beside its matcher.
@@ -233,11 +215,10 @@ impl<const N: usize> Ongoing<'_, Opened, N> {
         let Self { merging: before, counts } = self;
         let after = &stretch.merging;
         let first_ns = after.ingress.first_ns.min(after.egress.first_ns);
-        // Gaps within the trim do not count, those of a stretch all do.
-        let trimmed =
-            before.ingress.last_ns.min(before.egress.last_ns) <= counts.trimmed_until_ns();
+        let begin = counts.begin();
         before.is_ended()
-            && !trimmed
+            && begin.is_known()
+            && begin == stretch.begin
             && before.last_ns() < first_ns
             && stretch.before == before.state()
     }

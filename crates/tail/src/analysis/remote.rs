@@ -7,8 +7,8 @@
 //! pairs.
 
 use super::Options;
-use super::burst::{Bursts, Position};
-use super::counting::{Counts, Order};
+use super::burst::Position;
+use super::counting::{Begin, Counts, Order};
 use super::latencies::{self, Latencies};
 use super::merging::Merging;
 use super::source::{Opened, Source};
@@ -20,12 +20,14 @@ use crate::matching::{Decided, Matcher, MatcherSnapshot, Pair};
 use crate::signature::{Signature, Signer};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
+use tailtrim_stats::Histogram;
 
 /// Result of matching a stretch, without its pairs.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Outline {
     held: MatcherSnapshot,
     before: State,
+    begin: Begin,
     position: Option<Position>,
     taps: [tap::Counted; 2],
     held_after: MatcherSnapshot,
@@ -46,26 +48,32 @@ impl<const N: usize> Stretch<N> {
     pub fn outline(
         before: [Opened; 2],
         sources: [Opened; 2],
-        terms: &Terms,
-        options: &Options,
+        (terms, options): (&Terms, &Options),
+        begin: Begin,
         expected: Option<&Order>,
     ) -> Result<(Outline, Option<Counts>), CaptureError> {
         let (mut longest_ns, mut samples) = (0, 0);
         let mut counting = expected.map(|order| Counting::new(order, terms, options));
         let take = |pairs: &mut Vec<Pair>| {
             longest_ns = latencies::longest_ns(pairs).max(longest_ns);
-            samples += latencies::samples(pairs, &options.departures);
+            samples += latencies::samples(pairs, &options.departures, begin);
             if let Some(counting) = &mut counting {
                 counting.take(pairs);
             }
             pairs.clear();
         };
-        let Self { held, before, mut merging, decided, .. } =
-            Self::taken(before, sources, terms, options, take)?;
+        let Self { held, before, mut merging, decided, .. } = Self::taken(
+            before,
+            sources,
+            (terms, options),
+            (begin, [(); 2].map(|()| Histogram::new())),
+            take,
+        )?;
         let (fates, now_ns) = merging.matcher.passing();
         let outline = Outline {
             held,
             before,
+            begin,
             passing: (fates.to_vec(), now_ns),
             held_after: merging.matcher.held(),
             taps: [merging.ingress.counted(), merging.egress.counted()],
@@ -85,8 +93,7 @@ impl<const N: usize> Stretch<N> {
     pub fn counted(
         before: [Opened; 2],
         sources: [Opened; 2],
-        terms: &Terms,
-        options: &Options,
+        (terms, options): (&Terms, &Options),
         order: &Order,
     ) -> Result<Option<Counts>, CaptureError> {
         let mut counting = Counting::new(order, terms, options);
@@ -94,7 +101,13 @@ impl<const N: usize> Stretch<N> {
             counting.take(pairs);
             pairs.clear();
         };
-        Self::taken(before, sources, terms, options, take)?;
+        Self::taken(
+            before,
+            sources,
+            (terms, options),
+            (order.begin, [(); 2].map(|()| Histogram::new())),
+            take,
+        )?;
         Ok(counting.counts())
     }
 }
@@ -109,10 +122,8 @@ struct Counting {
 
 impl Counting {
     fn new(order: &Order, terms: &Terms, options: &Options) -> Self {
-        let bursts = terms.burst_gap_ns.map(|gap_ns| Bursts { gap_ns, positions: Vec::new() });
-        let (trimmed_until_ns, first_egress_ns) = order.begin_ns;
-        let all = Latencies::new(options, terms.origin_ns, bursts);
-        let latencies = all.after(trimmed_until_ns, first_egress_ns).behind(order.behind);
+        let mut latencies = Latencies::new(options, terms.origin_ns, terms.burst_gap_ns);
+        latencies.follow(order.begin, Some(order.behind));
         Self { older: order.older.iter().copied().collect(), apart: true, latencies }
     }
 
@@ -123,7 +134,7 @@ impl Counting {
     }
 
     fn counts(self) -> Option<Counts> {
-        self.apart.then(|| Counts(self.latencies.into_value()))
+        self.apart.then_some(Counts(self.latencies))
     }
 }
 
@@ -150,8 +161,8 @@ impl Outline {
         Stretch {
             held: self.held,
             before: self.before,
+            begin: self.begin,
             merging: Merging::ended(taps, matcher, self.position, terms, options),
-            pairs: Vec::new(),
             decided: self.decided,
         }
     }

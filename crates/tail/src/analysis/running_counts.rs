@@ -1,6 +1,6 @@
 //! The counts of an analysis whose packets are matched here.
 
-use super::counting::{Counted, Counts, Order, Room, Uncounted};
+use super::counting::{Begin, Counts, Order};
 use super::findings::{self, Findings};
 use super::latencies::Latencies;
 use super::merging::Merging;
@@ -8,7 +8,7 @@ use super::outcomes::{Ends, Outcome, Tally};
 use super::seconds::{SECOND_NS, by_second, millisecond};
 use super::tap::Tap;
 use super::terms::Terms;
-use super::{Analysis, Bursts, LostPacket, Options, Sink, Source};
+use super::{Analysis, LostPacket, Options, Sink, Source};
 use crate::clock::BACK_NS;
 use crate::matching::{Decided, Fate, Pair};
 use crate::signature::Signature;
@@ -40,11 +40,10 @@ pub(super) struct RunningCounts<'a> {
 impl<'a> RunningCounts<'a> {
     /// Nothing is counted yet.
     pub(super) fn new(options: &'a Options, terms: &Terms) -> Self {
-        let bursts = terms.burst_gap_ns.map(|gap_ns| Bursts { gap_ns, positions: Vec::new() });
         Self {
             options,
             signature_bytes: terms.signer.limit(),
-            latencies: Latencies::new(options, terms.origin_ns, bursts),
+            latencies: Latencies::new(options, terms.origin_ns, terms.burst_gap_ns),
             tally: Tally::default(),
             before_first: BTreeMap::new(),
             unmatched: Histogram::new(),
@@ -90,17 +89,14 @@ impl<'a> RunningCounts<'a> {
         self.latencies.meet(longest_ns);
     }
 
-    /// The pairs that follow, to be counted elsewhere and [added](Self::add) in this order.
-    pub(super) fn uncounted(&mut self, pairs: Vec<Pair>) -> Uncounted {
-        let latencies = self.latencies.behind(self.latencies.count() + self.outstanding);
-        self.outstanding += latencies.samples(&pairs);
-        Uncounted { latencies, pairs }
+    /// The begin of the samples, as far as it is known.
+    pub(super) fn begin(&self) -> Begin {
+        self.latencies.begin()
     }
 
-    /// The same on another host, where so many of the pairs are samples.
+    /// The order of pairs that another host is to count, so many of which are samples.
     pub(super) fn order(&mut self, samples: u64, older: Vec<Signature>) -> Order {
-        let begin_ns = self.latencies.begin_ns();
-        let order = Order { behind: self.latencies.count() + self.outstanding, begin_ns, older };
+        let order = Order { behind: self.counted(), begin: self.begin(), older };
         self.outstanding += samples;
         order
     }
@@ -108,23 +104,25 @@ impl<'a> RunningCounts<'a> {
     /// The order of pairs behind so many more packets that left, if all of these will be samples; `None` where it is
     /// known that they will not.
     pub(super) fn expected(&self, more: u64) -> Option<Order> {
-        let begin_ns = self.latencies.begin_ns();
-        let behind = self.latencies.count() + self.outstanding + more;
-        let samples = self.options.departures.are_well() && begin_ns.0 != i64::MAX;
-        samples.then_some(Order { behind, begin_ns, older: Vec::new() })
+        let order = Order { behind: self.counted() + more, begin: self.begin(), older: Vec::new() };
+        (self.options.departures.are_well() && order.begin.is_known()).then_some(order)
     }
 
-    /// Converts the counts of another host, to be [added](Self::add).
-    pub(super) fn counted(&self, counts: Counts) -> Counted {
-        Counted { latencies: self.latencies.of_value(counts.0), room: Room::default() }
+    /// Samples so far, those that another host counts included.
+    pub(super) fn counted(&self) -> u64 {
+        self.latencies.count() + self.outstanding
     }
 
-    /// Adds the pairs that were given out first of those that are outstanding.
-    pub(super) fn add(&mut self, counted: Counted) -> Room {
+    /// Adds what another host has counted first of what is outstanding.
+    pub(super) fn add_counts(&mut self, mut counts: Counts) {
         let before = self.latencies.count();
-        self.latencies.append(counted.latencies);
+        self.add(&mut counts.0);
         self.outstanding -= self.latencies.count() - before;
-        counted.room
+    }
+
+    /// Adds the statistics of the pairs that follow.
+    pub(super) fn add(&mut self, latencies: &mut Latencies) {
+        self.latencies.append(latencies);
     }
 
     /// Counts packets whose fate is decided. `bounds_ns` are the first ingress and the last egress stamp so far.

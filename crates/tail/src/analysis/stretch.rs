@@ -9,22 +9,25 @@
 
 use super::Options;
 use super::burst::Position;
-use super::counting::Room;
+use super::counting::{Begin, Counted, Order};
 use super::gaps::Recent;
+use super::latencies::Latencies;
 use super::merging::Merging;
 use super::source::{Opened, Source};
 use super::terms::Terms;
 use crate::capture::CaptureError;
 use crate::matching::{Decided, MatcherSnapshot, Pair, RING};
 use serde::{Deserialize, Serialize};
+use std::mem;
 use std::ops::DerefMut;
+use tailtrim_stats::Histogram;
 
 /// A stretch that was matched on its own.
 pub struct Stretch<const N: usize = RING> {
     pub(super) held: MatcherSnapshot,
     pub(super) before: State,
+    pub(super) begin: Begin,
     pub(super) merging: Merging<Opened, N>,
-    pub(super) pairs: Vec<Pair>,
     pub(super) decided: Vec<Decided>,
 }
 
@@ -36,28 +39,33 @@ pub(super) struct State {
 }
 
 impl<const N: usize> Stretch<N> {
-    /// Matches a stretch. `before` are the packets before it to begin with, `sources` its own, `room` is for its pairs.
+    /// Matches a stretch and counts its pairs, with less memory if their order is as expected. `before` are the packets before it to begin with, `sources` its own, `counted`
+    /// that of an earlier stretch that was joined.
     ///
     /// # Errors
     /// [`CaptureError`] as of any capture: also where the stretch does not begin and end where a packet does.
     pub fn matched(
         before: [Opened; 2],
         sources: [Opened; 2],
-        terms: &Terms,
-        options: &Options,
-        Room(mut pairs): Room,
-    ) -> Result<Self, CaptureError> {
-        let take = |found: &mut Vec<Pair>| pairs.append(found);
-        let stretch = Self::taken(before, sources, terms, options, take)?;
-        Ok(Self { pairs, ..stretch })
+        (terms, options): (&Terms, &Options),
+        (begin, expected): (Begin, Option<&Order>),
+        counted: Option<Counted>,
+    ) -> Result<(Self, Counted), CaptureError> {
+        let new = || Latencies::new(options, terms.origin_ns, terms.burst_gap_ns);
+        let mut counted = counted.unwrap_or_else(|| Counted::new(new()));
+        counted.begin(begin, expected);
+        let gaps = mem::take(&mut counted.gaps);
+        let take = |pairs: &mut Vec<Pair>| counted.take(pairs);
+        let stretch = Self::taken(before, sources, (terms, options), (begin, gaps), take)?;
+        Ok((stretch, counted))
     }
 
-    /// The same, with the pairs given to `take`, which empties the list.
+    /// Matches a stretch and gives its pairs to `take`, which empties the list.
     pub(super) fn taken(
         before: [Opened; 2],
         sources: [Opened; 2],
-        terms: &Terms,
-        options: &Options,
+        (terms, options): (&Terms, &Options),
+        (begin, gaps): (Begin, [Histogram; 2]),
         mut take: impl FnMut(&mut Vec<Pair>),
     ) -> Result<Self, CaptureError> {
         let [ingress, egress] = before;
@@ -66,20 +74,22 @@ impl<const N: usize> Stretch<N> {
             merging.pairs.clear();
             merging.decided().for_each(drop);
         };
-        merging.run(forgotten)?;
+        // No gaps of these count.
+        merging.run(i64::MAX, forgotten)?;
         merging.pass();
         forgotten(&mut merging);
         merging.matcher.forget_early();
         let (held, before) = (merging.matcher.held(), merging.state());
         let [ingress, egress] = sources;
-        merging.ingress.start_anew(ingress);
-        merging.egress.start_anew(egress);
+        let [entering, leaving] = gaps;
+        merging.ingress.start_anew(ingress, entering);
+        merging.egress.start_anew(egress, leaving);
         let mut decided = Vec::new();
-        merging.run(|merging| {
+        merging.run(begin.trimmed_until_ns, |merging| {
             take(&mut merging.pairs);
             decided.extend(merging.decided());
         })?;
-        Ok(Self { held, before, merging, pairs: Vec::new(), decided })
+        Ok(Self { held, before, begin, merging, decided })
     }
 
     /// The largest stamp until its end, on both sides. That end is a cut only where it is smaller than the stamp there.
@@ -90,11 +100,14 @@ impl<const N: usize> Stretch<N> {
 }
 
 impl<C: DerefMut<Target: Source>, const N: usize> Merging<C, N> {
-    /// Reads to the ends of both sources. `merged` is called after each step.
-    fn run(&mut self, mut merged: impl FnMut(&mut Self)) -> Result<(), CaptureError> {
+    /// Reads to the ends of both sources. Gaps count once they begin after `after_ns`. `merged` is called after each step.
+    fn run(
+        &mut self,
+        after_ns: i64,
+        mut merged: impl FnMut(&mut Self),
+    ) -> Result<(), CaptureError> {
         loop {
-            // All gaps count, see `Ongoing::join`.
-            if self.read_ahead(i64::MIN)? {
+            if self.read_ahead(after_ns)? {
                 continue;
             }
             if self.is_merged() {

@@ -14,6 +14,7 @@ use crate::summary::{self, OddStamp};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::DerefMut;
+use tailtrim_stats::Histogram;
 
 /// The read side of a tap: batches, their order in time and what was odd about them.
 pub(super) struct Tap<C> {
@@ -255,14 +256,15 @@ impl<C: DerefMut<Target: Source>> Tap<C> {
 
     /// Forgets what was counted, and goes on as if nothing had come before but what is
     /// [of importance](Self::checkpoint).
-    pub(super) fn start_anew(&mut self, source: C) {
+    /// `gaps` is empty.
+    pub(super) fn start_anew(&mut self, source: C, gaps: Histogram) {
         let (recent, last_ns) = self.checkpoint();
         let new = Self::new(source, self.shift_ns, self.origin_ns, self.era);
-        *self = Self { last_ns, gaps: Gaps::resume(&recent), ..new };
+        *self = Self { last_ns, gaps: Gaps::resume(&recent).counted_in(gaps), ..new };
     }
 
-    /// Adds what was counted before, up to where this [started anew](Self::start_anew).
-    pub(super) fn precede(&mut self, mut before: Self) {
+    /// Adds what was counted before, up to where this [started anew](Self::start_anew). Returns the memory of the gaps.
+    pub(super) fn precede(&mut self, mut before: Self) -> Histogram {
         let odd_stamp = self.odd_stamp.map(|odd| odd.behind(before.packets));
         self.odd_stamp = before.odd_stamp.or(odd_stamp);
         self.packets += before.packets;
@@ -274,12 +276,13 @@ impl<C: DerefMut<Target: Source>> Tap<C> {
         self.first_ns = self.first_ns.min(before.first_ns);
         self.unit_ps = self.unit_ps.max(before.unit_ps());
         before.flush_load();
-        self.gaps.precede(before.gaps);
+        let gaps = self.gaps.precede(before.gaps);
         for (second, load) in before.loads {
             let sum = self.loads.entry(second).or_default();
             sum.packets += load.packets;
             sum.bytes += load.bytes;
         }
+        gaps
     }
 
     /// Accounts for the batch, which must be merged, and reads the next one. Gaps count once they begin

@@ -165,7 +165,7 @@ impl EarlierPackets {
         if !older.is_empty() {
             older.filter = vec![0; (FILTER / 64) as usize];
             for &signature in older.seen_ns.keys() {
-                let (word, bit) = slot(signature);
+                let (word, bit) = slot(signature.low);
                 older.filter[word] |= bit;
             }
         }
@@ -181,11 +181,17 @@ impl EarlierPackets {
         self.seen_ns.keys().copied()
     }
 
+    /// Whether a signature with this lower half may be among them.
+    #[inline]
+    pub(crate) fn may_hold(&self, low: i64) -> bool {
+        let (word, bit) = slot(low);
+        self.filter.get(word).is_some_and(|bits| bits & bit != 0)
+    }
+
     /// A later packet passed its tap.
     #[inline]
     pub(crate) fn see(&mut self, signature: Signature, stamp_ns: i64) {
-        let (word, bit) = slot(signature);
-        if self.filter.get(word).is_some_and(|bits| bits & bit != 0)
+        if self.may_hold(signature.low)
             && let Some(seen_ns) = self.seen_ns.get_mut(&signature)
         {
             *seen_ns = stamp_ns.min(*seen_ns);
@@ -193,10 +199,10 @@ impl EarlierPackets {
     }
 }
 
-/// Where the filter has the bit of a signature.
+/// Where the filter has the bit of a signature, of which this is the lower half.
 #[inline]
-fn slot(signature: Signature) -> (usize, u64) {
-    let place = signature.low.cast_unsigned() % FILTER;
+fn slot(low: i64) -> (usize, u64) {
+    let place = low.cast_unsigned() % FILTER;
     ((place / 64) as usize, 1 << (place % 64))
 }
 
