@@ -51,21 +51,25 @@ impl<T> Worst<T> {
         later.floor_ns = self.floor_ns;
     }
 
-    /// Offers items in their order with their latencies in nanoseconds, and returns the largest of these
-    /// (`i64::MIN` of none). `make` is called with an item's index if the item enters, which becomes rare
-    /// after the first `capacity` offers.
+    /// Offers items in their order with their latencies in nanoseconds, none of them longer than `longest_ns`. `make` is
+    /// called with an item's index if the item enters, which becomes rare after the first `capacity` offers.
     #[inline]
-    pub fn offer_all(&mut self, latencies_ns: &[i64], mut make: impl FnMut(usize) -> T) -> i64 {
+    pub fn offer_all(
+        &mut self,
+        latencies_ns: &[i64],
+        longest_ns: i64,
+        mut make: impl FnMut(usize) -> T,
+    ) {
         let offered = self.offered;
-        let mut largest_ns = i64::MIN;
+        self.offered += latencies_ns.len() as u64;
+        if longest_ns < self.floor_ns {
+            return;
+        }
         for (index, &latency_ns) in latencies_ns.iter().enumerate() {
-            largest_ns = largest_ns.max(latency_ns);
             if latency_ns >= self.floor_ns {
                 self.enter(latency_ns, offered + index as u64, || make(index));
             }
         }
-        self.offered += latencies_ns.len() as u64;
-        largest_ns
     }
 
     #[cold]
@@ -166,7 +170,7 @@ mod tests {
             let mut worst = Worst::new(capacity);
             let mut made = 0;
             for &latency in &latencies {
-                worst.offer_all(&[latency], |_| { made += 1; latency });
+                worst.offer_all(&[latency], latency, |_| { made += 1; latency });
             }
             let mut all: Vec<(i64, u64, i64)> =
                 latencies.iter().zip(0..).map(|(&l, i)| (l, i, l)).collect();
@@ -188,7 +192,7 @@ mod tests {
             capacity in 0..30_usize,
         ) {
             let offered = |mut worst: Worst<usize>, range: std::ops::Range<usize>| {
-                worst.offer_all(&latencies[range.clone()], |index| range.start + index);
+                worst.offer_all(&latencies[range.clone()], 20, |index| range.start + index);
                 worst
             };
             let cut = cut.index(latencies.len() + 1);
@@ -208,9 +212,9 @@ mod tests {
     fn makes_no_item_that_does_not_enter() {
         let mut worst = Worst::new(2);
         for latency in [7, 9, 7, 7, 3] {
-            worst.offer_all(&[latency], |_| latency);
+            worst.offer_all(&[latency], latency, |_| latency);
         }
-        worst.offer_all(&[7], |_| unreachable!("7 ns does not beat what is kept"));
+        worst.offer_all(&[7], 7, |_| unreachable!("7 ns does not beat what is kept"));
         assert_eq!(worst.into_sorted(), [(9, 1, 9), (7, 0, 7)]);
         assert_eq!(Worst::<()>::default().into_sorted(), []);
     }

@@ -34,6 +34,33 @@ impl Bin {
     }
 }
 
+/// Bounds of some pairs: the least and the largest.
+pub(crate) struct Bounds {
+    pub(crate) ingress_ns: [i64; 2],
+    pub(crate) latency_ns: [i64; 2],
+    /// The first egress stamp.
+    pub(crate) left_from_ns: i64,
+}
+
+impl Bounds {
+    /// Puts the latencies of pairs into a list, and tells their bounds.
+    #[inline]
+    pub(crate) fn of(pairs: &[Pair], latencies: &mut Vec<i64>) -> Self {
+        let none = [i64::MAX, i64::MIN];
+        let (mut ingress_ns, mut latency_ns, mut left_from_ns) = (none, none, i64::MAX);
+        let widened = |[least, most]: [i64; 2], value: i64| [least.min(value), most.max(value)];
+        latencies.clear();
+        latencies.extend(pairs.iter().map(|pair| {
+            let latency = pair.egress_ns - pair.ingress_ns;
+            ingress_ns = widened(ingress_ns, pair.ingress_ns);
+            latency_ns = widened(latency_ns, latency);
+            left_from_ns = left_from_ns.min(pair.egress_ns);
+            latency
+        }));
+        Self { ingress_ns, latency_ns, left_from_ns }
+    }
+}
+
 /// The envelope. Bins begin at multiples of their width, which depends on the first and the last ingress stamp only: so an
 /// envelope of parts, [merged](Self::merge) in any order, is that of the whole.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,34 +82,45 @@ impl Envelope {
         self.bins.iter().filter(|bin| bin.count > 0)
     }
 
-    /// Adds pairs and their latencies.
+    /// Adds pairs and their latencies, with their bounds.
     #[inline]
-    pub(crate) fn record_all(&mut self, pairs: &[Pair], latencies: &[i64]) {
-        let mut from = 0;
+    pub(crate) fn record_all(&mut self, pairs: &[Pair], latencies: &[i64], bounds: &Bounds) {
         // Bins have many packets each, in a run or few, and few of these runs have the smallest latency.
+        let [from_ns, to_ns] = bounds.ingress_ns;
+        if from_ns >> self.width == to_ns >> self.width {
+            self.record_run(pairs, latencies, bounds.latency_ns);
+            return;
+        }
+        let mut from = 0;
         while let Some(first) = pairs.get(from) {
-            let bin = self.bin(first.ingress_ns);
             let (mut least_ns, mut most_ns) = (i64::MAX, i64::MIN);
-            let begin = first.ingress_ns >> self.width << self.width;
-            let within = (1_u64 << self.width) - 1;
+            let _ = self.bin(first.ingress_ns);
+            let bin = first.ingress_ns >> self.width;
             let mut to = from;
             while let Some(pair) = pairs.get(to)
-                && pair.ingress_ns.wrapping_sub(begin).cast_unsigned() <= within
+                && pair.ingress_ns >> self.width == bin
             {
                 least_ns = least_ns.min(latencies[to]);
                 most_ns = most_ns.max(latencies[to]);
                 to += 1;
             }
-            let bin = &mut self.bins[bin];
-            bin.most_ns = bin.most_ns.max(most_ns);
-            bin.count += (to - from) as u64;
-            if least_ns <= bin.least_ns {
-                let run = pairs[from..to].iter().zip(&latencies[from..to]);
-                let least = run.filter(|(_, ns)| **ns == least_ns).map(|(pair, _)| pair.ingress_ns);
-                let at_ns = least.min().unwrap_or(i64::MAX);
-                bin.include(Bin { least_ns, at_ns, ..Bin::EMPTY });
-            }
+            self.record_run(&pairs[from..to], &latencies[from..to], [least_ns, most_ns]);
             from = to;
+        }
+    }
+
+    /// Adds pairs of one bin, with their least and largest latency.
+    fn record_run(&mut self, pairs: &[Pair], latencies: &[i64], [least_ns, most_ns]: [i64; 2]) {
+        let Some(first) = pairs.first() else { return };
+        let bin = self.bin(first.ingress_ns);
+        let bin = &mut self.bins[bin];
+        bin.most_ns = bin.most_ns.max(most_ns);
+        bin.count += pairs.len() as u64;
+        if least_ns <= bin.least_ns {
+            let run = pairs.iter().zip(latencies);
+            let least = run.filter(|(_, ns)| **ns == least_ns).map(|(pair, _)| pair.ingress_ns);
+            let at_ns = least.min().unwrap_or(i64::MAX);
+            bin.include(Bin { least_ns, at_ns, ..Bin::EMPTY });
         }
     }
 
@@ -156,8 +194,9 @@ mod tests {
         let mut envelope = Envelope::new();
         for packets in packets.chunks(at_once) {
             let pairs: Vec<_> = packets.iter().map(|&(at_ns, ns)| pair(at_ns, ns)).collect();
-            let latencies: Vec<i64> = packets.iter().map(|packet| packet.1).collect();
-            envelope.record_all(&pairs, &latencies);
+            let mut latencies = Vec::new();
+            let bounds = Bounds::of(&pairs, &mut latencies);
+            envelope.record_all(&pairs, &latencies, &bounds);
         }
         envelope
     }

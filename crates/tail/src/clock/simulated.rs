@@ -1,6 +1,6 @@
 //! Simulated devices: queues with all that delays packets, and clocks with and without faults.
 
-use super::envelope::Envelope;
+use super::envelope::{Bounds, Envelope};
 use super::faults::{Faults, faults};
 use crate::matching::Pair;
 use crate::signature::Signature;
@@ -81,7 +81,8 @@ fn found(run: &Run) -> Faults {
     for &(at_ns, ns) in run {
         let (ingress_ns, signature) = (start_ns + at_ns, Signature::default());
         let pair = Pair { ingress_ns, egress_ns: ingress_ns + ns, signature, tag: 0 };
-        envelope.record_all(&[pair], &[ns]);
+        let bounds = Bounds::of(&[pair], &mut Vec::new());
+        envelope.record_all(&[pair], &[ns], &bounds);
     }
     let mut variation = tailtrim_stats::Histogram::around_zero();
     variation.record_all(run.windows(2).map(|pair| pair[1].1 - pair[0].1));
