@@ -28,6 +28,8 @@ pub(super) struct Capture {
     /// The first packet of each bucket of time, to find packets by time.
     buckets: Vec<u32>,
     bucket_ns: f64,
+    /// One over that: a division takes longer.
+    buckets_per_ns: f64,
     /// Packets of a batch, which are explained in any case.
     pub(super) aside: Vec<bool>,
 }
@@ -41,8 +43,9 @@ impl Capture {
         let run_ns = arrivals.last().copied().unwrap_or(0);
         let bucket_ns = (run_ns as f64 / arrivals.len().max(1) as f64).max(1.0);
         Self {
-            buckets: buckets(&arrivals, bucket_ns),
+            buckets: buckets(&arrivals, 1.0 / bucket_ns),
             bucket_ns,
+            buckets_per_ns: 1.0 / bucket_ns,
             arrivals,
             excess: samples.iter().map(excess).collect(),
             median_ns,
@@ -169,7 +172,7 @@ impl Capture {
 
     /// The first packet that arrives at this time or later.
     pub(super) fn at_or_after(&self, at_ns: f64) -> usize {
-        let bucket = (at_ns.max(0.0) / self.bucket_ns) as usize;
+        let bucket = (at_ns.max(0.0) * self.buckets_per_ns) as usize;
         let Some(start) = self.buckets.get(bucket) else { return self.arrivals.len() };
         let mut packet = *start as usize;
         let is_before = |packet: usize| {
@@ -209,10 +212,10 @@ fn within_i32(ns: i64) -> i32 {
 }
 
 /// The first packet of each bucket of time.
-fn buckets(arrivals: &[i64], bucket_ns: f64) -> Vec<u32> {
+fn buckets(arrivals: &[i64], buckets_per_ns: f64) -> Vec<u32> {
     let mut found = Vec::new();
     for (packet, arrival) in arrivals.iter().enumerate() {
-        let bucket = (*arrival as f64 / bucket_ns) as usize;
+        let bucket = (*arrival as f64 * buckets_per_ns) as usize;
         while found.len() <= bucket {
             found.push(packet as u32);
         }
@@ -257,7 +260,7 @@ pub(super) struct Level {
     /// Packets that are not explained.
     packets: f64,
     /// Late packets not explained that waited less than so many bins.
-    waits: Vec<u32>,
+    waits: Box<[u32; BINS]>,
     bin_ns: f64,
 }
 
@@ -282,7 +285,7 @@ impl Level {
             stalls,
             late,
             packets: 0.0,
-            waits: Vec::new(),
+            waits: Box::new([0; BINS]),
             bin_ns: (longest_ns as f64 / (BINS as f64 - 2.0)).clamp(1.0, 250.0),
         };
         level.update(capture);
@@ -310,34 +313,37 @@ impl Level {
 
     /// Takes note of what is explained now.
     pub(super) fn update(&mut self, capture: &Capture) {
-        let mut counts = vec![0_u32; BINS];
+        self.waits.fill(0);
         for (packet, until_ns) in &self.late {
             if !capture.explained[*packet as usize] {
                 let bin = (f64::from((*until_ns).max(0)) / self.bin_ns) as usize;
-                counts[bin.min(BINS - 1)] += 1;
+                self.waits[bin.min(BINS - 1)] += 1;
             }
         }
         let mut sum = 0;
-        self.waits = counts
-            .into_iter()
-            .map(|count| {
-                let before = sum;
-                sum += count;
-                before
-            })
-            .collect();
+        for count in self.waits.iter_mut() {
+            let before = sum;
+            sum += *count;
+            *count = before;
+        }
         self.packets = (capture.arrivals.len() - capture.explained_count) as f64;
     }
 
     /// Chance that a packet is late for a stall that ends between these times after its arrival, whatever its phase.
+    #[inline]
     pub(super) fn chance(&self, low_ns: f64, high_ns: f64) -> f64 {
         let below = |ns: f64| {
             let place = (ns / self.bin_ns).clamp(0.0, (BINS - 2) as f64);
-            let bin = place as usize;
+            let bin = (place as usize).min(BINS - 2);
             let (from, to) = (f64::from(self.waits[bin]), f64::from(self.waits[bin + 1]));
             from + (to - from) * (place - bin as f64)
         };
         (below(high_ns) - below(low_ns)).max(0.5) / self.packets.max(1.0)
+    }
+
+    /// The highest chance that any of its packets is late.
+    pub(super) fn late_share(&self) -> f64 {
+        f64::from(self.waits[BINS - 1]).max(0.5) / self.packets.max(1.0)
     }
 
     /// The stall that keeps a packet, with its number, if the packet is late.

@@ -6,6 +6,7 @@
 
 use super::capture::{Capture, Level};
 use super::cluster::{Cluster, FEWEST, densest, narrowed};
+use super::met::{self, Met};
 use super::wander::Track;
 
 /// A comb and what the packets say of it.
@@ -237,12 +238,6 @@ pub(super) fn polished(capture: &Capture, levels: &[Level], comb: &Comb) -> Opti
 /// Of fewer stalls, the longest one counts as well.
 const FEW: usize = 20;
 
-/// An occurrence that a packet met: how long before the end it arrived, and how far from the end it left.
-struct Met {
-    until_ns: f64,
-    off_ns: f64,
-}
-
 /// The comb with the width and the reach that are likeliest.
 pub(super) fn scored(capture: &Capture, level: &Level, comb: &Comb) -> Option<Comb> {
     let mut waits: Vec<f64> = level
@@ -256,100 +251,35 @@ pub(super) fn scored(capture: &Capture, level: &Level, comb: &Comb) -> Option<Co
     waits.sort_unstable_by(f64::total_cmp);
     let quantile = |part: f64| waits[((waits.len() - 1) as f64 * part) as usize];
     let longest_ns = quantile(0.99);
-    let mut best: Option<Comb> = None;
     let parts = if waits.len() < FEW { &[0.5, 0.9, 1.0][..] } else { &[0.5, 0.9] };
-    for part in parts.iter().copied() {
-        let reach_ns = quantile(part) + 1.0;
-        if reach_ns > 0.6 * comb.period_ns {
+    let reaches_ns = parts.iter().map(|part| quantile(*part) + 1.0);
+    let reaches_ns: Vec<f64> =
+        reaches_ns.take_while(|reach_ns| *reach_ns <= 0.6 * comb.period_ns).collect();
+    let by_reach = met::meet(capture, level, comb, &reaches_ns);
+    let mut tried: Vec<(usize, Comb, &[Met])> = Vec::new();
+    for (met, reach_ns) in by_reach.iter().zip(reaches_ns) {
+        let widest_ns = (WIDEST * comb.period_ns).min(SHARP * reach_ns);
+        let widest_ns = widest_ns.min(4.0 * comb.width_ns.max(600.0));
+        for width_ns in WIDTHS_NS.into_iter().take_while(|width_ns| *width_ns <= widest_ns) {
+            let one = Comb { width_ns, reach_ns, longest_ns, ..*comb };
+            tried.extend(met::at_most(level, one, met).map(|one| (tried.len(), one, &met[..])));
+        }
+    }
+    // Those that may be likeliest come first, so that most of the others need not be looked at. Of equals, the first is taken.
+    let net = |one: &Comb| one.net(capture.run_ns);
+    tried.sort_by(|a, b| net(&b.1).total_cmp(&net(&a.1)));
+    let mut best: Option<(usize, Comb)> = None;
+    for (place, one, met) in tried {
+        if best.is_some_and(|best| net(&one) < net(&best.1)) {
             break;
         }
-        let met: Vec<Met> = meet(capture, level, comb, reach_ns).collect();
-        for width_ns in WIDTHS_NS {
-            let widest_ns = (WIDEST * comb.period_ns).min(SHARP * reach_ns);
-            if width_ns > widest_ns.min(4.0 * comb.width_ns.max(600.0)) {
-                break;
-            }
-            let tried = Comb { width_ns, reach_ns, longest_ns, ..*comb };
-            if let Some(tried) = likelihood(level, tried, &met)
-                && best.is_none_or(|best| tried.net(capture.run_ns) > best.net(capture.run_ns))
-            {
-                best = Some(tried);
-            }
-        }
-    }
-    best
-}
-
-/// The occurrences that a packet met.
-fn meet<'a>(
-    capture: &'a Capture,
-    level: &'a Level,
-    comb: &'a Comb,
-    reach_ns: f64,
-) -> impl Iterator<Item = Met> + 'a {
-    let latest_ns = level.threshold_ns as f64;
-    let count = ((capture.run_ns as f64 - comb.phase_ns) / comb.period_ns) as i64;
-    (0..=count).filter_map(move |number| {
-        let end_ns = comb.end_ns(number);
-        let mut packet = capture.at_or_after(end_ns - reach_ns);
-        while capture.explained.get(packet) == Some(&true)
-            && (capture.arrivals[packet] as f64) < end_ns
+        if let Some(one) = met::likelihood(level, one, met)
+            && best.is_none_or(|best| {
+                net(&one) > net(&best.1) || net(&one) == net(&best.1) && place < best.0
+            })
         {
-            packet += 1;
-        }
-        let until_ns = end_ns - *capture.arrivals.get(packet)? as f64;
-        if until_ns <= latest_ns {
-            return None;
-        }
-        let off_ns = match level.stall_of(capture, packet) {
-            Some(stall) if level.explained[stall] => return None,
-            Some(stall) => level.stalls[stall].end_ns as f64 - end_ns,
-            None => f64::INFINITY,
-        };
-        Some(Met { until_ns, off_ns })
-    })
-}
-
-/// Whether at most so many packets that a comb met were not delayed until its end.
-pub(super) fn misses_at_most(capture: &Capture, level: &Level, comb: &Comb, most: usize) -> bool {
-    let least_ns = (level.threshold_ns as f64 + comb.width_ns).min(comb.reach_ns * 0.5);
-    meet(capture, level, comb, comb.reach_ns)
-        .filter(|one| one.until_ns >= least_ns && one.off_ns.abs() > comb.width_ns)
-        .nth(most)
-        .is_none()
-}
-
-/// A product of chances that is larger than this leaves room for one more, however small.
-const SMALL: f64 = 1e-200;
-
-/// The comb's likelihood, if ends vary by its width.
-fn likelihood(level: &Level, comb: Comb, all: &[Met]) -> Option<Comb> {
-    let least_ns = (level.threshold_ns as f64 + comb.width_ns).min(comb.reach_ns * 0.5);
-    let is_hit = |one: &&Met| one.off_ns.abs() <= comb.width_ns;
-    let counted = || all.iter().filter(|one| one.until_ns >= least_ns);
-    let hit = counted().filter(is_hit).count();
-    if hit < FEWEST {
-        return None;
-    }
-    let (mut met, mut nats, mut expected) = (0_usize, 0.0, 0.0);
-    // The logarithm of many chances is that of their product, which takes a fifth of the time.
-    let mut together = 1.0;
-    for one in counted() {
-        let chance =
-            level.chance(one.until_ns - comb.width_ns, one.until_ns + comb.width_ns).min(0.9);
-        met += 1;
-        expected += chance;
-        together *= if is_hit(&one) { chance } else { 1.0 - chance };
-        if together < SMALL {
-            nats -= libm::log(together);
-            together = 1.0;
+            best = Some((place, one));
         }
     }
-    nats -= libm::log(together);
-    if (hit as f64) <= 2.0 * expected {
-        return None;
-    }
-    let purity = (hit as f64 + 0.5) / (met as f64 + 1.0);
-    nats += hit as f64 * libm::log(purity) + (met - hit) as f64 * libm::log1p(-purity);
-    Some(Comb { met, hit, expected, nats, ..comb })
+    best.map(|(_, one)| one)
 }

@@ -8,7 +8,7 @@
 //! 3. [`batches`] takes out what comes with every n-th packet instead of with time, if no comb accounts for it,
 //! 4. [`spectrum`] proposes frequencies: the power of the ends at their harmonics; [`pairs`] those of a few stalls;
 //!    [`proposals`] keeps them until one explains something,
-//! 5. [`comb`] fits phase and width, and tells the likelihood, for which each packet in a window counts,
+//! 5. [`comb`] fits phase and width; [`met`] tells the likelihood, for which each packet in a window counts,
 //! 6. [`multiples`] chooses among the multiples and fractions of a frequency that explain the same stalls,
 //! 7. [`wander`] follows a clock whose phase moves, [`behind`] takes to a clock the packets behind it,
 //! 8. [`search`] takes one source after the other, and fits each once more to what the others leave; then it searches what is
@@ -32,6 +32,7 @@ mod late;
 mod levels;
 mod limits;
 mod marks;
+mod met;
 mod multiples;
 mod pairs;
 mod proposals;

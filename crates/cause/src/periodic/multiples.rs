@@ -4,6 +4,7 @@ use super::capture::{Capture, Level};
 use super::cluster::FEWEST;
 use super::comb::{self, Comb, SURE};
 use super::limits;
+use super::met;
 use super::spectrum;
 
 /// Highest multiple of a period at which the true one is looked for.
@@ -181,7 +182,7 @@ pub(super) fn all_aliases(capture: &Capture, level: &Level, comb: &Comb, most: u
         .filter(|hz| {
             let other = comb::unscored(comb.level, 1e9 / hz, comb.end_ns(*middle), 0.0);
             let other = Comb { width_ns: comb.width_ns, reach_ns: comb.reach_ns, ..other };
-            comb::misses_at_most(capture, level, &other, misses)
+            met::misses_at_most(capture, level, &other, misses)
         })
         .take(most + 1)
         .collect()

@@ -59,7 +59,7 @@ pub(super) fn candidates(run_ns: i64, level: &Level) -> Vec<Candidate> {
             if period_ns > 1e9 / SEARCHED_HZ.0 {
                 continue;
             }
-            let nats = nats(&ends, &pair, periods);
+            let nats = nats(&ends, &pair, periods, least);
             if nats > least {
                 let moved_ns = 2.0 * pair.width_ns / periods * run_ns as f64 / period_ns;
                 let smear = (moved_ns / period_ns).min(0.25);
@@ -94,8 +94,8 @@ fn pairs(stalls: &[(f64, f64)]) -> impl Iterator<Item = Pair> {
 
 /// Sum of −ln(chance) over the ends at this phase, less its expectation: the larger, the less likely they are there by
 /// chance. The period is known from a pair that is so many periods apart: the farther an end is from the pair, the less
-/// it says.
-fn nats(ends: &[f64], pair: &Pair, periods: f64) -> f64 {
+/// it says. Where it is not more than `least`, anything that is not.
+fn nats(ends: &[f64], pair: &Pair, periods: f64, least: f64) -> f64 {
     let period_ns = pair.apart_ns / periods;
     let width = pair.width_ns / period_ns;
     let chance = |off: f64| width * (1.0 + 2.0 * (off - 0.5 * periods).abs() / periods);
@@ -109,20 +109,25 @@ fn nats(ends: &[f64], pair: &Pair, periods: f64) -> f64 {
     let highest = chance(turns(first)).max(chance(turns(last)));
     let integral = |x: f64| x * x * (1.0 - 2.0 * libm::log(x)) / 4.0;
     let expected = (integral(highest) - integral(width)) / (highest - width);
-    let mut nats = -expected * near.len() as f64;
-    for turns in near.iter().map(turns) {
-        // To the nearest whole number, which takes a call otherwise.
-        let number = (turns + BELOW + 0.5) as i64 as f64 - BELOW;
-        let chance = chance(turns);
-        if 2.0 * (turns - number).abs() < chance {
-            nats -= libm::log(chance);
-        }
+    let nats = -expected * near.len() as f64;
+    let is_hit = |end_ns: &&f64| {
+        let turns = turns(end_ns);
+        // To the nearest whole number, several at once.
+        let number = turns + WHOLE - WHOLE;
+        2.0 * (turns - number).abs() < chance(turns)
+    };
+    let most = nats - libm::log(width) * near.iter().filter(is_hit).count() as f64;
+    if most + ROUNDED < least {
+        return most;
     }
-    nats
+    near.iter().filter(is_hit).fold(nats, |nats, end_ns| nats - libm::log(chance(turns(end_ns))))
 }
 
-/// A run has fewer periods.
-const BELOW: f64 = 1e9;
+/// Larger numbers have no fractions.
+const WHOLE: f64 = 6_755_399_441_055_744.0;
+
+/// Rounding changes sums by less.
+const ROUNDED: f64 = 1e-6;
 
 /// Puts a candidate among the best ones, with one for each frequency and phase.
 fn add(best: &mut Vec<Candidate>, one: Candidate) {

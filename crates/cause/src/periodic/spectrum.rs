@@ -178,13 +178,14 @@ impl Power {
         let mut values: Vec<f32> =
             output.iter().map(realfft::num_complex::Complex::norm_sqr).collect();
         drop(output);
-        let mut sorted = Vec::with_capacity(WHITENED);
+        let mut parted = Vec::with_capacity(WHITENED);
         for block in values.chunks_mut(WHITENED) {
-            sorted.clear();
-            sorted.extend_from_slice(block);
-            sorted.sort_unstable_by(f32::total_cmp);
+            parted.clear();
+            parted.extend_from_slice(block);
+            let middle = parted.len() / 2;
+            let (_, median, _) = parted.select_nth_unstable_by(middle, f32::total_cmp);
             // The median of an exponential law is ln 2 of its mean.
-            let mean = sorted[sorted.len() / 2] / std::f32::consts::LN_2;
+            let mean = *median / std::f32::consts::LN_2;
             if mean > 0.0 {
                 block.iter_mut().for_each(|value| *value /= mean);
             }
