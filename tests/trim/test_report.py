@@ -23,7 +23,7 @@ from tailtrim import units
 from tailtrim.cli import application
 from tailtrim.errors import RunDirectoryError
 from tailtrim.laboratory.trim.observation import with_power
-from tailtrim.laboratory.trim.recorded import is_search, recorded
+from tailtrim.laboratory.trim.recorded import recorded
 from tailtrim.laboratory.trim.search import Search
 from tailtrim.laboratory.trim.tree import tree
 from tailtrim.laboratory.trim.trial import Observation, Settings
@@ -31,6 +31,7 @@ from tailtrim.laboratory.trim.verdict import Found
 from tailtrim.publishing.trim_report import findings, page
 from tailtrim.publishing.trim_report.costs import Processors, costs_of
 from tailtrim.publishing.trim_report.table import changes, notes, render
+from tailtrim.results.experiments import is_search
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -93,8 +93,8 @@ def _write(
     pdf: bool,
 ) -> list[JudgedRun]:
     """Write the report; return the runs for objectives."""
-    from tailtrim.laboratory.trim.recorded import is_search  # noqa: PLC0415 - the help does without
-    from tailtrim.results.experiments import is_experiment, runs_of  # noqa: PLC0415
+    # The help does without.
+    from tailtrim.results.experiments import is_experiment, is_search, runs_of  # noqa: PLC0415
 
     (one,) = directories if len(directories) == 1 else (None,)
     if one is not None and (is_experiment(one) or is_search(one)):
@@ -115,13 +115,12 @@ def _write_experiment(
     experiment: Path, out: Path, objectives: list[Objective], *, pdf: bool
 ) -> list[JudgedRun]:
     """Write the report of an experiment, or of a search; return the runs for objectives."""
-    from tailtrim.laboratory.trim.recorded import is_search  # noqa: PLC0415 - runs do without
     from tailtrim.laboratory.trim.recorded import recorded as found_search  # noqa: PLC0415
     from tailtrim.publishing import factors  # noqa: PLC0415
     from tailtrim.publishing.report import write_experiment  # noqa: PLC0415
     from tailtrim.publishing.trim_report import findings  # noqa: PLC0415
     from tailtrim.publishing.trim_report import write as write_search  # noqa: PLC0415
-    from tailtrim.results.experiments import recorded  # noqa: PLC0415
+    from tailtrim.results.experiments import is_search, recorded  # noqa: PLC0415
 
     if is_search(experiment):
         _tell(write_search(findings(found_search(experiment)), out, pdf=pdf))

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 SCHEMA = "tailtrim.experiment/1"
 RECORD = "experiment.json"
+#: Record of a search for changes, beside that of the experiment whose runs its trials are.
+SEARCH = "trim.json"
 AUDIT = "audit.json"
 
 
@@ -164,6 +166,11 @@ def outcome_of(raw: Any) -> Outcome:
 def is_experiment(path: Path) -> bool:
     """Whether there is the record of an experiment."""
     return (path / RECORD).is_file()
+
+
+def is_search(path: Path) -> bool:
+    """Whether there is the record of a search for changes."""
+    return (path / SEARCH).is_file()
 
 
 def recorded(path: Path) -> RecordedExperiment:

@@ -42,6 +42,8 @@ MINUTES = ("minute.jsonl", "minute.hlog")
 AROUND = "around"
 #: Why those packets were late, where a trace was recorded, too.
 WORST_EXPLAINED = "worst.json"
+#: Why late packets were late, where a trace was recorded.
+EXPLANATION = "explanation.json"
 #: Counters of the device's CPUs in each minute.
 COUNTERS = "counter.jsonl"
 #: The folder of logs: standard error of the nodes' programs, and the guests' console.

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from tailtrim import units
 from tailtrim.errors import RunDirectoryError
-from tailtrim.results.layout import WORST_EXPLAINED
+from tailtrim.results.layout import EXPLANATION, WORST_EXPLAINED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from tailtrim.analysis.explain import WorstPackets
     from tailtrim.results import RunDirectory
-
-EXPLANATION = "explanation.json"
 
 # Quantiles of explanations by versions that did not name them.
 _QUANTILES = ("0.5", "0.99", "0.999", "0.9999")

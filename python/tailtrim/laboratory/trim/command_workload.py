@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Self
 
 from tailtrim.errors import OutputError, RunDirectoryError
 from tailtrim.laboratory.plan.command_plan import load_watched
-from tailtrim.laboratory.trim import state as records
 from tailtrim.laboratory.trim.observation import observation
 from tailtrim.laboratory.trim.request import Request
 from tailtrim.results import RunDirectory
 from tailtrim.results.drafts import locked
-from tailtrim.results.experiments import Outcome
+from tailtrim.results.experiments import SEARCH, Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -100,7 +99,7 @@ class CommandWorkload:
         """Take the folder."""
         self._command, self._folder, self._quantile = command, folder, quantile
         there = folder.exists() and any(folder.iterdir())
-        if there and not (resume and (folder / records.NAME).exists()):
+        if there and not (resume and (folder / SEARCH).exists()):
             raise OutputError(f"{folder}: is not empty, so nothing is written to it")
         self._stack = ExitStack()
         self._stack.enter_context(locked(folder))

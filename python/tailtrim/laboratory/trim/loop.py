@@ -12,6 +12,7 @@ from tailtrim.laboratory.trim import state as records
 from tailtrim.laboratory.trim.schedule import BASELINE
 from tailtrim.laboratory.trim.search import Search
 from tailtrim.laboratory.trim.trial import Observation
+from tailtrim.results.experiments import SEARCH
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -76,7 +77,7 @@ class Loop:
         """Tell the search the recorded observations, and yield their trials."""
         for seen in self._state.observations:
             if self.search.trial is None:
-                told = f"{self._folder / records.NAME}: has trials that this version would not do"
+                told = f"{self._folder / SEARCH}: has trials that this version would not do"
                 raise OutputError(told)
             yield self.search.trial
             self.search.tell(seen)

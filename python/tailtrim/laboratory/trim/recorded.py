@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tailtrim.errors import RunDirectoryError
-from tailtrim.laboratory.trim.state import NAME, SCHEMA, candidate
+from tailtrim.laboratory.trim.state import SCHEMA, candidate
 from tailtrim.laboratory.trim.trial import Limits, Observation, Seen, Settings, Trial
 from tailtrim.laboratory.trim.verdict import Found, Gain, Result
-from tailtrim.results.experiments import is_experiment
+from tailtrim.results.experiments import SEARCH, is_experiment
 from tailtrim.results.experiments import recorded as recorded_experiment
 
 if TYPE_CHECKING:
@@ -48,11 +48,6 @@ class RecordedSearch:
             return None
 
 
-def is_search(path: Path) -> bool:
-    """Whether there is the record of a search."""
-    return (path / NAME).is_file()
-
-
 def recorded(path: Path) -> RecordedSearch:
     """Read a search.
 
@@ -60,7 +55,7 @@ def recorded(path: Path) -> RecordedSearch:
         RunDirectoryError: its record is missing, damaged or of another version.
 
     """
-    place = path / NAME
+    place = path / SEARCH
     try:
         told = json.loads(place.read_text("utf-8"))
         if told["schema"] != SCHEMA:

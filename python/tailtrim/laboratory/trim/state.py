@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tailtrim.errors import OutputError, Remedy
 from tailtrim.laboratory.experiment.record import write_json
 from tailtrim.laboratory.trim.trial import Candidate, Limits, Observation, Settings
+from tailtrim.results.experiments import SEARCH
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from tailtrim.laboratory.trim.verdict import Result
 
 SCHEMA = "tailtrim.trim/2"
-NAME = "trim.json"
 
 
 @dataclass(slots=True)
@@ -61,13 +61,13 @@ class State:
             "trials": trials,
             "result": result.as_json() if result else None,
         }
-        write_json(folder / NAME, told)
+        write_json(folder / SEARCH, told)
 
 
 def applied(folder: Path) -> list[str]:
     """Return the changes of the host that a search had applied when it was killed, or has kept."""
     try:
-        return list(map(str, json.loads((folder / NAME).read_text("utf-8"))["applied"]))
+        return list(map(str, json.loads((folder / SEARCH).read_text("utf-8"))["applied"]))
     except (OSError, ValueError, KeyError, TypeError):
         # Whoever loads it says what is wrong with it.
         return []
@@ -86,7 +86,7 @@ def load(folder: Path, quantile: str, candidates: Sequence[Candidate]) -> State:
         OutputError: there is none, or of other candidates or another quantile.
 
     """
-    path = folder / NAME
+    path = folder / SEARCH
     try:
         known = json.loads(path.read_text("utf-8"))
         schema = known["schema"]

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Self
 from tailtrim.errors import HostError, RunError
 from tailtrim.laboratory.experiment import Experiment, conduct, images_for, keep_plan, nodes_of
 from tailtrim.laboratory.experiment.context import SILENT
-from tailtrim.laboratory.trim import state as records
 from tailtrim.laboratory.trim.observation import observation, with_power
 from tailtrim.laboratory.trim.ranking import costs
 from tailtrim.laboratory.trim.schedule import BASELINE
 from tailtrim.laboratory.trim.trial import BOOT, EXPLAIN, Trial
 from tailtrim.results import RunDirectory
-from tailtrim.results.experiments import RECORD
+from tailtrim.results.experiments import RECORD, SEARCH
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -179,7 +178,7 @@ class TestbedWorkload:
 
 def _only_begun(folder: Path) -> bool:
     """Whether a search was killed before it had written more than an empty record."""
-    there = (folder / RECORD).exists() and not (folder / records.NAME).exists()
+    there = (folder / RECORD).exists() and not (folder / SEARCH).exists()
     return there and _begun(folder) == 0
 
 

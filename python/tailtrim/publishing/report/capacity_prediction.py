@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tailtrim import units
-from tailtrim.analysis.queueing import Estimate
 from tailtrim.errors import RunDirectoryError
 from tailtrim.laboratory.capacity.trial import Purpose
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from tailtrim.analysis.queueing import Estimate
     from tailtrim.laboratory.capacity.record import Capacity
     from tailtrim.laboratory.capacity.result import GoalResult
 
@@ -42,6 +42,8 @@ class PredictedCurve:
         """
         if prediction is None or "problem" in prediction:
             return None
+        from tailtrim.analysis.queueing import Estimate  # noqa: PLC0415 - most pages have none
+
         try:
             points = tuple(
                 (
@@ -177,4 +179,6 @@ def _found(goals: Sequence[GoalResult], unit: LoadUnit) -> str:
 
 
 def _estimate(data: dict[str, Any]) -> Estimate:
+    from tailtrim.analysis.queueing import Estimate  # noqa: PLC0415 - most pages have none
+
     return Estimate(float(data["value"]), float(data["low"]), float(data["high"]))

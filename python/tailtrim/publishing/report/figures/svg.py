@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tailtrim.publishing.report.figures.shapes import Box, Drawing
-    from tailtrim.publishing.report.inputs.run_tables import Floats
 
 _HALO = 'stroke="#fff" stroke-width="2" stroke-opacity="0.8" paint-order="stroke"'
 
@@ -45,9 +45,13 @@ def _shape(shape: Path | Text, boxes: dict[Box, str]) -> Iterator[str]:
     if isinstance(shape, Text):
         yield _text(shape)
         return
-    data = "".join(_part(part) for part in shape.parts)
-    if not data:
+    if not shape.parts:
         return
+    # In hundredths of a point. All parts at once: a cloud has thousands, each a point.
+    places = np.rint(np.concatenate(shape.parts) * 100).astype(np.int64).tolist()
+    ends = itertools.accumulate(map(len, shape.parts))
+    parts = (places[end - len(part) : end] for part, end in zip(shape.parts, ends, strict=True))
+    data = "".join(map(_part, parts))
     words = [f'<path d="{data}"', f'fill="{shape.fill or "none"}"']
     if shape.stroke:
         words.append(f'stroke="{shape.stroke}" stroke-width="{_number(shape.width)}"')
@@ -63,19 +67,20 @@ def _shape(shape: Path | Text, boxes: dict[Box, str]) -> Iterator[str]:
     yield " ".join(words) + "/>"
 
 
-def _part(points: Floats) -> str:
-    """Return a line through points, in hundredths of a point; back at its begin it is closed."""
+def _part(places: list[list[int]]) -> str:
+    """Return a line through places, in hundredths of a point; back at its begin it is closed."""
     # The first one absolute, then differences: shorter, and errors do not add up.
-    places = np.rint(points * 100).astype(np.int64)
-    kept = np.ones(len(places), dtype=bool)
-    kept[1:] = (np.diff(places, axis=0) != 0).any(axis=1)
-    closed = len(points) > 2 and bool((places[0] == places[-1]).all())  # noqa: PLR2004 - a triangle
-    first, *steps = np.diff(places[kept], axis=0, prepend=0).tolist()
-    begin = f"M{_hundredths(first[0])} {_hundredths(first[1])}"
+    (x, y), last = places[0], places[-1]
+    begin = f"M{_hundredths(x)} {_hundredths(y)}"
+    steps = []
+    for to_x, to_y in places:
+        if (to_x, to_y) != (x, y):
+            steps.append(_step(to_x - x, to_y - y))
+            x, y = to_x, to_y
     if not steps:
         return f"{begin}h0"
-    rest = "".join(_step(x, y) for x, y in (steps[:-1] if closed else steps))
-    return begin + rest + "z" * closed
+    closed = len(places) > 2 and places[0] == last  # noqa: PLR2004 - a triangle
+    return begin + "".join(steps[:-1] if closed else steps) + "z" * closed
 
 
 def _step(x: int, y: int) -> str:

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from tailtrim.publishing.report.figures.figure import Axis, Figure, Panel
 
 _DIGITS = 12
-_Row = tuple[str | float | None, ...]
 
 
 def csv(figure: Figure, names: Sequence[str]) -> bytes:
@@ -30,28 +29,29 @@ def csv(figure: Figure, names: Sequence[str]) -> bytes:
     label = "Percentile (%)" if x.scale == "nines" else x.label
     writer.writerow(("panel", "kind", "name", "part", label, "to", "y", "low", "high"))
     for panel in figure.panels:
-        for row in _rows(panel, figure.names or names):
-            writer.writerow([_text(value) for value in row])
+        writer.writerows(_rows(panel, figure.names or names))
     return text.getvalue().encode()
 
 
-def _rows(panel: Panel, names: Sequence[str]) -> Iterator[_Row]:
+def _rows(panel: Panel, names: Sequence[str]) -> Iterator[tuple[str, ...]]:
     place = " ".join(filter(None, (panel.title, panel.y.label)))
     for line in panel.lines:
         for x, y in zip(_x(panel.x, line.x), line.y.tolist(), strict=True):
-            yield place, "line", names[line.run], line.part, x, None, y, None, None
+            yield place, "line", names[line.run], line.part, _text(x), "", _text(y), "", ""
     for one in panel.intervals:
         (x,) = _x(panel.x, np.array([one.x]))
-        yield place, "interval", names[one.run], "", x, None, one.value, one.low, one.high
+        told = map(_text, (one.value, one.low, one.high))
+        yield place, "interval", names[one.run], "", _text(x), "", *told
     for band in panel.bands:
         edges = _x(panel.x, band.x)
         cells = zip(edges, edges[1:], band.low.tolist(), band.high.tolist(), strict=False)
         for x, to, low, high in cells:
-            yield place, "band", names[band.run], "", x, to, None, low, high
+            told = map(_text, (low, high))
+            yield place, "band", names[band.run], "", _text(x), _text(to), "", *told
     for bars in panel.bars:
         lane = panel.y.names[bars.lane]
         for start, end in zip(bars.start.tolist(), bars.end.tolist(), strict=True):
-            yield place, "bar", names[bars.run], lane, start, end, None, None, None
+            yield place, "bar", names[bars.run], lane, _text(start), _text(end), "", "", ""
 
 
 def _x(axis: Axis, values: np.ndarray) -> list[float]:
@@ -60,7 +60,7 @@ def _x(axis: Axis, values: np.ndarray) -> list[float]:
     return found
 
 
-def _text(value: str | float | None) -> str:
+def _text(value: float | None) -> str:
     if value is None or value != value:  # noqa: PLR0124 - NaN: there is no bound
         return ""
-    return value if isinstance(value, str) else f"{value:.{_DIGITS}g}"
+    return f"{value:.{_DIGITS}g}"

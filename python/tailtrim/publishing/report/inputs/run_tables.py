@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from tailtrim.analysis.explain.host_explanation import worst_packets_of
 from tailtrim.errors import RunDirectoryError
 from tailtrim.results.columns import integers
 from tailtrim.results.minutes import counted, minutes
@@ -145,6 +144,9 @@ class ReportedRun:
     @cached_property
     def worst_packets(self) -> WorstExplained | None:
         """Explanation of the worst packets of a run of hours; ``None`` without a trace."""
+        # It is typed by pydantic, which most pages do without.
+        from tailtrim.analysis.explain.host_explanation import worst_packets_of  # noqa: PLC0415
+
         return worst_packets_of(self.directory)
 
     def gaps(self) -> dict[str, tuple[Integers, Integers]]:

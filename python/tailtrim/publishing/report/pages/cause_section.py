@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from tailtrim import units
-from tailtrim.analysis.explain import explain, host_events, host_explanation
+from tailtrim.analysis.explain import explain, host_events
 from tailtrim.errors import RunDirectoryError
 from tailtrim.publishing.report import cause_wording, periodic_wording
 from tailtrim.publishing.report.figures import busy_period
@@ -20,6 +20,7 @@ from tailtrim.publishing.report.figures.late_packets import (
 )
 from tailtrim.publishing.report.table import Cell, Column, Row, Table
 from tailtrim.results import EVENTS
+from tailtrim.results.layout import EXPLANATION
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,9 +63,7 @@ class CauseSection:
 
 def sections(runs: Sequence[ReportedRun]) -> list[CauseSection]:
     """Return a section for each run that has an explanation, or periodic causes."""
-    known = [
-        (run, told) for run in runs if (told := host_explanation.read(run.directory)) is not None
-    ]
+    known = [(run, told) for run in runs if (told := _explanation(run)) is not None]
     if not known:
         # A search takes seconds.
         few = runs if len(runs) <= _FEW_RUNS else ()
@@ -82,6 +81,16 @@ def sections(runs: Sequence[ReportedRun]) -> list[CauseSection]:
         ]
     )
     return [_section(one, events, packets) for one in explained]
+
+
+def _explanation(run: ReportedRun) -> HostExplanation | None:
+    """Return the explanation of a run by a trace; ``None`` where it has none."""
+    if not (run.directory.path / EXPLANATION).exists():
+        return None
+    # It is typed by pydantic, which most pages do without.
+    from tailtrim.analysis.explain.host_explanation import read  # noqa: PLC0415
+
+    return read(run.directory)
 
 
 def _section(explained: ExplainedRun, events: int, packets: int) -> CauseSection:
@@ -106,8 +115,7 @@ def _section(explained: ExplainedRun, events: int, packets: int) -> CauseSection
 
 def _periodic(run: ReportedRun) -> CauseSection | None:
     """Return the periodic causes of a run that has no explanation, if its packets have any."""
-    explained = (host_explanation.EXPLANATION, EVENTS)
-    if any((run.directory.path / name).exists() for name in explained):
+    if any((run.directory.path / name).exists() for name in (EXPLANATION, EVENTS)):
         return None
     if "sample" not in run.directory.tables:
         return None

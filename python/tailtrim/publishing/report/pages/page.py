@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import math
 import re
 from dataclasses import asdict, fields, is_dataclass
 from importlib import resources
@@ -161,13 +162,16 @@ def _plain(value: Any, digits: int, name: str = "") -> Any:
     if isinstance(value, tuple):
         return [_plain(one, digits, name) for one in value]
     if isinstance(value, np.ndarray):
-        return [_plain(one, digits, name) for one in value.tolist()]
+        digits = digits if name == "x" else DIGITS
+        return [_number(one, digits) for one in value.tolist()]
     return _number(value, digits if name == "x" else DIGITS) if isinstance(value, float) else value
 
 
 def _number(value: float, digits: int) -> float | int | None:
     """Return a short number for JSON; what is not finite is no value."""
-    if not np.isfinite(value):
+    if not isinstance(value, float):
+        return value
+    if not math.isfinite(value):
         return None
     short = float(f"{value:.{digits}g}")
     return int(short) if short.is_integer() else short

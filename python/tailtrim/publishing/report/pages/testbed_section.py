@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from tailtrim import units
-from tailtrim.laboratory.nodes import drawing
-from tailtrim.laboratory.nodes.testbed_file import TestbedDescription
 from tailtrim.results.experiments import is_experiment, recorded
 from tailtrim.results.typed_json import parsed
 
@@ -67,10 +65,15 @@ def _captured(runs: Sequence[ReportedRun]) -> str:
 
 def picture(experiment: RecordedExperiment | None) -> Markup | None:
     """Return the drawing of the hosts that an experiment ran on; ``None`` if it has none."""
+    if experiment is None or experiment.testbed == "local":
+        return None
+    from tailtrim.laboratory.nodes import drawing  # noqa: PLC0415 - most pages have none
+    from tailtrim.laboratory.nodes.testbed_file import TestbedDescription  # noqa: PLC0415
+
     try:
-        described = TestbedDescription.model_validate(experiment.testbed if experiment else None)
+        described = TestbedDescription.model_validate(experiment.testbed)
     except ValueError:
-        # The testbed of one machine, or a record of another version.
+        # A record of another version.
         return None
     return Markup(drawing.svg(described, styled=False))  # noqa: S704 - names are escaped there
 
