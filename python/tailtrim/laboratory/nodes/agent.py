@@ -123,7 +123,9 @@ class Agent:
         self.live: dict[str, Any] | None = None
         #: The worst packets so far, of a capture that is kept by minute.
         self.around: list[dict[str, Any]] = []
-        threading.Thread(target=self._read, args=[self._process.stdout], daemon=True).start()
+        out = self._process.stdout
+        self._reader = threading.Thread(target=self._read, args=[out], daemon=True)
+        self._reader.start()
 
     def _read(self, lines: Iterable[str] | None) -> None:
         for line in lines or ():
@@ -195,6 +197,11 @@ class Agent:
     def poll(self) -> bool:
         """Whether the process runs."""
         return self._process.poll() is None
+
+    def ended(self, within_s: float) -> bool:
+        """Wait for its end, at most so long, without looking often; whether it has ended."""
+        self._reader.join(within_s)
+        return not self._reader.is_alive()
 
     def tell(self, line: str) -> None:
         """Write a line to its standard input."""
@@ -270,10 +277,11 @@ def result_in_time(  # noqa: PLR0913 - each is named
     """
     limit_s = duration_s * _GRACE + waits_s + _MORE_S
     until_s = time.monotonic() + limit_s
-    while agent.poll() and time.monotonic() < until_s:
+    ended = not agent.poll()
+    while not ended and time.monotonic() < until_s:
         look()
-        time.sleep(every_s)
-    if agent.poll():
+        ended = agent.ended(every_s)
+    if not ended:
         # Overloaded: the count of packets sent says by how much.
         return agent.stop(), [f"the {name} did not end in time and was stopped after {limit_s:g} s"]
     return agent.finished(5), []
