@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
 from tailtrim.errors import MissingPackageError
@@ -83,6 +82,8 @@ class Registry:
 
 @cache
 def _installed(group: str) -> dict[str, list[EntryPoint]]:
+    from importlib.metadata import entry_points  # noqa: PLC0415 - a third of a start without
+
     found: dict[str, list[EntryPoint]] = {}
     for entry in entry_points(group=group):
         found.setdefault(entry.name, []).append(entry)

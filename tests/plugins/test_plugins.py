@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from importlib import metadata
 from typing import TYPE_CHECKING
 
 import pytest
@@ -78,7 +79,7 @@ def test_no_package_is_asked_for_what_is_our_own(
     package: Package, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     package("others_wire", "wire = others_wire:Wire", "raise SystemExit")
-    monkeypatch.setattr(plugins, "entry_points", lambda **_: pytest.fail("asked"))
+    monkeypatch.setattr(metadata, "entry_points", lambda **_: pytest.fail("asked"))
     assert load(tmp_path, "{preset: wire}").dut.preset == "wire"
 
 
