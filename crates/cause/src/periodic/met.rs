@@ -173,3 +173,76 @@ fn logs(chances: impl Iterator<Item = (f64, bool)>) -> (f64, f64) {
 
 /// A product of chances that is larger than this leaves room for one more, however small.
 const SMALL: f64 = 1e-200;
+
+#[cfg(test)]
+mod tests {
+    use super::super::comb::unscored;
+    use super::*;
+    use proptest::prelude::*;
+
+    const PERIOD_NS: i64 = 100_000;
+
+    /// A capture with a clock that delays packets for up to 20 µs, except those of occurrences that it leaves out.
+    fn capture(packets: &[(i64, bool, bool)], every: i64) -> (Capture, Level) {
+        let mut at_ns = 0;
+        let mut samples = Vec::new();
+        for (gap_ns, late, _) in packets {
+            at_ns += gap_ns;
+            let (number, until_ns) = (at_ns / PERIOD_NS, PERIOD_NS - at_ns % PERIOD_NS);
+            let struck = until_ns < 20_000 && number % every == 0;
+            let other_ns = if *late { 9_000 } else { 1_000 };
+            samples.push((at_ns, at_ns + if struck { until_ns.max(1_000) } else { other_ns }));
+        }
+        let mut capture = Capture::new(&samples, 1_000);
+        capture.explained = packets.iter().map(|(_, _, explained)| *explained).collect();
+        capture.explained_count = capture.explained.iter().filter(|one| **one).count();
+        let level = Level::new(&capture, &samples, 2_000);
+        (capture, level)
+    }
+
+    /// What a packet tells of each occurrence, one reach at a time, without buckets.
+    fn naive(capture: &Capture, level: &Level, comb: &Comb, reach_ns: f64) -> Vec<(f64, f64)> {
+        let packet_of = |end_ns: f64| {
+            let packets = capture.arrivals.iter().map(|at_ns| *at_ns as f64).enumerate();
+            let mut reached = packets.skip_while(|(_, at_ns)| *at_ns < end_ns - reach_ns);
+            reached.find(|(packet, at_ns)| *at_ns >= end_ns || !capture.explained[*packet])
+        };
+        let told = |end_ns: f64| {
+            let (packet, at_ns) = packet_of(end_ns)?;
+            let late = level.stall_of(capture, packet).map(|stall| level.stalls[stall].end_ns);
+            let off_ns = late.map_or(f64::INFINITY, |ns| ns as f64 - end_ns);
+            (end_ns - at_ns > level.threshold_ns as f64).then_some((end_ns - at_ns, off_ns))
+        };
+        ends(capture, comb).filter_map(told).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn reaches_at_once_are_those_one_by_one_and_no_likelihood_is_above_its_bound(
+            packets in prop::collection::vec(
+                (1_i64..30_000, prop::bool::weighted(0.05), prop::bool::weighted(0.1)), 200..800,
+            ),
+            every in 1_i64..4,
+            divisor in 1_i32..4,
+        ) {
+            let (capture, level) = capture(&packets, every);
+            let first_ns = packets[0].0;
+            let period_ns = PERIOD_NS as f64 / f64::from(divisor);
+            let comb = unscored(0, period_ns, (PERIOD_NS - first_ns) as f64, 600.0);
+            let reaches_ns = [5_000.0, 12_000.0, 19_000.0];
+            let all = meet(&capture, &level, &comb, &reaches_ns);
+            for (met, reach_ns) in all.iter().zip(reaches_ns) {
+                let told: Vec<(f64, f64)> = met.iter().map(|one| (one.until_ns, one.off_ns)).collect();
+                prop_assert_eq!(told, naive(&capture, &level, &comb, reach_ns));
+                for width_ns in [300.0, 1_200.0, 4_800.0] {
+                    let one = Comb { width_ns, reach_ns, ..comb };
+                    if let Some(most) = at_most(&level, one, met)
+                        && let Some(likely) = likelihood(&level, most, met)
+                    {
+                        prop_assert!(likely.nats <= most.nats, "{} {}", likely.nats, most.nats);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -195,6 +195,9 @@ pub(super) fn preferred(capture: &Capture, levels: &[Level], comb: &Comb, told: 
     if let Some(hidden) = half_hidden(capture, levels, comb, told).max_by(likeliest) {
         return hidden;
     }
+    if usual(comb) {
+        return *comb;
+    }
     let all = [&[*comb][..], &aliases(capture, levels, comb)].concat();
     let best = all.iter().find(|one| usual(one)).copied();
     best.or_else(|| all.into_iter().max_by(likeliest)).unwrap_or(*comb)

@@ -110,20 +110,18 @@ fn nats(ends: &[f64], pair: &Pair, periods: f64, least: f64) -> f64 {
     let integral = |x: f64| x * x * (1.0 - 2.0 * libm::log(x)) / 4.0;
     let expected = (integral(highest) - integral(width)) / (highest - width);
     let nats = -expected * near.len() as f64;
-    let is_hit = |end_ns: &&f64| {
-        let turns = turns(end_ns);
-        // To the nearest whole number, several at once.
-        let number = turns + WHOLE - WHOLE;
-        2.0 * (turns - number).abs() < chance(turns)
-    };
-    let most = nats - libm::log(width) * near.iter().filter(is_hit).count() as f64;
+    let off = |turns: f64| 2.0 * (turns - (turns + WHOLE - WHOLE)).abs();
+    // Few pairs have enough ends at the phase, even if each says as much as the nearest.
+    let may_hit = near.iter().filter(|end_ns| off(turns(end_ns)) < highest).count();
+    let most = nats - libm::log(width) * may_hit as f64;
     if most + ROUNDED < least {
         return most;
     }
-    near.iter().filter(is_hit).fold(nats, |nats, end_ns| nats - libm::log(chance(turns(end_ns))))
+    let hits = near.iter().map(turns).filter(|turns| off(*turns) < chance(*turns));
+    hits.fold(nats, |nats, turns| nats - libm::log(chance(turns)))
 }
 
-/// Larger numbers have no fractions.
+/// Larger numbers have no fractions: what a number is rounded by when this is added.
 const WHOLE: f64 = 6_755_399_441_055_744.0;
 
 /// Rounding changes sums by less.
