@@ -178,7 +178,12 @@ impl BlockCounts {
 
     /// Number of samples of each complete block at or above `level`.
     fn at_or_above(&self, level: usize) -> Vec<u64> {
-        let sum = |row: &[u32]| row[level..].iter().map(|&n| u64::from(n)).sum();
+        // A block has no more samples than its length, and words of 32 bits are added several at once.
+        let short = u32::try_from(self.grid.length).is_ok();
+        let sum = |row: &[u32]| match short {
+            true => u64::from(row[level..].iter().fold(0, |sum: u32, &n| sum.wrapping_add(n))),
+            false => row[level..].iter().map(|&n| u64::from(n)).sum(),
+        };
         self.rows().map(sum).collect()
     }
 

@@ -297,16 +297,25 @@ impl Histogram {
             std::mem::swap(&mut self.dense, &mut other.dense);
             self.count = self.dense.iter().fold(self.count, |sum, &n| sum.saturating_add(n));
         }
+        let (mut moved, alike) = (0_u64, self.start_ns == other.start_ns);
         // Most of the array is empty.
         for (place, counts) in other.dense.chunks_mut(AT_ONCE).enumerate() {
             if counts.iter().fold(0, |any, n| any | n) == 0 {
                 continue;
             }
-            for (index, n) in counts.iter_mut().enumerate() {
-                let value_ns = other.start_ns + (place * AT_ONCE + index) as i64;
-                self.record_n(value_ns, std::mem::take(n));
+            let from = place * AT_ONCE;
+            if alike {
+                for (sum, n) in self.dense[from..].iter_mut().zip(counts) {
+                    *sum = sum.saturating_add(*n);
+                    moved = moved.saturating_add(std::mem::take(n));
+                }
+            } else {
+                for (value_ns, n) in (other.start_ns + from as i64..).zip(counts) {
+                    self.record_n(value_ns, std::mem::take(n));
+                }
             }
         }
+        self.count = self.count.saturating_add(moved);
         for (value_ns, n) in other.sparse.drain() {
             self.record_n(value_ns, n);
         }

@@ -6,12 +6,9 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use tailtrim_tail::capture::{CHAIN, Track};
 
-/// Bytes that are read to find the time at a place within a capture: enough to find where records begin, also among
-/// whole jumbo frames of 9,000 bytes.
-const LOOK: usize = 128 * 1024;
-
-/// Bytes around a place at which a time is looked for first: with as many packets on both sides it lies there.
-const NEAR: u64 = LOOK as u64;
+/// Bytes that are read first to find the records at a place within a capture: as a rule, enough. Otherwise [`CHAIN`] are read,
+/// also among jumbo frames.
+const FEW: usize = 32 * 1024;
 
 /// Records before a cut whose stamps must all be smaller.
 const BEFORE: usize = 64;
@@ -93,25 +90,34 @@ pub(super) fn cuts(sides: &[Side; 2], lengths: &Lengths, before: u64) -> Vec<Cut
 impl Side {
     /// Bytes of a record behind `offset`, on average.
     fn record_bytes(&self, offset: u64) -> Option<u64> {
-        let bytes = self.bytes(offset, CHAIN).ok()?;
-        let bytes = &bytes[self.track.first(&bytes)?..];
-        (self.track.whole(bytes) as u64).checked_div(self.track.records(bytes).count() as u64)
+        if let Some(length) = self.record_length(offset) {
+            return Some(length);
+        }
+        let records = self.records(offset, CHAIN)?;
+        let (first, last) = (records.first()?, records.last()?);
+        (last.0 - first.0).checked_div(records.len() as u64 - 1)
     }
 
     /// Number of records between two places if all are as long as those at both ends; `None` where they are not.
     pub(super) fn records_between(&self, from: u64, to: u64) -> Option<u64> {
         let length = self.record_length(from)?;
-        let alike = self.record_length(to.saturating_sub(LOOK as u64))? == length;
+        let alike = self.record_length(to.saturating_sub(FEW as u64))? == length;
         let bytes = to.checked_sub(from)?;
         (alike && bytes.is_multiple_of(length)).then(|| bytes / length)
     }
 
     /// The length of the records behind `offset`; `None` where they differ.
     fn record_length(&self, offset: u64) -> Option<u64> {
-        let records = self.records(offset, LOOK)?;
-        let mut lengths = records.windows(2).map(|pair| pair[1].0 - pair[0].0);
-        let length = lengths.next()?;
-        lengths.all(|other| other == length).then_some(length)
+        self.find(offset, |records| {
+            let mut lengths = records.windows(2).map(|pair| pair[1].0 - pair[0].0);
+            let length = lengths.next()?;
+            Some(lengths.all(|other| other == length).then_some(length))
+        })?
+    }
+
+    /// Looks among the records from the first one behind `offset` on, first at a few.
+    fn find<T>(&self, offset: u64, look: impl Fn(&[(u64, i64)]) -> Option<T>) -> Option<T> {
+        [FEW, CHAIN].into_iter().find_map(|count| look(&self.records(offset, count)?))
     }
 
     /// Bytes from `offset` on, as many as there are of `count`.
@@ -135,33 +141,35 @@ impl Side {
 
     /// The first record behind `offset` that was stamped later than those before it, and its stamp.
     fn cut(&self, offset: u64) -> Option<(u64, i64)> {
-        let records = self.records(offset, CHAIN)?;
-        let mut last_ns = i64::MIN;
-        for (index, &(at, stamp_ns)) in records.iter().enumerate() {
-            if index >= BEFORE && stamp_ns > last_ns {
-                return Some((at, stamp_ns));
+        self.find(offset, |records| {
+            let mut last_ns = i64::MIN;
+            for (index, &(at, stamp_ns)) in records.iter().enumerate() {
+                if index >= BEFORE && stamp_ns > last_ns {
+                    return Some((at, stamp_ns));
+                }
+                last_ns = last_ns.max(stamp_ns);
             }
-            last_ns = last_ns.max(stamp_ns);
-        }
-        None
+            None
+        })
     }
 
     /// The first record stamped `from_ns` or later, which is probably near that part of the capture.
     pub(super) fn from(&self, from_ns: i64, part: f64) -> Option<u64> {
         let (mut low, mut high) = (Track::BEGIN, self.plain.size);
-        let near = (part * self.plain.size as f64) as u64;
-        let mut tried = [near.saturating_sub(NEAR), near.saturating_add(NEAR)].into_iter();
-        while high - low > LOOK as u64 {
+        let (near, few) = ((part * self.plain.size as f64) as u64, FEW as u64);
+        let mut tried = [near.saturating_sub(few), near.saturating_add(few)].into_iter();
+        while high - low > few {
             let tried = tried.next().filter(|at| (low..high).contains(at));
             let middle = tried.unwrap_or(low.midpoint(high));
-            match self.records(middle, LOOK)?.first() {
-                Some((at, stamp_ns)) if *stamp_ns < from_ns && *at < high => low = *at,
+            match self.find(middle, |records| records.first().copied())? {
+                (at, stamp_ns) if stamp_ns < from_ns && at < high => low = at,
                 _ => high = middle,
             }
         }
-        let records = self.records(low, CHAIN)?;
-        let found = records.iter().find(|(_, stamp_ns)| *stamp_ns >= from_ns).map(|(at, _)| *at);
+        let later = |records: &[(u64, i64)]| {
+            records.iter().find(|(_, stamp_ns)| *stamp_ns >= from_ns).map(|(at, _)| *at)
+        };
         let to_the_end = self.plain.size - low <= CHAIN as u64;
-        found.or(to_the_end.then_some(self.plain.size))
+        self.find(low, later).or(to_the_end.then_some(self.plain.size))
     }
 }

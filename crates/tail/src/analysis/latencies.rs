@@ -159,7 +159,8 @@ impl Latencies {
             bursts.merge(later);
             later.positions.clear();
         }
-        self.envelope.merge(&mem::replace(&mut later.envelope, Envelope::new()));
+        self.envelope.merge(&later.envelope);
+        later.envelope = self.envelope.following();
         for (second, (samples, longest_ns)) in mem::take(&mut later.maxima) {
             self.add_to_second(second, samples, longest_ns);
         }

@@ -124,6 +124,11 @@ impl Envelope {
         }
     }
 
+    /// An envelope for packets that follow: its bins have the width of these at least, as those of both will.
+    pub(crate) fn following(&self) -> Self {
+        Self { width: self.width, ..Self::new() }
+    }
+
     /// Adds the packets of another envelope.
     pub(crate) fn merge(&mut self, other: &Self) {
         self.widen_to(other.width);
