@@ -61,8 +61,8 @@ fn reached(capture: &Capture, level: &Level, comb: &Comb, reach_ns: f64) -> Vec<
     found
 }
 
-/// How long before the end of an occurrence the first packet within its reach arrives that is not explained; moves `packet`
-/// there.
+/// Time from the arrival of the first packet within the reach of an occurrence that is not explained to the occurrence's
+/// end; moves `packet` there.
 fn waits(capture: &Capture, packet: &mut usize, reach_ns: f64, end_ns: f64) -> f64 {
     loop {
         let Some(at_ns) = capture.arrivals.get(*packet) else { return f64::NEG_INFINITY };
@@ -200,7 +200,7 @@ mod tests {
         (capture, level)
     }
 
-    /// What a packet tells of each occurrence, one reach at a time, without buckets.
+    /// The occurrences that a packet met, found one reach at a time and without buckets.
     fn naive(capture: &Capture, level: &Level, comb: &Comb, reach_ns: f64) -> Vec<(f64, f64)> {
         let packet_of = |end_ns: f64| {
             let packets = capture.arrivals.iter().map(|at_ns| *at_ns as f64).enumerate();

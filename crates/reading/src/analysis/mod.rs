@@ -34,8 +34,8 @@ use tailtrim_tail::analysis::{self, Analysis, AnalysisError, Options, Sink, Term
 use tailtrim_tail::capture::CaptureError;
 
 /// Packets of a stretch. Those before it take 7 % of the time of the shortest one and 2 % of that of the longest one, whose
-/// samples and signatures take 17 MB.
-const PACKETS: RangeInclusive<u64> = 1 << 18..=1 << 20;
+/// samples and signatures take 16 MB at most.
+const PACKETS: RangeInclusive<u64> = 250_000..=1_000_000;
 
 /// Threads that read a capture each. With no more cores than these, none is left for decompressing further ahead.
 const READERS: usize = 2;

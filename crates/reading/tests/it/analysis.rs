@@ -180,7 +180,7 @@ fn the_number_of_cores_makes_no_difference() {
 }
 
 /// So many that the captures are cut into stretches.
-const MANY: u64 = 1_700_000;
+const MANY: u64 = 1_000_000;
 
 #[test]
 fn captures_that_are_cut_into_stretches() {
@@ -191,7 +191,7 @@ fn captures_that_are_cut_into_stretches() {
         let whole = write(&files, "many.pcap", [ingress.clone(), egress.clone()]);
         assert!(same(&whole, false).unwrap().samples.len() > 100_000);
         if ids == MANY {
-            let left = 24 + 76 * 1_000_000 + 50;
+            let left = 24 + 76 * 600_000 + 50;
             let cut = write(&files, "cut.pcap", [ingress, egress[..left].to_vec()]);
             assert!(same(&cut, false).unwrap_err().contains("the capture ends"));
             assert!(same(&cut, true).unwrap().summary.contains("the capture ends"));
@@ -224,7 +224,7 @@ fn captures_that_are_counted_as_they_are_matched() {
     for (lost, strangers) in [(MANY, false), (MANY / 2, false), (MANY / 2, true), (0, true)] {
         let bytes = lossless_until(lost, strangers).map(|tap| pcap(&tap));
         let found = same(&write(&files, "once.pcap", bytes), false).unwrap();
-        assert!(found.samples.len() > 1_000_000, "{lost}: {}", found.samples.len());
+        assert!(found.samples.len() > 900_000, "{lost}: {}", found.samples.len());
     }
 }
 
