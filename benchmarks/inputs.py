@@ -91,7 +91,7 @@ def layout(kind: Kind) -> np.dtype[Any]:
     for number, size in enumerate(kind.frames):
         head, ethernet = "V28" if kind.blocks else "V16", 14 + 4 * kind.tagged
         fields += [(f"header{number}", head), (f"ethernet{number}", f"V{ethernet}")]
-        # IP and UDP take 28 bytes; what is left behind the number is random, as where it is encrypted.
+        # IP and UDP take 28 bytes. The rest behind the number is random, as if encrypted.
         fields += [(f"ip{number}", "V28"), (f"number{number}", "<u8")]
         fields += [(f"rest{number}", f"V{size - 14 - 28 - 8}")]
         if kind.blocks:
