@@ -17,6 +17,7 @@
 //! degrees of freedom of its own variance. With fewer, the runs whose variance is estimated too small by chance
 //! would be supported more often than others, and their intervals hold too seldom (docs/intervals.md).
 
+use super::dependence::Cumulated;
 use super::{BlockCounts, Dependence, Interval, Probability, Ranked, ranks};
 
 /// So many independent episodes are needed: their number is then known to a third (√(1 / 10)).
@@ -98,7 +99,8 @@ impl Band {
         confidence: Probability,
     ) -> Self {
         let samples = latencies.count() + undelivered.count;
-        let knot = |p| Knot::new(p, latencies, blocks, undelivered, confidence);
+        let blocks = blocks.cumulated();
+        let knot = |p| Knot::new(p, latencies, &blocks, undelivered, confidence);
         let mut knots: Vec<Knot> = near_zero(samples).chain(decades(samples)).map(knot).collect();
         knots.sort_unstable_by_key(|knot| knot.p);
         let middle = knots.partition_point(|knot| knot.p < Probability::P50);
@@ -184,7 +186,7 @@ impl Knot {
     fn new(
         p: Probability,
         latencies: &Ranked,
-        blocks: &BlockCounts,
+        blocks: &Cumulated<'_>,
         undelivered: Undelivered,
         confidence: Probability,
     ) -> Self {

@@ -155,16 +155,35 @@ impl BlockCounts {
     #[must_use]
     pub fn dependence(&self, threshold_ns: i64, above: u64) -> Dependence {
         let bucket = level(threshold_ns);
-        let from = self.at_or_above(bucket);
-        let within: Vec<u64> = self.rows().map(|row| u64::from(row[bucket])).collect();
+        let within = self.rows().map(|row| u64::from(row[bucket]));
+        self.dependence_of(&self.at_or_above(bucket), &within.collect::<Vec<_>>(), above)
+    }
+
+    /// The same for many thresholds.
+    pub(crate) fn cumulated(&self) -> Cumulated<'_> {
+        let mut from = Vec::with_capacity(self.grid.complete() * (LEVELS + 1));
+        for row in self.rows() {
+            let begin = from.len();
+            from.resize(begin + LEVELS + 1, 0);
+            let mut sum = 0;
+            for (from, &n) in from[begin..begin + LEVELS].iter_mut().zip(row).rev() {
+                sum += u64::from(n);
+                *from = sum;
+            }
+        }
+        Cumulated { blocks: self, from }
+    }
+
+    /// Dependence from the number of samples of each complete block at or above a level, and within it.
+    fn dependence_of(&self, from: &[u64], within: &[u64], above: u64) -> Dependence {
         let blocks = from.len() as f64;
         let all = (self.grid.length * self.grid.held as u64 - self.grid.left) as f64;
         let sum = |counts: &[u64]| counts.iter().sum::<u64>() as f64;
-        let (mean_from, mean_within) = (sum(&from) / blocks, sum(&within) / blocks);
+        let (mean_from, mean_within) = (sum(from) / blocks, sum(within) / blocks);
         let below = mean_from - above as f64 / all * self.grid.length as f64;
         let share = 1.0 - (below / mean_within).clamp(0.0, 1.0);
         let share = if share.is_nan() { 0.0 } else { share };
-        let counts = from.iter().zip(&within);
+        let counts = from.iter().zip(within);
         let counts =
             counts.map(|(&from, &within)| from as f64 - (1.0 - share) * within as f64).collect();
         let chance = share * (1.0 - share) * mean_within;
@@ -178,12 +197,7 @@ impl BlockCounts {
 
     /// Number of samples of each complete block at or above `level`.
     fn at_or_above(&self, level: usize) -> Vec<u64> {
-        // A block has no more samples than its length, and words of 32 bits are added several at once.
-        let short = u32::try_from(self.grid.length).is_ok();
-        let sum = |row: &[u32]| match short {
-            true => u64::from(row[level..].iter().fold(0, |sum: u32, &n| sum.wrapping_add(n))),
-            false => row[level..].iter().map(|&n| u64::from(n)).sum(),
-        };
+        let sum = |row: &[u32]| row[level..].iter().map(|&n| u64::from(n)).sum();
         self.rows().map(sum).collect()
     }
 
@@ -197,6 +211,24 @@ impl BlockCounts {
             let row = (self.grid.held - 1) * LEVELS;
             self.counts[row + level(value_ns)] += u32::try_from(now).unwrap();
         }
+    }
+}
+
+/// Blocks, with the number of samples at or above each level.
+pub(crate) struct Cumulated<'a> {
+    blocks: &'a BlockCounts,
+    /// A row of `LEVELS + 1` numbers for each complete block.
+    from: Vec<u64>,
+}
+
+impl Cumulated<'_> {
+    /// See [`BlockCounts::dependence`].
+    pub(crate) fn dependence(&self, threshold_ns: i64, above: u64) -> Dependence {
+        let bucket = level(threshold_ns);
+        let rows = self.from.chunks_exact(LEVELS + 1);
+        let (from, within): (Vec<u64>, Vec<u64>) =
+            rows.map(|row| (row[bucket], row[bucket] - row[bucket + 1])).unzip();
+        self.blocks.dependence_of(&from, &within, above)
     }
 }
 
