@@ -91,8 +91,9 @@ def _in_stretches(captures: Sequence[str], at: EngineOptions, options: dict[str,
     from tailtrim.analysis import engines  # noqa: PLC0415
     from tailtrim.analysis.engines.stretches import analyze_captures  # noqa: PLC0415
 
-    if options["out"] is None:
-        asked = {name: value for name, value in options.items() if name != "out"}
+    if options["out"] is None and not options["keep_samples"]:
+        of_samples = ("out", "keep_samples")
+        asked = {name: value for name, value in options.items() if name not in of_samples}
         with engines.connect(EngineName.SPARK, at) as spark, Progress("matching") as progress:
             analysis = analyze_captures(spark, *captures, progress=progress, **asked)
         if analysis is not None:
@@ -102,7 +103,7 @@ def _in_stretches(captures: Sequence[str], at: EngineOptions, options: dict[str,
             " packets can, in which no packet comes again much later"
         )
     else:
-        why = "to send the samples that --out writes takes longer than to match packets"
+        why = "to send the samples, for --out or an objective, takes longer than to match packets"
     say(f"note: matched on this host, since {why}", err=True)
     with Progress("matching") as progress:
         return tailtrim.analyze(*captures, progress=progress, **options)

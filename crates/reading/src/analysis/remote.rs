@@ -115,7 +115,7 @@ fn value<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> io::Result<T> {
     postcard::from_bytes(bytes).map_err(io::Error::other)
 }
 
-/// Analyses two captures on other hosts, in stretches of so many packets at most. Otherwise as [`super::analyze`] without
+/// Analyses two captures on other hosts, in stretches of so many packets. Otherwise as [`super::analyze`] without
 /// samples: sending them would take longer than matching here.
 ///
 /// # Errors
@@ -132,8 +132,7 @@ pub fn analyze<H: Hosts>(
         return Err(StretchError::OnePiece);
     }
     let again = SecondLook::at(&ingress, &egress);
-    // However many workers there are: the last stretches are short.
-    let lengths = Lengths { part: 4, least: packets / 8, most: packets };
+    let lengths = Lengths { part: 1, least: packets, most: packets };
     let stretches =
         stretches(&mut ingress, &mut egress, &lengths, options).map_err(AnalysisError::from)?;
     let Some(stretches) = stretches else { return Err(StretchError::OnePiece) };

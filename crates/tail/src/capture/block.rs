@@ -4,7 +4,7 @@ use super::error::Damage;
 use super::keep::Keep;
 use super::write::stands_for_none;
 use super::{BATCH, Progress, Record, StampSource};
-use crate::signature::Signed;
+use crate::signature::{Shape, Signed, Signer};
 use tailtrim_wire::frame::Link;
 
 pub(super) const NS_PER_S: i64 = 1_000_000_000;
@@ -67,6 +67,33 @@ pub(super) fn decode_blocks(
         }
     }
     Progress { consumed: at, damage }
+}
+
+/// Signs frames of which most have the shape of the one before.
+pub(super) struct BlockSigner<'a> {
+    signer: &'a Signer,
+    shape: Shape<'a>,
+}
+
+impl<'a> BlockSigner<'a> {
+    pub(super) fn new(signer: &'a Signer) -> Self {
+        Self { signer, shape: Shape::default() }
+    }
+
+    /// Signs a frame. `bytes` begin with it, and go on behind it as far as there are more.
+    pub(super) fn sign(&mut self, link: Link, frame: &[u8], bytes: &[u8]) -> Signed {
+        let Some(head) = bytes.first_chunk().filter(|_| link == Link::Ethernet) else {
+            return self.signer.sign(link, frame);
+        };
+        if !self.shape.is_that_of(head, frame.len()) {
+            let Some(shape) = self.signer.shape(link, head, frame.len()) else {
+                return self.signer.sign(link, frame);
+            };
+            self.shape = shape;
+        }
+        let (signature, signable) = (self.shape.sign(head), self.shape.signable);
+        Signed { signature, signable, truncated: false }
+    }
 }
 
 /// A frame as a block has it.

@@ -1,7 +1,7 @@
 //! pcapng (draft-ietf-opsawg-pcapng): blocks are parsed by pcap-parser; interfaces, resolutions and
 //! places of damage are ours.
 
-use super::block::{ByteOrder, Captured, NS_PER_S, Odd, decode_blocks};
+use super::block::{BlockSigner, ByteOrder, Captured, NS_PER_S, Odd, decode_blocks};
 use super::foreign::unread_link_type;
 use super::keep::Keep;
 use super::side::{InterfaceDirection, Place};
@@ -22,6 +22,10 @@ const SECTION_HEADER: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
 const OBSOLETE_PACKET_BLOCK: u32 = 2;
 const OBSOLETE_HEAD: usize = 28;
 
+/// Type of the Enhanced Packet Block, and its bytes before the frame.
+const ENHANCED_PACKET_BLOCK: u32 = 6;
+const ENHANCED_HEAD: usize = 28;
+
 /// The option of a packet that tells its direction.
 const PACKET_FLAGS: OptionCode = OptionCode(2);
 
@@ -38,6 +42,8 @@ struct Interface {
     link_type: i32,
     /// Units of a stamp per second.
     resolution: u64,
+    /// Nanoseconds of a unit, if they are whole and stamps have no offset.
+    unit_ns: Option<i64>,
     offset_s: i64,
     /// Frames that the capturing host says it dropped so far.
     drops: u64,
@@ -100,25 +106,26 @@ impl Decoder {
         records: &mut Vec<Record>,
         keep: &mut impl Keep,
     ) -> Progress {
-        decode_blocks(window, records, |bytes| self.block(bytes, signer, keep))
+        let mut signer = BlockSigner::new(signer);
+        decode_blocks(window, records, |bytes| self.block(bytes, &mut signer, keep))
     }
 
-    /// Reads the block at the start of `bytes`: its length and the packet in it. `None` when `bytes`
-    /// hold only a part of it.
+    /// Reads the block at the start of `window`: its length and the packet in it. `None` when it holds only a part of the
+    /// block.
     fn block(
         &mut self,
-        bytes: &[u8],
-        signer: &Signer,
+        window: &[u8],
+        signer: &mut BlockSigner<'_>,
         keep: &mut impl Keep,
     ) -> Result<Option<(usize, Option<Record>)>, Odd> {
-        let Some(head) = bytes.first_chunk::<12>() else { return Ok(None) };
+        let Some(head) = window.first_chunk::<12>() else { return Ok(None) };
         if head[..4] == SECTION_HEADER {
             self.order = match head[8..] {
                 [0x1a, 0x2b, 0x3c, 0x4d] => ByteOrder::Big,
                 [0x4d, 0x3c, 0x2b, 0x1a] => ByteOrder::Little,
                 _ => return Err(("a section of unknown byte order".into(), "1a2b3c4d".into())),
             };
-            self.check_version(bytes.get(12..16))?;
+            self.check_version(window.get(12..16))?;
             // Interfaces are numbered anew in each section.
             self.drops = self.drops();
             self.interfaces.clear();
@@ -130,10 +137,7 @@ impl Decoder {
                 format!("a multiple of 4 from 12 to {}", grouped(LONGEST_BLOCK as u64)),
             ));
         }
-        if bytes.len() < length {
-            return Ok(None);
-        }
-        let bytes = &bytes[..length];
+        let Some(bytes) = window.get(..length) else { return Ok(None) };
         if bytes[4..8] != bytes[length - 4..] {
             return Err((
                 format!("a block whose two lengths differ ({length} first)"),
@@ -142,7 +146,24 @@ impl Decoder {
         }
         if kind == OBSOLETE_PACKET_BLOCK {
             let packet = self.obsolete(bytes)?;
-            return Ok(Some((length, self.stamped(&packet, signer, keep)?)));
+            let record = self.stamped(
+                &packet,
+                window.get(OBSOLETE_HEAD..).unwrap_or_default(),
+                signer,
+                keep,
+            )?;
+            return Ok(Some((length, record)));
+        }
+        if kind == ENHANCED_PACKET_BLOCK
+            && let Some(packet) = self.without_options(bytes)
+        {
+            let record = self.stamped(
+                &packet,
+                window.get(ENHANCED_HEAD..).unwrap_or_default(),
+                signer,
+                keep,
+            )?;
+            return Ok(Some((length, record)));
         }
         let parsed = match self.order {
             ByteOrder::Big => parse_block_be(bytes),
@@ -163,7 +184,8 @@ impl Decoder {
                 None
             }
             Block::EnhancedPacket(packet) => {
-                self.stamped(&enhanced(&packet, self.order), signer, keep)?
+                let ahead = window.get(ENHANCED_HEAD..).unwrap_or_default();
+                self.stamped(&enhanced(&packet, self.order), ahead, signer, keep)?
             }
             Block::SimplePacket(packet) => self.simple(&packet, signer, keep)?,
             Block::InterfaceStatistics(statistics) => {
@@ -218,10 +240,12 @@ impl Decoder {
         Ok(Some((interface, link)))
     }
 
+    /// The record of a packet. `bytes` begin with its frame, and go on behind it.
     fn stamped(
         &mut self,
         packet: &Stamped<'_>,
-        signer: &Signer,
+        bytes: &[u8],
+        signer: &mut BlockSigner<'_>,
         keep: &mut impl Keep,
     ) -> Result<Option<Record>, Odd> {
         let &Stamped { ticks, captured, length, data, .. } = packet;
@@ -242,21 +266,33 @@ impl Decoder {
             (format!("a stamp of {ticks} units"), "a time within 146 years of 1970".to_owned())
         })?;
         let captured = Captured { link, frame, length, stamp_ns: Some(stamp_ns) };
-        Ok(Some(captured.record(stamps, |link, frame| signer.sign(link, frame), keep)))
+        Ok(Some(captured.record(stamps, |link, frame| signer.sign(link, frame, bytes), keep)))
     }
 
     /// A simple packet block has no stamp; the packet is counted as such.
     fn simple(
         &mut self,
         packet: &SimplePacketBlock<'_>,
-        signer: &Signer,
+        signer: &mut BlockSigner<'_>,
         keep: &mut impl Keep,
     ) -> Result<Option<Record>, Odd> {
         let Some((_, link)) = self.interface(0, None, keep)? else { return Ok(None) };
         let frame = &packet.data[..packet.data.len().min(packet.origlen as usize)];
         let captured = Captured { link, frame, length: packet.origlen, stamp_ns: None };
-        let sign = |link, frame: &[u8]| signer.sign(link, frame);
+        let sign = |link, frame: &[u8]| signer.sign(link, frame, frame);
         Ok(Some(captured.record(StampSource::Header, sign, keep)))
+    }
+
+    /// The packet of an enhanced packet block, if options are missing there, as in nearly all.
+    fn without_options<'a>(&self, block: &'a [u8]) -> Option<Stamped<'a>> {
+        let [interface, high, low, captured, length] =
+            [8, 12, 16, 20, 24].map(|at| self.order.word(block, at));
+        let data = block.get(ENHANCED_HEAD..block.len() - 4)?;
+        let padding = data.len().checked_sub(captured as usize)?;
+        let ticks = u64::from(high) << 32 | u64::from(low);
+        let direction = None;
+        let packet = Stamped { interface, ticks, captured, length, data, direction };
+        (padding < 4).then_some(packet)
     }
 
     /// The packet of an obsolete packet block.
@@ -318,15 +354,23 @@ impl Interface {
         };
         let names = [OptionCode::IfName, OptionCode::IfDescription].into_iter().filter_map(named);
         let names = names.collect();
-        Ok(Self { link, link_type, resolution, offset_s, drops: 0, names, is_read: false })
+        let whole = offset_s == 0 && NS_PER_S.cast_unsigned().is_multiple_of(resolution);
+        let unit_ns = whole.then(|| NS_PER_S / resolution.cast_signed());
+        let (drops, is_read) = (0, false);
+        Ok(Self { link, link_type, resolution, unit_ns, offset_s, drops, names, is_read })
     }
 
     fn stamp_ns(&self, ticks: u64) -> Option<i64> {
-        let a_second = i128::from(NS_PER_S);
-        let ns = i128::from(ticks) * a_second / i128::from(self.resolution)
-            + i128::from(self.offset_s) * a_second;
+        let ns = if let Some(unit_ns) = self.unit_ns {
+            i64::try_from(ticks).ok()?.checked_mul(unit_ns)
+        } else {
+            let a_second = i128::from(NS_PER_S);
+            let ns = i128::from(ticks) * a_second / i128::from(self.resolution)
+                + i128::from(self.offset_s) * a_second;
+            i64::try_from(ns).ok()
+        };
         // Half of what an i64 spans, so that no difference of two stamps overflows.
-        i64::try_from(ns).ok().filter(|ns| ns.unsigned_abs() < 1 << 62)
+        ns.filter(|ns| ns.unsigned_abs() < 1 << 62)
     }
 }
 
