@@ -288,7 +288,8 @@ impl Histogram {
         }
     }
 
-    /// Adds all counts of `other`, which is empty then and keeps the memory of its array.
+    /// Adds all counts of `other`, which is empty then. The memory of its array is there for further counts, of it or of this
+    /// one.
     pub fn take_all(&mut self, other: &mut Self) {
         if other.rounded && !self.rounded {
             self.round();

@@ -17,8 +17,7 @@ pub struct Worst<T> {
     /// The item to be given up first is on top.
     heap: BinaryHeap<Entry<T>>,
     capacity: usize,
-    /// Latencies below this cannot enter. A copy of what the heap's top implies, so that the
-    /// common case is one comparison without a memory access to the heap.
+    /// Latencies below this cannot enter: beside other items of this heap, or of the one to which they are to be moved.
     floor_ns: i64,
     offered: u64,
 }

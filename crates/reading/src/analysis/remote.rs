@@ -54,7 +54,7 @@ pub trait Hosts {
 /// A task and the order in which its pairs are to be counted.
 #[derive(Debug, Clone)]
 pub struct Ordered {
-    /// Its index among all tasks.
+    /// Its number, which the answer is to bear.
     pub index: usize,
     /// The task.
     pub task: Vec<u8>,

@@ -12,6 +12,9 @@ use tailtrim_tail::matching::MEMORY;
 /// captures. That takes [`MEMORY`]; how many packets lie between two places is estimated.
 const BEFORE: u64 = MEMORY as u64 * 3 / 2;
 
+/// The largest part of a capture that one thread reads alone until something matches.
+const EARLY: u64 = 8;
+
 /// A stretch without its pairs, and the counts of these if an order was expected.
 pub(super) type Outlined = (Outline, Option<Counts>);
 
@@ -75,7 +78,7 @@ impl Stretches {
     }
 
     /// Reads up to a cut behind which it is known when the samples begin, as what follows is counted accordingly. Returns
-    /// its index, that of no cut where all was read; `None` where it is not a cut.
+    /// its index; `None` where it is not a cut, or nothing matches in the first part of the captures.
     pub(super) fn run_to_first(
         &self,
         ongoing: &mut Ongoing<'_>,
@@ -95,9 +98,13 @@ impl Stretches {
             if ongoing.begin().is_known() {
                 return Ok(Some(index));
             }
+            // Nothing matches: to read ahead is faster than one thread alone.
+            if cut.at[0] > self.sides[0].plain.size / EARLY {
+                return Ok(None);
+            }
             run = self.go_on(ongoing, index, true, &mut progress);
         }
-        run.map(|()| Some(self.cuts.len()))
+        Ok(None)
     }
 
     /// The order of each stretch from the first one on if all packets that leave after the trim become samples, where all

@@ -30,7 +30,7 @@ pub struct Counted {
     pub(super) gaps: [Histogram; 2],
 }
 
-/// Parameters for counting the pairs of a stretch on another host.
+/// Parameters for counting the pairs of a stretch before what comes before it is counted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Order {
     /// Samples before them.

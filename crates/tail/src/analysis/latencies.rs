@@ -43,7 +43,7 @@ pub(super) struct Latencies {
     origin_ns: i64,
     pub(super) maxima: BTreeMap<i64, (u64, i64)>,
     current: (i64, u64, i64),
-    /// Latencies of the pairs being counted; empty between calls.
+    /// Latencies of the pairs that were counted last; memory for others.
     #[serde(skip)]
     batch: Vec<i64>,
     /// Latencies of all samples where it is not known how many came before: those before decide in which batch and block

@@ -161,8 +161,8 @@ impl<const N: usize> Ongoing<'_, Opened, N> {
         Some(self.counts.order(samples, signatures))
     }
 
-    /// The order that a stretch will have whose packets leave behind so many more than those so far, if all of these
-    /// become samples and none was lost. `None` where it is known that they do not, or that some were.
+    /// The order that a stretch will have if so many more packets leave before it, behind the trim, and all of these become
+    /// samples and none was lost. `None` where it is known that they do not, or that some were.
     #[must_use]
     pub fn expected(&self, more: u64) -> Option<Order> {
         let lost = self.merging.waiting_for(self.counts.longest_ns());

@@ -39,8 +39,8 @@ pub(super) struct State {
 }
 
 impl<const N: usize> Stretch<N> {
-    /// Matches a stretch and counts its pairs, with less memory if their order is as expected. `before` are the packets before it to begin with, `sources` its own, `counted`
-    /// that of an earlier stretch that was joined.
+    /// Matches a stretch and counts its pairs, with less memory if their order is as expected. `before` are the packets
+    /// before it to begin with, `sources` its own, `counted` that of an earlier stretch that was joined.
     ///
     /// # Errors
     /// [`CaptureError`] as of any capture: also where the stretch does not begin and end where a packet does.

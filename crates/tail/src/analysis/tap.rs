@@ -256,7 +256,7 @@ impl<C: DerefMut<Target: Source>> Tap<C> {
 
     /// Forgets what was counted, and goes on as if nothing had come before but what is
     /// [of importance](Self::checkpoint).
-    /// `gaps` is empty.
+    /// Gaps are counted in `gaps`, which is empty.
     pub(super) fn start_anew(&mut self, source: C, gaps: Histogram) {
         let (recent, last_ns) = self.checkpoint();
         let new = Self::new(source, self.shift_ns, self.origin_ns, self.era);

@@ -14,7 +14,7 @@ const NEAR_NS: u64 = 3_600_000_000_000;
 /// So many whole records make a chain: one may look like any other bytes, and lead beyond them.
 const RECORDS: usize = 8;
 
-/// Bytes that [`Track::first`] is to be given: a chain of such a length does not fit into one frame.
+/// Bytes among which [`Track::first`] is certain: a chain of such a length does not fit into one frame.
 pub const CHAIN: usize = 2 * LONGEST_FRAME;
 
 /// So far from the first stamp of the capture those of a chain may be: 30 days. Without this, traffic of frames of one size

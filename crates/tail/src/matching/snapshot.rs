@@ -119,8 +119,8 @@ impl<const N: usize> Matcher<N> {
     }
 
     /// Holds what came before all that it holds, or decides what comes of it. `older` has [seen](EarlierPackets::see) the packets
-    /// that this matcher was given. Returns `false`, and changes nothing, where one of these packets has to do with one
-    /// of those.
+    /// that this matcher was given and decided on, but for those of pairs, which are no packets of `older`. Returns
+    /// `false`, and changes nothing, where one of these packets has to do with one of those.
     pub(crate) fn hold(&mut self, mut older: EarlierPackets) -> bool {
         if older.is_empty() {
             return true;

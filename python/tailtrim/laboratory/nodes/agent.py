@@ -123,9 +123,7 @@ class Agent:
         self.live: dict[str, Any] | None = None
         #: The worst packets so far, of a capture that is kept by minute.
         self.around: list[dict[str, Any]] = []
-        out = self._process.stdout
-        self._reader = threading.Thread(target=self._read, args=[out], daemon=True)
-        self._reader.start()
+        threading.Thread(target=self._read, args=[self._process.stdout], daemon=True).start()
 
     def _read(self, lines: Iterable[str] | None) -> None:
         for line in lines or ():
@@ -199,9 +197,12 @@ class Agent:
         return self._process.poll() is None
 
     def ended(self, within_s: float) -> bool:
-        """Wait for its end, at most so long, without looking often; whether it has ended."""
-        self._reader.join(within_s)
-        return not self._reader.is_alive()
+        """Wait for the end of the process, at most so long; whether it has ended."""
+        try:
+            self._process.wait(within_s)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
 
     def tell(self, line: str) -> None:
         """Write a line to its standard input."""
@@ -281,7 +282,7 @@ def result_in_time(  # noqa: PLR0913 - each is named
     while not ended and time.monotonic() < until_s:
         look()
         ended = agent.ended(every_s)
-    if not ended:
+    if agent.poll():
         # Overloaded: the count of packets sent says by how much.
         return agent.stop(), [f"the {name} did not end in time and was stopped after {limit_s:g} s"]
     return agent.finished(5), []
