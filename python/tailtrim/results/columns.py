@@ -16,7 +16,15 @@ def integers(column: pa.ChunkedArray) -> Integers:
     """Return the integers of a column; 0 in place of those that are not there.
 
     ``to_numpy`` and ``fill_null`` bring pandas where that is installed: half a second.
+
+    Raises:
+        ValueError: they are none.
+
     """
+    from pyarrow import types  # noqa: PLC0415 - whoever has a column has loaded it
+
+    if not types.is_integer(column.type):
+        raise ValueError(f"found a column of type {column.type}, expected integers")
     chunks = [np.from_dlpack(_filled(chunk)) for chunk in column.chunks]
     return np.concatenate([np.empty(0, np.int64), *chunks]).astype(np.int64)
 
