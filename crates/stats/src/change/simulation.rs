@@ -156,7 +156,7 @@ fn told(minutes: f64) -> String {
 }
 
 /// Beside a single reference at most half of the one a year of both. A path whose reference week is unlike the others has
-/// many alarms, and most have none: of 12 kinds and seeds, one had 0.5 a year and eight had none. So all kinds together are
+/// many alarms, and most have none: of 12 kinds and seeds, five had none and one had 0.5 a year. So all kinds together are
 /// judged.
 fn assert_few(kinds: &[Kind]) {
     let alarms: u64 = kinds.iter().map(|kind| false_alarms(*kind)).sum();
