@@ -18,13 +18,14 @@ use tailtrim_wire::frame::Link;
 
 const SECTION_HEADER: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
 
-/// Type of the obsolete Packet Block, which pcap-parser does not know, and its bytes before the frame.
+/// Type of the obsolete Packet Block, which pcap-parser does not know.
 const OBSOLETE_PACKET_BLOCK: u32 = 2;
-const OBSOLETE_HEAD: usize = 28;
 
-/// Type of the Enhanced Packet Block, and its bytes before the frame.
+/// Type of the Enhanced Packet Block.
 const ENHANCED_PACKET_BLOCK: u32 = 6;
-const ENHANCED_HEAD: usize = 28;
+
+/// Bytes of both before the frame.
+const PACKET_HEAD: usize = 28;
 
 /// The option of a packet that tells its direction.
 const PACKET_FLAGS: OptionCode = OptionCode(2);
@@ -144,26 +145,14 @@ impl Decoder {
                 "the same length at both ends".into(),
             ));
         }
-        if kind == OBSOLETE_PACKET_BLOCK {
-            let packet = self.obsolete(bytes)?;
-            let record = self.stamped(
-                &packet,
-                window.get(OBSOLETE_HEAD..).unwrap_or_default(),
-                signer,
-                keep,
-            )?;
-            return Ok(Some((length, record)));
-        }
-        if kind == ENHANCED_PACKET_BLOCK
-            && let Some(packet) = self.without_options(bytes)
-        {
-            let record = self.stamped(
-                &packet,
-                window.get(ENHANCED_HEAD..).unwrap_or_default(),
-                signer,
-                keep,
-            )?;
-            return Ok(Some((length, record)));
+        let ahead = window.get(PACKET_HEAD..).unwrap_or_default();
+        let packet = match kind {
+            OBSOLETE_PACKET_BLOCK => Some(self.obsolete(bytes)?),
+            ENHANCED_PACKET_BLOCK => self.without_options(bytes),
+            _ => None,
+        };
+        if let Some(packet) = packet {
+            return Ok(Some((length, self.stamped(&packet, ahead, signer, keep)?)));
         }
         let parsed = match self.order {
             ByteOrder::Big => parse_block_be(bytes),
@@ -184,7 +173,6 @@ impl Decoder {
                 None
             }
             Block::EnhancedPacket(packet) => {
-                let ahead = window.get(ENHANCED_HEAD..).unwrap_or_default();
                 self.stamped(&enhanced(&packet, self.order), ahead, signer, keep)?
             }
             Block::SimplePacket(packet) => self.simple(&packet, signer, keep)?,
@@ -287,7 +275,7 @@ impl Decoder {
     fn without_options<'a>(&self, block: &'a [u8]) -> Option<Stamped<'a>> {
         let [interface, high, low, captured, length] =
             [8, 12, 16, 20, 24].map(|at| self.order.word(block, at));
-        let data = block.get(ENHANCED_HEAD..block.len() - 4)?;
+        let data = block.get(PACKET_HEAD..block.len() - 4)?;
         let padding = data.len().checked_sub(captured as usize)?;
         let ticks = u64::from(high) << 32 | u64::from(low);
         let direction = None;
@@ -298,10 +286,10 @@ impl Decoder {
     /// The packet of an obsolete packet block.
     fn obsolete<'a>(&self, block: &'a [u8]) -> Result<Stamped<'a>, Odd> {
         let [high, low, captured, length] = [12, 16, 20, 24].map(|at| self.order.word(block, at));
-        let Some(data) = block.get(OBSOLETE_HEAD..block.len() - 4) else {
+        let Some(data) = block.get(PACKET_HEAD..block.len() - 4) else {
             return Err((
                 "a packet block without room for its fields".to_owned(),
-                format!("at least {} bytes", OBSOLETE_HEAD + 4),
+                format!("at least {} bytes", PACKET_HEAD + 4),
             ));
         };
         let interface = u32::from(self.order.short(block, 8));
