@@ -62,8 +62,7 @@ impl Begin {
 impl Counted {
     /// Counts of nothing.
     pub(super) fn new(latencies: Latencies) -> Self {
-        let gaps = [Histogram::new(), Histogram::new()];
-        Self { latencies, behind: None, signatures: Vec::new(), gaps }
+        Self { latencies, behind: None, signatures: Vec::new(), gaps: Default::default() }
     }
 
     /// Counts a stretch, in this order if one is expected.
@@ -81,8 +80,8 @@ impl Counted {
         pairs.clear();
     }
 
-    /// Whether the counts are those of a stretch behind so many samples and behind packets that wait, of which the pairs
-    /// are none.
+    /// Whether the counts are those of a stretch behind so many samples, and its pairs have other signatures than the older
+    /// packets that wait.
     pub(super) fn are_behind(&self, samples: u64, older: &EarlierPackets) -> bool {
         if let Some(behind) = self.behind {
             return behind == samples && older.is_empty();

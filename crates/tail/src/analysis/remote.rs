@@ -20,7 +20,6 @@ use crate::matching::{Decided, Matcher, MatcherSnapshot, Pair};
 use crate::signature::{Signature, Signer};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
-use tailtrim_stats::Histogram;
 
 /// Result of matching a stretch, without its pairs.
 #[derive(Debug, Serialize, Deserialize)]
@@ -62,13 +61,8 @@ impl<const N: usize> Stretch<N> {
             }
             pairs.clear();
         };
-        let Self { held, before, mut merging, decided, .. } = Self::taken(
-            before,
-            sources,
-            (terms, options),
-            (begin, [(); 2].map(|()| Histogram::new())),
-            take,
-        )?;
+        let Self { held, before, mut merging, decided, .. } =
+            Self::taken(before, sources, (terms, options), (begin, Default::default()), take)?;
         let (fates, now_ns) = merging.matcher.passing();
         let outline = Outline {
             held,
@@ -101,13 +95,7 @@ impl<const N: usize> Stretch<N> {
             counting.take(pairs);
             pairs.clear();
         };
-        Self::taken(
-            before,
-            sources,
-            (terms, options),
-            (order.begin, [(); 2].map(|()| Histogram::new())),
-            take,
-        )?;
+        Self::taken(before, sources, (terms, options), (order.begin, Default::default()), take)?;
         Ok(counting.counts())
     }
 }
