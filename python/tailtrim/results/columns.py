@@ -18,7 +18,7 @@ def integers(column: pa.ChunkedArray) -> Integers:
     ``to_numpy`` and ``fill_null`` bring pandas where that is installed: half a second.
 
     Raises:
-        ValueError: they are none.
+        ValueError: the column is of another type.
 
     """
     from pyarrow import types  # noqa: PLC0415 - whoever has a column has loaded it

@@ -118,9 +118,9 @@ impl<const N: usize> Matcher<N> {
         (recent == held.recent).then(|| EarlierPackets::new(late, early))
     }
 
-    /// Holds what came before all that it holds, or decides what comes of it. `older` has [seen](EarlierPackets::see) the packets
-    /// that this matcher was given and decided on, but for those of pairs, which are no packets of `older`. Returns
-    /// `false`, and changes nothing, where one of these packets has to do with one of those.
+    /// Holds what came before all that it holds, or decides what comes of it. `older` has [seen](EarlierPackets::see) the
+    /// packets that this matcher was given and decided on; its pairs have other signatures. Returns `false`, and changes
+    /// nothing, where one of these packets has to do with one of those.
     pub(crate) fn hold(&mut self, mut older: EarlierPackets) -> bool {
         if older.is_empty() {
             return true;
@@ -199,7 +199,7 @@ impl EarlierPackets {
     }
 }
 
-/// Where the filter has the bit of a signature, of which this is the lower half.
+/// Place of a signature with this lower half in the filter: a word and its bit.
 #[inline]
 fn slot(low: i64) -> (usize, u64) {
     let place = low.cast_unsigned() % FILTER;
