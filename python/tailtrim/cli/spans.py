@@ -144,7 +144,7 @@ def leave_runs(
         place_of: returns where the run of this name is to be left.
 
     Raises:
-        RoundTripError: there are no minutes, or they cannot be read.
+        RoundTripError: minutes are missing or unreadable.
         OutputError: a run directory cannot be written.
 
     """
@@ -171,7 +171,7 @@ def runs_of(chosen: Selected) -> list[Path]:
     """Leave the runs of what was selected, as long as the command takes.
 
     Raises:
-        RoundTripError: there are no minutes, or they cannot be read.
+        RoundTripError: minutes are missing or unreadable.
         OutputError: a run directory cannot be written.
 
     """

@@ -19,7 +19,7 @@ def leave_runs(chosen: Selected, out: Path | None) -> list[tuple[str, Path, Summ
 
     Raises:
         ValueError: no place is given.
-        RoundTripError: there are no minutes, or they cannot be read.
+        RoundTripError: minutes are missing or unreadable.
         OutputError: a directory cannot be written.
 
     """
