@@ -8,8 +8,10 @@
 
 mod extensions;
 mod selection;
+mod shape;
 
 pub use selection::{Selection, SelectionError};
+pub(crate) use shape::{HEAD, Head, Shape};
 
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -67,88 +69,6 @@ pub struct Rewrites {
 }
 
 type Block = [u8; SIGNED_BYTES];
-
-/// Bytes of an Ethernet header without tags.
-const ETHERNET: usize = 14;
-
-/// Bytes of [`Head`].
-pub(crate) const HEAD: usize = ETHERNET + SIGNED_BYTES;
-
-/// The start of a frame: what takes part in a default signature and the L2 header before it.
-pub(crate) type Head = [u8; HEAD];
-
-/// Layout shared by frames that differ only in addresses and payload: most frames of a capture have the shape of the
-/// one before.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Shape<'a> {
-    key: (u64, u64),
-    mask: &'a Block,
-    /// Bytes that may take part.
-    signed: usize,
-    /// Bytes that could have been signed, see [`Signer::sign`].
-    pub(crate) signable: u16,
-}
-
-/// A packet in a frame of the least size, 60 bytes without FCS, has fewer bytes.
-const SHORT: usize = 48;
-
-impl Default for Shape<'_> {
-    /// The shape of no frame: the key of each has bits that are 0.
-    fn default() -> Self {
-        Self { key: (u64::MAX, u64::MAX), mask: &[0; SIGNED_BYTES], signed: 0, signable: 0 }
-    }
-}
-
-impl Shape<'_> {
-    /// Whether a frame is of this shape, of which the first bytes are `head`.
-    #[inline(always)]
-    #[allow(clippy::inline_always, reason = "a call per frame costs a tenth of decoding one")]
-    pub(crate) fn is_that_of(&self, head: &Head, captured: usize) -> bool {
-        self.key == Self::key(head, captured)
-    }
-
-    /// The signature of a frame of this shape, of which the first bytes are `head`.
-    #[inline(always)]
-    #[allow(clippy::inline_always, reason = "see is_that_of")]
-    pub(crate) fn sign(&self, head: &Head) -> Signature {
-        // The hash of a short packet is half constant: the compiler makes two versions of it.
-        if self.signed <= SHORT {
-            Signature::of_bytes(&self.masked::<SHORT>(head))
-        } else {
-            Signature::of_bytes(&self.masked::<SIGNED_BYTES>(head))
-        }
-    }
-
-    /// The first `BYTES` signed bytes without what does not take part, the rest 0.
-    #[inline(always)]
-    #[allow(clippy::inline_always, reason = "see is_that_of")]
-    fn masked<const BYTES: usize>(&self, head: &Head) -> Block {
-        // By words: the hash wants them in general registers, and would have to take bytes out of vector
-        // registers again.
-        let mut block = [0; SIGNED_BYTES];
-        let words = block.as_chunks_mut::<8>().0.iter_mut().take(BYTES / 8);
-        let (frame, _) = head[ETHERNET..].as_chunks::<8>();
-        for ((word, frame), mask) in words.zip(frame).zip(self.mask.as_chunks::<8>().0) {
-            *word = (u64::from_ne_bytes(*frame) & u64::from_ne_bytes(*mask)).to_ne_bytes();
-        }
-        block
-    }
-
-    /// Key of a shape, from the fields that determine it: ethertype, IP version and header length, total length,
-    /// fragment offset, protocol and captured length.
-    #[inline]
-    fn key(head: &Head, captured: usize) -> (u64, u64) {
-        const FIRST: u64 = u64::from_ne_bytes([0xff, 0xff, 0xff, 0, 0xff, 0xff, 0, 0]);
-        const SECOND: u32 = u32::from_ne_bytes([0x1f, 0xff, 0, 0xff]);
-        let mut first = [0; 8];
-        first.copy_from_slice(&head[12..20]);
-        let mut second = [0; 4];
-        second.copy_from_slice(&head[20..24]);
-        let first = u64::from_ne_bytes(first) & FIRST;
-        let second = u32::from_ne_bytes(second) & SECOND;
-        (first, u64::from(second) << 32 | captured as u64 & 0xffff_ffff)
-    }
-}
 
 /// A frame that was signed.
 #[derive(Debug, Clone, Copy)]
@@ -225,34 +145,22 @@ impl Signer {
         self.limit
     }
 
-    /// The shape of a frame of which the first bytes are `head`, `captured` bytes long, when it is
-    /// Ethernet with IPv4 without options, as nearly all are; all others need [`sign`](Self::sign).
+    /// The shape of a frame of which the first bytes are `head`, `captured` bytes long, when it is Ethernet, at most with some
+    /// VLAN tags, with IPv4 without options, as nearly all are; all others need [`sign`](Self::sign).
+    #[inline]
     pub(crate) fn shape(&self, link: Link, head: &Head, captured: usize) -> Option<Shape<'_>> {
-        let is_plain = self.plain
-            && link == Link::Ethernet
-            && [head[12], head[13], head[14]] == [0x08, 0x00, 0x45]
-            && captured >= ETHERNET + 20;
-        is_plain.then(|| self.plain_shape(head, captured))
+        let tags = shape::plain_tags(head).filter(|_| self.plain && link == Link::Ethernet)?;
+        Shape::of(self, tags, head, captured)
     }
 
-    /// The shape of such a frame.
-    fn plain_shape(&self, head: &Head, captured: usize) -> Shape<'_> {
-        let total = usize::from(u16::from_be_bytes([head[16], head[17]]));
-        let end = if total < 20 { usize::MAX } else { total };
-        let there = captured - ETHERNET;
-        let later_fragment = u16::from_be_bytes([head[20], head[21]]) & 0x1fff != 0;
-        let kind = match head[23] {
+    /// Mask of the first `bytes` of an IPv4 packet without options.
+    fn mask(&self, protocol: u8, later_fragment: bool, bytes: usize) -> &Block {
+        let kind = match protocol {
             17 if !later_fragment => UDP,
             6 if !later_fragment => TCP,
             _ => OTHER,
         };
-        let signed = there.min(end).min(self.limit);
-        Shape {
-            key: Shape::key(head, captured),
-            mask: &self.masks[kind][signed],
-            signed,
-            signable: there.min(usize::from(u16::MAX)) as u16,
-        }
+        &self.masks[kind][bytes]
     }
 
     /// Whether a frame of `signable` bytes, `cut` by the snap length, was signed over fewer bytes than
@@ -285,8 +193,9 @@ impl Signer {
             let mut head = [0; HEAD];
             let there = frame.len().min(HEAD);
             head[..there].copy_from_slice(&frame[..there]);
-            let shape = self.plain_shape(&head, frame.len());
-            return signed(shape.sign(&head), shape.signable.into());
+            if let Some(shape) = Shape::of(self, 0, &head, frame.len()) {
+                return signed(shape.sign::<true>(&head), shape.signable.into());
+            }
         }
         // A frame too short for an L2 header is signed whole.
         let (start, until, layers) = if self.rewrites.tunnel {

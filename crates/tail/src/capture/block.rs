@@ -85,13 +85,13 @@ impl<'a> BlockSigner<'a> {
         let Some(head) = bytes.first_chunk().filter(|_| link == Link::Ethernet) else {
             return self.signer.sign(link, frame);
         };
-        if !self.shape.is_that_of(head, frame.len()) {
+        if !self.shape.is_that_of::<true>(head, frame.len()) {
             let Some(shape) = self.signer.shape(link, head, frame.len()) else {
                 return self.signer.sign(link, frame);
             };
             self.shape = shape;
         }
-        let (signature, signable) = (self.shape.sign(head), self.shape.signable);
+        let (signature, signable) = (self.shape.sign::<true>(head), self.shape.signable);
         Signed { signature, signable, truncated: false }
     }
 }

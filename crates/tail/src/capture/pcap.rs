@@ -13,7 +13,7 @@ use super::write::stands_for_none;
 use super::{BATCH, Progress, Record, StampSource};
 use crate::signature::{HEAD, Shape, Signed, Signer};
 use crate::summary::in_bytes;
-use tailtrim_wire::frame::Link;
+use tailtrim_wire::frame::{Link, is_vlan};
 
 /// Bytes of the file header.
 pub(super) const HEADER_LEN: usize = 24;
@@ -150,13 +150,26 @@ impl Decoder {
         records: &mut Vec<Record>,
         keep: &mut impl Keep,
     ) -> Progress {
-        match self.order {
-            ByteOrder::Big => self.decode_as::<true, _>(window, signer, records, keep),
-            ByteOrder::Little => self.decode_as::<false, _>(window, signer, records, keep),
+        // Where the first frame has a VLAN tag, most have.
+        let ethertype = window.get(RECORD_HEADER_LEN + 12..).and_then(|rest| rest.first_chunk());
+        let tagged = ethertype.is_some_and(|ethertype| is_vlan(u16::from_be_bytes(*ethertype)));
+        match (self.order, tagged) {
+            (ByteOrder::Big, false) => {
+                self.decode_as::<true, false, _>(window, signer, records, keep)
+            }
+            (ByteOrder::Big, true) => {
+                self.decode_as::<true, true, _>(window, signer, records, keep)
+            }
+            (ByteOrder::Little, false) => {
+                self.decode_as::<false, false, _>(window, signer, records, keep)
+            }
+            (ByteOrder::Little, true) => {
+                self.decode_as::<false, true, _>(window, signer, records, keep)
+            }
         }
     }
 
-    fn decode_as<const SWAPPED: bool, K: Keep>(
+    fn decode_as<const SWAPPED: bool, const TAGGED: bool, K: Keep>(
         &self,
         window: &[u8],
         signer: &Signer,
@@ -180,7 +193,7 @@ impl Decoder {
                 let [seconds, fraction, captured, length] = words::<SWAPPED>(header);
                 let captured = captured as usize;
                 let fraction_ns = u64::from(fraction) * self.resolution_ns;
-                if shape.is_that_of(head, captured)
+                if shape.is_that_of::<TAGGED>(head, captured)
                     && fraction_ns < NS_PER_S as u64
                     && has_stamp(seconds, fraction_ns)
                     && let Some((whole, next)) = rest.split_at_checked(RECORD_HEADER_LEN + captured)
@@ -189,7 +202,7 @@ impl Decoder {
                     keep.frame(self.link, whole.get(RECORD_HEADER_LEN..).unwrap_or_default());
                     *record = Record {
                         stamp_ns: i64::from(seconds) * NS_PER_S + fraction_ns.cast_signed(),
-                        signature: shape.sign(head),
+                        signature: shape.sign::<TAGGED>(head),
                         length,
                         signable: shape.signable,
                         cut: captured < length as usize,
@@ -255,7 +268,7 @@ impl Decoder {
                 let head = body.first_chunk().filter(|_| self.is_plain());
                 let known = head.and_then(|head| {
                     *shape = signer.shape(link, head, captured)?;
-                    let (signature, signable) = (shape.sign(head), shape.signable);
+                    let (signature, signable) = (shape.sign::<true>(head), shape.signable);
                     Some(Signed { signature, signable, truncated: false })
                 });
                 known.unwrap_or_else(|| signer.sign(link, frame))

@@ -32,7 +32,8 @@ pub enum Link {
 }
 
 /// Whether an ethertype is that of a VLAN tag: 802.1Q, 802.1ad and the older values of `QinQ`.
-pub(super) fn is_vlan(ethertype: u16) -> bool {
+#[must_use]
+pub fn is_vlan(ethertype: u16) -> bool {
     matches!(ethertype, 0x8100 | 0x88a8 | 0x9100 | 0x9200 | 0x9300)
 }
 

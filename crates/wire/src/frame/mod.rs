@@ -10,7 +10,7 @@ mod walk;
 
 pub use encapsulation::Encapsulation;
 pub use layers::{Layers, Transport, layers};
-pub use link::Link;
+pub use link::{Link, is_vlan};
 pub use plain::{is_bare, plain_datagram};
 pub use tunnel::is_bare_datagram;
 pub use walk::{Place, Walk};

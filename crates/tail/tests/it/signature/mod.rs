@@ -151,6 +151,50 @@ fn a_frame_is_not_signed_in_the_shape_of_the_one_before() {
 }
 
 #[test]
+fn a_frame_is_not_signed_in_the_shape_of_one_with_other_tags() {
+    let tagged = [
+        &[][..],
+        &[(0x8100, 7)],
+        &[(0x8100, 8)],
+        &[(0x88a8, 7)],
+        &[(0x88a8, 7), (0x8100, 8)],
+        &[(0x88a8, 9), (0x8100, 8)],
+        &[(0x88a8, 7), (0x88a8, 8)],
+        &[(0x88a8, 7), (0x8847, 8)],
+        &[(0x88a8, 7), (0x8100, 8), (0x8100, 9)],
+    ];
+    let frames: Vec<Vec<u8>> = [4, 9, 30, 100]
+        .map(|length| Ipv4::new(UDP, udp(1, 2, 3, &payload(length))).bytes())
+        .iter()
+        .flat_map(|packet| tagged.map(|tags| ethernet(tags, IPV4, packet)))
+        .flat_map(|frame| {
+            // Padded, and of lengths that others have, too.
+            [60, 64, 68, 100, 104].map(|least| {
+                let mut frame = frame.clone();
+                frame.resize(frame.len().max(least), 0x99);
+                frame
+            })
+        })
+        .collect();
+    let signer = Signer::new(PLAIN);
+    let alone: Vec<Record> = frames.iter().map(|frame| records(1, &[frame], &signer)[0]).collect();
+    for (frame, told) in frames.iter().zip(&alone) {
+        for (other, other_told) in frames.iter().zip(&alone) {
+            let together = records(1, &[frame, other, frame, &[0; 90]], &signer);
+            assert_eq!(together[..3], [*told, *other_told, *told], "{frame:02x?} {other:02x?}");
+        }
+    }
+    // The packet is the same behind all tags.
+    let packets: std::collections::HashSet<_> = frames
+        .iter()
+        .zip(&alone)
+        .filter(|(frame, _)| !frame.windows(2).any(|bytes| bytes == [0x88, 0x47]))
+        .map(|(_, record)| record.signature)
+        .collect();
+    assert_eq!(packets.len(), 4);
+}
+
+#[test]
 fn a_limit_makes_cut_and_whole_frames_equal() {
     let frame = Ipv4::new(UDP, udp(1, 2, 3, &payload(100))).frame();
     for kept in 14..=14 + SIGNED_BYTES {
