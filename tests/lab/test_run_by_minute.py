@@ -100,7 +100,7 @@ def test_a_run_by_minute_shows_the_tail_of_each_second(lab: Lab) -> None:
         os.close(ours)
     assert process.returncode == 0
     tail = ", ".join(rf"{name} [\d.,]+" for name in ("p50", "p99", "p99.9", "max"))
-    pattern = rf"measuring, [\d,]+ packets, 0 lost; last second {tail} µs"
+    pattern = rf"measuring, [\d,]+ packets, 0 lost; last second {tail} (µs|ms)"
     assert re.search(pattern, shown.decode()), shown.decode()[-2_000:]
 
 
