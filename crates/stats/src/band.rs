@@ -131,12 +131,16 @@ impl Band {
         let farther = if p < Probability::P50 { below } else { above };
         let effect =
             farther.or(below).or(above).map_or(1.0, |knot| knot.effect(self.samples as f64));
-        let mut bounds = self.open(ranks(p, self.samples, self.confidence, effect));
         let (none, all) = ([0; 2], [self.samples + 1; 2]);
         let from = below.map_or(none, |knot| knot.bounds);
         let to = above.map_or(all, |knot| knot.bounds);
-        for end in 0..2 {
-            bounds[end] = bounds[end].clamp(from[end], to[end]);
+        let mut bounds = from;
+        // They are those of a knot, or to be computed, which takes long.
+        if from != to {
+            bounds = self.open(ranks(p, self.samples, self.confidence, effect));
+            for end in 0..2 {
+                bounds[end] = bounds[end].clamp(from[end], to[end]);
+            }
         }
         let [low, high] = bounds;
         let low = Some(low).filter(|low| *low > 0);

@@ -40,11 +40,10 @@ impl<T> Worst<T> {
     /// Moves the items that follow to these. Then those are ready for items that follow here: of these they keep none that
     /// is not among the worst.
     pub fn append(&mut self, later: &mut Self) {
-        for Entry { latency_ns, sequence, item } in mem::take(&mut later.heap).into_sorted_vec() {
-            if latency_ns < self.floor_ns {
-                break;
+        for Entry { latency_ns, sequence, item } in later.heap.drain() {
+            if latency_ns >= self.floor_ns {
+                self.enter(latency_ns, self.offered + sequence, || item);
             }
-            self.enter(latency_ns, self.offered + sequence, || item);
         }
         self.offered += mem::take(&mut later.offered);
         later.floor_ns = self.floor_ns;
@@ -77,7 +76,7 @@ impl<T> Worst<T> {
             let item = make();
             self.heap.push(Entry { latency_ns, sequence, item });
         } else if let Some(mut top) = self.heap.peek_mut()
-            && top.latency_ns < latency_ns
+            && (top.latency_ns, sequence) < (latency_ns, top.sequence)
         {
             let item = make();
             *top = Entry { latency_ns, sequence, item };

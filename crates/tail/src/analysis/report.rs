@@ -25,7 +25,7 @@ pub(super) fn summarize(
     let probabilities = probabilities(latencies.count(), options);
     let count = run.ingress.lost + run.ingress.beyond_window;
     let undelivered = Undelivered { count, dependence: bursts(run, latencies, count) };
-    let [delivered, adjusted] = [Undelivered::NONE, undelivered].map(|undelivered| {
+    let quantiles = |undelivered| {
         let band = Band::new(latencies, &run.latencies.blocks, undelivered, options.confidence);
         Quantiles {
             band,
@@ -35,7 +35,11 @@ pub(super) fn summarize(
             left_out: run.ingress.duplicate,
             worst,
         }
-    });
+    };
+    let delivered = quantiles(Undelivered::NONE);
+    // Both are the same where every packet was delivered.
+    let adjusted = (count > 0).then(|| quantiles(undelivered));
+    let adjusted = adjusted.as_ref().unwrap_or(&delivered);
     let curve = decades(latencies.count()).map(|p| delivered.of(p)).collect();
     let summary = Summary {
         schema: summary::SCHEMA,
