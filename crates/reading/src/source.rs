@@ -24,6 +24,10 @@ use tailtrim_tail::capture::{CaptureError, CaptureReader, Input, Only, StampSour
 /// Bytes read from a file or pipe in one system call.
 const READ: usize = 128 * 1024;
 
+/// Sizes of files that one core reads at least as fast as two (benchmarks/runs/2026-11-30-epyc-2core-cores).
+const SHORT_PLAIN: u64 = 32 << 20;
+const SHORT_COMPRESSED: u64 = 2 << 20;
+
 /// Settings for reading captures.
 #[derive(Debug, Clone, Default)]
 pub struct Reading {
@@ -68,6 +72,15 @@ impl Extent {
             Self::Plain(size) => Some(offset as f64 / *size as f64),
             Self::Compressed(size, read) => Some(read.load(Relaxed) as f64 / *size as f64),
             Self::Unknown => None,
+        }
+    }
+
+    /// Whether one core reads it in less time than others need to begin.
+    pub(crate) fn is_short(&self) -> bool {
+        match self {
+            Self::Plain(size) => *size <= SHORT_PLAIN,
+            Self::Compressed(size, _) => *size <= SHORT_COMPRESSED,
+            Self::Unknown => false,
         }
     }
 }

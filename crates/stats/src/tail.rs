@@ -40,8 +40,10 @@ impl<T> Worst<T> {
     /// Moves the items that follow to these. Then those are ready for items that follow here: of these they keep none that
     /// is not among the worst.
     pub fn append(&mut self, later: &mut Self) {
+        // They come in any order: of equal latencies, an earlier one may come behind a later one.
+        let floor_ns = self.floor_ns;
         for Entry { latency_ns, sequence, item } in later.heap.drain() {
-            if latency_ns >= self.floor_ns {
+            if latency_ns >= floor_ns {
                 self.enter(latency_ns, self.offered + sequence, || item);
             }
         }

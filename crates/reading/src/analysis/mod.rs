@@ -1,7 +1,7 @@
 //! The analysis of two captures on several cores. The result is the same to the byte on any number of them.
 //!
-//! Plain captures of which no samples are wanted are cut in time into stretches, which threads match and count; this one
-//! joins them. Other captures are read by a thread each, which decompresses, decodes and signs ahead of this one; this
+//! Plain captures of which no samples are wanted are cut in time into stretches, which threads match and count; this one,
+//! too, and joins them. Short ones are read by this one alone. Other captures are read by a thread each, which decompresses, decodes and signs ahead of this one; this
 //! one gets the same batches in the same order as on one core. A further thread takes the samples, which take longer to
 //! compress and to write than to match, unless the sink follows the decisions.
 
@@ -131,7 +131,9 @@ fn first_look<S: Sink + Send>(
     sink: &mut S,
     mut progress: impl FnMut(u64, u64) -> ControlFlow<()>,
 ) -> Result<Analysis, AnalysisError> {
-    if jobs.get() == 1 {
+    let writes_samples = sink.takes_samples() && !sink.follows();
+    let is_short = ingress.extent.is_short() && egress.extent.is_short();
+    if jobs.get() == 1 || is_short && !writes_samples {
         let (mut ingress, mut egress) = (ingress.capture, egress.capture);
         return analysis::analyze(&mut ingress, &mut egress, options, sink, progress);
     }
@@ -160,7 +162,7 @@ fn first_look<S: Sink + Send>(
         ReadAhead::new(source.capture, waits_for_others, Arc::clone(&cores))
     };
     let (mut ingress, mut egress) = (ahead(ingress), ahead(egress));
-    if !sink.takes_samples() || sink.follows() {
+    if !writes_samples {
         return analysis::analyze(&mut ingress, &mut egress, options, sink, progress);
     }
     sample_writer::analyzed(sink, &cores, |sink| {

@@ -41,8 +41,9 @@ pub(super) fn analyze(
         free: Mutex::default(),
     };
     thread::scope(|scope| {
-        let (hand_over, matched) = sync_channel(0);
-        for _ in 0..jobs.get() {
+        // Each of them hands one over while this thread matches one itself.
+        let (hand_over, matched) = sync_channel(jobs.get() - 1);
+        for _ in 1..jobs.get() {
             let (threads, hand_over) = (&threads, hand_over.clone());
             let work = move || threads.work(&hand_over);
             let started = Builder::new().name("stretches".to_owned()).spawn_scoped(scope, work);
@@ -81,23 +82,28 @@ impl Threads<'_> {
     /// Matches stretches until none is left.
     fn work(&self, hand_over: &SyncSender<(usize, Matched)>) {
         let _working = self.cores.work();
-        loop {
-            let index = self.next.fetch_add(1, Ordering::Relaxed);
-            if index >= self.stretches.cuts.len() {
-                return;
-            }
-            let free = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
-            let expected = self.expected[index - self.first].as_ref();
-            let expected = expected.filter(|_| self.as_expected.load(Ordering::Relaxed));
-            let order = (self.begin, expected);
-            let matched = self.stretches.matched(index, order, self.options, free).map(Box::new);
-            if self.cores.lend(|| hand_over.send((index, matched))).is_err() {
+        while let Some(matched) = self.next() {
+            if self.cores.lend(|| hand_over.send(matched)).is_err() {
                 return;
             }
         }
     }
 
-    /// Joins the stretches in their order.
+    /// Matches the next stretch, if one is left.
+    fn next(&self) -> Option<(usize, Matched)> {
+        let index = self.next.fetch_add(1, Ordering::Relaxed);
+        if index >= self.stretches.cuts.len() {
+            return None;
+        }
+        let free = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let expected = self.expected[index - self.first].as_ref();
+        let expected = expected.filter(|_| self.as_expected.load(Ordering::Relaxed));
+        let order = (self.begin, expected);
+        let matched = self.stretches.matched(index, order, self.options, free).map(Box::new);
+        Some((index, matched))
+    }
+
+    /// Joins the stretches in their order. While there is none to be joined, this thread matches one.
     fn join(
         &self,
         ongoing: &mut Ongoing<'_>,
@@ -111,7 +117,11 @@ impl Threads<'_> {
                 return Err(AnalysisError::Stopped);
             }
             while !early.contains_key(&index)
-                && let Ok((other, stretch)) = self.cores.lend(|| matched.recv())
+                && let Some((other, stretch)) = matched
+                    .try_recv()
+                    .ok()
+                    .or_else(|| self.next())
+                    .or_else(|| self.cores.lend(|| matched.recv()).ok())
             {
                 early.insert(other, stretch);
             }
