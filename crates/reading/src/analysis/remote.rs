@@ -140,6 +140,12 @@ pub fn analyze<H: Hosts>(
     let mut analysis =
         Coordinator { stretches: &stretches, hosts: sent, options, progress }.analyze()?;
     if let Some(again) = again {
+        let copies = again.later_copies(&analysis.summary, options);
+        let twice = again.twice(&analysis.summary, options);
+        // Captures that have packets several times are matched once more, on one host.
+        if matches!(copies, Ok(Some(_))) || matches!(twice, Ok(Some(_))) {
+            return Err(StretchError::OnePiece);
+        }
         again.explain(&mut analysis, options, super::all_cores());
     }
     converted::tell(&mut analysis.summary).map_err(AnalysisError::from)?;

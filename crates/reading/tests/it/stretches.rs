@@ -3,11 +3,12 @@
 use std::cell::Cell;
 use std::fs::File;
 use std::io::{BufWriter, Write};
+use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::Path;
-use tailtrim_reading::analysis::Answers;
 use tailtrim_reading::analysis::remote::{self, Hosts, Ordered};
-use tailtrim_reading::source::{Reading, open};
+use tailtrim_reading::analysis::{Answers, StretchError, analyze};
+use tailtrim_reading::source::{CaptureInput, Reading, open};
 use tailtrim_tail::analysis::Options;
 use tailtrim_tail::capture::write::{header, record_header};
 
@@ -28,6 +29,48 @@ impl Hosts for Noting {
 
     fn counts(&self, _: Vec<Ordered>) -> Result<Answers<'_, Vec<u8>, Self::Error>, Self::Error> {
         Err("nothing is joined")
+    }
+}
+
+/// Matches the stretches of an ingress and an egress capture.
+struct Here<'a>([&'a Path; 2], &'a Options);
+
+impl Here<'_> {
+    fn each(
+        &self,
+        tasks: Vec<(usize, Vec<u8>, Vec<u8>)>,
+        answer: Answer,
+    ) -> Answers<'_, Vec<u8>, &'static str> {
+        Box::new(tasks.into_iter().map(move |(index, task, order)| {
+            let [ingress, egress] = self.0.map(|path| open(path, Reading::default()).unwrap());
+            Ok((index, answer((ingress, egress), &task, &order, self.1)))
+        }))
+    }
+}
+
+type Answer = fn((CaptureInput, CaptureInput), &[u8], &[u8], &Options) -> Option<Vec<u8>>;
+
+impl Hosts for Here<'_> {
+    type Error = &'static str;
+
+    fn outlines(
+        &self,
+        tasks: Vec<Vec<u8>>,
+    ) -> Result<Answers<'_, Vec<u8>, Self::Error>, Self::Error> {
+        let tasks = tasks.into_iter().enumerate().map(|(at, task)| (at, task, Vec::new()));
+        Ok(self.each(tasks.collect(), |(ingress, egress), task, _, options| {
+            remote::outline(ingress, egress, task, options).unwrap()
+        }))
+    }
+
+    fn counts(
+        &self,
+        ordered: Vec<Ordered>,
+    ) -> Result<Answers<'_, Vec<u8>, Self::Error>, Self::Error> {
+        let tasks = ordered.into_iter().map(|one| (one.index, one.task, one.order));
+        Ok(self.each(tasks.collect(), |(ingress, egress), task, order, options| {
+            remote::counts(ingress, egress, (task, order), options).unwrap()
+        }))
     }
 }
 
@@ -66,4 +109,48 @@ fn stretches_have_as_many_packets_wherever_they_lie() {
         );
     assert!(told.is_err());
     assert!((14..=16).contains(&noting.0.get()), "{} stretches", noting.0.get());
+}
+
+/// A pcap of numbered frames with these stamps.
+fn write_numbered(path: &Path, frames: impl Iterator<Item = (i64, u32)>) {
+    let mut file = BufWriter::new(File::create(path).unwrap());
+    file.write_all(&header(2_048)).unwrap();
+    for (stamp_ns, number) in frames {
+        file.write_all(&record_header(stamp_ns, 60, 60)).unwrap();
+        let mut frame = [0; 60];
+        frame[20..24].copy_from_slice(&number.to_le_bytes());
+        file.write_all(&frame).unwrap();
+    }
+    file.flush().unwrap();
+}
+
+/// Hosts counted them as duplicates.
+#[test]
+fn captures_with_copies_of_a_mirror_port_are_left_to_one_host() {
+    let files = tempfile::tempdir().unwrap();
+    let paths = ["ingress.pcap", "egress.pcap"].map(|name| files.path().join(name));
+    let entered_ns = |number: u32| 1_000_000_000 + i64::from(number) * 10_000;
+    for copies_from in [60_000, u32::MAX] {
+        let entered = (0..120_000).flat_map(|number| {
+            let copies = if number < copies_from { 1 } else { 2 };
+            (0..copies).map(move |copy| (entered_ns(number) + copy * 500, number))
+        });
+        write_numbered(&paths[0], entered);
+        let left_ns = |number| entered_ns(number) + 4_000 + i64::from(number % 7) * 100;
+        write_numbered(&paths[1], (0..120_000).map(|number| (left_ns(number), number)));
+        let options = Options { trim_ns: 1_000_000, ..Options::default() };
+        let side = |at: usize| open(&paths[at], Reading::default()).unwrap();
+        let go_on = |_, _| ControlFlow::Continue(());
+        let jobs = NonZeroUsize::MIN;
+        let one = analyze(side(0), side(1), jobs, &options, &mut (), go_on).unwrap().summary;
+        let hosts = Here([&paths[0], &paths[1]], &options);
+        let told = remote::analyze(side(0), side(1), 20_000, &options, &hosts, go_on);
+        if copies_from == u32::MAX {
+            let several = serde_json::to_string(&told.unwrap().summary).unwrap();
+            assert_eq!(several, serde_json::to_string(&one).unwrap());
+        } else {
+            assert_eq!(one.ingress.copy, 60_000);
+            assert!(matches!(told, Err(StretchError::OnePiece)));
+        }
+    }
 }
