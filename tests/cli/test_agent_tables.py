@@ -86,8 +86,9 @@ def test_minutes_are_the_same_on_any_number_of_cores(tmp_path: Path) -> None:
                 if delay_ns and number % 6_000 < number // 6_000:
                     continue
                 stamp_ns = (16_000_000 * 6_000 + number) * 10**7 + delay_ns
-                frame = bytes(12) + b"\x88\xb5" + number.to_bytes(50, "big")
-                file.write(struct.pack("<IIII", *divmod(stamp_ns, 10**9), 64, 64) + frame)
+                # Shorter captures are matched by one thread.
+                frame = bytes(12) + b"\x88\xb5" + number.to_bytes(50, "big") + bytes(136)
+                file.write(struct.pack("<IIII", *divmod(stamp_ns, 10**9), 200, 200) + frame)
     for jobs in (1, 2, 3, 8):
         words = ["analyze", *captures, "--by-minute", "--out", tmp_path / str(jobs)]
         words += ["--jobs", jobs, "--skip", "0s"]

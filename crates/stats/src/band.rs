@@ -134,15 +134,13 @@ impl Band {
         let (none, all) = ([0; 2], [self.samples + 1; 2]);
         let from = below.map_or(none, |knot| knot.bounds);
         let to = above.map_or(all, |knot| knot.bounds);
-        let mut bounds = from;
         // They are those of a knot, or to be computed, which takes long.
-        if from != to {
-            bounds = self.open(ranks(p, self.samples, self.confidence, effect));
-            for end in 0..2 {
-                bounds[end] = bounds[end].clamp(from[end], to[end]);
-            }
-        }
-        let [low, high] = bounds;
+        let [low, high] = if from == to {
+            from
+        } else {
+            let own = self.open(ranks(p, self.samples, self.confidence, effect));
+            [0, 1].map(|end| own[end].clamp(from[end], to[end]))
+        };
         let low = Some(low).filter(|low| *low > 0);
         let high = Some(high).filter(|high| *high <= self.samples);
         // Beyond the last knot, less than a sample is expected.

@@ -145,8 +145,8 @@ impl Signer {
         self.limit
     }
 
-    /// The shape of a frame of which the first bytes are `head`, `captured` bytes long, when it is Ethernet, at most with some
-    /// VLAN tags, with IPv4 without options, as nearly all are; all others need [`sign`](Self::sign).
+    /// The shape of a frame of which the first bytes are `head`, `captured` bytes long, when it is Ethernet, with at most two
+    /// VLAN tags, and IPv4 without options, as nearly all are; all others need [`sign`](Self::sign).
     #[inline]
     pub(crate) fn shape(&self, link: Link, head: &Head, captured: usize) -> Option<Shape<'_>> {
         let tags = shape::plain_tags(head).filter(|_| self.plain && link == Link::Ethernet)?;

@@ -1,9 +1,10 @@
 //! The analysis of two captures on several cores. The result is the same to the byte on any number of them.
 //!
 //! Plain captures of which no samples are wanted are cut in time into stretches, which threads match and count; this one,
-//! too, and joins them. Short ones are read by this one alone. Other captures are read by a thread each, which decompresses, decodes and signs ahead of this one; this
-//! one gets the same batches in the same order as on one core. A further thread takes the samples, which take longer to
-//! compress and to write than to match, unless the sink follows the decisions.
+//! too, and joins them. Other captures are read by a thread each, which decompresses, decodes and signs ahead of this one;
+//! this one gets the same batches in the same order as on one core. A further thread takes the samples, which take longer
+//! to compress and to write than to match, unless the sink follows the decisions. Where both captures are short and no
+//! samples are written, this thread reads them alone.
 
 mod clocks;
 mod coordinator;
@@ -145,8 +146,7 @@ fn first_look<S: Sink + Send>(
         let lengths =
             Lengths { part: 2 * jobs.get() as u64, least: *PACKETS.start(), most: *PACKETS.end() };
         if let Some(stretches) = stretches(&mut ingress, &mut egress, &lengths, options)?
-            && let Some(analysis) =
-                threads::analyze(&stretches, jobs, &cores, options, &mut progress)?
+            && let Some(analysis) = threads::analyze(&stretches, jobs, options, &mut progress)?
         {
             return Ok(analysis);
         }

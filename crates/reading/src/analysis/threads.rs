@@ -1,7 +1,6 @@
 //! Stretches that threads of this process match at once, joined in their order.
 
 use super::stretches::Stretches;
-use crate::cores::Cores;
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
@@ -21,7 +20,6 @@ type Matched = Option<Box<(Stretch, Counted)>>;
 pub(super) fn analyze(
     stretches: &Stretches,
     jobs: NonZeroUsize,
-    cores: &Cores,
     options: &Options,
     progress: &mut impl FnMut(u64, u64) -> ControlFlow<()>,
 ) -> Result<Option<Analysis>, AnalysisError> {
@@ -31,7 +29,6 @@ pub(super) fn analyze(
     };
     let threads = Threads {
         stretches,
-        cores,
         options,
         begin: ongoing.begin(),
         expected: stretches.expected(first, &ongoing),
@@ -40,10 +37,11 @@ pub(super) fn analyze(
         as_expected: AtomicBool::new(true),
         free: Mutex::default(),
     };
+    let jobs = jobs.get().min(stretches.cuts.len() - first);
     thread::scope(|scope| {
         // Each of them hands one over while this thread matches one itself.
-        let (hand_over, matched) = sync_channel(jobs.get() - 1);
-        for _ in 1..jobs.get() {
+        let (hand_over, matched) = sync_channel(jobs - 1);
+        for _ in 1..jobs {
             let (threads, hand_over) = (&threads, hand_over.clone());
             let work = move || threads.work(&hand_over);
             let started = Builder::new().name("stretches".to_owned()).spawn_scoped(scope, work);
@@ -54,8 +52,7 @@ pub(super) fn analyze(
         }
         drop(hand_over);
         let joined = threads.join(&mut ongoing, &matched, progress);
-        // They begin no other stretch.
-        threads.next.store(stretches.cuts.len(), Ordering::Relaxed);
+        threads.begin_no_other();
         joined
     })?;
     Ok(Some(ongoing.finish()))
@@ -64,7 +61,6 @@ pub(super) fn analyze(
 /// Threads that match one stretch after the other.
 struct Threads<'a> {
     stretches: &'a Stretches,
-    cores: &'a Cores,
     options: &'a Options,
     begin: Begin,
     /// Orders of the stretches from the first one on.
@@ -81,16 +77,17 @@ struct Threads<'a> {
 impl Threads<'_> {
     /// Matches stretches until none is left.
     fn work(&self, hand_over: &SyncSender<(usize, Matched)>) {
-        let _working = self.cores.work();
-        while let Some(matched) = self.next() {
-            if self.cores.lend(|| hand_over.send(matched)).is_err() {
-                return;
-            }
-        }
+        while let Some(matched) = self.match_next()
+            && hand_over.send(matched).is_ok()
+        {}
+    }
+
+    fn begin_no_other(&self) {
+        self.next.store(self.stretches.cuts.len(), Ordering::Relaxed);
     }
 
     /// Matches the next stretch, if one is left.
-    fn next(&self) -> Option<(usize, Matched)> {
+    fn match_next(&self) -> Option<(usize, Matched)> {
         let index = self.next.fetch_add(1, Ordering::Relaxed);
         if index >= self.stretches.cuts.len() {
             return None;
@@ -120,8 +117,8 @@ impl Threads<'_> {
                 && let Some((other, stretch)) = matched
                     .try_recv()
                     .ok()
-                    .or_else(|| self.next())
-                    .or_else(|| self.cores.lend(|| matched.recv()).ok())
+                    .or_else(|| self.match_next())
+                    .or_else(|| matched.recv().ok())
             {
                 early.insert(other, stretch);
             }
@@ -135,10 +132,11 @@ impl Threads<'_> {
                 continue;
             }
             self.as_expected.store(false, Ordering::Relaxed);
-            self.stretches.go_on(ongoing, index, whole, &mut *progress)?;
             if !whole {
-                break;
+                self.begin_no_other();
+                return self.stretches.go_on(ongoing, index, whole, &mut *progress);
             }
+            self.stretches.go_on(ongoing, index, whole, &mut *progress)?;
         }
         Ok(())
     }

@@ -300,8 +300,8 @@ fn who_has_enough_ends_the_analysis() {
     let error = analyze(ingress, egress, cores(3), &options, &mut Full, go).err().unwrap();
     assert!(matches!(&error, AnalysisError::Sink(cause) if cause.to_string() == "no space left"));
 
-    // Progress is reported every 4,096 batches.
-    let records = (0..1_200_000).map(|index| (1_000_000_000 + index * US, index as u32));
+    // Progress is reported every 4,096 batches. Shorter captures are not read ahead.
+    let records = (0..2_900_000).map(|index| (1_000_000_000 + index * US, index as u32));
     let long = mscap(&records.collect::<Vec<_>>());
     let [ingress, egress] = write(&files, "long.mscap", [long.clone(), long]);
     let [ingress, egress] = [ingress, egress].map(|path| open(&path, Reading::default()).unwrap());

@@ -1,11 +1,12 @@
 //! Captures of IP packets as devices and hosts change them, and their analysis.
 
 use std::fs;
+use std::io;
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use tailtrim_reading::analysis::analyze;
 use tailtrim_reading::source::{Reading, open};
-use tailtrim_tail::analysis::{Analysis, AnalysisError, Options};
+use tailtrim_tail::analysis::{Analysis, AnalysisError, Options, Sample, Sink};
 use tailtrim_tail::summary::{Summary, Warning};
 use tempfile::TempDir;
 
@@ -147,6 +148,19 @@ pub(crate) fn try_analyze(
     try_analyze_cut(taps, [usize::MAX; 2], options)
 }
 
+/// Samples that nobody wants: captures are read ahead although they are short.
+struct Discarded;
+
+impl Sink for Discarded {
+    fn sample(&mut self, _: &Sample) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn start_again(&mut self) -> io::Result<bool> {
+        Ok(true)
+    }
+}
+
 fn try_analyze_cut(
     taps: &[Packets; 2],
     snaps: [usize; 2],
@@ -160,7 +174,7 @@ fn try_analyze_cut(
     let mut analyses = [1, 2, 4].map(|jobs| {
         let [ingress, egress] = [0, 1].map(|side| open(&paths[side], Reading::default()).unwrap());
         let jobs = NonZeroUsize::new(jobs).unwrap();
-        analyze(ingress, egress, jobs, options, &mut (), |_, _| ControlFlow::Continue(()))
+        analyze(ingress, egress, jobs, options, &mut Discarded, |_, _| ControlFlow::Continue(()))
     });
     let texts = analyses.each_ref().map(|analysis| {
         analysis.as_ref().map(|analysis| serde_json::to_string(&analysis.summary).unwrap()).ok()

@@ -13,7 +13,7 @@ use super::write::stands_for_none;
 use super::{BATCH, Progress, Record, StampSource};
 use crate::signature::{HEAD, Shape, Signed, Signer};
 use crate::summary::in_bytes;
-use tailtrim_wire::frame::{Link, is_vlan};
+use tailtrim_wire::frame::Link;
 
 /// Bytes of the file header.
 pub(super) const HEADER_LEN: usize = 24;
@@ -151,8 +151,7 @@ impl Decoder {
         keep: &mut impl Keep,
     ) -> Progress {
         // Where the first frame has a VLAN tag, most have.
-        let ethertype = window.get(RECORD_HEADER_LEN + 12..).and_then(|rest| rest.first_chunk());
-        let tagged = ethertype.is_some_and(|ethertype| is_vlan(u16::from_be_bytes(*ethertype)));
+        let tagged = window.get(RECORD_HEADER_LEN..).is_some_and(Link::is_tagged);
         match (self.order, tagged) {
             (ByteOrder::Big, false) => {
                 self.decode_as::<true, false, _>(window, signer, records, keep)
