@@ -100,7 +100,7 @@ def _in_stretches(captures: Sequence[str], at: EngineOptions, options: dict[str,
             return analysis
         why = (
             "these captures cannot be cut into stretches: only plain pcap files of some million"
-            " packets can, in which no packet comes again much later"
+            " packets can, in which no packet comes again much later or is there several times"
         )
     else:
         why = "to send the samples, for --out or an objective, takes longer than to match packets"
