@@ -100,7 +100,7 @@ impl Threads<'_> {
         Some((index, matched))
     }
 
-    /// Joins the stretches in their order. While there is none to be joined, this thread matches one.
+    /// Joins the stretches in their order. While it would wait for the next one, this thread matches another.
     fn join(
         &self,
         ongoing: &mut Ongoing<'_>,

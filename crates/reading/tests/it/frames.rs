@@ -148,7 +148,7 @@ pub(crate) fn try_analyze(
     try_analyze_cut(taps, [usize::MAX; 2], options)
 }
 
-/// Samples that nobody wants: captures are read ahead although they are short.
+/// Takes samples and drops them, so that short captures are read ahead, too.
 struct Discarded;
 
 impl Sink for Discarded {
