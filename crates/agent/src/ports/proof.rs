@@ -112,7 +112,11 @@ fn seen(measured: &Measured) -> String {
         Measured::Stamps(told) => {
             let (stamped, packets) = (grouped(told.stamped as u64), grouped(told.packets as u64));
             let steps = told.resolution_ns.map_or_else(String::new, |ns| format!(" in {ns} ns"));
-            format!("{stamped} of {packets}{steps}")
+            let reordered = match told.reordered {
+                0 => String::new(),
+                some => format!(", {some} reordered"),
+            };
+            format!("{stamped} of {packets}{steps}{reordered}")
         }
         Measured::Clock(told) => {
             format!("{:+.1} ppm, {} steps", told.drift_ppm, told.steps.len())

@@ -72,7 +72,7 @@ type Judged = (Verdict, Option<String>, Option<Measured>);
 
 fn zero_copy(tried: &Tried) -> Judged {
     let &Tried { mode, elsewhere, .. } = tried;
-    let received = tried.stage.arrived();
+    let received = tried.stage.arrivals.len();
     let came = Some(format!("{received} of {PACKETS} packets came"));
     let (verdict, why) = match received {
         _ if !mode.zero_copy => {
@@ -89,7 +89,7 @@ fn hint(tried: &Tried) -> Judged {
     let told: Stamped = stamps::measured(
         std::slice::from_ref(&tried.stage),
         |stage| &stage.received_nic,
-        Stage::arrived,
+        |stage| stage.arrivals.clone(),
         &[("process of the other end".to_owned(), |stage| &stage.process)],
     );
     let (verdict, why) = match told.packets {
@@ -126,12 +126,11 @@ fn bound(
     let ends_ns = clock::monotonic_ns() + LONGEST_NS;
     let mut take = |packet: Received<'_>| {
         let number = frame.number_of(packet.bytes).map(|number| number.wrapping_sub(first));
-        let Some(number) = number.map(usize::from).filter(|number| *number < PACKETS) else {
-            return;
-        };
-        stage.came[number] = true;
-        let by_nic = packet.stamp.filter(|stamp| stamp.stamping == Stamping::Hardware);
-        stage.received_nic[number] = by_nic.map(|stamp| stamp.ns);
+        let Some(number) = number.map(usize::from) else { return };
+        if stage.note_arrival(number) {
+            let by_nic = packet.stamp.filter(|stamp| stamp.stamping == Stamping::Hardware);
+            stage.received_nic[number] = by_nic.map(|stamp| stamp.ns);
+        }
     };
     while clock::monotonic_ns() < ends_ns && port.wait(QUIET).map_err(text)? {
         port.receive(PACKETS, &mut take).map_err(text)?;

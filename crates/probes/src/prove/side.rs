@@ -47,8 +47,8 @@ pub(super) struct Stage {
     pub(super) sent_nic: Stamps,
     pub(super) received_kernel: Stamps,
     pub(super) received_nic: Stamps,
-    /// Which packets came.
-    pub(super) came: Vec<bool>,
+    /// Numbers of the packets that arrived, in this order, each once.
+    pub(super) arrivals: Vec<usize>,
 }
 
 impl Stage {
@@ -61,12 +61,22 @@ impl Stage {
             sent_nic: none(),
             received_kernel: none(),
             received_nic: none(),
-            came: vec![false; packets],
+            arrivals: Vec::with_capacity(packets),
         }
     }
 
-    pub(super) fn arrived(&self) -> usize {
-        self.came.iter().filter(|came| **came).count()
+    /// Numbers of the packets that were sent.
+    pub(super) fn sent(&self) -> Vec<usize> {
+        (0..self.process.len()).collect()
+    }
+
+    /// Notes that a packet arrived. Returns whether it is one of this stage that had not.
+    pub(super) fn note_arrival(&mut self, number: usize) -> bool {
+        let new = number < self.received_kernel.len() && !self.arrivals.contains(&number);
+        if new {
+            self.arrivals.push(number);
+        }
+        new
     }
 }
 
@@ -182,12 +192,11 @@ impl Side {
                 let Some(told) = self.slots.get(at) else { continue };
                 let Some(number) = frame.number_of(told.bytes) else { continue };
                 let number = usize::from(number.wrapping_sub(first));
-                if let Some(came) = stage.came.get_mut(number) {
-                    *came = true;
+                if stage.note_arrival(number) {
+                    let stamps = control::parse(told.control);
+                    stage.received_kernel[number] = stamps.software_ns;
+                    stage.received_nic[number] = stamps.hardware_ns;
                 }
-                let stamps = control::parse(told.control);
-                note(&mut stage.received_kernel, number, stamps.software_ns);
-                note(&mut stage.received_nic, number, stamps.hardware_ns);
                 ours += 1;
             }
             room = room.saturating_sub(self.slots.filled());

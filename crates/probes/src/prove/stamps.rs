@@ -17,11 +17,13 @@ pub(super) type Column = fn(&Stage) -> &Stamps;
 pub struct Stamped {
     /// Packets that were there.
     pub packets: usize,
+    /// Of those, behind one that was sent later (RFC 4737, 3.3).
+    pub reordered: usize,
     /// Of those, with a stamp.
     pub stamped: usize,
     /// The steps in which stamps differ; `None` where too few do.
     pub resolution_ns: Option<i64>,
-    /// Stamps that are before that of the packet in front.
+    /// Stamps that are before that of the packet in front, in the order of this place.
     pub backward: usize,
     /// By the rate of the packets.
     pub by_rate: Vec<AtRate>,
@@ -65,21 +67,27 @@ impl Errors {
     }
 }
 
-/// Measures the stamps of one place. Gaps are compared with the first of `others` that has most of the packets.
+/// Measures the stamps of one place; `order`: numbers of its packets, in their order there. Gaps are compared with the first
+/// of `others` that has most of the packets.
 pub(super) fn measured(
     stages: &[Stage],
     column: Column,
-    packets: fn(&Stage) -> usize,
+    order: fn(&Stage) -> Vec<usize>,
     others: &[(String, Column)],
 ) -> Stamped {
+    let orders: Vec<Vec<usize>> = stages.iter().map(order).collect();
     let count = |column: Column| stages.iter().flat_map(column).flatten().count();
     let all = stages.iter().map(|stage| stage.process.len()).sum::<usize>();
     let other = others.iter().find(|(_, column)| 2 * count(*column) > all);
-    let times: Vec<i64> = stages.iter().flat_map(column).flatten().copied().collect();
+    let times: Vec<i64> = stages
+        .iter()
+        .zip(&orders)
+        .flat_map(|(stage, order)| order.iter().filter_map(|number| column(stage)[*number]))
+        .collect();
     let steps: Vec<i64> = times.windows(2).map(|pair| pair[1].wrapping_sub(pair[0])).collect();
-    let at_rate = |stage: &Stage| AtRate {
+    let at_rate = |(stage, order): (&Stage, &Vec<usize>)| AtRate {
         rate_pps: 1_000_000_000 / stage.gap_ns,
-        packets: packets(stage),
+        packets: order.len(),
         stamped: column(stage).iter().flatten().count(),
         gap_error: Errors::of(gap_errors(column(stage), |_| Some(stage.gap_ns))),
         against: other.and_then(|(_, other)| {
@@ -91,14 +99,25 @@ pub(super) fn measured(
     };
     let differ = steps.iter().filter(|step| **step != 0).count() >= FEWEST;
     Stamped {
-        packets: stages.iter().map(packets).sum(),
+        packets: orders.iter().map(Vec::len).sum(),
+        reordered: orders.iter().map(|order| reordered(order)).sum(),
         stamped: times.len(),
         resolution_ns: differ
             .then(|| steps.iter().fold(0, |gcd, step| divisor(gcd, step.saturating_abs()))),
         backward: steps.iter().filter(|step| **step < 0).count(),
-        by_rate: stages.iter().map(at_rate).collect(),
+        by_rate: stages.iter().zip(&orders).map(at_rate).collect(),
         against: other.map(|(name, _)| name.clone()),
     }
+}
+
+/// Counts the packets behind one that was sent later.
+fn reordered(order: &[usize]) -> usize {
+    let mut latest = 0;
+    let overtaken = |number: &&usize| {
+        latest = latest.max(**number);
+        **number < latest
+    };
+    order.iter().filter(overtaken).count()
 }
 
 /// Errors of the gaps of successive packets; `expected`: the gap in front of a packet.
@@ -156,7 +175,7 @@ mod tests {
         stage.process = all(&|n| Some(n * GAP_NS));
         stage.sent_nic = all(&sent);
         stage.received_nic = all(&received);
-        stage.came = vec![true; 100];
+        stage.arrivals = (0..100).collect();
         stage
     }
 
@@ -165,7 +184,8 @@ mod tests {
             ("NIC of a".to_owned(), |stage| &stage.sent_nic),
             ("process at a".to_owned(), |stage| &stage.process),
         ];
-        measured(std::slice::from_ref(stage), |stage| &stage.received_nic, Stage::arrived, &others)
+        let arrivals = |stage: &Stage| stage.arrivals.clone();
+        measured(std::slice::from_ref(stage), |stage| &stage.received_nic, arrivals, &others)
     }
 
     #[test]
@@ -179,6 +199,21 @@ mod tests {
         assert_eq!(gap_error.map(|errors| errors.max_ns), Some(40 + 16));
         assert_eq!(against, Some(Errors { p50_ns: 8, p99_ns: 16, max_ns: 16 }));
         assert_eq!(told.by_rate[0].rate_pps, 100_000);
+        assert_eq!(judged(true, &told), (Verdict::Proven, None));
+    }
+
+    /// Regression: a packet that was overtaken on its way was told as a stamp that goes back.
+    #[test]
+    fn stamps_are_followed_in_the_order_of_arrival() {
+        let swapped = |n: i64| match n {
+            50 => 51,
+            51 => 50,
+            n => n,
+        };
+        let mut stage = stage(Some, |n| Some(swapped(n) * GAP_NS));
+        stage.arrivals.swap(50, 51);
+        let told = received(&stage);
+        assert_eq!((told.reordered, told.backward), (1, 0));
         assert_eq!(judged(true, &told), (Verdict::Proven, None));
     }
 
