@@ -62,6 +62,23 @@ def test_a_step_beyond_the_window_is_named_and_no_loss(tmp_path: Path) -> None:
     assert "--clock-fit" in told
 
 
+def test_a_step_that_was_corrected_is_not_told_again(tmp_path: Path) -> None:
+    """Regression: packets in no pair had their stamps compared as captured."""
+    at_ns = [number * GAP_NS for number in range(PACKETS)]
+    forward_ns = step(37 * SECOND_NS)
+    ingress = [(START_NS + at, number) for number, at in enumerate(at_ns)]
+    # 20 packets are lost, and 20 others come.
+    egress = [
+        (START_NS + at + 5_000 + forward_ns(at), number + PACKETS * (number % 50 == 25))
+        for number, at in enumerate(at_ns)
+    ]
+    pair = write(tmp_path / "in.pcap", ingress), write(tmp_path / "out.pcap", egress)
+    _, told = analyze(pair, "--clock-fit")
+    assert "980" in told
+    assert "not lost but" not in told
+    assert "is set forward" not in told
+
+
 def test_a_drift_is_named_with_what_it_does_to_percentiles(tmp_path: Path) -> None:
     code, told = analyze(captures(tmp_path, drift))
     assert code == ExitCode.NEGATIVE

@@ -14,6 +14,9 @@ use tailtrim_wire::icmp;
 /// Longest wait of an answered probe for its send stamps, which come by interrupt and may be late.
 pub const STAMPS_NS: i64 = 200_000_000;
 
+/// Most calls for the replies that wait in a socket: a flood of datagrams must not keep a sender from its departures.
+const MOST_CALLS: usize = 1_024;
+
 /// Destination of probes, and their protocol.
 #[derive(Debug, Clone)]
 pub struct Destination {
@@ -225,6 +228,20 @@ impl Target {
             take(&mut self.session, &self.prober, &received, now_ns);
         }
         Ok(count > 0)
+    }
+
+    /// Takes the replies that wait in the socket, if the timeout of a probe is over at a time, which is past: this process may
+    /// have been delayed longer than they.
+    ///
+    /// # Errors
+    /// [`SocketError::Broken`].
+    pub fn catch_up(&mut self, now_ns: i64, buffers: &mut Buffers) -> Result<(), SocketError> {
+        for _ in 0..MOST_CALLS {
+            if !self.session.is_overdue(now_ns) || !self.receive(buffers)? {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Reads send stamps and errors from the kernel's error queue. Returns whether there were any.

@@ -52,8 +52,9 @@ pub fn analyze_by(
             let one = |options: &Options| one_of(&again, options);
             let result = one(options).and_then(|found| {
                 if is_likely(&found.summary, options)
-                    && let Some(apart) =
-                        told_apart.get_or_init(|| again.told_apart(&found.summary, options))
+                    && let Some((twice, apart)) =
+                        told_apart.get_or_init(|| again.told_apart(options))
+                    && twice.concerns(&found.summary)
                 {
                     return Ok((value, one_of(apart, options)?));
                 }

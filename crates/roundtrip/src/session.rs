@@ -3,6 +3,7 @@
 //! A probe is decided when its reply and its send stamps have come, or when its time is over. Probes leave in the order
 //! in which they were sent, so that memory is bounded by rate times timeout.
 
+mod deciding;
 mod memory;
 mod numbering;
 mod trip;
@@ -337,33 +338,6 @@ impl Session {
     fn remember(&mut self, fate: Fate, trip: &RoundTrip) {
         self.memory.add(fate, trip);
         self.first += 1;
-    }
-
-    fn is_decided(&self, flight: &Flight, now_ns: i64) -> bool {
-        let Patience { timeout_ns, stamps_ns, software, hardware, .. } = self.patience;
-        let stamps = &flight.trip.stamps;
-        let in_time = now_ns - stamps.app_send_ns <= timeout_ns;
-        match flight.state {
-            FlightState::Answered(at_ns) => {
-                let complete = (stamps.sent_ns.is_some() || !software)
-                    && (stamps.nic_sent_ns.is_some() || !hardware);
-                let settled = complete || now_ns - at_ns > stamps_ns;
-                settled && !(in_time && self.may_be_told(&flight.trip))
-            }
-            // The wait goes on after an error message: a filter may block one probe and let the next one pass.
-            FlightState::Flying
-            | FlightState::Undelivered
-            | FlightState::Altered
-            | FlightState::Late => !in_time,
-        }
-    }
-
-    /// Whether a later reply may still report the departure of this probe's reply.
-    fn may_be_told(&self, trip: &RoundTrip) -> bool {
-        self.patience.follow_up
-            && trip.stamps.far_left_ns.is_none()
-            && trip.far_number.is_some_and(|far| self.numbering.may_be_told(far))
-            && !(self.ending && self.unanswered == 0)
     }
 
     /// Departure of the first probe in flight: no undecided round trip began before it.

@@ -3,12 +3,16 @@
 use crate::capture::{CaptureError, CaptureReader, Choice};
 use crate::signature::{Rewrites, Signature, Signer};
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use tailtrim_wire::exchange::{Message, Part, Protocol};
 use tailtrim_wire::flow::Flow;
 use tailtrim_wire::frame::Link;
 
-/// Flows whose newest counter is remembered; messages of more are left out.
+/// Flows whose newest counters are remembered; messages of more are left out.
 const MOST_FLOWS: usize = 1 << 20;
+
+/// Newest counters of a flow that are remembered: a packet that was overtaken by packets of more counts as repeated.
+const OVERTAKING: usize = 8;
 
 /// Packets of one capture by what they are to an exchange. They add up to `packets`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -70,23 +74,49 @@ impl Found {
     }
 }
 
-/// The newest counter of each flow, by side.
+/// The newest counters of each flow, by side.
 #[derive(Debug, Clone, Default)]
-struct Firsts(HashMap<(Flow, Part), u32>);
+struct Firsts(HashMap<(Flow, Part), Newest>);
 
 impl Firsts {
     /// Whether a message is the first with its counter. One without a counter always is.
     fn is(&mut self, message: &Message) -> bool {
         let Some(counter) = message.counter() else { return true };
-        let place = (message.flow, message.part);
-        let newest = self.0.get(&place).copied();
-        // Modulo 2³², half of which is behind.
-        let is_new = newest.is_none_or(|newest| counter.wrapping_sub(newest).cast_signed() > 0);
-        let has_room = newest.is_some() || self.0.len() < MOST_FLOWS;
-        if is_new && has_room {
-            self.0.insert(place, counter);
+        let has_room = self.0.len() < MOST_FLOWS;
+        match self.0.entry((message.flow, message.part)) {
+            Entry::Occupied(mut newest) => newest.get_mut().add(counter),
+            Entry::Vacant(place) => has_room && place.insert(Newest::default()).add(counter),
         }
-        is_new && has_room
+    }
+}
+
+/// The newest counters of a flow, ascending modulo 2³².
+#[derive(Debug, Clone, Copy, Default)]
+struct Newest {
+    counters: [u32; OVERTAKING],
+    count: u8,
+}
+
+impl Newest {
+    /// Adds a counter. Returns whether it is neither there nor too old to know.
+    fn add(&mut self, counter: u32) -> bool {
+        let count = usize::from(self.count);
+        // Half of all counters are behind one.
+        let is_older = |other: &u32| counter.wrapping_sub(*other).cast_signed() > 0;
+        let known = &self.counters[..count];
+        let place = known.iter().rposition(is_older).map_or(0, |older| older + 1);
+        if known.get(place) == Some(&counter) || (place, count) == (0, OVERTAKING) {
+            return false;
+        }
+        if count < OVERTAKING {
+            self.counters.copy_within(place..count, place + 1);
+            self.counters[place] = counter;
+            self.count += 1;
+        } else {
+            self.counters.copy_within(1..place, 0);
+            self.counters[place - 1] = counter;
+        }
+        true
     }
 }
 
@@ -102,4 +132,32 @@ pub fn messages(capture: CaptureReader, protocol: Protocol, part: Part) -> Captu
         first.map_or(Choice::Leave, |one| Choice::TakeAs(Signature::of_bytes(&one.key())))
     };
     capture.titled(title).choosing(choose)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Regression: the TSval of a packet that was overtaken was taken for one that is repeated, and its request for lost.
+    #[test]
+    fn a_counter_is_new_once_also_where_packets_overtake_each_other() {
+        let mut newest = Newest::default();
+        assert_eq!(
+            [5, 7, 7, 6, 6, 5].map(|counter| newest.add(counter)),
+            [true, true, false, true, false, false]
+        );
+        // Over the end of the counter.
+        let mut newest = Newest::default();
+        assert_eq!(
+            [u32::MAX, 1, 0, u32::MAX].map(|counter| newest.add(counter)),
+            [true, true, true, false]
+        );
+        // Those that are older than all that are remembered are not known.
+        let mut newest = Newest::default();
+        assert!((100..120).step_by(2).all(|counter| newest.add(counter)));
+        assert_eq!(
+            [100, 101, 103, 105, 118].map(|counter| newest.add(counter)),
+            [false, false, false, true, false]
+        );
+    }
 }

@@ -336,6 +336,12 @@ fn typed([first, last]: &[Look; 2]) -> String {
 }
 
 impl Twice {
+    /// Whether a result has them: flows, or copies at egress.
+    #[must_use]
+    pub fn concerns(&self, summary: &Summary) -> bool {
+        self.are_flows() || summary.egress.copy > 0
+    }
+
     /// Whether they are different packets.
     #[must_use]
     pub fn are_flows(&self) -> bool {

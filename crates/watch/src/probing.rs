@@ -26,6 +26,9 @@ pub(crate) const MISSED_NS: i64 = 1_000_000_000;
 /// Time between two looks at timeouts and at the clock.
 const SWEEP_NS: i64 = 100_000_000;
 
+/// Most reports that are collected before they are handed on.
+const MOST_REPORTS: usize = 4_096;
+
 /// From an error of a socket until it is opened again.
 const RETRY_NS: i64 = 1_000_000_000;
 
@@ -309,18 +312,41 @@ impl Probing {
         let now_ns = self.clock.now_ns();
         self.sweeps += 1;
         for place in 0..self.places.len() {
-            self.settle(place, clock::realtime_ns(), false);
+            let realtime_ns = clock::realtime_ns();
+            if let Err(error) = self.catch_up(place, realtime_ns) {
+                self.fail(place, &error);
+            }
+            self.settle(place, realtime_ns, false);
             self.open(place, now_ns);
             // Asking for overflows is a call for each socket: each is asked once a second.
             if (self.sweeps + place).is_multiple_of(10) {
                 self.count_arrivals(place);
             }
         }
+        // Probes that were missed while this process stood still are told before their minutes end.
+        while let Some((due_ns, place)) = self.departures.take(now_ns - MISSED_NS - 1) {
+            self.send(place, due_ns);
+            if self.reports.len() >= MOST_REPORTS {
+                self.hand_on()?;
+            }
+        }
         self.reports.push(Report::Swept { now_ns });
         self.swept_ns = now_ns;
         self.sight.hand_on();
+        self.hand_on()
+    }
+
+    fn hand_on(&mut self) -> io::Result<()> {
         let sent = self.sender.send(std::mem::take(&mut self.reports));
         sent.map_err(|_| io::ErrorKind::BrokenPipe.into())
+    }
+
+    /// Takes the replies that came in time and wait, where this process was delayed longer than they.
+    fn catch_up(&mut self, place: usize, now_ns: i64) -> Result<(), SocketError> {
+        let Self { places, buffers, .. } = self;
+        let probed = places.get_mut(place).and_then(Option::as_mut);
+        let mut links = probed.into_iter().flat_map(|probed| &mut probed.links);
+        links.try_for_each(|link| link.catch_up(now_ns, buffers))
     }
 
     fn settle(&mut self, place: usize, now_ns: i64, stepped: bool) {

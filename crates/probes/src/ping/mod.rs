@@ -235,7 +235,7 @@ impl Run {
     fn listen(&mut self) -> Result<(), PingError> {
         for stream in &mut self.streams {
             stream.listen(&mut self.buffers)?;
-            stream.settle(clock::realtime_ns())?;
+            stream.settle(clock::realtime_ns(), &mut self.buffers)?;
         }
         Ok(())
     }

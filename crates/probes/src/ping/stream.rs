@@ -94,7 +94,8 @@ impl Stream {
     }
 
     /// Hands on the round trips that are decided.
-    pub(super) fn settle(&mut self, now_ns: i64) -> Result<(), PingError> {
+    pub(super) fn settle(&mut self, now_ns: i64, buffers: &mut Buffers) -> Result<(), PingError> {
+        self.target.catch_up(now_ns, buffers)?;
         while let Some(trip) = self.target.session_mut().settle(now_ns) {
             self.hand_on(&trip)?;
         }

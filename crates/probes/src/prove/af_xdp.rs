@@ -72,7 +72,7 @@ type Judged = (Verdict, Option<String>, Option<Measured>);
 
 fn zero_copy(tried: &Tried) -> Judged {
     let &Tried { mode, elsewhere, .. } = tried;
-    let received = tried.stage.arrivals.len();
+    let received = tried.stage.arrived();
     let came = Some(format!("{received} of {PACKETS} packets came"));
     let (verdict, why) = match received {
         _ if !mode.zero_copy => {
@@ -89,7 +89,7 @@ fn hint(tried: &Tried) -> Judged {
     let told: Stamped = stamps::measured(
         std::slice::from_ref(&tried.stage),
         |stage| &stage.received_nic,
-        |stage| stage.arrivals.clone(),
+        Stage::arrived,
         &[("process of the other end".to_owned(), |stage| &stage.process)],
     );
     let (verdict, why) = match told.packets {

@@ -94,7 +94,7 @@ impl Ended {
             !sender.transmit_stamps.nic.is_empty() && !receiver.receive_stamps.nic.is_empty();
         let mut told = Crossed {
             from: sender.interface.clone(),
-            packets: stages.iter().map(|stage| stage.arrivals.len()).sum(),
+            packets: stages.iter().map(Stage::arrived).sum(),
             stamped: 0,
             clocks: self.clocks,
             clock_error_ns: 0,

@@ -191,7 +191,7 @@ pub fn prove(ends: [&str; 2], stopped: &AtomicBool) -> Result<Vec<Proven>, Prove
             stages.push(stage.map_err(broken(ends[from]))?);
             clocks.iter_mut().for_each(Watched::look);
         }
-        if stages.iter().all(|stage| stage.arrivals.is_empty()) {
+        if stages.iter().all(|stage| stage.arrived() == 0) {
             let [from, to] = [from, to].map(|end| ends[end].to_owned());
             return Err(ProveError::Silent { from, to });
         }
@@ -260,10 +260,10 @@ impl Of<'_> {
             (name("NIC"), |stage| &stage.received_nic),
             (name("kernel"), |stage| &stage.received_kernel),
         ];
+        let sent = |stage: &Stage| stage.process.len();
         let claims = self.end;
-        let arrivals = |stage: &Stage| stage.arrivals.clone();
-        let received = |column: Column| stamps::measured(came, column, arrivals, &senders);
-        let transmitted = |column: Column| stamps::measured(went, column, Stage::sent, &receivers);
+        let received = |column: Column| stamps::measured(came, column, Stage::arrived, &senders);
+        let transmitted = |column: Column| stamps::measured(went, column, sent, &receivers);
         [
             self.by_kernel(
                 Claim::ReceiveKernel,

@@ -65,9 +65,28 @@ impl Stage {
         }
     }
 
-    /// Numbers of the packets that were sent.
-    pub(super) fn sent(&self) -> Vec<usize> {
-        (0..self.process.len()).collect()
+    /// Number of packets that arrived.
+    pub(super) fn arrived(&self) -> usize {
+        self.arrivals.len()
+    }
+
+    /// Number of packets that arrived behind one that was sent later.
+    pub(super) fn reordered(&self) -> usize {
+        let mut latest = 0;
+        let overtaken = |number: &&usize| {
+            latest = latest.max(**number);
+            **number < latest
+        };
+        self.arrivals.iter().filter(overtaken).count()
+    }
+
+    /// Places of the packets in the order of arrival, if they arrived.
+    pub(super) fn places(&self) -> Vec<Option<usize>> {
+        let mut places = vec![None; self.received_kernel.len()];
+        for (place, number) in self.arrivals.iter().enumerate() {
+            places[*number] = Some(place);
+        }
+        places
     }
 
     /// Notes that a packet arrived. Returns whether it is one of this stage that had not.

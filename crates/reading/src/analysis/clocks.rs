@@ -49,7 +49,8 @@ impl SecondLook {
     ) -> Result<bool, CaptureError> {
         let told = analysis.summary.warnings.iter().any(|warning| warning.code == "clock_step");
         let untold = analysis.leftovers.set_back && !told;
-        if !untold && !lack_packets(&analysis.summary) {
+        // The captures are read as they are; corrected stamps are not apart any more.
+        if options.clock_fit.corrects() || !untold && !lack_packets(&analysis.summary) {
             return Ok(false);
         }
         let [ingress, egress] = self.both_sampled(options, jobs)?;

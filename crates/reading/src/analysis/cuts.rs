@@ -4,7 +4,8 @@ use crate::source::Plain;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::os::unix::fs::FileExt;
-use tailtrim_tail::capture::{CHAIN, Track};
+use tailtrim_tail::capture::{CHAIN, NEXT_STAMPS, Track};
+use tailtrim_tail::matching::DISORDER_NS;
 
 /// Bytes that are read first to find the records at a place within a capture: as a rule, enough. Otherwise [`CHAIN`] are read,
 /// also among jumbo frames.
@@ -144,10 +145,13 @@ impl Side {
         self.find(offset, |records| {
             let mut last_ns = i64::MIN;
             for (index, &(at, stamp_ns)) in records.iter().enumerate() {
-                if index >= BEFORE && stamp_ns > last_ns {
+                if stamp_ns <= last_ns || !goes_on(records, index) {
+                    continue;
+                }
+                if index >= BEFORE {
                     return Some((at, stamp_ns));
                 }
-                last_ns = last_ns.max(stamp_ns);
+                last_ns = stamp_ns;
             }
             None
         })
@@ -161,15 +165,29 @@ impl Side {
         while high - low > few {
             let tried = tried.next().filter(|at| (low..high).contains(at));
             let middle = tried.unwrap_or(low.midpoint(high));
-            match self.find(middle, |records| records.first().copied())? {
+            match self.find(middle, middle_stamp)? {
                 (at, stamp_ns) if stamp_ns < from_ns && at < high => low = at,
                 _ => high = middle,
             }
         }
         let later = |records: &[(u64, i64)]| {
-            records.iter().find(|(_, stamp_ns)| *stamp_ns >= from_ns).map(|(at, _)| *at)
+            let mut later = (0..records.len()).filter(|index| records[*index].1 >= from_ns);
+            later.find(|index| goes_on(records, *index)).map(|index| records[index].0)
         };
         let to_the_end = self.plain.size - low <= CHAIN as u64;
         self.find(low, later).or(to_the_end.then_some(self.plain.size))
     }
+}
+
+/// Whether the records behind one go on from its stamp: none is as far before it as behind an odd stamp.
+fn goes_on(records: &[(u64, i64)], index: usize) -> bool {
+    let earliest_ns = records[index].1.saturating_sub(DISORDER_NS);
+    records[index + 1..].iter().take(NEXT_STAMPS).all(|(_, stamp_ns)| *stamp_ns > earliest_ns)
+}
+
+/// Offset of the first record, and the middle one of the first stamps: one may be odd.
+fn middle_stamp(records: &[(u64, i64)]) -> Option<(u64, i64)> {
+    let mut stamps_ns: Vec<i64> = records.iter().take(NEXT_STAMPS).map(|record| record.1).collect();
+    stamps_ns.sort_unstable();
+    Some((records.first()?.0, stamps_ns[stamps_ns.len() / 2]))
 }

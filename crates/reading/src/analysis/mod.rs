@@ -110,6 +110,10 @@ fn further_looks<S: Sink + Send>(
             if twice.are_flows() {
                 options.copies_within_ns = None;
             }
+            if options.fit_clocks {
+                // Corrections begin at packets by their number, of those that count.
+                options.clock_fit = again.clock_fit(&options, jobs)?;
+            }
             analysis = once_more(&again, &options, sink)?;
             twice.tell(Some(all), &mut analysis.summary);
         } else {

@@ -1,6 +1,7 @@
 //! A capture that a thread reads ahead.
 
 use crate::cores::Cores;
+use std::collections::VecDeque;
 use std::panic;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, TryRecvError, channel, sync_channel};
@@ -16,6 +17,9 @@ const BLOCK: usize = 128;
 
 /// Batches that wait to be asked for. With those in work they take 10 MB a capture, whatever its length.
 const WAITING: usize = 8 * BLOCK;
+
+/// Blocks that are looked into for the next stamps, which the first ones have as a rule.
+const MOST_NEXT: usize = 2 * NEXT_STAMPS;
 
 /// A capture whose records are decoded and signed before they are asked for.
 pub(super) struct ReadAhead {
@@ -45,6 +49,8 @@ struct Thread {
     decoded: Receiver<Block>,
     used: Sender<Block>,
     block: Block,
+    /// Blocks behind it that were looked into.
+    next: VecDeque<Block>,
     /// Batches of the block that were handed out.
     taken: usize,
     offset: u64,
@@ -98,7 +104,9 @@ impl ReadAhead {
             CaptureError::Io { path: self.name.clone(), offset, source }
         })?;
         let block = Block::default();
-        self.reading = Reading::Thread(Thread { decoded, used, block, taken: 0, offset, handle });
+        let next = VecDeque::new();
+        self.reading =
+            Reading::Thread(Thread { decoded, used, block, next, taken: 0, offset, handle });
         Ok(())
     }
 }
@@ -199,10 +207,7 @@ impl Thread {
     /// Waits for the next batch. Returns `false` behind the last.
     fn has_next(&mut self, cores: &Cores) -> bool {
         if self.taken == self.block.filled {
-            let next = match self.decoded.try_recv() {
-                Err(TryRecvError::Empty) => cores.lend(|| self.decoded.recv()).ok(),
-                known => known.ok(),
-            };
+            let next = self.next.pop_front().or_else(|| self.receive(cores));
             let Some(next) = next else { return false };
             let used = mem::replace(&mut self.block, next);
             // The thread may have ended, and needs no batches then.
@@ -212,18 +217,27 @@ impl Thread {
         true
     }
 
-    /// The stamps of the batches at hand, as many as [`CaptureReader::next_stamps`] gives at least.
-    fn next_stamps(&mut self, cores: &Cores) -> Vec<i64> {
-        if !self.has_next(cores) {
-            return Vec::new();
+    fn receive(&self, cores: &Cores) -> Option<Block> {
+        match self.decoded.try_recv() {
+            Err(TryRecvError::Empty) => cores.lend(|| self.decoded.recv()).ok(),
+            known => known.ok(),
         }
-        let batches = &self.block.batches[self.taken..self.block.filled];
-        let records = batches.iter().flat_map(|batch| &batch.records);
-        records
-            .filter(|record| record.stamped)
-            .map(|record| record.stamp_ns)
-            .take(NEXT_STAMPS)
-            .collect()
+    }
+
+    /// The next stamps, as many as [`CaptureReader::next_stamps`] gives at least. A block may have a single one.
+    fn next_stamps(&mut self, cores: &Cores) -> Vec<i64> {
+        loop {
+            let batches = self.block.batches[self.taken..self.block.filled].iter();
+            let next = self.next.iter().flat_map(|block| &block.batches[..block.filled]);
+            let records = batches.chain(next).flat_map(|batch| &batch.records);
+            let stamps = records.filter(|record| record.stamped).map(|record| record.stamp_ns);
+            let stamps: Vec<i64> = stamps.take(NEXT_STAMPS).collect();
+            if stamps.len() == NEXT_STAMPS || self.next.len() == MOST_NEXT {
+                return stamps;
+            }
+            let Some(block) = self.receive(cores) else { return stamps };
+            self.next.push_back(block);
+        }
     }
 
     /// Exchanges an empty batch for the next one. Returns `false` behind the last.

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tailtrim_tail::analysis::{Analysis, AnalysisError, Options, Terms, copies_within_ns};
 use tailtrim_tail::capture::{CaptureError, Choice, Link, Record};
-use tailtrim_tail::clock::SampledSide;
+use tailtrim_tail::clock::{ClockFit, SampledSide, corrected};
 use tailtrim_tail::directions::{Direction, Directions, HEADERS, Keys, has_replies};
 use tailtrim_tail::lost::{self, LostFrame};
 use tailtrim_tail::matching::DISORDER_NS;
@@ -151,8 +151,13 @@ impl SecondLook {
         let leftovers = &analysis.leftovers;
         let lost = leftovers.lost.iter().map(|packet| packet.ingress_ns).collect();
         let unmatched = leftovers.unmatched.iter().copied().collect();
-        let (lost, entered) = read(ingress, &lost, 0, &terms)?;
-        let (unmatched, left) = read(egress, &unmatched, terms.shift_ns(), &terms)?;
+        let ClockFit { ingress: entered, egress: left, .. } = &options.clock_fit;
+        let shift_ns = terms.shift_ns();
+        let stamp_ns = |packet, stamp_ns| corrected(entered, packet, stamp_ns);
+        let (lost, entered) = read(ingress, &lost, stamp_ns, &terms)?;
+        let stamp_ns =
+            |packet, stamp_ns| corrected(left, packet, stamp_ns).saturating_add(shift_ns);
+        let (unmatched, left) = read(egress, &unmatched, stamp_ns, &terms)?;
         Ok((Kept { lost, unmatched, first: [entered, left] }, terms))
     }
 
@@ -259,18 +264,18 @@ fn marked<M: Copy>(
     Ok(side)
 }
 
-/// The frames with these stamps, and the first ones. The stamps of the capture are `shift_ns` smaller.
+/// The frames with these stamps, and the first ones. `stamp_ns`: the stamp that counts, by a packet's number and stamp.
 fn read(
     source: CaptureInput,
     wanted: &HashSet<i64>,
-    shift_ns: i64,
+    stamp_ns: impl Fn(u64, i64) -> i64,
     terms: &Terms,
 ) -> Result<(Vec<Frame>, Vec<Frame>), CaptureError> {
     let last_ns =
         wanted.iter().max().map_or(i64::MIN, |last_ns| last_ns.saturating_add(DISORDER_NS));
     let (mut found, mut first, mut read_ns) = (Vec::new(), Vec::new(), i64::MIN);
-    each(source, WHOLE, terms.signer(), |_, record, link, bytes| {
-        let (stamp_ns, length) = (record.stamp_ns.saturating_add(shift_ns), record.length);
+    each(source, WHOLE, terms.signer(), |packet, record, link, bytes| {
+        let (stamp_ns, length) = (stamp_ns(packet, record.stamp_ns), record.length);
         read_ns = read_ns.max(stamp_ns);
         let frame = |most: usize| {
             let head = bytes[..bytes.len().min(most)].into();

@@ -55,8 +55,11 @@ impl SecondLook {
         if !is_likely(summary, options) {
             return Ok(None);
         }
-        let found = self.looked_at(options, u64::MAX, |look| look)?;
-        Ok(found.filter(|twice| twice.are_flows() || summary.egress.copy > 0))
+        Ok(self.there_twice(options)?.filter(|twice| twice.concerns(summary)))
+    }
+
+    fn there_twice(&self, options: &Options) -> Result<Option<Twice>, CaptureError> {
+        self.looked_at(options, u64::MAX, |look| look)
     }
 
     fn looked_at(
@@ -86,11 +89,11 @@ impl SecondLook {
         Ok(self.apart.is_some())
     }
 
-    /// The same captures with the packets told apart that they have twice, if they have some.
-    pub(crate) fn told_apart(&self, summary: &Summary, options: &Options) -> Option<Self> {
-        let twice = self.twice(summary, options).ok()??;
+    /// Packets that the captures have twice, and the captures with these told apart, if they have some.
+    pub(crate) fn told_apart(&self, options: &Options) -> Option<(Twice, Self)> {
+        let twice = self.there_twice(options).ok()??;
         let mut apart = self.clone();
-        apart.tell_apart(&twice, options).ok()?.then_some(apart)
+        apart.tell_apart(&twice, options).ok()?.then_some((twice, apart))
     }
 
     fn entered(

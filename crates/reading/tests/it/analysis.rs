@@ -1,32 +1,28 @@
 //! Analyses on several cores: byte for byte the result of one core, whatever the captures contain.
 
 use crate::formats::{gzip, mscap, pcap, pcapng, zstd};
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::fs;
+use std::io;
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::mpsc;
-use std::thread;
-use std::time::Duration;
+use std::path::PathBuf;
 use tailtrim_reading::analysis::{all_cores, analyze};
 use tailtrim_reading::source::{Reading, open};
 use tailtrim_tail::analysis::{AnalysisError, Options, Sample, Second, Sink};
 use tailtrim_tail::matching::Window;
 use tempfile::TempDir;
 
-const US: u64 = 1_000;
+pub(crate) const US: u64 = 1_000;
 const MS: i64 = 1_000_000;
 
 /// Packets of a capture: several times as many as are handed over at once.
 const PACKETS: u64 = 30_000;
 
 /// Stamps and identifiers of the packets at two taps.
-type Taps = [Vec<(u64, u32)>; 2];
+pub(crate) type Taps = [Vec<(u64, u32)>; 2];
 
 /// Packets with losses, duplicates, late ones and strangers, with signatures that come again, written out of order.
-fn hostile(packets: u64) -> Taps {
+pub(crate) fn hostile(packets: u64) -> Taps {
     hostile_of(packets, 20_000)
 }
 
@@ -69,10 +65,10 @@ fn hostile_of(packets: u64, ids: u64) -> Taps {
 
 /// Results of an analysis.
 #[derive(Debug, Clone, PartialEq)]
-struct Found {
+pub(crate) struct Found {
     summary: String,
-    samples: Vec<Sample>,
-    histograms: [Vec<(i64, u64)>; 4],
+    pub(crate) samples: Vec<Sample>,
+    pub(crate) histograms: [Vec<(i64, u64)>; 4],
     seconds: Vec<Second>,
     worst: Vec<(Sample, u64)>,
 }
@@ -102,7 +98,7 @@ fn cores(count: usize) -> NonZeroUsize {
 }
 
 /// Result of an analysis, or the error at which it ended.
-fn analyzed(paths: &[PathBuf; 2], salvage: bool, jobs: usize) -> Result<Found, String> {
+pub(crate) fn analyzed(paths: &[PathBuf; 2], salvage: bool, jobs: usize) -> Result<Found, String> {
     analyzed_with(paths, salvage, jobs, true)
 }
 
@@ -132,7 +128,7 @@ fn analyzed_with(
     })
 }
 
-fn write(files: &TempDir, name: &str, bytes: [Vec<u8>; 2]) -> [PathBuf; 2] {
+pub(crate) fn write(files: &TempDir, name: &str, bytes: [Vec<u8>; 2]) -> [PathBuf; 2] {
     let paths = ["in", "out"].map(|side| files.path().join(format!("{side}-{name}")));
     for (path, bytes) in paths.iter().zip(bytes) {
         fs::write(path, bytes).unwrap();
@@ -317,61 +313,4 @@ fn who_has_enough_ends_the_analysis() {
         matches!(&told[..], [(entered, left)] if expected.contains(entered) && expected.contains(left)),
         "{told:?}"
     );
-}
-
-fn fifo(files: &TempDir, name: &str) -> PathBuf {
-    let path = files.path().join(name);
-    assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
-    path
-}
-
-fn writing(path: &Path) -> File {
-    File::options().write(true).open(path).unwrap()
-}
-
-/// A program writes both captures as the packets pass; few enter and many leave. It waits while a pipe is full. The
-/// beginning is the part that is read before matching.
-#[test]
-fn pipes_that_are_written_in_turns() {
-    const BEGINNING: u64 = 4_000;
-    const STRANGERS: u64 = 200_000;
-    let files = tempfile::tempdir().unwrap();
-    let mut taps = hostile(2_000);
-    for packet in 0..BEGINNING {
-        let (stamp_ns, id) = (980_000_000 + packet * US, 9_000_000 + packet as u32);
-        taps[0].push((stamp_ns, id));
-        taps[1].push((stamp_ns, id));
-    }
-    taps[1].extend((0..STRANGERS).map(|n| (1_000_000_000 + n * 200, 5_000_000 + n as u32)));
-    taps.iter_mut().for_each(|tap| tap.sort_unstable());
-    let bytes = taps.map(|tap| pcap(&tap));
-    let expected = analyzed(&write(&files, "plain.pcap", bytes.clone()), false, 1).unwrap();
-    let pipes = ["a.fifo", "b.fifo"].map(|name| fifo(&files, name));
-    for jobs in [2, 5] {
-        let (paths, bytes) = (pipes.clone(), bytes.clone());
-        let writer = thread::spawn(move || {
-            let mut pipes = [0, 1].map(|side| {
-                let mut pipe = writing(&paths[side]);
-                // The other one is opened when this one was recognised as a capture.
-                pipe.write_all(&bytes[side][..24]).unwrap();
-                pipe
-            });
-            let (mut written, mut pieces) = ([24; 2], [BEGINNING as usize * 76; 2]);
-            while written[0] < bytes[0].len() || written[1] < bytes[1].len() {
-                for side in [0, 1] {
-                    let until = bytes[side].len().min(written[side] + pieces[side]);
-                    pipes[side].write_all(&bytes[side][written[side]..until]).unwrap();
-                    written[side] = until;
-                }
-                pieces = [10 * 76, 1_000 * 76];
-            }
-        });
-        let (paths, (done, result)) = (pipes.clone(), mpsc::channel());
-        thread::spawn(move || done.send(analyzed(&paths, false, jobs)).is_ok());
-        let found = result.recv_timeout(Duration::from_secs(120)).expect("one waits for the other");
-        writer.join().unwrap();
-        let found = found.unwrap();
-        assert_eq!(found.samples, expected.samples);
-        assert_eq!(found.histograms, expected.histograms);
-    }
 }

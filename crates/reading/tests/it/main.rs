@@ -11,6 +11,7 @@ mod frames;
 mod merged;
 mod mirrored;
 mod missing;
+mod pipes;
 mod repeated;
 mod source;
 mod stretches;

@@ -101,6 +101,19 @@ fn the_copy_that_was_forwarded_counts() {
     }
 }
 
+/// Regression: corrections of clocks began at packets by their number among all, not among those that count.
+#[test]
+fn clocks_are_corrected_where_copies_are_left_out() {
+    let mut taps = Taps::new(8, 500, 60).both_at_egress(SAME, SAME, ROUTED);
+    let stepped_ns = Taps::entered_ns(PACKETS / 2);
+    for (stamp_ns, _) in taps[1].iter_mut().filter(|(stamp_ns, _)| *stamp_ns >= stepped_ns) {
+        *stamp_ns += 37_000_000 * US;
+    }
+    let found = summary(&taps, &Options { fit_clocks: true, ..options() });
+    assert_eq!(found.samples, u64::from(PACKETS), "{found:?}");
+    assert!((9 * US..11 * US).contains(&median_ns(&found)), "{found:?}");
+}
+
 #[test]
 fn copies_that_nothing_tells_apart_are_no_result() {
     let cases: [(&str, Change, Change, Change, &str); 3] = [

@@ -6,11 +6,14 @@
 //! the way there: until a number differs, or telemetry comes, it is unknown which kind of reflector it is.
 
 use super::super::outcome::LostWays;
+use std::collections::VecDeque;
 
 /// A far host whose first number is this much larger than the probe's has counted before this session.
 const BEGINNING: u64 = 64;
 /// Number of last replies among which telemetry can find its reply.
 const RECENT: usize = 1_024;
+/// Number of last second replies that are known when they come once more.
+const DOUBLED: usize = 64;
 
 /// Numbers of the replies, and counts that follow from them.
 #[derive(Debug)]
@@ -18,14 +21,17 @@ pub(super) struct Numbering {
     /// Number of replies that came, each number once.
     came: u64,
     highest: Option<u64>,
-    /// The first number: 0, unless the far host counted before.
-    first: u64,
+    lowest: Option<u64>,
+    /// The far host counted before this session: its first number is the lowest, else 0.
+    counted_before: bool,
     /// The far host counts itself.
     own: bool,
     /// The last probe with a reply, and how many were lost before it and before the first number.
     last: Option<u64>,
     lost: u64,
     lost_first: u64,
+    /// Numbers of the last replies to probes that had one.
+    doubled: VecDeque<u64>,
     /// Probes were given up: from then on the numbers show nothing.
     closed: bool,
     /// Probes by the numbers of their replies; none without telemetry.
@@ -39,11 +45,13 @@ impl Numbering {
         Self {
             came: 0,
             highest: None,
-            first: 0,
+            lowest: None,
+            counted_before: false,
             own: false,
             last: None,
             lost: 0,
             lost_first: 0,
+            doubled: VecDeque::new(),
             closed: false,
             recent: if telemetry { vec![None; RECENT] } else { Vec::new() },
             told_to: None,
@@ -83,7 +91,7 @@ impl Numbering {
             return;
         }
         if self.last.is_none() && far > number + BEGINNING {
-            (self.first, self.lost_first) = (far, lost);
+            (self.counted_before, self.lost_first) = (true, lost);
         }
         (self.last, self.lost) = (Some(number), lost);
         self.count(number, far);
@@ -110,15 +118,21 @@ impl Numbering {
 
     /// Notes that a probe was duplicated on the way there: its second reply has a number of its own.
     pub(super) fn doubled(&mut self, number: u64, far: u64) {
-        if self.last.is_some() && !self.closed {
-            self.count(number, far);
+        if self.closed || self.doubled.contains(&far) {
+            return;
         }
+        if self.doubled.len() == DOUBLED {
+            self.doubled.pop_front();
+        }
+        self.doubled.push_back(far);
+        self.count(number, far);
     }
 
     fn count(&mut self, number: u64, far: u64) {
         self.own |= far as u32 != number as u32;
         self.came += 1;
         self.highest = self.highest.max(Some(far));
+        self.lowest = Some(self.lowest.map_or(far, |lowest| lowest.min(far)));
     }
 
     /// Gives up the probes in flight: whether their replies left is unknown.
@@ -132,7 +146,8 @@ impl Numbering {
         let unknown = LostWays { there: 0, back: 0, unknown: lost };
         let Some(highest) = self.highest.filter(|_| self.own) else { return unknown };
         let known = self.lost.min(lost).saturating_sub(self.lost_first);
-        let missing = (highest + 1).saturating_sub(self.first).checked_sub(self.came);
+        let first = self.lowest.filter(|_| self.counted_before).unwrap_or(0);
+        let missing = (highest + 1).saturating_sub(first).checked_sub(self.came);
         let Some(back) = missing.filter(|missing| *missing <= known) else { return unknown };
         LostWays { there: known - back, back, unknown: lost - known }
     }

@@ -19,10 +19,12 @@ const HOLE: i64 = 8;
 const COARSEST_NS: i64 = 1_000;
 
 /// The gap, in ns, up to which a frame belongs to the burst of the one before; `None` when the traffic
-/// has no bursts. Looks for the widest hole in the sorted gaps of the first frames.
+/// has no bursts. Looks for the widest hole in the sorted gaps of the first frames; some of these may be written late.
 pub(super) fn threshold_ns(stamps_ns: &[i64]) -> Option<i64> {
+    let mut stamps_ns = stamps_ns.to_vec();
+    stamps_ns.sort_unstable();
     let mut gaps: Vec<i64> =
-        stamps_ns.windows(2).map(|pair| pair[1].saturating_sub(pair[0]).max(0)).collect();
+        stamps_ns.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).collect();
     if gaps.len() < FEWEST_GAPS {
         return None;
     }
@@ -62,9 +64,13 @@ impl Position {
     /// The position of an ingress frame in its burst, from 0.
     #[inline]
     pub(super) fn next(&mut self, stamp_ns: i64) -> u16 {
-        let within = stamp_ns.saturating_sub(self.last_ns) <= self.threshold_ns;
+        let gap_ns = stamp_ns.saturating_sub(self.last_ns);
+        let within = gap_ns <= self.threshold_ns;
         self.position = if within { self.position.saturating_add(1) } else { 0 };
-        self.last_ns = stamp_ns;
+        // A frame that is written late is of the burst of the newest one; a clock that steps back begins anew.
+        if gap_ns >= 0 || gap_ns < -self.threshold_ns {
+            self.last_ns = stamp_ns;
+        }
         self.position
     }
 }
@@ -119,6 +125,19 @@ mod tests {
         let mut position = Position::new(threshold);
         let numbers: Vec<u16> = stamps[..8].iter().map(|&stamp| position.next(stamp)).collect();
         assert_eq!(numbers, [0, 1, 2, 3, 0, 1, 2, 3]);
+    }
+
+    /// Regression: a frame that was written behind its successor made a gap of nothing, and ended its burst.
+    #[test]
+    fn frames_that_are_written_late_make_and_end_no_burst() {
+        let mut constant = stamps((0..1000).map(|_| 10_000));
+        (0..20).for_each(|n| constant.swap(n * 50, n * 50 + 1));
+        assert_eq!(threshold_ns(&constant), None);
+        let mut position = Position::new(1_000);
+        let numbers = [0, 400, 900, 300, 1_350, 1_800].map(|stamp| position.next(stamp));
+        assert_eq!(numbers, [0, 1, 2, 3, 4, 5]);
+        // The clock steps back by more.
+        assert_eq!([-9_000, -8_500, -7_000].map(|stamp| position.next(stamp)), [6, 7, 0]);
     }
 
     #[test]

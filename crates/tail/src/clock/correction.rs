@@ -55,7 +55,7 @@ impl ClockFit {
 
 /// The stamp of a packet, corrected.
 #[must_use]
-pub(crate) fn corrected(pieces: &[CorrectionPiece], packet: u64, stamp_ns: i64) -> i64 {
+pub fn corrected(pieces: &[CorrectionPiece], packet: u64, stamp_ns: i64) -> i64 {
     let begun = pieces.partition_point(|piece| piece.packet <= packet);
     let piece = begun.checked_sub(1).and_then(|last| pieces.get(last));
     piece.map_or(stamp_ns, |piece| piece.corrected(stamp_ns))

@@ -19,8 +19,7 @@ pub(crate) mod told;
 pub(crate) mod words;
 
 pub use batched::BothBatched;
-pub(crate) use correction::corrected;
-pub use correction::{ClockFit, CorrectionPiece};
+pub use correction::{ClockFit, CorrectionPiece, corrected};
 pub(crate) use fit::STEEPEST;
 pub(crate) use levels::BACK_NS;
 pub use levels::{apart, clock_fit};
