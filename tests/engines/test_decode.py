@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from decoded_rows import rows
-from random_captures import Trouble, packets, pair, write
+from random_captures import START_NS, Trouble, pair, write
 
 from tailtrim.analysis.decode import Decoded, decode, decoding
 from tailtrim.analysis.decode.dataset import COLUMNS, LABEL
@@ -35,14 +35,18 @@ def test_columns_are_those_of_the_schema(testpmd: tuple[Path, Path], tmp_path: P
 
 
 def test_what_depends_on_the_order_of_the_file(tmp_path: Path) -> None:
-    entered, _ = packets(7, Trouble(disorder_ns=300_000_000, step_ns=100_000, packets=2_000))
-    capture = write(tmp_path / "one.pcap", entered)
+    # Bursts of four frames, of which some are written too late.
+    stamps_ns = [
+        START_NS + burst * 100_000 + frame * 100
+        for burst in range(500)
+        for frame in ((0, 2, 1, 3) if burst % 5 == 0 else range(4))
+    ]
+    capture = write(tmp_path / "one.pcap", list(zip(stamps_ns, range(2_000), strict=True)))
     found = rows(decode([capture], tmp_path / "decoded", buckets=8), 0)
     largest_ns = 0
-    for index, ((stamp_ns, _), row) in enumerate(zip(entered, found, strict=True)):
+    for index, (stamp_ns, row) in enumerate(zip(stamps_ns, found, strict=True)):
         largest_ns = max(largest_ns, stamp_ns)
-        assert row[:3] == (index, stamp_ns, largest_ns)
-    assert any(row[7] for row in found)
+        assert (*row[:3], row[7]) == (index, stamp_ns, largest_ns, index % 4)
 
 
 def test_packets_of_a_signature_share_a_bucket(tmp_path: Path) -> None:
