@@ -79,6 +79,16 @@ def test_a_step_that_was_corrected_is_not_told_again(tmp_path: Path) -> None:
     assert "is set forward" not in told
 
 
+def test_the_last_packets_of_a_run_may_be_late(tmp_path: Path) -> None:
+    """Regression: a late packet at the end was taken for one of a clock that was set."""
+    last_ns = (PACKETS - 1) * GAP_NS
+    pair = captures(tmp_path, lambda at: 600_000_000 if at == last_ns else 0)
+    analyze(pair, "--clock-fit", "--out", str(tmp_path / "run"))
+    largest_ns = RunDirectory(tmp_path / "run").summary.latency_ns.max
+    assert largest_ns is not None
+    assert largest_ns > 600_000_000
+
+
 def test_a_drift_is_named_with_what_it_does_to_percentiles(tmp_path: Path) -> None:
     code, told = analyze(captures(tmp_path, drift))
     assert code == ExitCode.NEGATIVE

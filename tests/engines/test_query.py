@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -44,3 +45,18 @@ def test_postgres_says_the_types(postgres_dsn: str, tmp_path: Path) -> None:
         found = pq.read_table(out)
         assert found.num_rows == rows
         assert found.schema.types == [pa.int64(), pa.int64(), pa.float64()]
+
+
+def test_runs_of_one_name_are_told_apart(testpmd: tuple[Path, Path], tmp_path: Path) -> None:
+    """Regression: of run directories with the same name, all but the last were left out."""
+    first, second, third = (tmp_path / name for name in ("a/run-000", "b/run-000", "b/run-001"))
+    assert tailtrim("analyze", *testpmd, "--out", first).returncode == 0
+    for other in (second, third):
+        shutil.copytree(first, other)
+    text = "SELECT run, sum(count) AS samples FROM histogram GROUP BY run ORDER BY run"
+    again = tmp_path / "b" / ".." / "a" / "run-000"
+    ended = tailtrim("query", text, first, second, third, again, "--format", "json")
+    assert ended.returncode == 0, ended.stderr
+    rows = [json.loads(line) for line in ended.stdout.splitlines()]
+    assert [row["run"] for row in rows] == [str(first), str(second), "run-001"]
+    assert len({row["samples"] for row in rows}) == 1

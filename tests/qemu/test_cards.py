@@ -31,7 +31,8 @@ HELPERS = ("phc", "unlatch")
 #: Free the registers for stamps of received packets of both interfaces.
 FREED = 'for n in {}; do unlatch "$(basename "$(readlink -f /sys/class/net/$n/device)")" & done'
 
-#: Kill the agent when the first of two interfaces has its filter, and wait until that is gone.
+#: Kill the agent when the first of two interfaces has its filter, and wait until that is gone. A
+#: service manager sends SIGTERM to its helper process, too.
 KILLED = f"""
 if [ "$3" = capture ]; then
     {AGENT} capture --tap one="$1" --out /tmp/killed >/dev/null 2>&1 & agent=$!
@@ -40,6 +41,10 @@ else
 fi
 filtered() {{ {AGENT} ports "$1" --json | grep -q '"receive": "all"'; }}
 until filtered "$1"; do sleep 0.2; done
+for process in /proc/[0-9]*; do
+    [ "$(cat $process/comm 2>/dev/null)" != tt-keeper ] || kill -TERM "${{process#/proc/}}"
+done
+sleep 0.2
 kill -9 $agent
 for _ in $(seq 100); do
     filtered "$1" || {{ sleep 1; exit 0; }}

@@ -46,6 +46,13 @@ def test_sides_stay_apart() -> None:
     assert total([]).value == 0
 
 
+def test_few_stretches_have_a_wide_interval() -> None:
+    """Regression: the mean of a few stretches had the narrow interval of twenty."""
+    found = of_stretches(np.array([1.0, 2.0, 3.0]))
+    assert [found.low, found.high] == pytest.approx([-0.484, 4.484], abs=5e-4)
+    assert of_stretches(np.array([2.0])) == exact(2.0)
+
+
 def test_no_time_left_is_an_error() -> None:
     with pytest.raises(ValueError, match=r"no time is left for packets \(1\.00 s of each"):
         highest_rate(exact(1e9), exact(10_000))

@@ -9,21 +9,23 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from simulated_queues import ORIGIN_NS, World, left_run, simulated
 from typer.testing import CliRunner, Result
 
-from tailtrim.analysis.queueing import Compared, PredictedQuantile, predicted
+from tailtrim.analysis.queueing import Compared, PredictedQuantile, highest_rate, predicted
 from tailtrim.analysis.roundtrip import Series, write_run
 from tailtrim.cli.application import app
 from tailtrim.errors import RunDirectoryError
+from tailtrim.publishing.report.capacity_prediction import PredictedCurve
 from tailtrim.publishing.report.terminal.prediction_text import lines
 from tailtrim.results import RunDirectory
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tailtrim.analysis.queueing import Prediction
+    from tailtrim.analysis.queueing import Estimate, Prediction
 
 # Long services, so that a replay has few packets and tests are fast.
 WORLD = World("normal", mean_ns=40_000.0, tick_ns=60_000.0, thread_hz=30.0, seconds=4.0)
@@ -138,6 +140,40 @@ def test_a_promise_is_held_up_to_a_rate_and_a_burst(tmp_path: Path) -> None:
     assert held.burst.value == held.burst.surely == 8
     assert held.rate.value is not None
     assert held.rate.value > 20_000
+
+
+def test_a_promise_is_searched_where_the_highest_rate_has_no_upper_bound(
+    traced: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Regression: the search divided by zero, and prediction.json had Infinity."""
+
+    def unbounded(stolen: Estimate, t_cpu: Estimate) -> Estimate:
+        return replace(highest_rate(stolen, t_cpu), high=math.inf)
+
+    monkeypatch.setattr("tailtrim.analysis.queueing.prediction.highest_rate", unbounded)
+    words = ("--rate", "5k,10k", "--assert", "p50 < 100us", "--out", tmp_path / "out")
+    told = run("predict", traced, *words)
+    assert told.exit_code == 0, told.output
+    assert re.search(r"R_max +24\.\d kpkt/s \(\S+ to ∞\)", told.output)
+    record = json.loads((tmp_path / "out" / "prediction.json").read_text())
+    assert record["r_max_pps"]["high"] is None
+    assert 10_000 < record["promise"]["rate"]["value"] < record["r_max_pps"]["value"]
+    curve = PredictedCurve.of(record)
+    assert curve is not None
+    assert curve.r_max_pps.high == math.inf
+
+
+def test_a_pause_is_no_part_of_the_cpu_time(tmp_path: Path) -> None:
+    """Regression: a stretch of the run without packets made t_CPU NaN."""
+    calm = World("constant", 5_000.0, 100.0, thread_hz=0, rate_pps=5_000, seconds=2)
+    left_run(tmp_path / "run", calm, np.random.default_rng(18))
+    sample = tmp_path / "run" / "sample.parquet"
+    table = pq.read_table(sample)
+    at_ns = table["ingress_ns"].to_numpy() - ORIGIN_NS
+    pq.write_table(table.filter((at_ns < 500_000_000) | (at_ns > 800_000_000)), sample)
+    found = predicted(tmp_path / "run", rates_pps=[5_000])
+    assert found.basis == "latency"
+    assert found.t_cpu_ns.value == pytest.approx(calm.mean_ns + calm.transport_ns, rel=0.05)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 //! `tailtrim-agent watch`.
 
 use crate::exit::{Exit, Failure, OrFail, Outcome};
-use crate::stop::Ending;
+use crate::stop::{Ending, watch_signals};
 use crate::{events, output};
 use signal_hook::consts::SIGHUP;
 use std::net::SocketAddr;
@@ -45,7 +45,7 @@ const EXAMPLES: &str = "Examples:\n  \
 pub(crate) fn run(request: &Watch) -> Outcome {
     let reload = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(SIGHUP, Arc::clone(&reload)).or_fail(Exit::Impossible)?;
-    let stopped = request.ending.watch()?;
+    let stopped = watch_signals()?;
     let watched = tailtrim_watch::watch(
         &Request {
             plan: request.file.clone(),
@@ -58,7 +58,11 @@ pub(crate) fn run(request: &Watch) -> Outcome {
         &reload,
         |text| output::tell(&format!("warning: {text}\n")),
         || Placement::share(request.cpu).map(|_| ()),
-        events::watching,
+        |metrics| {
+            // The thread for this comes last: a trace begins with a process that needs this one to have a single one.
+            request.ending.watch_parent(&stopped);
+            events::watching(metrics);
+        },
     );
     watched.map(|()| Exit::Success).map_err(failure)
 }

@@ -144,7 +144,7 @@ impl Device {
         let (departures, counted) = thread::scope(|scope| {
             // An error means that the program has ended, which says why.
             scope.spawn(move || write(load, start_ns, load_to));
-            let departures = scope.spawn(move || read(told, start_ns, log));
+            let departures = scope.spawn(move || departures(told, start_ns, log));
             let counted = scope.spawn(move || result(events));
             let mut terminated = false;
             while matches!(program.try_wait(), Ok(None)) {
@@ -231,6 +231,21 @@ struct Departures {
     first_actual_ns: i64,
     last_actual_ns: i64,
     lateness: DepartureLateness,
+}
+
+/// Reads departures to the end. An error of the log ends the program, which would wait for its departures to be read.
+fn departures(
+    from: UnixStream,
+    start_ns: i64,
+    log: Option<&mut (dyn Write + Send)>,
+) -> io::Result<Departures> {
+    let failed = from.try_clone()?;
+    let read = read(from, start_ns, log);
+    if read.is_err() {
+        // One that has ended has closed it.
+        let _ = failed.shutdown(Shutdown::Both);
+    }
+    read
 }
 
 /// Reads departures to the end: pairs of intended and actual time, as little-endian i64; 0: not sent.

@@ -60,9 +60,10 @@ impl Keeper {
     ) -> Result<(T, Self), Failure> {
         let starting = Failure::of("starting a process that keeps what needs privileges");
         let (answers, ask) = process::beside(|mut requests, mut answers| {
-            // The end of a terminal and its Ctrl-C are for the main process, which then ends this one. SIGTERM goes to
-            // every process of a service: this one has inherited the main process' handler.
+            // The end of a terminal and its Ctrl-C are for the main process, which then ends this one. So is SIGTERM, which
+            // goes to every process of a service.
             let _ = process::leave_session();
+            let _ = process::ignore_requests_to_end();
             placement::name_threads("tt-keeper");
             let set_up = keep_network_rights()
                 .map_err(Failure::of("giving up all capabilities but CAP_NET_ADMIN"))

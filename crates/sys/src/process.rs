@@ -71,6 +71,17 @@ pub fn leave_session() -> io::Result<()> {
     Ok(())
 }
 
+/// Ignores SIGINT and SIGTERM from now on, as do programs that this process executes.
+pub fn ignore_requests_to_end() -> io::Result<()> {
+    for signal in [libc::SIGINT, libc::SIGTERM] {
+        // SAFETY: the call takes numbers only, and no handler is set.
+        if unsafe { libc::signal(signal, libc::SIG_IGN) } == libc::SIG_ERR {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(())
+}
+
 /// Asks a process to end.
 pub fn terminate(pid: u32) -> io::Result<()> {
     signal(pid, Signal::TERM)

@@ -23,15 +23,27 @@ impl Counters {
     }
 
     /// Differences of a CPU's counters since `before`, without those that stood still. A counter that is new, or that
-    /// began anew as a driver was loaded again, counts from 0.
+    /// began anew as a driver was loaded again, counts from 0. Empty where the CPU had none, since it was offline: they
+    /// count since the host was started.
     #[must_use]
     pub fn since(&self, before: &Self, cpu: u32) -> BTreeMap<String, u64> {
+        if !before.has(cpu) {
+            return BTreeMap::new();
+        }
         let grown =
             self.counts.iter().filter(|((_, of), _)| *of == cpu).filter_map(|(key, now)| {
                 let grown = grown(before.counts.get(key).copied().unwrap_or(0), *now);
                 (grown > 0).then(|| (key.0.clone(), grown))
             });
         grown.collect()
+    }
+}
+
+impl Counters {
+    /// Whether a CPU has counters: those of CPUs that are offline are not shown.
+    #[must_use]
+    pub fn has(&self, cpu: u32) -> bool {
+        self.counts.keys().any(|(_, of)| *of == cpu)
     }
 }
 
@@ -156,6 +168,14 @@ mod tests {
         let grown = Counters::parse(&after).since(&before, 2);
         let expected = [("25_new", 3), ("LOC_Local_timer_interrupts", 6)];
         assert_eq!(grown, expected.map(|(name, count)| (name.to_owned(), count)).into());
+    }
+
+    /// Regression: a CPU that came back had all its interrupts since the host was started.
+    #[test]
+    fn a_cpu_that_was_offline_has_none() {
+        let before = Counters::parse("           CPU0\nLOC:    5639706   Local timer interrupts\n");
+        let now = Counters::parse(INTERRUPTS);
+        assert!(now.since(&before, 2).is_empty() && !before.has(2) && now.has(2));
     }
 
     #[test]

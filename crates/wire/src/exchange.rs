@@ -170,12 +170,19 @@ fn echo(version: Version, flow: Flow, payload: &[u8]) -> Option<Message> {
 
 fn datagram(flow: Flow, payload: &[u8]) -> Option<Message> {
     let (_, payload) = payload.split_first_chunk::<8>()?;
+    // Ports tell no sides where both are the server's.
+    let side = |part, port, is_reply| match flow.ports {
+        Some(ports) if ports == [port; 2] && is_reply => Part::Reply,
+        _ => part,
+    };
     if let Some(part) = part(flow, DNS_PORT) {
         let is_response = payload.get(2)? & 0x80 != 0;
+        let part = side(part, DNS_PORT, is_response);
         return (payload.len() >= 12 && is_response == (part == Part::Reply))
             .then(|| message(Protocol::Dns, part, flow, &payload[..2]));
     }
     if let Some(part) = part(flow, stamp::PORT) {
+        let part = side(part, stamp::PORT, stamp::is_reply(None, payload));
         // A reply has the sender's number behind its own and its own stamps.
         let at = if part == Part::Request { 0 } else { 24 };
         return Some(message(Protocol::Stamp, part, flow, payload.get(at..at + 4)?));

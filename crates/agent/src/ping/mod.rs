@@ -8,6 +8,7 @@ pub(crate) use request::Ping;
 use crate::events;
 use crate::exit::{Exit, Failure, OrFail, Outcome};
 use crate::output::{self, Document};
+use crate::stop::watch_signals;
 use serde::Serialize;
 use std::fs;
 use std::io::{self, IsTerminal as _, Write as _};
@@ -39,8 +40,10 @@ pub(crate) fn run(request: &Ping) -> Outcome {
         let told = |error| format!("{}: {error}", folder.display());
         fs::create_dir_all(folder).map_err(told).or_fail(Exit::Usage)?;
     }
+    let stopped = watch_signals()?;
+    // Before other threads.
     let _stamps = request.nic().map(NicStamps::enable).transpose().or_fail(Exit::Impossible)?;
-    let stopped = request.ending.watch()?;
+    request.ending.watch_parent(&stopped);
     let live = live_line(request);
     let started = || {
         if request.events {

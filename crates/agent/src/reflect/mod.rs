@@ -20,7 +20,7 @@ use tailtrim_probes::reflect::{
     FrameReflector, Left, Listening, NatReflector, ReflectError, Reflected, SocketReflector, Way,
     XdpReflector, give_up,
 };
-use tailtrim_probes::socket::{KeptNicStamps, SocketError};
+use tailtrim_probes::socket::{NicStamps, SocketError};
 use tailtrim_roundtrip::reflect::{Class, Counters, Limit, Policy, Refusal, Service};
 use tailtrim_sys::placement::Placement;
 use tailtrim_tail::summary::grouped;
@@ -76,7 +76,7 @@ pub(crate) fn run(request: &Reflect) -> Outcome {
     let host = request.placing.take().or_fail(Exit::Usage)?;
     let _nic = match &request.interface {
         Some(interface) if request.hardware_stamps => {
-            Some(KeptNicStamps::enable(interface).or_fail(Exit::Impossible)?)
+            Some(NicStamps::enable(interface).or_fail(Exit::Impossible)?)
         }
         _ => None,
     };

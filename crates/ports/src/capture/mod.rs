@@ -225,7 +225,7 @@ impl End {
 /// frame with a stamp after that. `seen` counts the frames meanwhile. Stamps of a NIC or of this process cannot decide
 /// that: then a port that is never empty is given up after five seconds. Without an analysis, frames stay in the port
 /// until it is half full or the end has come: on a machine with few cores, fetching, compressing and writing them takes
-/// the CPU from the device under test.
+/// the CPU from the device under test. Where the interface goes away, the frames so far are kept.
 ///
 /// # Errors
 /// [`TapError`].
@@ -236,82 +236,125 @@ pub fn tap(
     stopped: &AtomicBool,
     seen: &AtomicU64,
 ) -> Result<Tapped, TapError> {
-    let (mut packets, mut bytes) = (0, 0);
     if let Some(file) = &mut sink.file {
         file.header(&header(snap as u32));
     }
-    let stamping = port.capabilities().stamping;
-    // A stamp of this process is the time of fetching: frames must be fetched at once.
-    let prompt = stamping == Stamping::Process;
-    let mut pressed = prompt || sink.feed.is_some();
-    let (mut end, mut last) = (None, GracePeriod::default());
-    let mut counted_ns = clock::monotonic_ns();
-    loop {
-        let ending = stopped.load(Ordering::Acquire);
-        if ending {
-            end.get_or_insert_with(End::now);
-        }
-        pressed |= port.is_pressed();
-        if !pressed && !ending {
-            std::thread::sleep(INTERVAL);
-            // An error if the interface is gone: only a call that asks returns it.
-            port.wait(Duration::ZERO)?;
-            continue;
-        }
-        let (mut written, mut ended) = (Ok(()), false);
-        let fetched_ns = clock::realtime_ns();
-        let count = port.receive(BATCH, &mut |frame| {
-            // Queues are slightly out of order: behind a frame past the end there may be one before it.
-            let past = end.as_ref().is_some_and(|end| end.is_before(&frame));
-            ended |= past;
-            if past || written.is_err() || !sink.takes(&frame) {
-                return;
-            }
-            written = sink.record(&frame, snap);
-            if written.is_ok() {
-                packets += 1;
-                bytes += frame.length as u64;
-            }
-        })?;
-        written.map_err(|source| sink.failed(source))?;
-        seen.store(packets, Ordering::Relaxed);
-        if clock::monotonic_ns() - counted_ns >= COUNTED_NS {
-            counted_ns = clock::monotonic_ns();
-            sink.counts.dropped.store(port.counters()?.dropped, Ordering::Relaxed);
-        }
-        if ending && (ended || last.is_over()) {
-            break;
-        }
-        if count < BATCH {
-            if let Some(feed) = &mut sink.feed {
-                // The clock of a NIC is another one: its stamps cannot be compared with this time.
-                feed.quiet_until(match stamping {
-                    Stamping::Hardware => i64::MIN,
-                    _ => fetched_ns - LAST_NS,
-                });
-            }
-            if !ending && prompt {
-                port.wait(INTERVAL)?;
-                continue;
-            }
-            if !ending {
-                let fed = sink.feed.is_some();
-                std::thread::sleep(if fed { INTERVAL } else { PRESSED_INTERVAL });
-                // An error if the interface is gone.
-                port.wait(Duration::ZERO)?;
-                continue;
-            }
-            let left = end.as_ref().map_or(Duration::ZERO, End::left);
-            if left.is_zero() || count == 0 && !port.wait(left)? {
-                break;
-            }
-        }
+    let mut taken = Taken { packets: 0, bytes: 0, failure: None, snap };
+    let ended = taken.all(port, &mut sink, stopped, seen);
+    if ended.is_err() {
+        taken.rest(port, &mut sink);
     }
-    sink.file.as_mut().map_or(Ok(()), CaptureFile::finish).map_err(|source| sink.failed(source))?;
-    let tapped = Tapped::of(port, &sink, packets, bytes)?;
+    let finished = sink.file.as_mut().map_or(Ok(()), CaptureFile::finish);
+    ended?;
+    finished.map_err(|source| sink.failed(source))?;
+    let tapped = Tapped::of(port, &sink, taken.packets, taken.bytes)?;
     sink.counts.dropped.store(tapped.dropped, Ordering::Relaxed);
     if let Some(feed) = &sink.feed {
         feed.dropped(tapped.dropped);
     }
     Ok(tapped)
+}
+
+/// Frames that were taken so far.
+struct Taken {
+    packets: u64,
+    bytes: u64,
+    /// Why a frame could not be written.
+    failure: Option<io::Error>,
+    snap: usize,
+}
+
+impl Taken {
+    fn one(&mut self, sink: &mut TapSink, frame: &Received<'_>) {
+        if self.failure.is_some() || !sink.takes(frame) {
+            return;
+        }
+        match sink.record(frame, self.snap) {
+            Ok(()) => {
+                self.packets += 1;
+                self.bytes += frame.length as u64;
+            }
+            Err(error) => self.failure = Some(error),
+        }
+    }
+
+    /// Takes the frames that wait in a port whose interface is gone.
+    fn rest(&mut self, port: &mut dyn Port, sink: &mut TapSink) {
+        while self.failure.is_none()
+            && matches!(port.receive(BATCH, &mut |frame| self.one(sink, &frame)), Ok(1..))
+        {}
+    }
+
+    fn all(
+        &mut self,
+        port: &mut dyn Port,
+        sink: &mut TapSink,
+        stopped: &AtomicBool,
+        seen: &AtomicU64,
+    ) -> Result<(), TapError> {
+        let stamping = port.capabilities().stamping;
+        // A stamp of this process is the time of fetching: frames must be fetched at once.
+        let prompt = stamping == Stamping::Process;
+        let mut pressed = prompt || sink.feed.is_some();
+        let (mut end, mut last) = (None, GracePeriod::default());
+        let mut counted_ns = clock::monotonic_ns();
+        loop {
+            let ending = stopped.load(Ordering::Acquire);
+            if ending {
+                end.get_or_insert_with(End::now);
+            }
+            pressed |= port.is_pressed();
+            if !pressed && !ending {
+                std::thread::sleep(INTERVAL);
+                // An error if the interface is gone: only a call that asks returns it.
+                port.wait(Duration::ZERO)?;
+                continue;
+            }
+            let mut ended = false;
+            let fetched_ns = clock::realtime_ns();
+            let count = port.receive(BATCH, &mut |frame| {
+                // Queues are slightly out of order: behind a frame past the end there may be one before it.
+                let past = end.as_ref().is_some_and(|end| end.is_before(&frame));
+                ended |= past;
+                if !past {
+                    self.one(sink, &frame);
+                }
+            })?;
+            if let Some(source) = self.failure.take() {
+                return Err(sink.failed(source));
+            }
+            seen.store(self.packets, Ordering::Relaxed);
+            if clock::monotonic_ns() - counted_ns >= COUNTED_NS {
+                counted_ns = clock::monotonic_ns();
+                sink.counts.dropped.store(port.counters()?.dropped, Ordering::Relaxed);
+            }
+            if ending && (ended || last.is_over()) {
+                return Ok(());
+            }
+            if count < BATCH {
+                if let Some(feed) = &mut sink.feed {
+                    // The clock of a NIC is another one: its stamps cannot be compared with this time.
+                    feed.quiet_until(match stamping {
+                        Stamping::Hardware => i64::MIN,
+                        _ => fetched_ns - LAST_NS,
+                    });
+                }
+                if !ending && prompt {
+                    port.wait(INTERVAL)?;
+                    continue;
+                }
+                if !ending {
+                    let fed = sink.feed.is_some();
+                    std::thread::sleep(if fed { INTERVAL } else { PRESSED_INTERVAL });
+                    // An error if the interface is gone.
+                    port.wait(Duration::ZERO)?;
+                    continue;
+                }
+                let left = end.as_ref().map_or(Duration::ZERO, End::left);
+                if left.is_zero() || count == 0 && !port.wait(left)? {
+                    return Ok(());
+                }
+            }
+        }
+    }
 }

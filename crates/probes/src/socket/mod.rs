@@ -12,7 +12,7 @@ mod sending;
 mod settings;
 
 pub use inbox::{Inbox, Notice, Received};
-pub use nic::{KeptNicStamps, NicStamps};
+pub use nic::NicStamps;
 pub use settings::{Outgoing, Sent, Settings, SocketError, Stamping, Transport};
 pub use tailtrim_sys::control::{ErrorOrigin, Point};
 

@@ -3,19 +3,15 @@
 use tailtrim_ports::keeper::{Failure, Keeper, Kept};
 use tailtrim_sys::interface::{self, StampSetting};
 
-/// A NIC that stamps sent and all received packets. Dropping this restores its setting.
+/// The setting of a NIC that stamps sent and all received packets. Dropping this restores the one before.
 #[derive(Debug)]
-pub struct NicStamps {
+struct Set {
     interface: String,
     before: StampSetting,
 }
 
-impl NicStamps {
-    /// Turns its stamps on. Needs CAP_NET_ADMIN.
-    ///
-    /// # Errors
-    /// Why not: a driver that cannot, or no permission.
-    pub fn enable(interface: &str) -> Result<Self, String> {
+impl Set {
+    fn enable(interface: &str) -> Result<Self, String> {
         interface::stamping_clock(interface)
             .map_err(|error| format!("{interface}: asking for its stamps: {error}"))?
             .ok_or_else(|| format!("{interface}: its driver does not stamp every frame"))?;
@@ -25,30 +21,31 @@ impl NicStamps {
     }
 }
 
-impl Kept for NicStamps {}
+impl Kept for Set {}
 
-/// The same, kept by a helper process, so that this one may give up its privileges.
+/// A NIC that stamps sent and all received packets. A helper process keeps that, and restores the setting when this is
+/// dropped, or when this process has ended for whatever reason.
 #[derive(Debug)]
-pub struct KeptNicStamps {
+pub struct NicStamps {
     _keeper: Keeper,
 }
 
-impl KeptNicStamps {
-    /// As [`NicStamps::enable`]. To be called before other threads are started.
+impl NicStamps {
+    /// Turns its stamps on. Needs CAP_NET_ADMIN; to be called before other threads are started.
     ///
     /// # Errors
-    /// As there, and where no process can be started.
+    /// Why not: a driver that cannot, no permission, or no process can be started.
     pub fn enable(interface: &str) -> Result<Self, String> {
         let set_up = || {
             let failed = |why| Failure { what: "stamps by the NIC".to_owned(), why };
-            NicStamps::enable(interface).map_err(failed).map(|stamps| ((), stamps))
+            Set::enable(interface).map_err(failed).map(|stamps| ((), stamps))
         };
         let ((), keeper) = Keeper::start(set_up).map_err(|failure| failure.to_string())?;
         Ok(Self { _keeper: keeper })
     }
 }
 
-impl Drop for NicStamps {
+impl Drop for Set {
     fn drop(&mut self) {
         // The interface may be gone, and then so is the setting.
         let _ = interface::set_stamping(&self.interface, &mut self.before);

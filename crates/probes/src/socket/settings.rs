@@ -23,7 +23,7 @@ pub struct Stamping {
     pub receive: bool,
     /// The kernel's for sent datagrams.
     pub send: bool,
-    /// Also those of the NIC, in the directions above; [`NicStamps`] turns them on.
+    /// Also those of the NIC, in the directions above; [`NicStamps`](super::NicStamps) turns them on.
     pub hardware: bool,
 }
 

@@ -22,14 +22,15 @@ const ETHERNET_PAD: usize = 2;
 /// Set in the type of a record, and in an extension header, if an extension header follows.
 const MORE: u8 = 0x80;
 
-/// Bits of the flags that tell the interface, and those that are reserved.
-const INTERFACE: u8 = 0x03;
-const RESERVED: u8 = 0xc0;
+/// The bit of the flags that is reserved.
+const RESERVED: u8 = 0x80;
 
 /// Bytes of a frame check sequence, which the length on the wire includes for Ethernet.
 const FCS_LEN: usize = 4;
 
 const ETHERNET: u8 = 2;
+const IPV4: u8 = 22;
+const IPV6: u8 = 23;
 
 /// Records that fill the stream or describe it.
 const PADDING: u8 = 48;
@@ -86,12 +87,13 @@ struct Parsed<'a> {
 impl Decoder {
     /// Whether the first bytes are records of this format; `None` where more bytes would tell.
     pub(super) fn recognises(window: &[u8]) -> Option<bool> {
-        let plausible = |bytes: &[u8]| -> Option<(u32, usize)> {
+        // Records that fill the stream need no stamps.
+        let plausible = |bytes: &[u8]| -> Option<(Option<u32>, usize)> {
             let header = bytes.first_chunk::<HEADER_LEN>()?;
             let (kind, flags) = (header[8] & !MORE, header[9]);
-            let known = matches!(kind, ETHERNET | 11 | 16 | 20 | 22 | 23 | PADDING | META)
+            let known = matches!(kind, ETHERNET | 11 | 16 | 20 | IPV4 | IPV6 | PADDING | META)
                 || TYPES.iter().any(|(known, _)| *known == kind);
-            let seconds = ByteOrder::Little.word(header, 4);
+            let seconds = (kind != PADDING).then(|| ByteOrder::Little.word(header, 4));
             let length = usize::from(ByteOrder::Big.short(header, 10));
             (known && flags & RESERVED == 0 && length >= HEADER_LEN).then_some((seconds, length))
         };
@@ -103,7 +105,9 @@ impl Decoder {
         if next.len() < HEADER_LEN {
             return None;
         }
-        Some(plausible(next).is_some_and(|(next_s, _)| first_s.abs_diff(next_s) <= NEAR_S))
+        Some(plausible(next).is_some_and(|(next_s, _)| {
+            first_s.zip(next_s).is_none_or(|(first_s, next_s)| first_s.abs_diff(next_s) <= NEAR_S)
+        }))
     }
 
     /// Whether a capture that ends after these bytes is one record.
@@ -145,7 +149,7 @@ impl Decoder {
         let place = Place { index: Some(interface), names: &[], direction: None };
         let link = match kind {
             ETHERNET | 11 | 16 | 20 => Some(Link::Ethernet),
-            22 | 23 => Some(Link::RawIp),
+            IPV4 | IPV6 => Some(Link::RawIp),
             _ => None,
         };
         if !keep.takes(&place, link.is_some()) {
@@ -176,6 +180,11 @@ impl Decoder {
             in_bytes(usize::from(length).max(HEADER_LEN)),
         )
     }
+}
+
+/// The interface, from 0 to 7: its third bit is apart from the others.
+fn interface(flags: u8) -> u32 {
+    u32::from(flags & 3 | flags >> 4 & 4)
 }
 
 /// The frame without FCS and padding, and its length on the wire. The card counts the FCS; some programs that write this
@@ -222,11 +231,11 @@ fn parse(bytes: &[u8]) -> Result<Option<(usize, Parsed<'_>)>, Odd> {
     let kind = kind & !MORE;
     let parsed = Parsed {
         kind,
-        interface: u32::from(flags & INTERFACE),
+        interface: interface(flags),
         stamp_ns: seconds * NS_PER_S + fraction_ns,
         length: big(14),
-        // In other types these bytes are a colour.
-        drops: if kind == ETHERNET { big(12) as u64 } else { 0 },
+        // In the other types these bytes are a colour.
+        drops: if matches!(kind, ETHERNET | IPV4 | IPV6) { big(12) as u64 } else { 0 },
         body,
     };
     Ok(Some((length, parsed)))

@@ -70,6 +70,8 @@ pub(super) struct Decoder {
     interfaces: Vec<Interface>,
     /// Frames dropped in the sections before.
     drops: u64,
+    /// The unit of the sections before.
+    coarsest_ps: u64,
     /// Packets of interfaces whose frames are not read, by number and link type.
     pub(super) unread: BTreeMap<(u32, String), u64>,
 }
@@ -79,7 +81,7 @@ impl Decoder {
     pub(super) fn unit_ps(&self) -> u64 {
         let read = self.interfaces.iter().filter(|of| of.is_read);
         let units = read.map(|of| 1_000_000_000_000 / of.resolution.max(1));
-        units.max().unwrap_or(0).max(1_000)
+        units.max().unwrap_or(0).max(self.coarsest_ps)
     }
 
     pub(super) fn new(stamps: StampSource) -> Self {
@@ -88,6 +90,7 @@ impl Decoder {
             order: ByteOrder::Little,
             interfaces: Vec::new(),
             drops: 0,
+            coarsest_ps: 1_000,
             unread: BTreeMap::new(),
         }
     }
@@ -128,7 +131,7 @@ impl Decoder {
             };
             self.check_version(window.get(12..16))?;
             // Interfaces are numbered anew in each section.
-            self.drops = self.drops();
+            (self.drops, self.coarsest_ps) = (self.drops(), self.unit_ps());
             self.interfaces.clear();
         }
         let (kind, length) = (self.order.word(head, 0), self.order.word(head, 4) as usize);

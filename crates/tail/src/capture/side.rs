@@ -2,7 +2,7 @@
 
 use super::keep::Keep;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use tailtrim_wire::frame::Link;
 
 /// The way of a packet at its interface.
@@ -114,9 +114,17 @@ impl Keep for Survey {
 
 impl Survey {
     pub(super) fn seen(self) -> Vec<Seen> {
+        let indices: BTreeSet<(String, Option<u32>)> = self
+            .0
+            .keys()
+            .flat_map(|(index, names, _)| names.iter().map(|name| (name.clone(), *index)))
+            .collect();
+        // Interfaces of two hosts may have one name.
+        let is_unique = |name: &&String| indices.iter().filter(|(of, _)| of == *name).count() == 1;
         let told = |((index, names, direction), packets): (Key, u64)| {
             let index = index.map(|index| index.to_string());
-            let choice = names.first().or(index.as_ref()).cloned().unwrap_or_default();
+            let name = names.first().filter(is_unique);
+            let choice = name.or(index.as_ref()).cloned().unwrap_or_default();
             let interface = match (&index, names.is_empty()) {
                 (Some(index), false) => format!("{index} ({})", names.join(", ")),
                 (Some(index), true) => index.clone(),

@@ -108,7 +108,8 @@ fn levels(joined: &[Joined]) -> Vec<Level> {
             let level = levels.last().map_or(i64::MAX, |level| level.ns);
             packet.apart_ns().saturating_sub(level).saturating_abs() >= apart_ns
         };
-        if next.iter().all(is_off) && (levels.is_empty() || in_a_row(next)) {
+        let is_level = levels.is_empty() || next.len() == LEVEL && in_a_row(next);
+        if is_level && next.iter().all(is_off) {
             let first = joined[from..joined.len().min(from + FIRST)].iter();
             let near = first.map(Joined::apart_ns).filter(|ns| {
                 ns.saturating_sub(joined[from].apart_ns()).saturating_abs() < apart_ns

@@ -112,11 +112,14 @@ impl<M: Copy> SampledSide<M> {
         if is_chosen(record.signature, self.bits) {
             let signature = record.signature;
             self.kept.push(Kept { signature, packet, stamp_ns, mark: mark() });
-            while self.kept.len() > MOST / size_of::<Kept<M>>() {
+            let most = MOST / size_of::<Kept<M>>();
+            while self.kept.len() > most && self.bits < MOST_BITS {
                 self.bits += 1;
                 let bits = self.bits;
                 self.kept.retain(|kept| is_chosen(kept.signature, bits));
             }
+            // Packets of one signature that is always chosen.
+            self.kept.truncate(most);
         }
     }
 
@@ -170,6 +173,9 @@ fn is_chosen(signature: Signature, bits: u32) -> bool {
     signature.low & ((1_i64 << bits) - 1) == 0
 }
 
+/// Low bits of signatures that are looked at.
+const MOST_BITS: u32 = 62;
+
 /// Stamps and marks of the packets of one signature, at ingress and at egress.
 pub(crate) type All<M> = [Vec<(i64, M)>; 2];
 
@@ -214,4 +220,28 @@ pub(crate) fn join<M: Copy>(
     let mut joined: Vec<Joined<M>> = joined.into_iter().map(|(_, packet)| packet).collect();
     joined.sort_unstable_by_key(|packet| packet.left);
     (joined, 1 << bits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Regression: packets of one signature that is always chosen were left out for ever.
+    #[test]
+    fn packets_of_the_signature_0_end() {
+        let mut side = SampledSide::new(0);
+        let record = Record {
+            stamp_ns: 1,
+            signature: Signature::of_identifier(0),
+            length: 60,
+            signable: 60,
+            cut: false,
+            stamped: true,
+        };
+        let most = MOST / size_of::<Kept<()>>();
+        for packet in 1..=most as u64 + 2 {
+            side.add(&record, packet, || ());
+        }
+        assert_eq!(side.kept.len(), most);
+    }
 }

@@ -4,6 +4,7 @@
 mod alone;
 mod analysis;
 mod capture;
+mod exchange;
 mod label;
 mod matching;
 mod signature;

@@ -97,6 +97,10 @@ impl Snapshot {
         let smi = grown("SMI", &self.smi, &before.smi);
         let throttled = grown("throttling", &self.throttled, &before.throttled);
         let switches = grown("switches of the CPU", &self.switches, &before.switches);
+        if self.interrupts.has(cpu) && !before.interrupts.has(cpu) {
+            let why = "the CPU had no counters before: it was offline";
+            unread.insert("interrupts", why.to_owned());
+        }
         let steal = |snapshot: &Self| snapshot.steal.get(&cpu).copied();
         Delta {
             interrupts: self.interrupts.since(&before.interrupts, cpu),

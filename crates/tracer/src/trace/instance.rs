@@ -36,9 +36,10 @@ pub(super) fn remove_leftovers(tracefs: &Path) -> Vec<String> {
         let name = entry.file_name().to_string_lossy().into_owned();
         let pid = name.strip_prefix(PREFIX).and_then(|rest| rest.split('-').next());
         let Some(pid) = pid.and_then(|pid| pid.parse::<u32>().ok()) else { continue };
-        // The instance of a process in another namespace, which cannot be seen from here, is open: then removing it
-        // fails (busy).
-        if !Path::new(&format!("/proc/{pid}")).exists() && fs::remove_dir(entry.path()).is_ok() {
+        // A process before this one may have had its number, as in a container. The instance of a process in another
+        // namespace, which cannot be seen from here, is open, as this process' own: then removing it fails (busy).
+        let is_gone = pid == std::process::id() || !Path::new(&format!("/proc/{pid}")).exists();
+        if is_gone && fs::remove_dir(entry.path()).is_ok() {
             removed.push(name);
         }
     }

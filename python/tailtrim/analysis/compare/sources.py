@@ -99,22 +99,21 @@ class Repetition:
         else:
             table = self.run.samples.select(list(columns))
         entered, latency = (table[name].to_numpy() for name in columns)
-        counts = [count for count, _ in self.losses()]
-        if sum(counts) * _LOST_BYTES > _ROOM_BYTES:
-            told = f"{sum(counts):,} packets were lost, for which memory has no room"
+        lossy = [(second, lost) for second, lost, _ in self._seconds() if lost]
+        total = sum(lost for _, lost in lossy)
+        if total * _LOST_BYTES > _ROOM_BYTES:
+            told = f"{total:,} packets were lost, for which memory has no room"
             raise RunDirectoryError(f"{self.name}: {told}")
-        lost = np.array(counts, dtype=np.int64)
-        if not entered.size or not lost.any():
+        begin_ns = self.summary.ingress_tap.first_ns
+        if not entered.size or not lossy or begin_ns is None:
             return table.select(["latency_ns"])
-        # Seconds of the tables begin with the first ingress stamp, the samples behind the trim: a
-        # share of a second makes no difference to blocks of many.
-        second = (np.maximum.accumulate(entered) - entered[0]) // _SECOND_NS
-        ends = np.searchsorted(second, np.arange(lost.size), side="right")
-        starts = np.concatenate([[0], ends[:-1]])
+        entered_s = (np.maximum.accumulate(entered) - begin_ns) // _SECOND_NS
+        seconds = np.array([second for second, _ in lossy])
+        starts = np.searchsorted(entered_s, seconds, side="left")
+        ends = np.searchsorted(entered_s, seconds, side="right")
         spread = [
-            first + (np.arange(count) + 0.5) * (last - first) // count
-            for first, last, count in zip(starts, ends, lost, strict=True)
-            if count
+            first + (np.arange(lost) + 0.5) * (last - first) // lost
+            for first, last, (_, lost) in zip(starts, ends, lossy, strict=True)
         ]
         places = np.concatenate(spread).astype(np.int64)
         import pyarrow as pa  # noqa: PLC0415 - takes longer to import than most commands run
@@ -123,6 +122,13 @@ class Repetition:
 
     def losses(self) -> list[tuple[int, int]]:
         """Return (lost, packets) of each whole second behind the trim."""
+        return [(lost, packets) for _, lost, packets in self._seconds()]
+
+    def _seconds(self) -> list[tuple[int, int, int]]:
+        """Return (second, lost, packets) of each whole second behind the trim.
+
+        Seconds count from the first ingress stamp; those in which nothing happened are left out.
+        """
         if self.part is not None:
             return []
         directory = isinstance(self.run, RunDirectory)
@@ -132,7 +138,11 @@ class Repetition:
             *(table[name].to_pylist() for name in ("second", "lost", "ingress_packets")),
             strict=True,
         )
-        return [(lost, max(lost, packets)) for second, lost, packets in rows if second >= trimmed_s]
+        return [
+            (second, lost, max(lost, packets))
+            for second, lost, packets in rows
+            if second >= trimmed_s
+        ]
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,7 +26,8 @@ def query(
     """Run a query on an engine.
 
     The tables of run directories (``sample``, ``histogram``, ``worst``, …) have the directory's
-    name in a column ``run`` before the others; of one decoded directory there is ``packet``.
+    name in a column ``run`` before the others, or its path as given where several have that name;
+    of one decoded directory there is ``packet``. A directory that is given twice counts once.
     PostgreSQL has what was loaded.
 
     Args:
@@ -44,7 +46,7 @@ def query(
     if not text.strip():
         raise QueryError("the query is empty")
     decoded = [Path(source) for source in sources if (Path(source) / INDEX).exists()]
-    runs = [RunDirectory(source) for source in sources if Path(source) not in decoded]
+    runs = _named_apart([Path(source) for source in sources if Path(source) not in decoded])
     if len(decoded) > 1:
         raise QueryError(f"{decoded[1]}: only one decoded directory can be queried at a time")
     if decoded and engine.reads_directories:
@@ -53,8 +55,17 @@ def query(
         failure = EngineError(f"{engine.name}: reads no directories, only what was loaded")
         failure.add_note(Remedy("a decoded directory is loaded by {load}"))
         raise failure
-    for table in dict.fromkeys(table for run in runs for table in run.tables):
-        files = {run.name: [run.table_path(table)] for run in runs if table in run.tables}
+    for table in dict.fromkeys(table for run in runs.values() for table in run.tables):
+        files = {name: [run.table_path(table)] for name, run in runs.items() if table in run.tables}
         if files:
             engine.views(table, files)
     yield from engine.sql(text)
+
+
+def _named_apart(paths: Sequence[Path]) -> dict[str, RunDirectory]:
+    """Return each run directory once, by its name, or by its path where another is called so."""
+    runs: dict[Path, RunDirectory] = {}
+    for path in paths:
+        runs.setdefault(path.resolve(), RunDirectory(path))
+    known = Counter(word for run in runs.values() for word in {run.name, str(run.path)})
+    return {run.name if known[run.name] == 1 else str(run.path): run for run in runs.values()}

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tailtrim import units
+from tailtrim.student_t import critical
 
 if TYPE_CHECKING:
     from tailtrim.analysis.queueing.fifo import Floats
 
 #: Stretches of a run whose means are taken as independent.
 STRETCHES = 20
-# The quantile 0.975 of Student's t with one degree of freedom less than stretches.
-_T = 2.093
+_CONFIDENCE = 0.95
 
 _S = 1e9
 
@@ -40,9 +40,12 @@ def exact(value: float) -> Estimate:
 
 
 def of_stretches(means: Floats) -> Estimate:
-    """Return the mean of the means of :data:`STRETCHES` stretches, with Student's interval."""
+    """Return the mean of the means of stretches, with Student's interval; one mean has none."""
     value = float(means.mean())
-    reach = _T * float(means.std(ddof=1)) / math.sqrt(means.size)
+    if means.size == 1:
+        return exact(value)
+    student = critical(means.size - 1, _CONFIDENCE)
+    reach = student * float(means.std(ddof=1)) / math.sqrt(means.size)
     return Estimate(value, value - reach, value + reach)
 
 

@@ -12,7 +12,6 @@ from tailtrim.analysis.explain.traced import traced
 from tailtrim.analysis.queueing.estimate import (
     Estimate,
     difference,
-    exact,
     of_stretches,
     stretches,
     total,
@@ -142,11 +141,9 @@ def _of_queued(
     ]
     each_ns = net_ns / services.packets
     mean_ns = float(net_ns.sum() / services.packets.sum())
-    t_cpu_ns = exact(mean_ns)
-    if len(means) > 1:
-        of_means = of_stretches(np.array(means))
-        edges = (edge + mean_ns - of_means.value for edge in (of_means.low, of_means.high))
-        t_cpu_ns = Estimate(mean_ns, *edges)
+    of_means = of_stretches(np.array(means))
+    edges = (edge + mean_ns - of_means.value for edge in (of_means.low, of_means.high))
+    t_cpu_ns = Estimate(mean_ns, *edges)
     warnings = []
     if not traced:
         warnings.append("without a trace, what took the CPU is part of the service times")
@@ -221,7 +218,8 @@ _WHOLE = (
 def _of_latency(run: RunDirectory, packets: ServedPackets, causes: tuple[Cause, ...]) -> QueueModel:
     alone = packets.alone
     whole_ns = np.maximum(alone.end_ns - alone.begin_ns - alone.stolen_ns(_all(causes)), 0.0)
-    means = [whole_ns[part].mean() for part in stretches(alone.end_ns, packets.span_ns)]
+    parts = [whole_ns[part] for part in stretches(alone.end_ns, packets.span_ns)]
+    means = [float(part.mean()) for part in parts if part.size]
     return QueueModel(
         run=run.name,
         basis="latency",

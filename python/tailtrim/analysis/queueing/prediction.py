@@ -148,10 +148,12 @@ class Prediction(Tabular):
         return max(under, default=None), min(over, default=None)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the form that ``--json`` prints."""
+        """Return the form that ``--json`` prints: an upper bound that R_max lacks is ``null``."""
         shown = replace(self, device=None)  # type: ignore[arg-type]
         found = asdict(shown)
         del found["device"]
+        if math.isinf(self.r_max_pps.high):
+            found["r_max_pps"]["high"] = None
         return {"schema": SCHEMA, **found, "found_pps": self.found_pps}
 
 

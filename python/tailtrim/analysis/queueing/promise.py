@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 ABOVE = 10
 # The largest burst that is tried, and the precision of rates.
 _MOST_BURST, _PRECISION = 4096, 0.01
+# The highest rate that is tried, as a multiple of R_max, whose interval may have no upper bound.
+_MOST_RATE = 2
 # Replays for a promise have so many packets above its quantile, if there are that many.
 _SEARCHED = 100
 
@@ -55,6 +57,8 @@ def promised(
 ) -> Promise:
     """Search what holds a promise: rates up to ``most_pps``, bursts at the run's own rate.
 
+    Rates end at the upper bound of ``most_pps``, at most at twice its value.
+
     Raises:
         ValueError: the promise is not about a quantile or the mean, or needs more packets.
 
@@ -75,8 +79,10 @@ def promised(
         value, low, high = ((edge < limits).all() for edge in bands.T)
         return bool(value), bool(high), bool(low)
 
+    highest_pps = min(most_pps.high, _MOST_RATE * most_pps.value)
+
     def fastest(edge: int) -> tuple[float | None, bool]:
-        return _highest(lambda pps: edges(pps, burst)[edge], most_pps.high)
+        return _highest(lambda pps: edges(pps, burst)[edge], highest_pps)
 
     def largest(edge: int) -> tuple[float | None, bool]:
         return _largest(lambda number: edges(device.packets.rate_pps, number)[edge])

@@ -181,4 +181,5 @@ def _found(goals: Sequence[GoalResult], unit: LoadUnit) -> str:
 def _estimate(data: dict[str, Any]) -> Estimate:
     from tailtrim.analysis.queueing import Estimate  # noqa: PLC0415 - most pages have none
 
-    return Estimate(float(data["value"]), float(data["low"]), float(data["high"]))
+    high = math.inf if data["high"] is None else float(data["high"])
+    return Estimate(float(data["value"]), float(data["low"]), high)

@@ -176,6 +176,23 @@ fn a_tap_that_is_analysed_says_during_the_run_that_its_interface_is_gone() {
     assert!(tapped.unwrap_err().to_string().contains("memory: waiting"));
 }
 
+/// Regression: frames that waited in the port, and the last block of those that were taken, were lost.
+#[test]
+fn a_tap_whose_interface_is_gone_keeps_its_frames() {
+    let files = tempfile::tempdir().unwrap();
+    for waits in [0, 3] {
+        let path = files.path().join(format!("{waits}.pcap"));
+        let (mut sender, receiver) = memory_pair(10);
+        sender.send(&[&[0; 60][..]; 4]).unwrap();
+        let mut port = Leaving { port: receiver, waits, dropped: 0 };
+        let sink = TapSink::of(CaptureFile::create(&path, false).unwrap());
+        let (stopped, seen) = (AtomicBool::new(false), AtomicU64::new(0));
+        let error = tap(&mut port, sink, 96, &stopped, &seen).unwrap_err();
+        assert!(error.to_string().contains("memory: waiting"));
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), 24 + 4 * (16 + 60));
+    }
+}
+
 #[test]
 fn what_a_tap_dropped_is_known_to_its_analysis() {
     let (feed, online) = online("egress", 96, true).unwrap();

@@ -96,6 +96,18 @@ fn an_interface_without_packets_does_not_make_stamps_coarse() {
     }
 }
 
+/// Regression: the unit of the last section counted, also if it had no packets.
+#[test]
+fn stamps_are_as_coarse_as_those_of_any_section() {
+    let mut file = Pcapng::new(Order::Little);
+    file.interface(1, None, None).packet(0, 42, &probe(1));
+    file.section(Order::Big).interface(1, Some(9), None);
+    let mut capture = How::default().open(Box::new(Whole::new(file.bytes.clone()))).unwrap();
+    let mut batch = Vec::new();
+    while capture.read(&signer(), &mut batch).unwrap() {}
+    assert_eq!(capture.unit_ps(), 1_000_000);
+}
+
 #[test]
 fn drops_are_counted_once_however_often_they_are_told() {
     // The counters run from the start of the capture: of two statements about an interface the later

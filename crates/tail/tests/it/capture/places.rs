@@ -101,6 +101,28 @@ fn interfaces_of_erf_and_the_modified_pcap() {
     assert_eq!(survey(&bytes), told(&[("7:in", "7", 1), ("8:out", "8", 1)]));
 }
 
+/// Regression: files with interfaces from 4 on were not recognised, nor those that begin with padding.
+#[test]
+fn all_eight_interfaces_of_erf() {
+    let mut first = erf_ethernet(1, 1, &probe(1));
+    // The third bit of the interface.
+    first[9] |= 0x40;
+    let mut padding = [0; 16];
+    (padding[8], padding[11]) = (48, 16);
+    let bytes = [&first[..], &padding, &erf_ethernet(1, 2, &probe(2))].concat();
+    assert_eq!(stamps(&only(&bytes, "5", InterfaceDirection::Out)), [1]);
+    assert_eq!(survey(&bytes), told(&[("1", "1", 1), ("5", "5", 1)]));
+}
+
+/// Regression: two interfaces of one name, as of two hosts, were offered by that name.
+#[test]
+fn interfaces_of_one_name_are_chosen_by_number() {
+    let mut file = Pcapng::new(Order::Little);
+    file.named_interface(1, ["eth0", ""]).named_interface(1, ["eth0", ""]);
+    file.packet(0, 1, &probe(0)).packet(1, 2, &probe(1));
+    assert_eq!(survey(&file.bytes), told(&[("0", "0 (eth0)", 1), ("1", "1 (eth0)", 1)]));
+}
+
 #[test]
 fn captures_that_do_not_tell_interfaces() {
     let pcap = Pcap::ethernet().bytes;

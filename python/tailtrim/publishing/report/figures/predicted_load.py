@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -40,7 +41,9 @@ def predicted_load(found: Prediction) -> Figure | None:
     ]
     ends_ns += [float(one.measured_ns) for one in measured if _near(one.measured_ns, ends_ns)]
     y = Axis.of_times("Latency", min(ends_ns), max(ends_ns))
-    most = max([found.r_max_pps.high, *(one.rate_pps for one in measured)])
+    r_max_pps = found.r_max_pps
+    end_pps = r_max_pps.value if math.isinf(r_max_pps.high) else r_max_pps.high
+    most = max([end_pps, *(one.rate_pps for one in measured)])
     x = Axis("Load (kpkt/s)", "linear", 0.0, 1.05 * most / _KILO, unit="kpkt/s")
     lines: list[Line] = []
     bands: list[Band] = []

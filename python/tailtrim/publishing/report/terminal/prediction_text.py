@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from tailtrim import units
@@ -29,7 +30,8 @@ def lines(found: Prediction) -> Iterator[str]:
         yield f"What if: {'; '.join(found.changes)}."
         yield ""
     r_max = found.r_max_pps.scaled(1e-3)
-    yield f"R_max       {r_max.value:,.1f} kpkt/s ({r_max.low:,.1f} to {r_max.high:,.1f})"
+    most = units.INFINITE if math.isinf(r_max.high) else f"{r_max.high:,.1f}"
+    yield f"R_max       {r_max.value:,.1f} kpkt/s ({r_max.low:,.1f} to {most})"
     t_cpu = found.t_cpu_ns
     style = units.Times.of([[t_cpu.value, t_cpu.low, t_cpu.high]])
     told = style.bounded(t_cpu.value, t_cpu.low, t_cpu.high)
