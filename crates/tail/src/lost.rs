@@ -2,6 +2,7 @@
 
 use crate::analysis::{LostPacket, Options, signer};
 use crate::capture::{CaptureError, CaptureReader};
+use crate::clock::corrected;
 use std::collections::HashMap;
 use tailtrim_wire::flow::Flow;
 use tailtrim_wire::frame::Link;
@@ -40,7 +41,7 @@ pub fn find(
     }
     let (mut found, mut batch, mut flows) =
         (Vec::with_capacity(lost.len()), Vec::new(), Vec::new());
-    let (mut frame, mut cluster, mut follows) = (0, 0, false);
+    let (mut frame, mut packet, mut cluster, mut follows) = (0, 0, 0, false);
     while found.len() < lost.len() {
         flows.clear();
         // A flow costs more than a look at the table, which needs the record: both are made for each frame.
@@ -54,20 +55,22 @@ pub fn find(
         for record in &batch {
             frame += 1;
             if !record.stamped {
+                packet += 1;
                 continue;
             }
             // Of a capture without frames, all packets are taken.
             let Some(flow) = flows.next().unwrap_or(Some(None)) else { continue };
-            let packet = LostPacket { ingress_ns: record.stamp_ns, signature: record.signature };
-            let is_lost = wanted.get_mut(&packet).is_some_and(|left| {
+            packet += 1;
+            let ingress_ns = corrected(&options.clock_fit.ingress, packet, record.stamp_ns);
+            let entered = LostPacket { ingress_ns, signature: record.signature };
+            let is_lost = wanted.get_mut(&entered).is_some_and(|left| {
                 let is_left = *left > 0;
                 *left -= u64::from(is_left);
                 is_left
             });
             if is_lost {
                 cluster += u64::from(!follows);
-                let (ingress_ns, bytes) = (record.stamp_ns, record.length);
-                found.push(LostFrame { frame, cluster, ingress_ns, bytes, flow });
+                found.push(LostFrame { frame, cluster, ingress_ns, bytes: record.length, flow });
             }
             follows = is_lost;
         }

@@ -26,8 +26,8 @@ pub(crate) const MISSED_NS: i64 = 1_000_000_000;
 /// Time between two looks at timeouts and at the clock.
 const SWEEP_NS: i64 = 100_000_000;
 
-/// Most reports that are collected before they are handed on.
-const MOST_REPORTS: usize = 4_096;
+/// Missed probes are handed on in pieces of so many reports.
+const MOST_MISSED: usize = 4_096;
 
 /// From an error of a socket until it is opened again.
 const RETRY_NS: i64 = 1_000_000_000;
@@ -303,13 +303,14 @@ impl Probing {
     /// Looks at timeouts and at the clock, and hands on the reports. An error: their receiver has failed, and says so
     /// when it is joined.
     fn sweep(&mut self) -> io::Result<()> {
+        let now_ns = self.clock.now_ns();
+        self.miss(now_ns)?;
         if let Some(step) = self.steps.look() {
             // Stamps on both sides of the step cannot be subtracted, and timeouts cannot be kept.
             (0..self.places.len()).for_each(|place| self.close(place, true));
             self.reports.push(Report::Stepped { by_ns: step.by_ns });
             self.sight.see(Seen::Stepped);
         }
-        let now_ns = self.clock.now_ns();
         self.sweeps += 1;
         for place in 0..self.places.len() {
             let realtime_ns = clock::realtime_ns();
@@ -323,17 +324,21 @@ impl Probing {
                 self.count_arrivals(place);
             }
         }
-        // Probes that were missed while this process stood still are told before their minutes end.
-        while let Some((due_ns, place)) = self.departures.take(now_ns - MISSED_NS - 1) {
-            self.send(place, due_ns);
-            if self.reports.len() >= MOST_REPORTS {
-                self.hand_on()?;
-            }
-        }
         self.reports.push(Report::Swept { now_ns });
         self.swept_ns = now_ns;
         self.sight.hand_on();
         self.hand_on()
+    }
+
+    /// Tells the probes that were missed while this process stood still, before the minutes end to which they belong.
+    fn miss(&mut self, now_ns: i64) -> io::Result<()> {
+        while let Some((due_ns, place)) = self.departures.take(now_ns - MISSED_NS - 1) {
+            self.send(place, due_ns);
+            if self.reports.len() >= MOST_MISSED {
+                self.hand_on()?;
+            }
+        }
+        Ok(())
     }
 
     fn hand_on(&mut self) -> io::Result<()> {

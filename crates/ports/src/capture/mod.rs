@@ -241,7 +241,7 @@ pub fn tap(
     }
     let mut taken = Taken { packets: 0, bytes: 0, failure: None, snap };
     let ended = taken.all(port, &mut sink, stopped, seen);
-    if ended.is_err() {
+    if matches!(ended, Err(TapError::Port(_))) {
         taken.rest(port, &mut sink);
     }
     let finished = sink.file.as_mut().map_or(Ok(()), CaptureFile::finish);
@@ -278,11 +278,16 @@ impl Taken {
         }
     }
 
-    /// Takes the frames that wait in a port whose interface is gone.
+    /// Takes the frames that wait in a port whose interface is gone, and those that it shows late.
     fn rest(&mut self, port: &mut dyn Port, sink: &mut TapSink) {
-        while self.failure.is_none()
-            && matches!(port.receive(BATCH, &mut |frame| self.one(sink, &frame)), Ok(1..))
-        {}
+        let until_ns = clock::monotonic_ns() + LAST_NS;
+        while self.failure.is_none() && clock::monotonic_ns() < until_ns {
+            match port.receive(BATCH, &mut |frame| self.one(sink, &frame)) {
+                Ok(0) => std::thread::sleep(INTERVAL),
+                Ok(_) => {}
+                Err(_) => return,
+            }
+        }
     }
 
     fn all(

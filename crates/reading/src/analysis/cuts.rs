@@ -31,7 +31,7 @@ pub(super) type Place = [u64; 2];
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Cut {
     pub(super) at: Place,
-    /// The stamp of the cut: on both sides the record there is not earlier, and all records before it are.
+    /// The stamp of the cut: on both sides the record there is not earlier, and all records before it are, but for odd ones.
     pub(super) stamp_ns: i64,
     /// Place at which matching begins, in front of the cut.
     pub(super) before: Place,
@@ -179,10 +179,11 @@ impl Side {
     }
 }
 
-/// Whether the records behind one go on from its stamp: none is as far before it as behind an odd stamp.
+/// Whether most records behind one go on from its stamp; behind an odd one that is too late, none does.
 fn goes_on(records: &[(u64, i64)], index: usize) -> bool {
     let earliest_ns = records[index].1.saturating_sub(DISORDER_NS);
-    records[index + 1..].iter().take(NEXT_STAMPS).all(|(_, stamp_ns)| *stamp_ns > earliest_ns)
+    let next = records[index + 1..].iter().take(NEXT_STAMPS);
+    next.filter(|(_, stamp_ns)| *stamp_ns > earliest_ns).count() > NEXT_STAMPS / 2
 }
 
 /// Offset of the first record, and the middle one of the first stamps: one may be odd.

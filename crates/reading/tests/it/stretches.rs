@@ -160,15 +160,18 @@ fn captures_with_copies_of_a_mirror_port_are_left_to_one_host() {
 fn odd_stamps_are_no_cuts() {
     let files = tempfile::tempdir().unwrap();
     let paths = ["ingress.pcap", "egress.pcap"].map(|name| files.path().join(name));
-    let stamp_ns = |number: u32, late_ns: i64, every: u32| {
-        let odd_ns = if number % every == 17 { 60_000_000_000 } else { 0 };
-        1_000_000_000 + i64::from(number) * 100_000 + late_ns + odd_ns
+    let stamp_ns = |number: u32, late_ns: i64, every: u32, by_ns: i64| {
+        let odd_ns = if number % every == 17 { by_ns } else { 0 };
+        100_000_000_000 + i64::from(number) * 100_000 + late_ns + odd_ns
     };
     // Some before each place that is tried.
-    for every in [[61, u32::MAX], [u32::MAX, 61], [67, 61]] {
-        let entered = |number| (stamp_ns(number, 0, every[0]), number);
-        let left =
-            |number| (stamp_ns(number, 5_000 + i64::from(number % 7) * 100, every[1]), number);
+    let cases = [[61, u32::MAX], [u32::MAX, 61], [67, 61]];
+    let by_ns = [60_000_000_000, -60_000_000_000];
+    for (every, by_ns) in by_ns.into_iter().flat_map(|by_ns| cases.map(|every| (every, by_ns))) {
+        let entered = |number| (stamp_ns(number, 0, every[0], by_ns), number);
+        let left = |number| {
+            (stamp_ns(number, 5_000 + i64::from(number % 7) * 100, every[1], by_ns), number)
+        };
         write_numbered(&paths[0], (0..120_000).map(entered));
         write_numbered(&paths[1], (0..120_000).map(left));
         let options = Options { trim_ns: 1_000_000, ..Options::default() };
@@ -178,6 +181,6 @@ fn odd_stamps_are_no_cuts() {
         let hosts = Here([&paths[0], &paths[1]], &options);
         let several = remote::analyze(side(0), side(1), 20_000, &options, &hosts, go_on).unwrap();
         let text = |summary| serde_json::to_string(summary).unwrap();
-        assert_eq!(text(&several.summary), text(&one.summary), "{every:?}");
+        assert_eq!(text(&several.summary), text(&one.summary), "{every:?} {by_ns}");
     }
 }

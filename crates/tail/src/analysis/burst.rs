@@ -19,12 +19,17 @@ const HOLE: i64 = 8;
 const COARSEST_NS: i64 = 1_000;
 
 /// The gap, in ns, up to which a frame belongs to the burst of the one before; `None` when the traffic
-/// has no bursts. Looks for the widest hole in the sorted gaps of the first frames; some of these may be written late.
+/// has no bursts. Looks for the widest hole in the sorted gaps of the first frames, without those that are written late.
 pub(super) fn threshold_ns(stamps_ns: &[i64]) -> Option<i64> {
-    let mut stamps_ns = stamps_ns.to_vec();
-    stamps_ns.sort_unstable();
+    let mut newest_ns = i64::MIN;
+    let in_order = stamps_ns.iter().filter(|stamp_ns| {
+        let is_late = **stamp_ns < newest_ns;
+        newest_ns = newest_ns.max(**stamp_ns);
+        !is_late
+    });
+    let in_order: Vec<i64> = in_order.copied().collect();
     let mut gaps: Vec<i64> =
-        stamps_ns.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).collect();
+        in_order.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).collect();
     if gaps.len() < FEWEST_GAPS {
         return None;
     }
@@ -67,7 +72,7 @@ impl Position {
         let gap_ns = stamp_ns.saturating_sub(self.last_ns);
         let within = gap_ns <= self.threshold_ns;
         self.position = if within { self.position.saturating_add(1) } else { 0 };
-        // A frame that is written late is of the burst of the newest one; a clock that steps back begins anew.
+        // Behind a frame that is written a little late, the burst of the newest one goes on; behind others, that from here.
         if gap_ns >= 0 || gap_ns < -self.threshold_ns {
             self.last_ns = stamp_ns;
         }

@@ -118,7 +118,6 @@ impl<M: Copy> SampledSide<M> {
                 let bits = self.bits;
                 self.kept.retain(|kept| is_chosen(kept.signature, bits));
             }
-            // Packets of one signature that is always chosen.
             self.kept.truncate(most);
         }
     }
@@ -170,7 +169,8 @@ impl<M: Copy> SampledSide<M> {
 
 /// Whether a packet is among one of 2^bits.
 fn is_chosen(signature: Signature, bits: u32) -> bool {
-    signature.low & ((1_i64 << bits) - 1) == 0
+    // Identifiers may be 0, and those of all packets alike: they would be chosen whatever the bits.
+    bits == 0 || signature.low != 0 && signature.low & ((1_i64 << bits) - 1) == 0
 }
 
 /// Low bits of signatures that are looked at.
@@ -226,13 +226,13 @@ pub(crate) fn join<M: Copy>(
 mod tests {
     use super::*;
 
-    /// Regression: packets of one signature that is always chosen were left out for ever.
+    /// Regression: among more packets of the identifier 0 than have room, the loop that chooses had no end.
     #[test]
-    fn packets_of_the_signature_0_end() {
+    fn packets_of_the_identifier_0_leave_room_for_others() {
         let mut side = SampledSide::new(0);
-        let record = Record {
+        let record = |identifier| Record {
             stamp_ns: 1,
-            signature: Signature::of_identifier(0),
+            signature: Signature::of_identifier(identifier),
             length: 60,
             signable: 60,
             cut: false,
@@ -240,8 +240,9 @@ mod tests {
         };
         let most = MOST / size_of::<Kept<()>>();
         for packet in 1..=most as u64 + 2 {
-            side.add(&record, packet, || ());
+            side.add(&record(0), packet, || ());
         }
-        assert_eq!(side.kept.len(), most);
+        (1..=4).for_each(|identifier| side.add(&record(identifier), 1, || ()));
+        assert_eq!((side.bits, side.kept.len()), (1, 2));
     }
 }

@@ -27,7 +27,7 @@ def query(
 
     The tables of run directories (``sample``, ``histogram``, ``worst``, …) have the directory's
     name in a column ``run`` before the others, or its path as given where several have that name;
-    of one decoded directory there is ``packet``. A directory that is given twice counts once.
+    of one decoded directory there is ``packet``. A run directory that is given twice counts once.
     PostgreSQL has what was loaded.
 
     Args:

@@ -43,7 +43,8 @@ def predicted_load(found: Prediction) -> Figure | None:
     y = Axis.of_times("Latency", min(ends_ns), max(ends_ns))
     r_max_pps = found.r_max_pps
     end_pps = r_max_pps.value if math.isinf(r_max_pps.high) else r_max_pps.high
-    most = max([end_pps, *(one.rate_pps for one in measured)])
+    rates_pps = (*(one.rate_pps for one in measured), *(point.rate_pps for point in known))
+    most = max(end_pps, *rates_pps)
     x = Axis("Load (kpkt/s)", "linear", 0.0, 1.05 * most / _KILO, unit="kpkt/s")
     lines: list[Line] = []
     bands: list[Band] = []
