@@ -37,9 +37,7 @@ impl Counters {
             });
         grown.collect()
     }
-}
 
-impl Counters {
     /// Whether a CPU has counters: those of CPUs that are offline are not shown.
     #[must_use]
     pub fn has(&self, cpu: u32) -> bool {

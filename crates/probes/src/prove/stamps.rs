@@ -202,17 +202,10 @@ mod tests {
     /// Regression: a packet that was overtaken was told as a stamp that goes back.
     #[test]
     fn stamps_of_packets_that_overtake_each_other_do_not_go_back() {
-        let swapped = |n: i64| {
-            Some(
-                GAP_NS
-                    * if n == 50 {
-                        51
-                    } else if n == 51 {
-                        50
-                    } else {
-                        n
-                    },
-            )
+        let swapped = |n: i64| match n {
+            50 => Some(51 * GAP_NS),
+            51 => Some(50 * GAP_NS),
+            n => Some(n * GAP_NS),
         };
         let told = |of: fn(i64) -> Option<i64>, arrivals: &[usize]| {
             let mut stage = stage(Some, of);

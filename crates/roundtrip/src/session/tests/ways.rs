@@ -4,18 +4,8 @@ use super::*;
 
 /// Directions of losses, when probes and replies with these far numbers came; `None` is lost.
 fn ways(numbers: &[Option<u32>]) -> LostWays {
-    let mut session = without_stamps(false);
-    for _ in numbers {
-        session.sent(0, 0, 0);
-    }
-    for (number, far) in (0..).zip(numbers) {
-        if let Some(far) = far {
-            session.replied(number, &numbered(MS, *far));
-        }
-    }
-    drain(&mut session, 2_000 * MS);
-    session.finish();
-    session.counts().lost_ways
+    let replies = (0..).zip(numbers).filter_map(|(number, far)| Some((number, (*far)?)));
+    ways_of(numbers.len() as u64, &replies.collect::<Vec<_>>())
 }
 
 #[test]
